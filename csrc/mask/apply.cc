@@ -10,7 +10,8 @@
 namespace structgen {
 
 namespace {
-// The number is kept, because hardware_concurrency() reads a file of the system at each call.
+// The number of processors. A constant holds it, because each call of hardware_concurrency() reads a file of
+// the system.
 const std::size_t kCpus = std::max(1u, std::thread::hardware_concurrency());
 }  // namespace
 
@@ -22,8 +23,8 @@ std::size_t element_size(Element e) {
   }
 }
 
-// Splits the rows into contiguous shares of nearly equal size: 10 rows on 3 threads are [0, 3), [3, 6),
-// [6, 10). The calling thread takes the first share.
+// Calls body() on several threads, each with a contiguous share of the rows: 10 rows on 3 threads are [0, 3),
+// [3, 6) and [6, 10). The calling thread takes the first share.
 void over_rows(std::size_t rows, std::size_t bytes, unsigned threads,
                const std::function<void(std::size_t, std::size_t)>& body) {
   constexpr std::size_t kBytesPerThread = 4 << 20;  // about 0.3 ms of work
@@ -37,7 +38,7 @@ void over_rows(std::size_t rows, std::size_t bytes, unsigned threads,
   for (std::size_t i = 1; i < n; ++i) {
     try {
       others.emplace_back(body, rows * i / n, rows * (i + 1) / n);
-      // No more threads can be started: this thread does the share.
+      // No more threads can be started, so this thread does the share.
     } catch (const std::system_error&) {
       body(rows * i / n, rows * (i + 1) / n);
     }
@@ -48,8 +49,8 @@ void over_rows(std::size_t rows, std::size_t bytes, unsigned threads,
 
 namespace {
 
-// Takes 32 elements where their mask bits are 1 and `fill` elsewhere. Each bit becomes a full element
-// of ones or zeros, so that the loop has no branch and vectorises.
+// Writes 32 elements: the input where the mask bit is 1, `fill` elsewhere. Each bit becomes an element of all
+// ones or all zeros, so the loop has no branch, and the compiler vectorises it.
 template <class Bits>
 STRUCTGEN_INLINE void select32(Bits* out, const Bits* in, uint32_t word, Bits fill) {
   for (unsigned j = 0; j < 32; ++j) {
@@ -58,9 +59,9 @@ STRUCTGEN_INLINE void select32(Bits* out, const Bits* in, uint32_t word, Bits fi
   }
 }
 
-// The rows are masked in place. Eight words (256 tokens) that are all allowed are passed over after one
-// test. A word with at most three refused tokens is written element by element, because writing its 32
-// elements would touch memory for nothing: the mask inside a JSON string refuses few tokens a word.
+// Writes `fill` over the refused tokens of a row and leaves the others. Eight words (256 tokens) that are all
+// allowed cost one test. A word with at most three refused tokens is written element by element, because most
+// words of a mask inside a JSON string refuse few, and writing 32 elements touches more memory.
 template <class Bits>
 STRUCTGEN_INLINE void in_place(Bits* out, const uint32_t* mask, std::size_t words, Bits fill) {
   std::size_t w = 0;
@@ -86,7 +87,8 @@ STRUCTGEN_INLINE void in_place(Bits* out, const uint32_t* mask, std::size_t word
   }
 }
 
-// One body for in-place and copying use; the compiler makes a version for each element size below.
+// Masks whole words of a row, in place or into another array. The functions below compile one version for
+// each element size.
 template <class Bits>
 STRUCTGEN_INLINE void whole_words(Bits* out, const Bits* in, const uint32_t* mask, std::size_t words,
                                   Bits fill) {
@@ -94,8 +96,8 @@ STRUCTGEN_INLINE void whole_words(Bits* out, const Bits* in, const uint32_t* mas
   for (std::size_t w = 0; w < words; ++w) select32(out + w * 32, in + w * 32, mask[w], fill);
 }
 
-// STRUCTGEN_CLONES (rows.h) is no part of a template, so each element size has a function of its own;
-// words_of() picks one by type.
+// STRUCTGEN_CLONES (rows.h) cannot mark a template, so each element size has a function; words_of() chooses
+// one by type.
 STRUCTGEN_CLONES void words32(uint32_t* out, const uint32_t* in, const uint32_t* mask, std::size_t n,
                               uint32_t fill) {
   whole_words(out, in, mask, n, fill);
@@ -118,8 +120,8 @@ void words_of(uint64_t* o, const uint64_t* i, const uint32_t* m, std::size_t n, 
   words64(o, i, m, n, f);
 }
 
-// One row: whole words first, then the word that the row's width or the mask's end cuts, then the
-// columns beyond the mask, which are refused.
+// Masks one row: the whole words, then the word that the row's width or the mask's end cuts, then the columns
+// beyond the mask, which are refused.
 template <class T>
 void mask_row(typename T::Bits* out, const typename T::Bits* in, std::size_t width, const uint32_t* mask,
               std::size_t words) {
@@ -133,7 +135,7 @@ void mask_row(typename T::Bits* out, const typename T::Bits* in, std::size_t wid
   std::fill(out + at, out + width, T::kNegInf);
 }
 
-// All rows of one element type. n is the number of mask rows that apply.
+// Masks all rows of one element type. n is the number of mask rows.
 template <class T>
 void mask_all(void* out, std::ptrdiff_t out_stride, const LogitRows& in, const MaskRows& mask,
               const int64_t* indices, std::size_t n, unsigned threads) {
@@ -144,7 +146,7 @@ void mask_all(void* out, std::ptrdiff_t out_stride, const LogitRows& in, const M
     for (std::size_t r = 0; r < in.rows; ++r)
       std::copy_n(source + static_cast<std::ptrdiff_t>(r) * in.stride, in.width,
                   target + static_cast<std::ptrdiff_t>(r) * out_stride);
-  // Rows that were copied above are masked in place.
+  // With `indices` the logits were copied to the target above, so the target is masked in place.
   const Bits* from = indices ? target : source;
   const std::ptrdiff_t from_stride = indices ? out_stride : in.stride;
   over_rows(n, n * in.width * sizeof(Bits), threads, [=](std::size_t first, std::size_t last) {

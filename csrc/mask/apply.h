@@ -31,10 +31,10 @@ namespace structgen {
 
 enum class Element : uint8_t { kFloat32, kFloat16, kBfloat16, kFloat64 };
 
-// Bytes of one element.
+// Returns the number of bytes of one element.
 std::size_t element_size(Element e);
 
-// The memory of a caller's array (NumPy, torch or C); nothing here owns it.
+// Describes an array of the caller (NumPy, torch or C), who keeps its memory.
 struct LogitRows {
   const void* data = nullptr;
   Element element = Element::kFloat32;
@@ -49,19 +49,18 @@ struct MaskRows {
   std::size_t words = 0;
 };
 
-// Writes every row of `in` to `out`, with -inf where a token is refused. `out` may be `in.data` if the
-// strides agree. With `indices`, mask row i is for logits row indices[i], and rows without a mask are
-// copied as they are: a batch may hold sequences that follow no grammar. `threads` 0 lets the size
-// decide.
+// Writes each row of `in` to `out`, with -inf where the mask refuses a token. `out` may be `in.data` if the
+// strides agree. With `indices`, mask row i applies to logits row indices[i]; rows of a batch that have no
+// mask are copied as they are. With `threads` 0 the size of the rows decides how many threads work.
 void mask_logits(void* out, std::ptrdiff_t out_stride, const LogitRows& in, const MaskRows& mask,
                  const int64_t* indices, std::size_t n_indices, unsigned threads);
 
-// log(sum(exp(x))) over the allowed x of each row. The result is -inf where nothing is allowed and NaN
-// where an allowed logit is NaN. `out` has one value a row: double for kFloat64, else float.
+// Writes log(sum(exp(x))) over the allowed x of each row: -inf if nothing is allowed, NaN if an allowed logit
+// is NaN. `out` takes one value for each row, a double for kFloat64, otherwise a float.
 void masked_logsumexp(void* out, const LogitRows& in, const MaskRows& mask, unsigned threads);
 
-// x - logsumexp where a token is allowed, else -inf. A row in which nothing is allowed is -inf
-// throughout. `out` is contiguous, rows x width: double for kFloat64, else float.
+// Writes x - logsumexp where a token is allowed, and -inf elsewhere; a row that allows nothing becomes all
+// -inf. `out` is contiguous and takes rows x width values, doubles for kFloat64, otherwise floats.
 void masked_log_softmax(void* out, const LogitRows& in, const MaskRows& mask, unsigned threads);
 
 }  // namespace structgen

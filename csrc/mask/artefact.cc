@@ -21,12 +21,12 @@ namespace structgen {
 
 namespace {
 
-// The layout: a Header, then the sections in the order of the enum, each at a multiple of kAlign bytes.
-// The structs are written as they lie in memory, so that loading converts nothing. kVocabularyVersion rises
-// whenever a section's meaning or a struct changes.
+// The file is a Header and the sections in the order of the enum, each at a multiple of kAlign bytes. The
+// structs stand in the file as in memory, so that loading converts nothing. A change of a struct or of a
+// section's meaning raises kVocabularyVersion.
 constexpr char kVocabularyMagic[8] = {'S', 'G', 'V', 'O', 'C', 'A', 'B', '\n'};
 constexpr uint32_t kVocabularyVersion = 6;
-// A machine of the other byte order reads another number here.
+// A machine with the other byte order reads this number as another one, and refuses the file.
 constexpr uint32_t kOrder = 0x01020304;
 constexpr std::size_t kAlign = 64;
 
@@ -49,18 +49,18 @@ struct Header {
   char magic[8];
   uint32_t version, order;
   uint32_t node_size, kids_size;
-  // Offsets from the start of the file, and sizes, in bytes.
+  // Where each section begins, from the start of the file, and its size, in bytes.
   uint64_t begin[kSections], size[kSections];
   uint64_t total;
-  // The checksum of everything behind the header.
+  // The checksum of all bytes behind the header.
   uint64_t checksum;
   uint64_t header;  // the checksum of the fields above
 };
 static_assert(sizeof(Header) % 8 == 0);
 
-// The checksum finds accidents (a copy that was cut, a bad disk), not attacks; sound() protects against
-// indices that an attacker chose. It has four lanes, so that the multiplications overlap and the check
-// costs less than reading the pages.
+// Returns a checksum that finds accidents (a copy that was cut, a bad disk). An attacker can forge it;
+// Vocabulary::sound() checks the indices that an attacker may choose. Its four lanes let multiplications
+// overlap, so the check costs less than reading the pages.
 uint64_t checksum(const char* p, std::size_t n) {
   uint64_t lane[4] = {1, 2, 3, 4};
   std::size_t i = 0;
@@ -80,13 +80,13 @@ uint64_t header_sum(const Header& h) {
   return checksum(reinterpret_cast<const char*>(&h), offsetof(Header, header));
 }
 
-// The path comes first, so that the caller sees which of several files is meant.
+// Throws kVocabulary. The message begins with the path, because the caller may load several files.
 [[noreturn]] void refuse(const std::string& path, const std::string& what) {
   throw Error(ErrorKind::kVocabulary, path + ": " + what);
 }
 
-// The bytes of a file: mapped where the system can map, read into memory on Windows. The object must
-// outlive every span into it; the Vocabulary holds it (`keep`).
+// Holds the bytes of a file: mapped where the system can map, read into memory on Windows. Spans point into
+// these bytes, so the Vocabulary keeps the object (`keep`).
 class File {
  public:
   explicit File(const std::string& path) {
@@ -108,8 +108,8 @@ class File {
     if (size_ > 0) {
       int flags = MAP_PRIVATE;
 #ifdef MAP_POPULATE
-      // The checksum reads every page, so one call that reads them all ahead replaces thousands of page
-      // faults.
+      // This flag reads all pages ahead, because the checksum reads each of them; without it they cost
+      // thousands of page faults.
       flags |= MAP_POPULATE;
 #endif
       void* at = ::mmap(nullptr, size_, PROT_READ, flags, fd, 0);
@@ -139,8 +139,8 @@ class File {
 #endif
 };
 
-// A section as an array. The caller has checked the bounds, the alignment and the multiple of
-// sizeof(T).
+// Returns a section as an array of T. The caller has checked its bounds, its alignment, and that its size is
+// a multiple of sizeof(T).
 template <class T>
 std::span<const T> section(const File& file, const Header& h, Section s) {
   return {reinterpret_cast<const T*>(file.data() + h.begin[s]), h.size[s] / sizeof(T)};
@@ -183,7 +183,8 @@ void save_vocabulary(const Vocabulary& vocabulary, std::string_view meta, const 
 #else
   const long id = ::getpid();
 #endif
-  // Two threads of one process may save the same file: the address tells them apart.
+  // The address of a local variable makes the name unique, because two threads of one process may save the
+  // same file.
   const std::string beside =
       path + "." + std::to_string(id) + "." + std::to_string(reinterpret_cast<uintptr_t>(&h)) + ".new";
   std::error_code failure;
@@ -205,10 +206,9 @@ void save_vocabulary(const Vocabulary& vocabulary, std::string_view meta, const 
   }
 }
 
-// The order of the checks matters: the header's own sum before its numbers are used, the sections'
-// bounds before the file is read through them, and the checksum before the contents.
-// Vocabulary::sound() then checks indices, and runs are checked when they are first asked for
-// (runs.cc).
+// The checks have an order: the checksum of the header before its numbers are used, the bounds of the
+// sections before the file is read through them, and the checksum before the contents. Vocabulary::sound()
+// checks the indices after that; runs.cc checks each run when a mask first asks for it.
 std::shared_ptr<Vocabulary> load_vocabulary(const std::string& path, std::string& meta) {
   auto file = std::make_shared<File>(path);
   Header h;

@@ -18,14 +18,14 @@
 
 namespace structgen {
 
-// Writes the file beside the path and renames it, so that a reader finds the old file or the new one,
-// never a part. The runs of a JSON string are made first where they are not known yet. `meta` is any
-// text; load_vocabulary() returns it. Throws kVocabulary where the file cannot be written.
+// Saves a vocabulary to a file. It writes another file beside the path and renames it, so a reader finds the
+// old file or the new one, never a part. Runs of JSON strings that are not known yet are made first.
+// load_vocabulary() returns the text `meta`. Throws kVocabulary if the file cannot be written.
 void save_vocabulary(const Vocabulary& vocabulary, std::string_view meta, const std::string& path);
 
-// Throws kVocabulary where there is no such file, or the file has another format or version, is cut off
-// or damaged, or holds indices out of range. So a file made by hand cannot lead a walk out of the
-// arrays.
+// Returns the vocabulary that a file holds, and its text `meta`. Throws kVocabulary if there is no such file,
+// or if the file has another format or version, is damaged or cut off, or holds an index out of range. So a
+// walk over a file that someone made by hand stays inside the arrays.
 std::shared_ptr<Vocabulary> load_vocabulary(const std::string& path, std::string& meta);
 
 }  // namespace structgen

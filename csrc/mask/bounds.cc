@@ -53,28 +53,29 @@ namespace structgen {
 
 namespace {
 
-// One containment test looks at no more pairs than this.
+// A search for completions (completes()) gives up after this many pairs of states.
 constexpr uint32_t kPairBudget = 4'000;
-// The same limit for covers(), which only saves the walk of another regex.
+// The same search gives up after this many pairs when covers() asks, which only saves the walk of another
+// regex.
 constexpr uint32_t kCoverBudget = 300;
 constexpr uint32_t kNever = TerminalMask::kUnknown;
-// counted() serves regexes whose texts can all be completed by fewer bytes than this, and looks for the
-// completions in an automaton of at most so many states.
+// counted() serves a regex only if fewer than kSpare bytes complete each of its texts. spare() looks for the
+// completions in an automaton of at most kSpareStates states.
 constexpr uint32_t kSpare = 12, kSpareStates = 400;
-// shorter() tries at most kTriedTokens tokens one by one near the limit of a run, and leaves a bound that is
-// closer than kLeastRoom characters to the other ways.
+// shorter() tries at most kTriedTokens tokens one by one near the limit of a run. It does not serve a regex
+// whose bound is closer than kLeastRoom characters.
 constexpr std::size_t kTriedTokens = 4'000;
 constexpr uint32_t kLeastRoom = 8;
 
 struct Edge {
   uint32_t from, to;
-  // The edge is counted.
+  // Tells whether farthest() adds 1 to the distance for this edge, or 0.
   bool counts;
 };
 
-// Of the distances of all states to the nearest end the largest; kNever if a state has no way to an end. Goes
-// backwards from the ends: edges are relaxed in reverse until nothing changes (Bellman and Ford). Most edges
-// lead forward, so few rounds are needed.
+// Returns the largest distance from a state to its nearest end, or kNever if some state reaches no end.
+// Distances spread backwards from the ends until nothing changes (Bellman-Ford). Most edges lead forward, so
+// few rounds are needed.
 template <class Ends>
 uint32_t farthest(std::size_t states, std::span<const Edge> edges, Ends&& ends) {
   std::vector<uint32_t> distance(states, kNever);
@@ -94,17 +95,15 @@ uint32_t farthest(std::size_t states, std::span<const Edge> edges, Ends&& ends) 
 
 }  // namespace
 
-// Whether every text of whole and begun elements can be completed to a text of the regex: the result is
-// the largest number of elements that a completion needs before the closing quote, or kNever if some
-// text cannot be completed. With a number, all tokens made of elements are inside the regex, and only
-// tokens that read a closing quote have to be looked at.
+// Returns how many whole elements a text of elements needs at most, before the closing quote, to become a
+// text of the regex, or kNever if some text of elements cannot become one. With a number, the regex has all
+// tokens of elements inside, and only tokens that read a closing quote need a look.
 //
 //     regex any* foo any*", element any    3: after `x` the completion is `foo"`
 //     regex [a-z]*", element any           kNever: `A` cannot be completed
 //
-// It walks the product of the regex and the element's automaton, one representative byte for each class
-// of bytes that both treat alike, then counts elements backwards from the pairs at which a quote may
-// follow.
+// It walks the product of the regex and the element's automaton, with one byte for each class of bytes that
+// both treat alike. Then it counts elements backwards from the pairs that a quote may follow.
 uint32_t Slices::completes(RegexId regex, RegexId element, uint32_t budget) {
   const auto key = [](RegexId r, RegexId e) { return (static_cast<uint64_t>(r.v) << 32) | e.v; };
   if (const auto it = completes_.find(key(regex, element)); it != completes_.end()) return it->second;
@@ -122,8 +121,7 @@ uint32_t Slices::completes(RegexId regex, RegexId element, uint32_t budget) {
       const RegexId r2 = regexes_.step(r, c->rep[k]);
       const bool ends = e2 == RegexArena::epsilon();
       if (ends) e2 = element;
-      // Where the regex may end inside the run, its exits are other ones than those of the run, so the
-      // run's exits would miss some.
+      // A regex that may end inside the run has other exits than the run, so the run cannot describe it.
       if (r2 == RegexArena::empty() || regexes_.nullable(r2) || pairs.size() > budget) {
         result = kNever;
         too_many = pairs.size() > budget;
@@ -136,9 +134,9 @@ uint32_t Slices::completes(RegexId regex, RegexId element, uint32_t budget) {
   }
   constexpr std::size_t kEntry = 40;  // a hash node and its share of the buckets
   if (result == kNever) {
-    // If the budget ended the search, a search from any pair that was met would end in the same way; so
-    // all of them are noted, and the next character of the text does not search again. If a dead pair
-    // ended it, only the start is known to fail.
+    // If the search ran out of its budget, a search from any pair that it met would do the same; all of them
+    // are noted, so that the next character of the text starts no search. If a dead pair ended the search,
+    // only the start is known to fail.
     if (!too_many) seen = {{key(regex, element), 0}};
     for (const auto& [k, unused] : seen) completes_.try_emplace(k, kNever);
     bytes_ += seen.size() * kEntry;
@@ -153,9 +151,9 @@ uint32_t Slices::completes(RegexId regex, RegexId element, uint32_t budget) {
   return result;
 }
 
-// Tries to read regex as an intersection of E{min,max}" and a rest in which every run of E can be
-// completed. Tokens of few enough elements are then inside, and those near the limit are tried one by
-// one.
+// Makes the mask of a regex that is E{min,max}" intersected with a rest to which every run of E can be
+// completed. Tokens of few elements are inside; tokens near the limit are tried one by one. Returns false if
+// the regex has another form.
 bool Slices::contained(RegexId regex, TerminalMask& out) {
   const RegexNode n = regexes_.node(regex);
   const RegexId any = regexes_.any_character();
@@ -167,8 +165,8 @@ bool Slices::contained(RegexId regex, TerminalMask& out) {
     bool plain = true, body = false;
     for (uint32_t i = 0; i < n.n; ++i) {
       plain = plain && regexes_.node(RegexId{n.kids[i]}).kind != RegexKind::kNot;
-      // A part of the form E{from,to}" only counts; their bounds are intersected. Every other part goes
-      // into `rest`.
+      // A part E{from,to}" only counts elements, so its bounds narrow min and max. Every other part goes into
+      // `rest`.
       const RegexArena::Counter c = regexes_.counter(RegexId{n.kids[i]});
       if (c.counted && c.element == any && c.tail == regexes_.byte('"')) {
         min = std::max(min, c.min);
@@ -179,18 +177,20 @@ bool Slices::contained(RegexId regex, TerminalMask& out) {
       }
     }
     if (others.empty()) return false;
-    // To decide whether a part that is no string body has a text in common with the others can be too
-    // much work: the part may be an integer other than 1e500000.
+    // This guard finds a part that is no string body, such as an integer other than 1e500000. Whether it has
+    // a text in common with the other parts may be too much to decide.
     for (RegexId r : others)
       if (regexes_.node(r).kind != RegexKind::kNot && (regexes_.live(any) & ~regexes_.live(r)).any())
         return false;
-    // Without the parts that count, complements are no language of string bodies any more.
+    // A complement alone also contains texts that are no string bodies, so `any*"` joins the other parts in
+    // place of those that count.
     if (body && !plain) others.push_back(regexes_.cat(regexes_.star(any), regexes_.byte('"')));
     rest = regexes_.both(std::span<const RegexId>(others));
   }
   if (!(regexes_.live(any) & ~regexes_.live(rest)).none() || counts(rest)) return false;
   const uint32_t more = completes(rest, any, kPairBudget);
-  // max - more: a token that leaves at least `more` elements below the bound can be completed.
+  // A token that leaves at least `more` elements below max can be completed, so the limit for tokens is max -
+  // more.
   if (more == kNever || (max != kUnbounded && min + more > max)) return false;
   RunClass* run = this->run(any);
   const uint32_t safe = max == kUnbounded ? kUnbounded : max - more;
@@ -200,10 +200,10 @@ bool Slices::contained(RegexId regex, TerminalMask& out) {
   return false;
 }
 
-// Compares the regex with the exits of the run: the trie nodes right behind a closing quote. The regex
-// allows those at which it ends with enough and not too many elements. The lists are relative to
-// `out.base`, which already holds all tokens that end right behind a quote when it is
-// `exits.unbounded`.
+// Compares the regex with the exits of the run, which are the trie nodes right behind a closing quote, and
+// writes the differences. The regex ends at an exit if `rest` ends there and the number of elements fits min
+// and max. The differences are relative to `out.base`, which is `exits.unbounded` if it already holds the
+// tokens that end right behind a quote.
 bool Slices::meets_exits(RegexId regex, RegexId rest, RunClass& run, uint32_t min, uint32_t max,
                          uint32_t safe, TerminalMask& out) {
   const TokenTrie& trie = vocabulary_.trie();
@@ -212,7 +212,7 @@ bool Slices::meets_exits(RegexId regex, RegexId rest, RunClass& run, uint32_t mi
   out.base = safe >= run.longest() ? &exits.unbounded : &run.up_to(safe);
   for (const Exit& e : exits.children) {
     const RegexId to = regexes_.walk(rest, path(e.node));
-    // A regex that goes on after the quote is no string body.
+    // A regex that goes on behind the quote is no string body.
     if (to != RegexArena::empty() && to != RegexArena::epsilon()) return false;
     const bool ends = to == RegexArena::epsilon() && e.count >= min && e.count <= max;
     const auto tokens = trie.tokens(e.node);
@@ -230,8 +230,8 @@ bool Slices::meets_exits(RegexId regex, RegexId rest, RunClass& run, uint32_t mi
   return true;
 }
 
-// Whether all tokens of JSON string characters are inside, so that the item with this regex makes the
-// insides of other items needless (MaskBuilder::cover).
+// Tells whether the regex has all tokens of JSON string characters inside. MaskBuilder::cover then needs the
+// insides of no other item.
 bool Slices::covers(RegexId regex) {
   const RegexId any = regexes_.any_character();
   if (any == RegexArena::empty() || regexes_.nullable(regex)) return false;
@@ -247,8 +247,9 @@ const TerminalMask* Slices::leaving(RegexId regex) {
   return out;
 }
 
-// The exits of a string body without its inside: `added` are tokens that end with the closing quote
-// where the regex ends, and `blocked` are tokens that would go on behind a quote where it does not end.
+// Returns the exits of a string body without its inside. `added` holds the tokens that end with the closing
+// quote at an end of the regex; `blocked` holds tokens that would go on behind a quote at which the regex
+// does not end.
 const TerminalMask* Slices::leave(RegexId regex) {
   const RegexId any = regexes_.any_character();
   RunClass* run = any == RegexArena::empty() || regexes_.nullable(regex) ? nullptr : this->run(any);
@@ -275,9 +276,9 @@ const TerminalMask* Slices::leave(RegexId regex) {
   return leaving_[regex.v].get();
 }
 
-// The number of bytes of a short text of the regex, read off its structure: an upper bound of the
-// shortest text. kNever where the structure does not tell, as for intersections. The recursion is
-// bounded by check_depth().
+// Returns the length in bytes of some short text of the regex, as its structure tells it: an upper bound of
+// the shortest text. Returns kNever if the structure does not tell, as for intersections. check_depth()
+// bounds the recursion.
 //
 //     [a-z]{3}"        4 (three letters and the quote)
 //     [a-z]{3}|[0-9]   1
@@ -308,9 +309,9 @@ uint32_t Slices::slack(RegexId regex) {
   return slacks_[regex.v] = static_cast<uint32_t>(out);
 }
 
-// Tries to read regex as an intersection of E{0,max}" and a pattern P whose texts can be completed by
-// few characters more. While max is far, the mask is P's. What remains is tokens that come near max,
-// which are tried one by one.
+// Makes the mask of a regex that is E{0,max}" intersected with a pattern P whose texts need only a few more
+// characters to be complete. While max is far, the mask is P's, except for tokens that come near max, which
+// are tried one by one. Returns false if the regex has another form.
 bool Slices::shorter(RegexId regex, TerminalMask& out) {
   check_depth();
   const RegexNode n = regexes_.node(regex);
@@ -332,8 +333,8 @@ bool Slices::shorter(RegexId regex, TerminalMask& out) {
   }
   if (pattern == RegexArena::empty() || max == kUnbounded || min > 1) return false;
   const TerminalMask& of = terminal(pattern);
-  // `of.slack` bytes complete every text inside the pattern; a character takes at least one byte, so as
-  // many characters suffice.
+  // `of.slack` bytes complete every text inside the pattern. A character takes at least one byte, so as many
+  // characters suffice.
   if (of.slack == kNever || (of.left && !of.blocked.empty()) || max < of.slack + kLeastRoom) return false;
   RunClass* run = this->run(any);
   const uint32_t safe = max - of.slack;
@@ -343,15 +344,15 @@ bool Slices::shorter(RegexId regex, TerminalMask& out) {
   const TokenTrie& trie = vocabulary_.trie();
   std::sort(out.added.begin(), out.added.end());
   std::vector<TokenId> lost;
-  // Whether the mask of the pattern alone allows the token.
+  // Tells whether the mask of the pattern alone allows the token.
   const auto holds = [&](TokenId t) {
     return (out.base && get_bit(*out.base, t)) || std::binary_search(out.added.begin(), out.added.end(), t);
   };
   run->for_each_between(safe, run->longest(), [&](TokenId t) {
     if (holds(t) && regexes_.walk(regex, vocabulary_.bytes(t)) == RegexArena::empty()) lost.push_back(t);
   });
-  // Exits: the pattern may end too soon or too late for the count. Those are looked at only where the
-  // minimum is 1 or some token reaches the limit. Those with a quote may hold more characters than all
+  // At an exit, the pattern may end after too few or too many characters. Only a minimum of 1, or a token
+  // that reaches the limit, makes that possible. Tokens with a quote may hold more characters than all
   // others.
   const RunExits& exits = run->exits('"');
   if (min == 1 || safe < std::max(run->longest(), exits.longest)) {
@@ -373,28 +374,28 @@ bool Slices::shorter(RegexId regex, TerminalMask& out) {
   return true;
 }
 
-// The mask of a regex with counters from the mask of the same regex without them. A text of at most 5000
-// characters and 100 words has another state after every character. Let `upper` be the regex without those
-// counters that no text of fewer than `reach` bytes reads to their end, and `spare` so many bytes that they
-// complete every text inside `upper`. A token of n bytes with n + spare < reach is then inside both or
-// neither.
+// Makes the mask of a regex with large counters from the mask of the regex without them; states of a text of
+// at most 5000 characters and 100 words differ after every character, but their regexes without counters do
+// not. Let `upper` be the regex without the counters that no text of fewer than `reach` bytes reads to their
+// end, and let `spare` bytes complete every text inside `upper`. Then a token of n bytes with n + spare <
+// reach is inside both regexes or neither. Returns false if the regex has another form.
 bool Slices::counted(RegexId regex, TerminalMask& out) {
   check_depth();
   const RegexId upper = regexes_.lifted(regex, NodeIndex::kDeep + kSpare);
   if (regexes_.node(regex).labelled || upper == regex || spare(upper) >= kSpare) return false;
   Changes changes;
-  // Where no token is long enough for the counters that are left out, nothing differs.
+  // If no token is long enough to reach the counters that `upper` lacks, both masks are equal.
   const bool far = regexes_.lifted(regex, vocabulary_.longest() + kSpare) == upper;
   if (!far && !compare(regex, upper, {}, changes, vocabulary_.runs().index().deep())) return false;
   change(terminal(upper), changes, out);
   return true;
 }
 
-// Whether counted() may serve the regex.
+// Tells whether the regex has a counter that counted() may leave out.
 bool Slices::counts(RegexId regex) { return regexes_.lifted(regex, NodeIndex::kDeep + kSpare) != regex; }
 
-// The number of bytes that complete every text inside the regex. kNever where some text cannot be completed,
-// or where there are more than kSpareStates states.
+// Returns how many bytes complete every text inside the regex, or kNever if some text cannot be completed or
+// the automaton has more than kSpareStates states.
 uint32_t Slices::spare(RegexId regex) {
   if (const auto known = spares_.find(regex.v); known != spares_.end()) return known->second;
   const uint64_t omitted = regexes_.effort().omitted();

@@ -8,16 +8,16 @@
 #include "mask/rows.h"
 
 namespace structgen {
-// CMake compiles the files of a folder together, so names in unnamed namespaces (`largest` of
-// logsumexp.cc) would clash without this one.
+// CMake compiles the files of a folder together, so unnamed namespaces share their names; this one keeps
+// `largest` apart from the one in logsumexp.cc.
 namespace brief_parts {
 namespace {
 
 constexpr float kMinusInf = -std::numeric_limits<float>::infinity();
-// The largest difference, in nats, between the most probable token and the most probable allowed one.
-// exp_of() covers it.
+// brief_row() serves a row only if the most probable token exceeds the most probable allowed one by at most
+// this many nats. exp_of() covers the difference.
 constexpr double kGap = 300;
-// The threshold is read from about so many allowed values.
+// The threshold is taken from a sample of about this many allowed values.
 constexpr std::size_t kSample = 4096;
 
 struct Candidate {
@@ -25,10 +25,10 @@ struct Candidate {
   int32_t id;
 };
 
-// exp(x) for -700 <= x <= 310, by Taylor's series on [-ln 2 / 2, ln 2 / 2] to the 13th power. x is
-// split into n ln 2 + r: adding and taking away 1.5 * 2^52 rounds to the nearest integer n, ln 2 is
-// given in two parts so that r is exact, and the bits of n become the exponent of the result. The
-// library's exp is called for one number at a time.
+// Returns exp(x) for -700 <= x <= 310, by Taylor's series to the 13th power on [-ln 2 / 2, ln 2 / 2]. x is
+// split into n ln 2 + r: adding and subtracting 1.5 * 2^52 rounds to the nearest integer n, ln 2 is given in
+// two parts so that r is exact, and the bits of n become the exponent. Unlike the library's exp, a loop of
+// this function vectorises.
 STRUCTGEN_INLINE double exp_of(double x) {
   const double rounded = (x * 1.4426950408889634 + 6755399441055744.0) - 6755399441055744.0;
   const double r = (x - rounded * 6.93147180369123816490e-01) - rounded * 1.90821492927058770002e-10;
@@ -49,14 +49,14 @@ STRUCTGEN_INLINE double exp_of(double x) {
   return p * std::bit_cast<double>(static_cast<uint64_t>(bits + 1023) << 52);
 }
 
-// The largest value of each side of the mask.
+// The largest allowed logit and the largest refused one.
 struct Tops {
   float allowed = kMinusInf;
   float refused = kMinusInf;
 };
 
-// Each lane j keeps the largest value of the columns j, 32 + j, ...; words that are all allowed or all
-// refused need no test by bit.
+// Finds the largest values of both sides. Lane j keeps those of the columns j, 32 + j, and so on. Words that
+// are all allowed or all refused need no test by bit.
 STRUCTGEN_CLONES void largest(const float* in, const uint32_t* mask, std::size_t words, Tops* out) {
   alignas(64) float yes[32], no[32];
   std::fill(yes, yes + 32, kMinusInf);
@@ -86,9 +86,9 @@ struct Sums {
   double weighed = 0;  // the same, each times x - best
 };
 
-// One pass over the row. Every token goes into `all`. An allowed token below the threshold goes into
-// `below` and `weighed`; one at or above it gets its bit in `above`, and the caller adds it later, by
-// itself.
+// Sums a row in one pass: the weights of all tokens into `all`, those of allowed tokens below the threshold
+// into `below` and `weighed`. An allowed token at or above the threshold gets a bit in `above`; the caller
+// adds its weight.
 STRUCTGEN_CLONES void sums(const float* in, const uint32_t* mask, std::size_t words, double best,
                            float threshold, Sums* out, uint32_t* above) {
   alignas(64) double all[32] = {}, below[32] = {}, weighed[32] = {};
@@ -98,8 +98,8 @@ STRUCTGEN_CLONES void sums(const float* in, const uint32_t* mask, std::size_t wo
     uint32_t reach = 0;
     for (unsigned j = 0; j < 32; ++j) reach |= static_cast<uint32_t>(x[j] >= threshold) << j;
     above[w] = reach & word;
-    // A token below e^-690 weighs nothing beside a double. -inf is raised to that value as well, so
-    // that no product is 0 * inf.
+    // The smallest exponent is -690, because a weight of e^-690 does not change a double. It replaces -inf as
+    // well, so that no product is 0 * inf.
     alignas(64) float held[32];
     const uint32_t low = word & ~reach;
     for (unsigned j = 0; j < 32; ++j) held[j] = static_cast<float>((low >> j) & 1u);
@@ -118,13 +118,13 @@ STRUCTGEN_CLONES void sums(const float* in, const uint32_t* mask, std::size_t wo
   }
 }
 
-// A threshold that at least `most` allowed values probably reach. Too low a threshold costs time (more
-// candidates to sort), too high a one a second pass with a larger `slack`; the result is exact in both
-// cases.
+// Returns a threshold that probably at least `most` allowed values reach. If it is too low, there are more
+// candidates to sort; if too high, the caller asks again with a larger `slack`. The final result is exact in
+// both cases.
 float sampled_threshold(const float* in, const uint32_t* mask, std::size_t words, std::size_t allowed,
                         std::size_t most, double slack) {
-  // Takes every n-th word of 32 tokens: neighbours in a vocabulary are alike (merges are numbered by
-  // frequency), so the sample has pieces from everywhere.
+  // The sample is every n-th word of 32 tokens, because neighbours in a vocabulary are alike (merges are
+  // numbered by their frequency).
   std::vector<float> seen;
   const std::size_t stride = std::max<std::size_t>(1, allowed / kSample);
   for (std::size_t w = 0; w < words; w += stride)
@@ -146,8 +146,8 @@ Brief brief_row(const float* row, std::size_t width, const uint32_t* mask, std::
   Brief found;
   found.whole = true;
   const std::size_t count = (width + 31) / 32;
-  // The loops read whole words of 32. If the width is no multiple of 32, the row is copied with -inf
-  // behind it, and mask bits beyond the width are cleared.
+  // The loops read whole words of 32 columns. A row of another width is copied, with -inf behind its end, and
+  // mask bits beyond the width are cleared.
   std::vector<float> padded;
   std::vector<uint32_t> bits(count);
   for (std::size_t w = 0; w < count; ++w) bits[w] = mask_word(mask, words, w, width);
@@ -168,7 +168,7 @@ Brief brief_row(const float* row, std::size_t width, const uint32_t* mask, std::
   std::vector<uint32_t> above(count);
   std::vector<Candidate> candidates;
   Sums total;
-  // Ends because `slack` grows until the threshold is -inf, when every allowed token is a candidate.
+  // The loop ends, because `slack` grows until the threshold is -inf and every allowed token is a candidate.
   for (double slack = 1.5;; slack *= 4) {
     const float threshold = sampled_threshold(row, bits.data(), count, allowed, most, slack);
     total = Sums();
@@ -191,7 +191,7 @@ Brief brief_row(const float* row, std::size_t width, const uint32_t* mask, std::
     });
   double mass = total.below, weighed = total.weighed;
   found.tail = total.below;
-  // Candidates that are kept come first (nth_element); the others are part of the tail.
+  // nth_element() has put the kept candidates first; the others belong to the tail.
   for (auto c = candidates.begin(); c != candidates.end(); ++c) {
     const double d = static_cast<double>(c->value) - found.best, e = std::exp(d);
     mass += e;
@@ -200,8 +200,7 @@ Brief brief_row(const float* row, std::size_t width, const uint32_t* mask, std::
   }
   found.entropy = std::max(0.0, std::log(mass) - weighed / mass);
   found.whole = found.tail == 0;
-  // `above` is used again, as the set of kept ids: reading its bits in order gives the ids in ascending
-  // order, without a sort.
+  // `above` becomes the set of kept ids: reading its bits in order gives ascending ids without a sort.
   std::fill(above.begin(), above.end(), 0u);
   for (auto c = candidates.begin(); c != cut; ++c)
     above[static_cast<std::size_t>(c->id) / 32] |= 1u << (c->id % 32);

@@ -54,18 +54,18 @@
 namespace structgen {
 
 namespace {
-// An item is wide if at least so many different bytes may come next.
+// An item is wide if its regex may go on with at least this many different bytes.
 constexpr int kWideBytes = 24;
-// A counter with a maximum of at least kCountedRun is taken as a run, if more than kFewBytes different bytes
-// may begin an element (split).
+// split() takes a counter whose maximum is at least kCountedRun for a run, if more than kFewBytes different
+// bytes may begin an element.
 constexpr uint32_t kCountedRun = 8;
 constexpr int kFewBytes = 4;
-// A run is taken as a terminal if it may be left by so many different bytes for which its exits are not known
-// yet (few_exits).
+// few_exits() does not take a run for a run if it may be left by this many bytes for which its exits are not
+// known yet.
 constexpr uint32_t kManyExits = 7;
-// An intersection of more patterns than this is not tried as a cover of other items.
+// cover() does not try an intersection of more patterns than this.
 constexpr uint32_t kSimple = 3;
-// A mask with more listed tokens is stored as a row.
+// A mask that lists more tokens than this is stored as a row.
 constexpr std::size_t kDenseLimit = 6'000;
 }  // namespace
 
@@ -90,21 +90,21 @@ bool allows(const Mask& mask, const Vocabulary& vocabulary, TokenId t) {
 
 bool MaskBuilder::wide(RegexId r) { return parser_.regexes().live(r).count() >= kWideBytes; }
 
-// Sorts an item into the narrow or the wide ones; a wide branch of an alternative becomes a wide item
-// of its own. For the value of `{"type": ["string", "integer"]}` before its first byte all is narrow:
-// `"`, `-` and digits. After the quote, the string's item is wide.
+// Puts an item into `narrow` or `wide_items`; a wide branch of an alternative becomes a wide item. The value
+// of `{"type": ["string", "integer"]}` begins with `"`, `-` or a digit, so its item is narrow. After the
+// quote, the item of the string is wide.
 void MaskBuilder::split(const Item& item, std::vector<Item>& narrow, std::vector<Item>& wide_items) {
   RegexArena& regexes = parser_.regexes();
   const RegexNode& n = regexes.node(item.regex);
   const bool set = n.kind == RegexKind::kLiteralSet;
   const bool narrow_item = item.regex == RegexArena::poison() || n.labelled;
-  // A walk makes a state for every count; a run needs no states. Where the elements have few bytes (the
-  // blanks of a gap), few tokens fit, and the walk is cheap.
+  // A walk makes a state for every count of an element; a run makes none. A gap stays narrow: its elements
+  // are a few blanks, so few tokens fit.
   const RegexArena::Counter c = regexes.counter(item.regex);
   const bool counted = !narrow_item && c.counted && c.max >= kCountedRun && c.max != kUnbounded &&
                        (wide(item.regex) || regexes.live(c.element).count() > kFewBytes);
-  // A captured item with text is wide in any case: each of its steps in the walk would be a state of
-  // its own.
+  // An item whose captured text is known is wide, because a walk would make a state for each byte of the
+  // text.
   if (set || counted || (item.capture.v > 1 && !narrow_item)) {
     wide_items.push_back(item);
   } else if (narrow_item || !wide(item.regex)) {
@@ -125,9 +125,9 @@ void MaskBuilder::split(const Item& item, std::vector<Item>& narrow, std::vector
   }
 }
 
-// Takes out of a regex what no token can see, so that more states share their parts. Counters that no
-// single token reads to their end are lifted: [a-z]{0,5000} and [a-z]{0,4999} are both [a-z]*. Not below &
-// and ~, where a counter may decide emptiness. An excluded literal goes if no token completes it.
+// Returns a regex of which no token can see the difference, so that more states share their parts. A counter
+// that no single token reads to its end is lifted, except below & and ~, where it may decide whether a text
+// exists. An excluded literal is dropped if no token completes it.
 //
 //     longest token 128 bytes    [a-z]{0,5000}" -> [a-z]*"     [a-z]{200} -> [a-z]{129}[a-z]*
 //     no token ends with `me"`   any*" & ~(`ame"`) -> any*"
@@ -161,7 +161,7 @@ RegexId MaskBuilder::clamp(RegexId r) {
   return out;
 }
 
-// Any characters of a JSON string and its closing quote.
+// Tells whether the regex is any characters of a JSON string and its closing quote.
 bool MaskBuilder::plain_string(RegexId r) const {
   const RegexArena& regexes = parser_.regexes();
   if (regexes.node(r).kind != RegexKind::kCat || regexes.any_character() == RegexArena::empty()) return false;
@@ -171,10 +171,10 @@ bool MaskBuilder::plain_string(RegexId r) const {
   return tail.kind == RegexKind::kBytes && regexes.byte_set(tail.a) == ByteSet::of('"');
 }
 
-// An item that reads one of a set of literals (keys of an object, values of an enum). Tokens inside the
-// literals make no states: they are matched against the table of literals, and if the set is read from
-// its start, its whole table was matched against the vocabulary once. Only tokens that complete a
-// literal and go on are walked, from the state after it.
+// Makes the part of an item that reads one of many literals (keys of an object, values of an enum). Tokens
+// inside the literals make no states: set_part() compares them with the table of literals, and a set that is
+// read from its start has been compared with the whole vocabulary once. Only tokens that complete a literal
+// and go on are walked, from the state behind the literal.
 //
 //     enum ["red", "green"] after `"`    inside: `r`, `re`, `gre`; done: `red"`; `red",` goes on
 void MaskBuilder::set_part(const Item& item, bool covered, Part& out) {
@@ -223,10 +223,10 @@ void MaskBuilder::set_part(const Item& item, bool covered, Part& out) {
 
 // ---- wide items ----
 
-// The part of a run that only one byte ends, without some literals: the characters of a string up to its
-// quote, but no key that was written before. The row of the run and one list hold the whole part. Tokens that
-// complete a literal are taken away, and so are those that would go on behind it. False: the regex has
-// another form.
+// Makes the part of a run that one byte ends, without some literals: the characters of a string up to its
+// quote, but no key that was written before. The row of the run and one list of tokens hold the whole part.
+// Literals are excluded by removing the tokens that complete them or go on behind them. Returns false if the
+// regex has another form.
 bool MaskBuilder::string_part(const Item& item, Part& out) {
   RegexArena& regexes = parser_.regexes();
   Collected found;
@@ -258,8 +258,8 @@ bool MaskBuilder::string_part(const Item& item, Part& out) {
   return true;
 }
 
-// The mask of E{min,max} followed by `tail`: the row of the run, and for each byte that may leave it
-// the tokens that hold this byte behind whole elements.
+// Makes the part of E{min,max} followed by `tail`: the row of the run and, for each byte that may leave the
+// run, the tokens with this byte behind whole elements.
 void MaskBuilder::run_part(const Item& item, RunClass& run, uint32_t min, uint32_t max, RegexId tail,
                            Part& out) {
   const CaptureId capture = item.capture.v == 0 ? item.capture : CaptureArena::unknown();
@@ -288,8 +288,8 @@ void MaskBuilder::run_part(const Item& item, RunClass& run, uint32_t min, uint32
   });
 }
 
-// The mask of a regex by its TerminalMask: the lists inside it, plus the tokens that leave it at an
-// exit and go on from the state after it.
+// Makes the part of a regex from its TerminalMask: the tokens inside, and the tokens that leave the regex at
+// an exit and go on from the state behind the regex.
 void MaskBuilder::terminal_part(const Item& item, const TerminalMask& t, Part& out) {
   out.base = t.base;
   out.added = t.added;
@@ -299,8 +299,8 @@ void MaskBuilder::terminal_part(const Item& item, const TerminalMask& t, Part& o
   const StateId left = parser_.continuation(item.stack, capture);
   Collected found;
   if (parser_.unproven() &&
-      // It is unproven whether a text that ends the terminal can be completed, and tokens may differ in it.
-      // So the item is walked alone, without shared lists.
+      // A text that ends the terminal may have no completion, and tokens may differ in that. So a walk of
+      // this item alone replaces the shared lists.
       (left == Parser::dead() || !sure(left))) {
     const Item whole{item.regex, item.stack, capture};
     out = {};
@@ -336,16 +336,17 @@ void MaskBuilder::terminal_part(const Item& item, const TerminalMask& t, Part& o
   out.worst = found.worst;
 }
 
-// Notes a bound for the tokens that stay inside the item's regex: the bytes that complete the regex,
-// plus those of the stack.
+// Raises `worst` to the bytes that complete a text inside the item: those of its regex plus those of its
+// stack.
 void MaskBuilder::note(const Item& item, uint32_t& worst) {
   const uint64_t bytes = static_cast<uint64_t>(lengths_->begun(item.regex)) + lengths_->stack(item.stack);
   worst = static_cast<uint32_t>(std::max<uint64_t>(worst, std::min<uint64_t>(bytes, Lengths::kFar)));
 }
 
-// Runs that may be left on any of many bytes share little. On a byte that also begins an element they
-// can be left at every element. In both cases one walk of the trie is cheaper. The backslash is an
-// exception, because few tokens hold one. A byte that the run was asked about before costs nothing.
+// Tells whether the tokens that leave a run can be taken from its exits by byte. Exits on many new bytes are
+// shared by few states; a byte that also begins an element leaves the run at every element. In both cases a
+// walk of the trie is cheaper. The backslash may do both, because few tokens hold one, and a byte whose exits
+// are known costs nothing.
 bool MaskBuilder::few_exits(const RunClass& run, RegexId of, const Item& item, RegexId tail) {
   const Item after{tail, item.stack, item.capture.v == 0 ? item.capture : CaptureArena::unknown()};
   const ByteSet& element = parser_.regexes().live(of);
@@ -356,16 +357,15 @@ bool MaskBuilder::few_exits(const RunClass& run, RegexId of, const Item& item, R
   return n < kManyExits;
 }
 
-// Keys told apart are several items whose insides overlap: a key that holds `foo`, and a key that does
-// not; a known key, and any other one. If any string can still become a text of one item, that item allows
-// all tokens inside strings, and for the other items only the exits are computed. Returns such an item, or
-// null.
+// Returns an item to which every string can still be completed, or null. Such an item allows all tokens
+// inside strings, so only the exits of the other items have to be found. Items overlap like this while an
+// object tells keys apart: a key that holds `foo` and one that does not, a known key and any other.
 const Item* MaskBuilder::cover(const std::vector<Item>& wide_items) {
   if (wide_items.size() < 2) return nullptr;
   RegexArena& regexes = parser_.regexes();
-  // kPattern: an intersection with a part that is neither a run nor the complement of a finite set, or
-  // of runs alone. kLess: a set of literals, or runs minus literals; their masks are cheap by other
-  // means. kOther: no intersection.
+  // kPattern is an intersection with some part that is neither a run nor the complement of a finite set, or
+  // of runs alone. kLess is a set of literals, or runs without literals, whose masks are cheap by other
+  // means. kOther is no intersection.
   enum Form { kPattern, kLess, kOther };
   const auto form = [&](RegexId r) {
     const RegexNode n = regexes.node(r);
@@ -389,7 +389,7 @@ const Item* MaskBuilder::cover(const std::vector<Item>& wide_items) {
     for (const Item& i : wide_items)
       if (plain_string(clamp(i.regex))) return &i;
   if (!patterns) return nullptr;
-  // A regex of many patterns takes too long to look through.
+  // Tells whether the regex has few enough patterns to be looked through.
   const auto simple = [&](RegexId r) {
     const RegexNode n = regexes.node(r);
     return !n.boolean || (n.kind == RegexKind::kAnd && n.n <= kSimple);
@@ -399,7 +399,8 @@ const Item* MaskBuilder::cover(const std::vector<Item>& wide_items) {
   return nullptr;
 }
 
-// The part of a wide item, kept by regex and stack. Three ways: as literals, as a run, as a terminal.
+// Returns the part of a wide item, kept by regex and stack. The regex is read as literals, as a run or as a
+// terminal.
 const MaskBuilder::Part& MaskBuilder::part(const Item& item, bool covered) {
   const RegexId clamped = clamp(item.regex);
   const RegexKind kind = parser_.regexes().node(clamped).kind;
@@ -410,7 +411,7 @@ const MaskBuilder::Part& MaskBuilder::part(const Item& item, bool covered) {
   auto out = std::make_unique<Part>();
   const auto done = [&]() -> const Part& {
     if (!lengths_) out->worst = kUnmeasured;
-    // The part was made before lengths were measured, and masks point to it. Only its bound is new.
+    // Masks point to this part, which was made before lengths were measured, so only its bound changes.
     if (slot) {
       slot->worst = out->worst;
       return *slot;
@@ -443,8 +444,7 @@ const TokenId* MaskBuilder::keep(std::vector<TokenId>& tokens, uint32_t& n) {
   return pool_.copy(std::span<const TokenId>(tokens)).data();
 }
 
-// Stores the mask with the state and publishes it. Lists of more than kDenseLimit tokens are written
-// into a row of their own.
+// Stores the mask of a state and publishes it. Lists of more than kDenseLimit tokens become a row.
 const Mask* MaskBuilder::finish(StateId s, const Words* base, const std::vector<TokenId>* shared,
                                 std::vector<TokenId>& removed, std::vector<TokenId>& added) {
   Mask m;
@@ -470,7 +470,7 @@ const Mask* MaskBuilder::finish(StateId s, const Words* base, const std::vector<
   return publish(s, m);
 }
 
-// Stores a mask with its state, where other threads read it.
+// Stores a mask with its state, where other threads read it without a lock.
 const Mask* MaskBuilder::publish(StateId s, Mask mask) {
   mask.accepting = parser_.state(s).accepting;
   Mask* out = pool_.allocate<Mask>(1);
@@ -486,13 +486,14 @@ const Mask* MaskBuilder::mask(StateId s) {
 
 void MaskBuilder::measure(StateId s) { make(s, !peek(s)); }
 
-// Whatever allowed token is taken, so many tokens complete the text: the token itself, one for each byte that
-// is missing after the worst token, and the end.
+// Sets the bound below which a budget cannot refuse a token of the mask: the token itself, one token for each
+// byte that completes the text behind the worst token, and the end.
 void MaskBuilder::set_loose(StateId s, uint32_t worst) {
   if (lengths_) parser_.state(s).loose.store(worst + 2, std::memory_order_release);
 }
 
-// keep = false: the mask is known already, and only the bound of its state is measured.
+// Makes the mask of a state and its bound. With keep = false the mask is known already, and only the bound is
+// measured.
 const Mask* MaskBuilder::make(StateId s, bool keep) {
   if (lexed(s)) {
     set_loose(s, Lengths::kFar);
@@ -520,13 +521,13 @@ const Mask* MaskBuilder::make(StateId s, bool keep) {
   const Words* base = nullptr;
   const std::vector<TokenId>* shared = nullptr;
   uint32_t* joined = nullptr;
-  // Whether `inside_run` may be set. A narrow item forbids it: it may be the shortest way out, and the
-  // run's tokens would end that way.
+  // Tells whether `inside_run` may be set. With a narrow item it stays unset: the item may be the shortest
+  // way out, which tokens of the run would close.
   bool runs = narrow.empty();
   const Item* const by = cover(wide_items);
   for (const Item& item : wide_items) {
     const bool covered = by && by != &item;
-    // `by` allows all tokens inside the literals, and no token completes a literal: the item adds nothing.
+    // `by` allows all tokens inside the literals, and no token completes a literal, so the item adds nothing.
     if (covered && regexes.node(item.regex).kind == RegexKind::kLiteralSet &&
         slices_.completed(regexes.literal_set_of(item.regex)).empty()) {
       runs = false;
@@ -542,10 +543,10 @@ const Mask* MaskBuilder::make(StateId s, bool keep) {
     runs = runs && p.base && c.counted && c.min == 0 && regexes.is_character(c.element);
     if (p.base && !base) {
       base = p.base;
-      // What an earlier item allows must not be removed by this one: added tokens are set last.
+      // This item must not remove what an earlier item allows; `found.sure` is set last, so it does not.
       removed = p.removed;
     } else if (p.base) {
-      // A second row: the union is a row of its own.
+      // This is a second row, so the union gets a row of its own.
       const std::size_t words = vocabulary_.words();
       if (!joined) {
         joined = pool_.allocate<uint32_t>(words);
@@ -580,7 +581,7 @@ const Mask* MaskBuilder::make(StateId s, bool keep) {
   return publish(s, {.dense = joined});
 }
 
-// Breadth-first over the trie, by the steps that accepting takes. So every token that is found can be
+// Finds tokens breadth-first over the trie, by the steps that accept() takes. So every token found can be
 // accepted, and short tokens are found first.
 void MaskBuilder::some(StateId s, uint32_t* row) {
   std::fill_n(row, vocabulary_.words(), 0u);
@@ -593,7 +594,7 @@ void MaskBuilder::some(StateId s, uint32_t* row) {
   const TokenTrie& trie = vocabulary_.trie();
   std::vector<std::pair<uint32_t, StateId>> level{{0, s}}, next;
   FirstLimit limit;
-  // Calls f() with a share of the work that is left. False: f() needed more.
+  // Calls f() with a share of the work that is left. Returns false if f() needs more.
   const auto within = [&](auto&& f) {
     const WorkScope part(meter.task(), share_of_work());
     return limit.otherwise(false, [&] {

@@ -30,9 +30,9 @@
 
 namespace structgen {
 
-// The allowed tokens: `dense` (or nothing), minus `removed`, plus `added` and `shared`, plus the EOS
-// ids where the text may end. Rows and shared lists belong to slices and endings, so a mask costs only
-// the memory of its own lists. All pointers stay valid as long as the grammar's epoch and its world.
+// A mask of one state allows the tokens of `dense` (none if null) minus `removed`, plus `added` and `shared`,
+// plus the EOS ids if the text may end. Slices and endings own the rows and shared lists, so a mask owns only
+// its two lists. All pointers stay valid as long as the grammar's epoch and its world.
 struct Mask {
   const uint32_t* dense = nullptr;
   const TokenId* added = nullptr;
@@ -42,18 +42,17 @@ struct Mask {
   uint32_t n_removed = 0;
   uint32_t n_shared = 0;
   bool accepting = false;
-  // Every token of `dense` stays inside one run of characters. A search within a budget need not look
-  // at these tokens one by one.
+  // Tells that every token of `dense` stays inside one run of characters, so that a search within a budget
+  // need not look at these tokens one by one.
   bool inside_run = false;
 };
 
 // Writes the mask as a row of Vocabulary::words() words.
 void write_row(const Mask& mask, const Vocabulary& vocabulary, uint32_t* row);
-// Whether the mask allows the token; it writes a whole row, so it is for tests and single questions.
+// Tells whether the mask allows the token. It writes a whole row, so it is for tests and single questions.
 bool allows(const Mask& mask, const Vocabulary& vocabulary, TokenId t);
 
-// Makes the masks of one epoch of a grammar. Not thread-safe but for peek(): the caller holds the
-// world's lock.
+// Makes the masks of one epoch of a grammar. The caller holds the world's lock, except for peek().
 class MaskBuilder {
  public:
   MaskBuilder(Parser& parser, Slices& slices, const Vocabulary& vocabulary)
@@ -63,68 +62,68 @@ class MaskBuilder {
         lexemes_(parser.regexes(), vocabulary),
         context_free_(parser.context_free()) {}
 
-  // The mask if it is known; takes no lock.
+  // Returns the mask of the state if it is known, otherwise null. Takes no lock.
   const Mask* peek(StateId s) const {
     return static_cast<const Mask*>(parser_.state(s).mask.load(std::memory_order_acquire));
   }
   const Mask* mask(StateId s);
-  // From here on every mask is measured as well: its state gets an upper bound of the bytes that
-  // complete the text after the worst of its allowed tokens (State::loose). A budget with at least as
-  // many tokens left refuses no token of the mask, so no search is needed (engine/rows.cc).
+  // Makes every later mask set State::loose too: an upper bound of the tokens that complete the text after
+  // any allowed token. A budget with at least as many tokens left refuses no token of the mask, so it needs
+  // no search (engine/rows.cc).
   void measure_with(Lengths* lengths) { lengths_ = lengths; }
-  // Measures the mask of a state that is already known.
+  // Sets State::loose of a state whose mask is known.
   void measure(StateId s);
-  // The mask by the plain walk, without anything shared; it is kept nowhere, and `scratch` owns the
-  // storage. Tests compare it with mask().
+  // Writes the mask that the plain walk finds, without anything shared, for tests that compare it with
+  // mask(). Nothing keeps this mask; `scratch` owns its list.
   void uncached(StateId s, std::vector<TokenId>& scratch, Mask& out);
-  // Some allowed tokens, shortest first, for a mask that was too much work. It stops when the scope of
-  // work around it is used up, but not before it has found a token. A step that is too much work is
-  // left out. Where no token was found, it throws the error that stopped it.
+  // Writes some allowed tokens, shortest first, for a mask that was too much work. It leaves out steps that
+  // are too much work, and stops when it has found a token and has used up the work that is left. If no token
+  // was found, it throws the error that stopped it.
   void some(StateId s, uint32_t* row);
-  // The run of all characters of JSON strings; null where the dialect has no such strings or they
-  // cannot be run.
+  // Returns the run of all characters of JSON strings, or null if the dialect has no strings or their
+  // characters cannot form a run.
   RunClass* characters() {
     const RegexId any = parser_.regexes().any_character();
     return any == RegexArena::empty() ? nullptr : slices_.run(any);
   }
-  // The same state with captured texts replaced by "unknown". A walk uses it, because with texts every
-  // step of every token would be a state of its own.
+  // Returns the state with every captured text replaced by "unknown". With the texts, each step of each token
+  // would make a state of its own.
   StateId blind(StateId s);
   std::size_t byte_size() const {
     return pool_.byte_size() + bytes_ + lexemes_.byte_size() + blind_.byte_size();
   }
 
  private:
-  // One wide item's share of a mask. It is independent of the captured text.
+  // The tokens that one wide item allows, whatever the captured text is.
   struct Part {
     const Words* base = nullptr;
     const std::vector<TokenId>* shared = nullptr;
     std::vector<TokenId> added, removed;
-    // What `shared` points to where the part has a list of its own.
+    // The list to which `shared` points if the part shares none.
     std::vector<TokenId> left;
-    // Tokens that have to be stepped with their text.
+    // Tokens that depend on the captured text; accepts() decides each.
     std::vector<TokenId> unsure;
     // An upper bound of the bytes that complete the text after a token that leaves the item.
     uint32_t worst = kUnmeasured;
   };
   struct Collected {
     std::vector<TokenId> sure, unsure;
-    // An upper bound of the bytes that complete the text after one of the tokens, where that is
-    // measured.
+    // An upper bound of the bytes that complete the text after any of the tokens, if lengths are measured.
     uint32_t worst = 0;
-    // Takes the tokens that lexemes share; the lists hold all others. Null: the lists hold all.
+    // A row for the tokens of shared lexemes, while the lists hold the other tokens. If it is null, the lists
+    // hold all tokens.
     Words* row = nullptr;
     bool row_used = false;
-    // The walk uses nothing that is shared (see uncached).
+    // Makes the walk use nothing that is shared (see uncached).
     bool plain = false;
   };
-  // The tokens that leave a run and go on from a state: one walk serves all runs that end in that
-  // state. The counts tell after how many elements each token leaves, for runs that are bounded.
+  // The tokens that leave a run and go on from a state. All runs that end in this state share one walk. The
+  // counts tell how many elements stand before each token's exit, which bounded runs need.
   struct Ending : Collected {
     std::vector<uint32_t> sure_counts, unsure_counts;
   };
-  // At a node with at least so many tokens below, the walk takes slices of lexemes (gather); below a
-  // smaller node it steps each byte.
+  // A walk takes slices of lexemes (gather) below a node with at least this many tokens, and steps each byte
+  // below a smaller node.
   static constexpr std::size_t kShared = 64;
   static constexpr uint32_t kUnmeasured = 0xFFFFFFFFu;
   bool measured(uint32_t worst) const { return !lengths_ || worst != kUnmeasured; }
@@ -135,7 +134,8 @@ class MaskBuilder {
   const Mask* make(StateId s, bool keep);
   bool wide(RegexId r);
   void split(const Item& item, std::vector<Item>& narrow, std::vector<Item>& wide_items);
-  // `covered`: another item allows all tokens of JSON string characters, so only the exits matter.
+  // Returns the part of an item. `covered` says that another item allows all tokens of JSON string
+  // characters, so that this part needs only its exits.
   const Part& part(const Item& item, bool covered);
   bool string_part(const Item& item, Part& out);
   void run_part(const Item& item, RunClass& run, uint32_t min, uint32_t max, RegexId tail, Part& out);
@@ -143,13 +143,14 @@ class MaskBuilder {
   void terminal_part(const Item& item, const TerminalMask& t, Part& out);
   const Item* cover(const std::vector<Item>& wide_items);
   bool plain_string(RegexId r) const;
-  // The number of elements before each token of the two lists.
+  // The numbers of elements before the exit, for the tokens of Collected::sure and Collected::unsure.
   struct Counts {
     std::vector<uint32_t>&sure, &unsure;
   };
   void walk_suffixes(const Suffixes& suffixes, StateId from, Collected& out, const Counts& counts);
   bool by_terminals(std::span<const Item> items, NodeSetId from, Collected& out, const Counts* counts);
-  // any: some text can follow. is_sure: it can, whatever text was captured.
+  // What follows the end of a terminal. `any` tells whether some text can follow, `is_sure` whether some text
+  // can whatever was captured.
   struct Behind {
     std::span<const Item> items;
     bool any, is_sure;
@@ -186,12 +187,13 @@ class MaskBuilder {
   const Vocabulary& vocabulary_;
   LexemeSlices lexemes_;
   const bool context_free_;
-  // A walk from terminal to terminal takes so many ways at most. Each walk that needs more halves the number.
+  // A walk from terminal to terminal gives up after this many ways. Each walk that gives up halves the
+  // number.
   uint32_t most_ways_ = 4096;
-  // Null: nothing is measured.
+  // Measures the bounds of masks; null until measure_with().
   Lengths* lengths_ = nullptr;
   BumpPool pool_;
-  // Bytes of parts and endings.
+  // The bytes that parts and endings take.
   std::size_t bytes_ = 0;
   std::unordered_map<uint64_t, std::unique_ptr<Part>> parts_[4];  // [capturing, covered]; key (regex, stack)
   std::unordered_map<const Suffixes*, std::unordered_map<uint32_t, std::unique_ptr<Ending>>>

@@ -14,8 +14,8 @@
 
 namespace structgen {
 
-// Whether the state belongs to a grammar with lexemes. Where such a lexeme stands among other symbols, the
-// stack has a kFollow entry, which forbids bytes that would lengthen the lexeme (after the name `x` no
+// Tells whether the state belongs to a grammar with lexemes. A lexeme that stands among other symbols leaves
+// a kFollow entry on the stack, which forbids bytes that would lengthen the lexeme (after the name `x` no
 // further letter).
 bool MaskBuilder::lexed(StateId s) {
   if (context_free_) return true;
@@ -28,7 +28,7 @@ bool MaskBuilder::lexed(StateId s) {
   return false;
 }
 
-// Whether some item, or some branch of an item, has a wide lexeme, so that shared slices are worth
+// Tells whether some item, or some branch of an item, has a wide lexeme, so that shared slices are worth
 // using.
 bool MaskBuilder::any_wide(StateId s) {
   if (const bool* known = any_wide_.find(s.v)) return *known;
@@ -46,23 +46,23 @@ bool MaskBuilder::any_wide(StateId s) {
   return found;
 }
 
-// The bytes that no stack of the set lets follow. The slices are keyed by this set, because many states have
-// the same. The bytes that are dead in `left` would not do as a key, because they differ from state to state.
+// Returns the bytes that no stack of the set lets follow. Many states have the same set of forbidden bytes,
+// so it is a key of slices; the dead bytes of `left` are none, because they differ from state to state.
 RegexId MaskBuilder::forbidden(StackId stack, StateId left) {
   const auto entries = parser_.stacks().entries(stack);
   RegexArena& regexes = parser_.regexes();
   ByteSet out = ByteSet::all();
   for (const StackEntry& e : entries)
     out &= e.top.kind() == Symbol::kFollow ? regexes.byte_set(regexes.node(e.top.regex()).a) : ByteSet{};
-  // The next character of a lexeme may take several bytes, and then its first byte alone is not
-  // forbidden.
+  // kFollow cannot forbid a character above ASCII by its first byte. If none of these bytes is live in
+  // `left`, all count as forbidden.
   constexpr ByteSet kBeyondAscii = ByteSet::range(0x80, 0xFF);
   if ((parser_.live(left) & kBeyondAscii).none()) out |= kBeyondAscii;
   return out.none() ? RegexArena::empty() : regexes.bytes(out);
 }
 
-// Adds one wide lexeme's tokens: those inside from the slice, and those that leave it from the ending
-// in the state after it, less the tokens that the slice blocks.
+// Adds the tokens of one wide lexeme: those inside from the slice, and those that leave it from the ending in
+// the state behind it, minus the tokens that the slice blocks.
 void MaskBuilder::add(uint32_t node, RegexId regex, StackId stack, Collected& out) {
   const StateId left = parser_.continuation(stack, CaptureId{0});
   const LexemeSlice& slice = lexemes_.slice(regex, node, forbidden(stack, left));
@@ -70,8 +70,8 @@ void MaskBuilder::add(uint32_t node, RegexId regex, StackId stack, Collected& ou
   if (slice.inside) {
     Words& row = *out.row;
     const Words& from = *slice.inside;
-    // A token that is lost in this slice may be allowed by another item, so only tokens that were not
-    // in the row before are taken out after the union.
+    // Another item may allow a token that this slice lacks, so only tokens that were not in the row before
+    // are taken out after the union.
     std::vector<TokenId> absent;
     for (TokenId t : slice.lost)
       if (!((row[static_cast<uint32_t>(t) >> 5] >> (t & 31)) & 1)) absent.push_back(t);
@@ -95,8 +95,8 @@ void MaskBuilder::add(uint32_t node, RegexId regex, StackId stack, Collected& ou
   take(end.unsure, end.unsure_counts, out.unsure);
 }
 
-// Takes wide lexemes out of an item: below nodes with many tokens they are added by slices, and what is left
-// of the item is read there. False: nothing is left to read.
+// Takes wide lexemes out of an item. Below nodes with many tokens it adds them by slices and reads the rest
+// of the item. Returns false if the rest is empty.
 bool MaskBuilder::without_wide(Item& item, NodeSetId& from, Collected& out) {
   RegexArena& regexes = parser_.regexes();
   const RegexNode n = regexes.node(item.regex);
@@ -128,7 +128,8 @@ bool MaskBuilder::without_wide(Item& item, NodeSetId& from, Collected& out) {
   return from != TerminalWalks::none();
 }
 
-// Adds all tokens below the node that the state allows: wide lexemes by slices, the rest by one walk.
+// Adds all tokens below the node that the state allows: those of wide lexemes by slices, the others by one
+// walk.
 void MaskBuilder::gather(uint32_t node, StateId s, Collected& out) {
   RegexArena& regexes = parser_.regexes();
   std::vector<Item> narrow;
@@ -155,7 +156,7 @@ void MaskBuilder::gather(uint32_t node, StateId s, Collected& out) {
   if (!narrow.empty()) walk(node, narrow, out);
 }
 
-// The whole mask of a state of a grammar with lexemes: a list if no slice was wide, else a row.
+// Makes the whole mask of a state of a grammar with lexemes: a list if no slice is wide, otherwise a row.
 const Mask* MaskBuilder::gathered(StateId s) {
   Words row(vocabulary_.words());
   Collected found;

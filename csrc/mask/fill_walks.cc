@@ -32,16 +32,16 @@
 namespace structgen {
 
 namespace {
-// The limit of a walk from terminal to terminal does not fall below so many ways (by_terminals). Most walks
-// of JSON take fewer than 16, and all take fewer than 128 in 2,500 schemas of MaskBench. The C grammar takes
-// 450 at the median.
+// The limit of a walk from terminal to terminal (by_terminals) does not fall below this number of ways. Most
+// walks of JSON take fewer than 16 ways, all fewer than 128 in 2,500 schemas of MaskBench. The C grammar
+// takes 450 at the median.
 constexpr uint32_t kFewestWays = 32;
 }  // namespace
 
-// Walks from terminal to terminal. False: nothing was listed, and the walk has to go from state to state.
-// Where something was omitted (base/effort.h), the state behind each byte has to be made, since what follows
-// may be asked again. The same holds for an ambiguous grammar: the ways to read a token may double with each
-// byte, and a state has all of them. A grammar that had too many gets fewer in its next walk.
+// Lists tokens by a walk from terminal to terminal. Returns false, with nothing listed, if the walk has to go
+// from state to state. This is so after an omission (base/effort.h), which the state behind each byte must
+// note, since what follows may be asked again. It is so as well for a walk of too many ways: in an ambiguous
+// grammar the ways to read a token may double with each byte, while one state holds all of them.
 //
 //     x -> a x b | a x c | aa x d | a    `aaaaaaaa` is read on 34 paths of a and aa, each with other stacks
 bool MaskBuilder::by_terminals(std::span<const Item> items, NodeSetId from, Collected& out,
@@ -64,13 +64,13 @@ bool MaskBuilder::by_terminals(std::span<const Item> items, NodeSetId from, Coll
   return false;
 }
 
-// Whether a text that ends a terminal may have no continuation, or one that depends on what was read.
+// Tells whether a text that ends a terminal may have no continuation, or one that depends on the text.
 bool MaskBuilder::told_apart(const Item& end) const {
   return end.capture.v != 0 || end.regex != RegexArena::epsilon() || parser_.unproven() ||
          parser_.regexes().effort().omits();
 }
 
-// What follows the end of a terminal.
+// Returns what follows the end of a terminal.
 MaskBuilder::Behind MaskBuilder::behind(const Item& end) {
   if (end.capture.v == 0 && end.regex == RegexArena::epsilon() && !parser_.unproven())
     return {parser_.begins(end.stack), true, true};
@@ -78,8 +78,9 @@ MaskBuilder::Behind MaskBuilder::behind(const Item& end) {
   return {parser_.items(s), s != Parser::dead(), sure(s)};
 }
 
-// Lists the tokens that go on from items at a set of nodes (mask/terminal_walks.h). Where a terminal ends,
-// the items of its stack go on from the nodes where it ends. False: there are more than `most_ways_`.
+// Lists the tokens that go on from items at a set of nodes (mask/terminal_walks.h). At the nodes where a
+// terminal ends, the walk goes on with the items of its stack. Returns false if there are more than
+// `most_ways_` ways.
 bool MaskBuilder::read_from(std::span<const Item> items, NodeSetId from, Collected& out,
                             const Counts* counts) {
   struct At {
@@ -126,7 +127,7 @@ bool MaskBuilder::read_from(std::span<const Item> items, NodeSetId from, Collect
       if (!next.any) continue;
       list(end.tokens, next.is_sure);
       if (end.next == TerminalWalks::none()) continue;
-      // Two terminals may end above one stack at the same nodes.
+      // Two terminals may end above one stack at the same nodes, which need one walk.
       if (!told_apart(ended) &&
           !met.emplace(static_cast<uint64_t>(ended.stack.v) << 32 | end.next.v, true).second)
         continue;
@@ -139,7 +140,7 @@ bool MaskBuilder::read_from(std::span<const Item> items, NodeSetId from, Collect
   return true;
 }
 
-// Lists the tokens below a node of the trie that items, or a state, allow.
+// Lists the tokens below a node of the trie that the items, or the state, allow.
 void MaskBuilder::walk(uint32_t node, std::span<const Item> items, Collected& out) {
   if (!by_terminals(items, slices_.walks().nodes({&node, 1}), out, nullptr))
     walk_states(node, parser_.of_items({items.begin(), items.end()}, false), out);
@@ -150,8 +151,8 @@ void MaskBuilder::walk(uint32_t node, StateId from, Collected& out) {
     walk_states(node, from, out);
 }
 
-// A walk with a state for each byte. Walks may be nested (gather) and share `todo_`: each works above its own
-// floor.
+// Lists tokens by a walk that makes a state for each byte. A walk inside another one (gather) shares `todo_`
+// and works above its own floor.
 void MaskBuilder::walk_states(uint32_t node, StateId from, Collected& out) {
   check_depth();
   const std::size_t floor = todo_.size();
@@ -167,7 +168,7 @@ void MaskBuilder::finish_walk(std::size_t floor, Collected& out) {
     todo_.pop_back();
     charge();
     const State& st = parser_.state(state);
-    // Only poison is left in the state, so every longer token is unsure.
+    // The state holds only poison, so every longer token is unsure.
     if (st.poisoned && st.n == 1) {
       const auto below = trie.subtree_tokens(at).subspan(trie.tokens(at).size());
       out.unsure.insert(out.unsure.end(), below.begin(), below.end());
@@ -181,13 +182,13 @@ void MaskBuilder::finish_walk(std::size_t floor, Collected& out) {
   }
 }
 
-// The step of a walk to a child by its byte: lists the child's tokens, and leaves what is below it to
+// Takes the step of a walk to a child by its byte: lists the child's tokens, and leaves the nodes below to
 // finish_walk().
 void MaskBuilder::read_on(uint32_t child, StateId state, uint8_t byte, Collected& out) {
   const TokenTrie& trie = vocabulary_.trie();
   const auto tokens = trie.tokens(child);
   if (!out.plain && context_free_ && trie.leaf(child)) {
-    // The byte is live, so the state behind it need not be made.
+    // The byte is live and no node lies below, so the state behind the byte need not be made.
     out.sure.insert(out.sure.end(), tokens.begin(), tokens.end());
     out.worst = Lengths::kFar;
     return;
@@ -207,8 +208,8 @@ void MaskBuilder::read_on(uint32_t child, StateId state, uint8_t byte, Collected
     todo_.emplace_back(child, next);
 }
 
-// The tokens that leave a regex inside open subtrees (TerminalMask::open), by bytes that may follow it.
-// Within a character it does not end, so bytes that go on with one begin nothing.
+// Lists the tokens that leave a regex inside open subtrees (TerminalMask::open), by each byte that may follow
+// the regex. The regex ends between characters only, so a continuation byte of UTF-8 follows no end.
 void MaskBuilder::leave_open(const TerminalMask& t, StateId left, Collected& out) {
   const std::size_t floor = todo_.size();
   const Undo rest([&] { todo_.resize(floor); });
@@ -218,7 +219,7 @@ void MaskBuilder::leave_open(const TerminalMask& t, StateId left, Collected& out
     for (const uint32_t node : vocabulary_.runs().index().of(b)) {
       while (subtree != t.open.end() && subtree->second <= node) ++subtree;
       if (subtree == t.open.end()) return;
-      // The byte of the first node leads into the subtree and lies outside.
+      // The first node of a subtree is an end itself: its byte leads into the subtree, not out of the regex.
       if (subtree->first < node) read_on(node, left, b, out);
     }
   });
@@ -238,15 +239,15 @@ StateId MaskBuilder::blind(StateId s) {
   return out;
 }
 
-// Whether a token that leads here is allowed whatever the captured text is: some item is not poison, or
-// the text may end.
+// Tells whether a token that leads to this state is allowed whatever the captured text is: some item is no
+// poison, or the text may end.
 bool MaskBuilder::sure(StateId s) const {
   const State& st = parser_.state(s);
   return !st.poisoned || st.n > 1 || st.accepting;
 }
 
-// Kept by (suffixes, state). If lengths are measured now and were not before, the walk is made again
-// for the bound alone, because masks point to the lists.
+// Returns the tokens of a trie of endings that go on from a state, kept by both. If lengths are measured now
+// and were not before, the walk is made again for the bound alone, because masks point to the lists.
 const MaskBuilder::Ending& MaskBuilder::ending(const Suffixes& suffixes, StateId from) {
   std::unique_ptr<Ending>& slot = endings_[&suffixes][from.v];
   if (slot && measured(slot->worst)) return *slot;
@@ -264,7 +265,8 @@ const MaskBuilder::Ending& MaskBuilder::ending(const Suffixes& suffixes, StateId
   return *slot;
 }
 
-// Linear over the suffixes in depth-first order, with the state of each depth at hand.
+// Walks a trie of endings depth first, in time linear in its nodes; suffix_states_ holds the state of each
+// depth.
 void MaskBuilder::walk_suffixes(const Suffixes& suffixes, StateId from, Collected& out,
                                 const Counts& counts) {
   const std::size_t base = suffix_states_.size();
@@ -306,8 +308,8 @@ void MaskBuilder::walk_suffixes(const Suffixes& suffixes, StateId from, Collecte
   }
 }
 
-// Whether the parser can read the bytes. This is slow and exact; it serves the tokens that the walk
-// left unsure.
+// Tells whether the parser can read the bytes. This is slow and exact; it decides the tokens that a walk left
+// unsure.
 bool MaskBuilder::accepts(StateId s, std::string_view bytes) {
   charge(1 + static_cast<int64_t>(bytes.size() / 4));
   for (char b : bytes) {

@@ -34,23 +34,24 @@ class ItemEnds {
  public:
   struct Place {
     bool string = false;
-    // Within a number, `true`, `false` or `null`.
+    // The place is inside a number, `true`, `false` or `null` (a word).
     bool word = false;
-    // Some container around the place has items that are compared.
+    // Some container around the place compares its items.
     bool open = false;
-    // The innermost container compares its items, and they may be words.
+    // The innermost container compares its items, and words may be among them.
     bool words = false;
-    // A container further out compares its items.
+    // A container further out than the innermost compares its items.
     bool outer = false;
     uint8_t number() const {
       return static_cast<uint8_t>(string | word << 1 | open << 2 | words << 3 | outer << 4);
     }
   };
-  // Whether the token may end an item. Strings that the token only ends are left to quotes().
+  // Tells whether the token may end an item. A token that does no more than end a string is left to quotes().
   static bool may_end(Place place, std::string_view bytes) {
     if (bytes.empty()) return false;
     if (place.word && place.words) return true;
-    // No container around the place compares items: one must begin in the token, and an item in it.
+    // No container around the place compares items, so only a token that begins one and an item in it may end
+    // an item.
     if (!place.open) {
       const std::size_t bracket = bytes.find_first_of("[{");
       if (bracket == bytes.npos || bytes.find(',', bracket) == bytes.npos) return false;
@@ -65,7 +66,7 @@ class ItemEnds {
     for (; i < bytes.size(); ++i) {
       const char b = bytes[i];
       if (b == '"') return bytes.find('"', i + 1) != bytes.npos;
-      // The first item of a container repeats none.
+      // The first item of a container repeats none, so the token has to reach the byte that ends it.
       if (b == '[' || b == '{') return bytes.find_first_of(",]}", i + 1) != bytes.npos;
       if ((b == ']' || b == '}') && place.outer) return true;
       if (place.words && std::string_view("]} \t\n\r,:").find(b) == std::string_view::npos) return true;
@@ -73,9 +74,9 @@ class ItemEnds {
     return false;
   }
 
-  // A row, as pairs of the index of a word and its bits.
+  // A row as pairs: the index of a word and the bits of this word.
   using Bits = std::vector<std::pair<uint32_t, uint32_t>>;
-  // The tokens that begin with some bytes without a backslash and a quote.
+  // The tokens that hold the bytes `added`, without a backslash or a quote, and then a quote.
   struct Quote {
     std::string_view added;
     std::vector<TokenId> tokens;
@@ -83,7 +84,8 @@ class ItemEnds {
 
   explicit ItemEnds(const Vocabulary& vocabulary) : vocabulary_(vocabulary) {}
   static constexpr std::size_t kPlaces = 32;
-  // The tokens of may_end(), at a place in a string or without `words`. Needs the lock.
+  // Returns the tokens for which may_end() holds at a place that is in a string or not in `words`. The caller
+  // holds the world's lock.
   const Bits& at(Place place) {
     Bits& out = places_[place.number()];
     if (made_ >> place.number() & 1) return out;
@@ -97,7 +99,8 @@ class ItemEnds {
     bytes_ += out.capacity() * sizeof(out[0]);
     return out;
   }
-  // Needs the lock.
+  // Returns the tokens that end a string, grouped by the bytes before the quote. The caller holds the world's
+  // lock.
   const std::vector<Quote>& quotes() {
     if (!quotes_.empty()) return quotes_;
     std::map<std::string_view, std::vector<TokenId>> by_text;
@@ -106,7 +109,7 @@ class ItemEnds {
       const std::size_t quote = bytes.find('"');
       if (bytes.find('\\') > quote) by_text[bytes.substr(0, quote)].push_back(t);
     }
-    // Where no token has a quote, this group keeps the question from being asked again.
+    // An empty group keeps a vocabulary without quotes from being searched again.
     by_text.try_emplace({});
     for (auto& [text, tokens] : by_text) {
       bytes_ += sizeof(Quote) + tokens.capacity() * sizeof(TokenId);
@@ -117,7 +120,7 @@ class ItemEnds {
   std::size_t byte_size() const { return bytes_; }
 
  private:
-  // The tokens with one of these bytes, sorted.
+  // Returns the tokens with one of these bytes, sorted.
   std::vector<TokenId> holding(std::string_view bytes) const {
     const TokenTrie& trie = vocabulary_.trie();
     std::vector<TokenId> out;
@@ -132,7 +135,7 @@ class ItemEnds {
 
   const Vocabulary& vocabulary_;
   std::array<Bits, kPlaces> places_;
-  // A bit for each place whose tokens are known.
+  // One bit for each place, set if places_ holds its tokens.
   uint32_t made_ = 0;
   std::vector<Quote> quotes_;
   std::size_t bytes_ = 0;

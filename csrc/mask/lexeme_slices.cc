@@ -10,13 +10,14 @@
 namespace structgen {
 
 namespace {
-// A regex that so many bytes may continue is wide at once.
+// A regex that at least this many bytes may continue is wide.
 constexpr int kWideLexeme = 40;
-// Fewer are enough if some byte leads to a regex that has as many again: names, hexadecimal numbers.
+// A regex that only this many bytes may continue is wide if one of them leads to a regex with as many again,
+// as in names and hexadecimal numbers.
 constexpr int kOpenBytes = 20;
-// At most so many tokens are kept as a list, more as a row.
+// A slice with more tokens inside than this keeps them as a row, otherwise as a list.
 constexpr std::size_t kListed = 500;
-// A difference looks at no more trie nodes than this.
+// difference() gives up after this many trie nodes.
 constexpr uint32_t kDifference = 3'000;
 }  // namespace
 
@@ -46,10 +47,9 @@ const LexemeSlice& LexemeSlices::slice(RegexId regex, uint32_t node, RegexId for
   return *slot;
 }
 
-// The slice by a walk below the node. A token leaves the regex at each byte that may follow it (`open`)
-// while the regex may end: `a+b` leaves a name at `+`, and also `ab` would leave it at `b` if `b` were
-// not forbidden. Subtrees whose bytes only lead round inside the regex are taken without a look
-// (subtrees.h).
+// Makes a slice by a walk below the node. While the regex may end, a token leaves it at each byte that may
+// follow it (`open`): `a+b` leaves a name at `+`; `ab` would leave it at `b`, too, if `b` were not forbidden.
+// Subtrees whose bytes only lead round inside the regex are taken whole (subtrees.h).
 void LexemeSlices::whole(RegexId regex, uint32_t node, RegexId forbidden, LexemeSlice& out) {
   const TokenTrie& trie = vocabulary_.trie();
   ByteSet open = ByteSet::all();
@@ -61,7 +61,8 @@ void LexemeSlices::whole(RegexId regex, uint32_t node, RegexId forbidden, Lexeme
   Loops loops(trie, table, true);
   Categories open_categories = 0;
   open.for_each([&](uint8_t b) { open_categories |= category(b); });
-  // A row from the start: as a list, the tokens of a comment would take half a megabyte of fresh pages.
+  // The tokens are collected in a row, because the list for a comment would take half a megabyte of fresh
+  // pages.
   auto inside = std::make_shared<LexemeSlice::Words>(vocabulary_.words());
   std::size_t count = 0;
   const auto take = [&](std::span<const TokenId> tokens) {
@@ -72,8 +73,7 @@ void LexemeSlices::whole(RegexId regex, uint32_t node, RegexId forbidden, Lexeme
   for (uint32_t i = node + 1, end = trie.node(node).end; i < end;) {
     const TokenTrie::Node& n = trie.node(i);
     const uint32_t from = at[n.depth - 1];
-    // A token does not leave at the node itself: what follows the empty text is another item of the
-    // state.
+    // No token leaves at the node itself: another item of the state reads what follows an empty lexeme.
     if (n.depth > top + 1 && open.has(static_cast<uint8_t>(n.byte)) && table.ends(from))
       left.push_back({i, n.depth - 1u});
     const uint32_t to = table.next(from, static_cast<uint8_t>(n.byte));
@@ -102,9 +102,9 @@ void LexemeSlices::whole(RegexId regex, uint32_t node, RegexId forbidden, Lexeme
   for_each_token(*inside, [&](TokenId t) { out.few.push_back(t); });
 }
 
-// For regex = base & not(some words), as a name that is no keyword. It walks both regexes at once and goes
-// down only where they differ, along the letters of the keywords. False where the regex has another
-// form or the difference is large.
+// Makes the slice of base & not(some words), such as a name that is no keyword, from the slice of the base.
+// It steps both regexes and goes down only where they differ, along the letters of the words. Returns false
+// if the regex has another form or the difference is large.
 bool LexemeSlices::difference(RegexId regex, uint32_t node, RegexId forbidden, LexemeSlice& out) {
   const std::vector<RegexId> kept = regexes_.without_words(regex);
   if (kept.empty()) return false;
@@ -129,7 +129,7 @@ bool LexemeSlices::difference(RegexId regex, uint32_t node, RegexId forbidden, L
       const RegexId r = regexes_.step(f.r, b), to = regexes_.step(f.b, b);
       if (r == to) return;
       const uint32_t child = trie.child(kids, b);
-      // More than a word is lost here, so the walk would not end soon.
+      // The base goes on where the regex is dead, so more than a word is lost, and the walk would be long.
       if (r == RegexArena::empty() && regexes_.live(to).any()) {
         fits = false;
         return;

@@ -25,16 +25,16 @@ namespace structgen {
 
 struct LexemeSlice {
   using Words = std::vector<uint32_t>;
-  // The tokens inside, if they are few.
+  // The tokens that stay inside the regex, if they are few.
   std::vector<TokenId> few;
-  // Otherwise this row holds them; slices that differ in few tokens share it.
+  // A row of the tokens inside, if they are many. Slices that differ in few tokens share one row.
   std::shared_ptr<Words> inside;
-  // The tokens of that row that are not inside this regex.
+  // The tokens of `inside` that this regex lacks.
   std::vector<TokenId> lost;
-  // The endings of tokens that leave the regex: the bytes they hold after it. An entry's count is the
-  // depth in the trie at which the token left.
+  // The tokens that leave the regex, as a trie of the bytes behind it. The count of an entry is the depth in
+  // the vocabulary's trie at which the token leaves.
   std::shared_ptr<Suffixes> exits;
-  // Entries of `exits` at which this regex does not end after all, sorted.
+  // Entries of `exits` to ignore, because this regex does not end there; sorted.
   std::vector<std::pair<TokenId, uint32_t>> blocked;
 };
 
@@ -42,10 +42,10 @@ class LexemeSlices {
  public:
   LexemeSlices(RegexArena& regexes, const Vocabulary& vocabulary)
       : regexes_(regexes), vocabulary_(vocabulary) {}
-  // `forbidden` is a kBytes regex or empty(). The regex starts at the node: the node's own bytes belong
-  // to what stands before the lexeme.
+  // Returns the slice of a regex whose lexeme begins at the node; the bytes above the node stand before the
+  // lexeme. `forbidden` is a kBytes regex of the bytes that may not follow the lexeme, or empty().
   const LexemeSlice& slice(RegexId regex, uint32_t node, RegexId forbidden);
-  // Whether many tokens may lie inside the regex, so that a slice is worth its walk.
+  // Tells whether the regex may have so many tokens inside that a slice is worth its walk.
   bool wide(RegexId regex);
   std::size_t byte_size() const { return bytes_; }
 

@@ -24,8 +24,8 @@
 
 namespace structgen {
 
-// The two kinds of tries, with one interface for walks: the children of a node by byte, the tokens at a node,
-// and whether a node is a leaf. The nodes below a node are those from first() to end() - 1.
+// VocabularyTrie and EndingsTrie give walks one interface: the children of a node by byte, the tokens at a
+// node, and whether a node is a leaf. The nodes below a node are those from first() to end() - 1.
 struct VocabularyTrie {
   const TokenTrie& trie;
   ByteSet bytes(uint32_t node) const { return trie.kids(node).set; }
@@ -49,7 +49,7 @@ struct VocabularyTrie {
 };
 
 struct EndingsTrie {
-  // The root has no node of its own.
+  // Stands for the root, which has no node in the array.
   static constexpr uint32_t kRoot = 0xFFFFFFFFu;
   const Suffixes& trie;
   ByteSet bytes(uint32_t node) const {
@@ -78,8 +78,8 @@ struct EndingsTrie {
   uint32_t depth(uint32_t node) const { return node == kRoot ? 0 : trie.nodes[node].depth; }
 };
 
-// Reads a regex below nodes of a trie, which ascend. meet(node, derivative) gets each pair that a byte leads
-// to once, and tells whether the walk goes on below the pair.
+// Reads a regex below some nodes of a trie, in ascending order. It calls meet(node, derivative) once for each
+// pair to which a byte leads. If meet() returns true, the walk goes on below the pair.
 template <class Trie, class Meet>
 void read_below(RegexArena& regexes, const Trie& trie, std::span<const uint32_t> nodes, RegexId regex,
                 Meet&& meet) {
@@ -87,7 +87,7 @@ void read_below(RegexArena& regexes, const Trie& trie, std::span<const uint32_t>
     uint32_t node;
     RegexId regex;
   };
-  // Two ways lead to a pair only if one of the nodes lies below another.
+  // A pair can be met twice only if one of the nodes lies below another.
   bool nested = nodes.size() > 1 && nodes.back() == EndingsTrie::kRoot;
   for (std::size_t i = 0; i + 1 < nodes.size() && !nested; ++i) nested = nodes[i + 1] < trie.end(nodes[i]);
   FlatMap<uint64_t, bool> met;
@@ -106,29 +106,29 @@ void read_below(RegexArena& regexes, const Trie& trie, std::span<const uint32_t>
   }
 }
 
-// A set of nodes of one trie.
+// The number of a set of nodes of one trie.
 using NodeSetId = Id<struct NodeSetTag>;
 
 struct NodeSet {
-  // The trie of endings; null: the vocabulary's.
+  // The trie of endings that has the nodes, or null for the vocabulary's trie.
   const Suffixes* trie = nullptr;
-  // Ascending.
+  // The nodes, in ascending order.
   std::span<const uint32_t> nodes;
-  // The bytes that lead on from some node.
+  // The bytes that lead from some node of the set to a child.
   ByteSet bytes;
 };
 
 class NodeSets {
  public:
   explicit NodeSets(const TokenTrie& trie) : trie_(trie) { sets_.emplace_back(); }
-  // The empty set.
+  // Returns the number of the empty set.
   static constexpr NodeSetId none() { return NodeSetId{0}; }
-  // The number of a set of inner nodes, which ascend.
+  // Returns the number of a set of inner nodes, which are in ascending order.
   NodeSetId intern(const Suffixes* trie, std::span<const uint32_t> nodes);
-  // The union of sets of one trie.
+  // Returns the number of the union of sets of one trie.
   NodeSetId unite(std::vector<NodeSetId> sets);
   const NodeSet& operator[](NodeSetId id) const { return sets_[id.v]; }
-  // Calls f with the trie of a set.
+  // Returns f(trie) for the trie of a set.
   template <class F>
   auto with_trie(const NodeSet& set, F&& f) const {
     return set.trie ? f(EndingsTrie{*set.trie}) : f(VocabularyTrie{trie_});
@@ -139,7 +139,7 @@ class NodeSets {
   const TokenTrie& trie_;
   BumpPool pool_;
   InternTable index_;
-  // The first is the empty one.
+  // All sets by number; number 0 is the empty set.
   StableVector<NodeSet> sets_;
 };
 

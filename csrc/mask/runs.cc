@@ -50,18 +50,19 @@ namespace structgen {
 
 namespace {
 
-// A vocabulary keeps classes of so many bytes that no world holds.
+// A vocabulary keeps up to this many bytes of classes that no world uses.
 constexpr std::size_t kKept = 24u << 20;
-// An element's automaton may have so many states; a larger one is not shared.
+// An element whose automaton has more states than this shares its class with no other arena.
 constexpr std::size_t kKeyStates = 32;
+// An element whose automaton takes more new regexes than this shares no class either. Counters in counters
+// would make ever more.
 constexpr uint32_t kKeyNodes =
-    // Finding the automaton may make so many regexes: counters in counters make ever more.
     1'000;
 
-// The automaton of a regex as a string, its states numbered in the order of their discovery, so that
-// equal structures in different arenas give equal strings. Each state is `E` or `I` (whether it ends),
-// then a pair (first byte, successor) for each range of bytes that lead to the same class; successor
-// 255 is dead. Empty where the automaton is too large or no finite class of characters.
+// Returns the automaton of a regex as a string, or an empty one if it is too large or the regex is no finite
+// class of characters. States are numbered as they are discovered, so equal automata of different arenas are
+// equal strings. A state is `E` (it ends) or `I`, then a pair (first byte, successor) for each range of bytes
+// that lead to the same class. Successor 255 is dead.
 std::string automaton(RegexArena& regexes, RegexId element) {
   const RegexKind kind = regexes.node(element).kind;
   if (!regexes.node(element).finite || (kind != RegexKind::kBytes && kind != RegexKind::kAlt)) return {};
@@ -99,8 +100,8 @@ void put_all(std::string& out, const std::vector<T>& values) {
   out.resize((out.size() + 3) / 4 * 4);
 }
 
-// Reads what put() and put_all() wrote. After the first number that does not fit, ok() is false and
-// every read gives zeros; so callers check once, after several reads.
+// Reads what put() and put_all() wrote. Once a number does not fit, ok() stays false and every read returns
+// zeros, so callers check once, after several reads.
 class Source {
  public:
   explicit Source(std::string_view from) : from_(from) {}
@@ -138,7 +139,7 @@ class Source {
 
 }  // namespace
 
-// A counting sort of the nodes by their last byte.
+// Sorts the nodes by their last byte (a counting sort).
 NodeIndex::NodeIndex(const TokenTrie& trie) : nodes_(trie.size()), parents_(trie.size(), 0) {
   for (uint32_t i = 1; i < trie.size(); ++i) ++first_[trie.node(i).byte + 1];
   for (int b = 0; b < 256; ++b) first_[b + 1] += first_[b];
@@ -149,7 +150,7 @@ NodeIndex::NodeIndex(const TokenTrie& trie) : nodes_(trie.size()), parents_(trie
     const TokenTrie::Node& n = trie.node(i);
     path.resize(n.depth);
     if (n.depth == kDeep + 1)
-      // Those that lead to an earlier node as well stand in the list.
+      // A node leads to several deep ones, so each node above a deep one is added once.
       for (const uint32_t above : path)
         if (above != 0 && (deep_.empty() || above > deep_.back())) deep_.push_back(above);
     if (n.depth > kDeep) deep_.push_back(i);
@@ -168,7 +169,7 @@ RunClass::RunClass(RegexArena& regexes, const Vocabulary& vocabulary, Runs& runs
   settle();
 }
 
-// Sizes the slots and counts the memory, once the buckets are known.
+// Makes the slots and counts the memory, once the buckets are known.
 void RunClass::settle() {
   rows_ = std::make_unique<Slot<Words>[]>(buckets_.size() + 1);
   lists_ = std::make_unique<Slot<std::vector<TokenId>>[]>(buckets_.size() + 1);
@@ -180,9 +181,9 @@ void RunClass::settle() {
   bytes_ += bytes;
 }
 
-// One walk of the trie with the element's automaton, which starts again after each element. A node at
-// which an element ends gets its count; each token goes into the bucket of its number of elements, the
-// last of which may be incomplete.
+// Walks the trie once with the element's automaton, which starts again behind each element. A node at which
+// an element ends gets its number of elements. A token goes into the bucket of its number of elements, whose
+// last one may be incomplete.
 void RunClass::walk(RegexArena& regexes, RegexId element) {
   if (regexes.nullable(element)) {
     ok_ = false;
@@ -208,8 +209,7 @@ void RunClass::walk(RegexArena& regexes, RegexId element) {
       to = start;
       boundary_[i] = static_cast<uint16_t>(count[n.depth]);
     } else if (table.ends(to)) {
-      // Some text of E begins another one, so E is no prefix code, and a token could be cut in two
-      // ways.
+      // A text of E begins another one, so E is no prefix code, and a token could be cut in two ways.
       ok_ = false;
       return;
     }
@@ -235,7 +235,7 @@ const Words& RunClass::up_to(uint32_t k) {
   return rows_[k].get(lock_, [&] { return make_row(k); });
 }
 
-// Visits the tokens of any run in the order of the trie; `ends` keeps, for each depth, the end of the
+// Calls f for the tokens of any run, in the order of the trie. `ends` keeps, for each depth, the end of the
 // last whole element on the path.
 template <class F>
 void RunClass::for_each_cut(F&& f) {
@@ -250,7 +250,7 @@ void RunClass::for_each_cut(F&& f) {
   for (uint32_t i = 1; i < trie.size();) {
     const TokenTrie::Node& node = trie.node(i);
     const End end = ends[node.depth] = boundary(i) ? End{node.depth, boundary_[i]} : ends[node.depth - 1];
-    // Behind this first byte of an element, no token is one of the run.
+    // The node is the first byte of an element, and no token below it belongs to a run.
     if (end.bytes + 1 == node.depth && std::ranges::none_of(trie.subtree_tokens(i), runs)) {
       i = node.end;
       continue;
@@ -284,7 +284,8 @@ const RunCounts& RunClass::counts() {
 }
 
 RunCounts RunClass::make_counts() {
-  // Nearly all tokens end with an element.
+  // The tokens that end with a whole element, by their number of elements. Nearly all tokens of a run are
+  // here.
   std::vector<std::vector<TokenId>> ends(longest() + 1);
   std::map<std::pair<uint32_t, std::string>, std::vector<TokenId>> cut;
   for_each_cut([&](TokenId t, uint32_t count, std::string_view begun) {
@@ -332,7 +333,7 @@ const std::vector<TokenId>* RunClass::list_up_to(uint32_t k) {
   });
 }
 
-// Publishes the exits on a byte. The bytes are counted first, so that byte_size() never lags behind.
+// Publishes the exits on a byte. Their size is added first, so that byte_size() is never too small.
 void RunClass::add(uint8_t byte, std::unique_ptr<RunExits> exits) {
   bytes_ += sizeof(RunExits) + exits->unbounded.size() * 4 + exits->children.capacity() * sizeof(Exit) +
             exits->ends.capacity() * sizeof(exits->ends[0]) +
@@ -387,7 +388,7 @@ void RunClass::write(std::string& out) const {
     put_all(out, e->suffixes.entries);
     put_all(out, e->unbounded);
     put(out, e->suffixes.depth);
-    // Field by field, because the struct has padding, whose bytes are not defined.
+    // The fields are written one by one, because the struct has padding, whose bytes are undefined.
     std::vector<uint32_t> nodes;
     for (const Suffixes::Node& n : e->suffixes.nodes)
       nodes.insert(nodes.end(), {n.end, n.first, n.depth, n.byte});
@@ -396,9 +397,9 @@ void RunClass::write(std::string& out) const {
   put(out, 256);
 }
 
-// The checks are those that later code relies on: token ids inside the vocabulary, nodes inside the
-// trie, and a tree of suffixes whose subtrees nest and whose depths rise by one at most. A wrong answer
-// in a file made by hand remains possible; an access outside the arrays does not.
+// Reads a saved class and checks what later code relies on: token ids are inside the vocabulary, nodes inside
+// the trie, and in a tree of suffixes subtrees nest and depths rise by at most one. A file that someone made
+// by hand may still give wrong masks, but no access outside the arrays.
 RunClass::RunClass(std::string_view saved, const Vocabulary& vocabulary, Runs& runs)
     : vocabulary_(vocabulary), runs_(runs) {
   const TokenTrie& trie = vocabulary.trie();
@@ -465,7 +466,7 @@ const NodeIndex& Runs::index() {
 }
 
 void Runs::prepare() {
-  // The arena is only for this call; the class stays.
+  // The arena lives for this call only; the class stays.
   RegexArena regexes(kJson);
   const auto strings = of(regexes, regexes.any_character());
   if (!strings->ok()) return;
@@ -474,7 +475,8 @@ void Runs::prepare() {
   index();
 }
 
-// The lock is held while a class is made, so that two compilers do not make the same class twice.
+// Returns the class of an element. It holds the lock while it makes one, so that two compilers do not make
+// the same class twice.
 std::shared_ptr<RunClass> Runs::of(RegexArena& regexes, RegexId element) {
   const std::string key = automaton(regexes, element);
   std::unique_lock hold(lock_, std::defer_lock);
@@ -494,7 +496,8 @@ std::shared_ptr<RunClass> Runs::of(RegexArena& regexes, RegexId element) {
   if (!made) made = std::make_shared<RunClass>(regexes, vocabulary_, *this, element);
   if (key.empty()) return made;
   known_.push_front({key, made});
-  // A class that some world holds stays in memory in any case, and the next world will ask for it.
+  // Counts the bytes of classes that no world holds; only these can be freed. Other classes stay in memory
+  // anyway, and the next world will ask for them.
   std::size_t idle = 0;
   for (auto it = known_.begin(); it != known_.end();) {
     if (it->run.use_count() == 1) idle += it->run->byte_size();

@@ -35,51 +35,49 @@ using Words = std::vector<uint32_t>;
 inline void set_bit(Words& w, TokenId t) { w[static_cast<uint32_t>(t) >> 5] |= 1u << (t & 31); }
 inline bool get_bit(const Words& w, TokenId t) { return (w[static_cast<uint32_t>(t) >> 5] >> (t & 31)) & 1; }
 
-// A set of at most so many tokens is kept as a list, a larger one as a row.
+// A set of at most this many tokens is kept as a list, a larger one as a row.
 constexpr std::size_t kSparseLimit = 1'500;
 
 struct Exit {
-  // A trie node at which an element ends, or the child of such a node by the byte on which the run is
-  // left.
+  // The trie node of the exit: a node at which an element ends, or its child by the byte that leaves the run.
   uint32_t node;
   // The number of elements before the exit.
   uint32_t count;
 };
 
-// The places where runs of E meet byte b: the children, by b, of nodes at which an element ends.
+// The places where byte b leaves a run of E: the children, by b, of the nodes at which an element ends.
 struct RunExits {
   std::vector<Exit> children;  // sorted by node
-  // The tokens at the children; they end right after b.
+  // The tokens at these children; they end right behind b.
   std::vector<Suffixes::Entry> ends;
-  // The bytes after b, as a trie.
+  // The bytes that tokens hold behind b, as a trie.
   Suffixes suffixes;
   // The largest number of elements before b.
   uint32_t longest = 0;
-  // A row of the tokens of any run, and of the tokens that end right after b.
+  // A row of the tokens of any run, and of the tokens that end right behind b.
   Words unbounded;
 };
 
-// The tokens of any run, grouped by how they end: with a whole element, or with the first bytes of one. If E
-// is one UTF-8 character, the token `a` is whole, and a token that ends with the byte C3 is in the group
-// "C3".
+// The tokens of any run, grouped by their ends: with a whole element, or with the first bytes of one. If E is
+// one UTF-8 character, the token `a` is whole, and a token that ends with the byte C3 is in the group "C3".
 struct RunCuts {
-  // Tokens that end with an element.
+  // The tokens that end with a whole element.
   Words whole;
   struct Part {
-    // Bytes of the element in which the tokens end.
+    // The bytes of the incomplete element with which the tokens end.
     std::string begun;
     std::vector<TokenId> tokens;
   };
   std::vector<Part> parts;
 };
 
-// The same tokens, grouped by their number of whole elements as well, for runs that count.
+// The tokens of RunCuts, grouped by their number of whole elements as well, for regexes that count elements.
 struct RunCounts {
   struct Whole {
     uint32_t count;
-    // The tokens, where they are few.
+    // The tokens of `count` whole elements, if they are few.
     std::vector<TokenId> tokens;
-    // The tokens, where they are many.
+    // The tokens of `count` whole elements, if they are many.
     Words row;
   };
   struct Part {
@@ -87,16 +85,15 @@ struct RunCounts {
     std::string begun;
     std::vector<TokenId> tokens;
   };
-  // Sorted by count, from 1.
+  // The groups of tokens that end with a whole element, in the order of their counts, from 1.
   std::vector<Whole> wholes;
-  // The tokens of all of them, as a row.
+  // A row of the tokens of all groups in `wholes`.
   Words whole;
   std::vector<Part> parts;
 };
 
-// Trie nodes by their last byte, and the parent of each. With this index, the exits on a byte are found
-// by looking at the nodes of that byte, not at every place where an element ends. Memory: two numbers a
-// node.
+// Lists the trie nodes by their last byte, and the parent of each node: two numbers a node. With it the exits
+// on a byte are found by a look at the nodes of this byte, instead of every place where an element ends.
 class NodeIndex {
  public:
   explicit NodeIndex(const TokenTrie& trie);
@@ -104,7 +101,8 @@ class NodeIndex {
     return {nodes_.data() + first_[byte], nodes_.data() + first_[byte + 1]};
   }
   uint32_t parent(uint32_t node) const { return parents_[node]; }
-  // The nodes more than kDeep bytes below the root, and the nodes above them; sorted.
+  // deep() returns the nodes more than kDeep bytes below the root and all nodes above them, in ascending
+  // order.
   static constexpr uint32_t kDeep = 20;
   std::span<const uint32_t> deep() const { return deep_; }
   std::size_t byte_size() const { return (nodes_.size() + parents_.size() + deep_.size()) * 4; }
@@ -118,28 +116,30 @@ class NodeIndex {
 
 class Runs;
 
-// The run of one element class over one vocabulary.
+// The run of one element class E in one vocabulary: which tokens consist of elements, and where tokens leave
+// them.
 class RunClass {
  public:
-  // E must be non-empty and a prefix code (no text of E begins another); ok() tells whether it is one.
+  // Makes the class of E. ok() tells whether E is a prefix code (no text of E begins another) without the
+  // empty text.
   RunClass(RegexArena& regexes, const Vocabulary& vocabulary, Runs& runs, RegexId element);
-  // Takes what write() wrote; ok() is false where the bytes do not fit the vocabulary.
+  // Reads what write() wrote. ok() is false if the bytes do not fit the vocabulary.
   RunClass(std::string_view saved, const Vocabulary& vocabulary, Runs& runs);
   void write(std::string& out) const;
   bool ok() const { return ok_; }
-  // A row of the tokens of at most k elements; the last element may be incomplete, and it counts.
+  // Returns a row of the tokens of at most k elements. An incomplete last element counts as one.
   const Words& up_to(uint32_t k);
-  // The exits on a byte; made at the first call for it.
+  // Returns the exits on a byte; the first call for a byte makes them.
   const RunExits& exits(uint8_t byte);
-  // Whether exits(byte) would be a look-up.
+  // Tells whether exits(byte) has been made.
   bool has_exits(uint8_t byte) const { return exits_[byte].load(std::memory_order_acquire) != nullptr; }
   const RunCuts& cuts();
   const RunCounts& counts();
-  // Whether an element ends at a trie node.
+  // Tells whether an element ends at a trie node.
   bool boundary(uint32_t node) const { return boundary_[node] != kNone; }
-  // The tokens of up_to(k) as a list, if the tokens of all runs are few; null otherwise.
+  // Returns the tokens of up_to(k) as a list, or null if the tokens of all runs are many.
   const std::vector<TokenId>* list_up_to(uint32_t k);
-  // The number of tokens of more than `low` and at most `high` elements.
+  // Returns the number of tokens of more than `low` and at most `high` elements.
   std::size_t tokens_between(uint32_t low, uint32_t high) const;
   template <class F>
   void for_each_between(uint32_t low, uint32_t high, F&& f) const {
@@ -150,7 +150,7 @@ class RunClass {
   std::size_t byte_size() const { return bytes_.load(std::memory_order_relaxed); }
 
  private:
-  // A row or list that is made when it is first asked for, and read without the lock.
+  // A row or list that its first reader makes, under the lock; later readers take no lock.
   template <class T>
   class Slot {
    public:
@@ -164,7 +164,7 @@ class RunClass {
       std::lock_guard hold(lock);
       return held(make);
     }
-    // The same for a caller that holds the lock.
+    // Returns the value to a caller that holds the lock.
     template <class Make>
     const T& held(Make&& make) {
       if (const T* known = made_.load(std::memory_order_relaxed)) return *known;
@@ -182,25 +182,26 @@ class RunClass {
   void add(uint8_t byte, std::unique_ptr<RunExits> exits);
   Words make_row(uint32_t k);
   RunCounts make_counts();
-  // Needs the lock.
+  // Returns up_to(k) to a caller that holds the lock.
   const Words& row(uint32_t k) {
     return rows_[k].held([&] { return make_row(k); });
   }
+  // Calls f(token, number of whole elements, first bytes of the next element) for the tokens of any run. The
+  // caller holds the lock.
   template <class F>
-  // Calls f(token, elements read in full, begun bytes of the next element); needs the lock.
   void for_each_cut(F&& f);
   const Vocabulary& vocabulary_;
   Runs& runs_;
   bool ok_ = true;
-  // buckets_[k]: the tokens of exactly k + 1 elements.
+  // buckets_[k] holds the tokens of exactly k + 1 elements.
   std::vector<std::vector<TokenId>> buckets_;
-  // Indexed by node: the number of elements read where one ends there, kNone elsewhere.
+  // boundary_[node] is the number of elements up to the node if one ends there, otherwise kNone.
   std::vector<uint16_t> boundary_;
   std::size_t tokens_ = 0;
   Mutex lock_;
-  // By the most elements of a token: the answers of up_to().
+  // rows_[k] holds the answer of up_to(k).
   std::unique_ptr<Slot<Words>[]> rows_;
-  // By the same number: the answers of list_up_to().
+  // lists_[k] holds the answer of list_up_to(k).
   std::unique_ptr<Slot<std::vector<TokenId>>[]> lists_;
   Slot<RunCuts> cuts_;
   Slot<RunCounts> counts_;
@@ -209,19 +210,19 @@ class RunClass {
   std::atomic<std::size_t> bytes_{0};
 };
 
-// All run classes of one vocabulary.
+// Keeps the run classes of one vocabulary.
 class Runs {
  public:
   explicit Runs(const Vocabulary& vocabulary) : vocabulary_(vocabulary) {}
-  // The class of an element, new or known. ok() of the class is false where E cannot be run.
+  // Returns the class of an element, which may be new. ok() of the class tells whether the element can form
+  // runs.
   std::shared_ptr<RunClass> of(RegexArena& regexes, RegexId element);
-  // Makes what the first mask inside a JSON string asks for, so that the first request does not wait
-  // for it.
+  // Makes the classes that the first mask inside a JSON string asks for, so that the first request does not
+  // wait.
   void prepare();
-  // All classes at hand, in the form that view() takes.
+  // Returns all classes in memory, in the form that view() takes.
   std::string write();
-  // Takes classes that were written before, in memory that outlives this object. Each is read when it
-  // is first asked for.
+  // Takes saved classes, in memory that outlives this object. Each is read when of() first asks for it.
   void view(std::string_view saved);
   const NodeIndex& index();
   std::size_t byte_size();
@@ -233,12 +234,12 @@ class Runs {
   };
   const Vocabulary& vocabulary_;
   Mutex lock_;
-  // The class used last stands in front.
+  // The classes in memory, the one used last in front.
   std::list<Known> known_;
-  // Keyed by the key of a class; the values are views into the mapped file.
+  // The saved bytes of classes by the key of the class; both point into the mapped file.
   std::unordered_map<std::string_view, std::string_view> saved_;
   Mutex index_lock_;
-  // Made with the first exits.
+  // Finds nodes by their last byte; the first call of index() makes it.
   std::unique_ptr<NodeIndex> index_;
 };
 

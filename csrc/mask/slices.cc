@@ -51,11 +51,11 @@ namespace structgen {
 
 namespace {
 
-// difference() gives up after so many trie nodes. Regexes that only exclude names take fewer.
+// difference() gives up after this many trie nodes. Regexes that only exclude names take fewer.
 constexpr uint32_t kDifferenceBudget = 1'500;
-// The same limit where a regex is compared with one that was walked before.
+// whole() stops the comparison with a regex that was walked before after this many trie nodes.
 constexpr uint32_t kBesideBudget = 4'000;
-// So many regexes that were walked last are remembered for comparison.
+// whole() compares a regex with this many regexes, those that were walked last.
 constexpr std::size_t kWalked = 8;
 
 }  // namespace
@@ -97,7 +97,7 @@ const TerminalMask& Slices::terminal(RegexId regex) {
   bytes_ += size;
   terminal_bytes_ += size;
   const TerminalMask& out = *(terminals_[regex.v] = std::move(mask));
-  // A mask of few tokens is made faster by a walk of its own.
+  // A mask of few tokens is made faster by a walk than from the masks of its parts.
   if (!described && !out.partial && out.base) {
     if (walked_.size() == kWalked) walked_.erase(walked_.begin());
     walked_.emplace_back(regex, first_steps(regex));
@@ -115,9 +115,10 @@ void Slices::trim(std::size_t limit) {
   terminal_bytes_ = 0;
 }
 
-// For regex = base & not(a few literals). It walks both regexes and goes down only where they differ. `base`
-// is a run, or any terminal whose mask is known or worth knowing: of an object's keys, each further key
-// that is written is taken from the same base.
+// Makes the mask of base & not(a few literals) by a walk that goes down only where both regexes differ.
+// `base` is a run, or a terminal whose mask is known or worth knowing: after each key that an object has
+// written, the next mask comes from the same base. Returns false if the regex has another form or differs too
+// much.
 bool Slices::difference(RegexId regex, TerminalMask& out) {
   check_depth();
   const std::vector<RegexId> kept = regexes_.without_words(regex);
@@ -131,7 +132,7 @@ bool Slices::difference(RegexId regex, TerminalMask& out) {
       return true;
     }
   } else {
-    // Nothing is excluded, so a run is looked for among the parts.
+    // The regex excludes nothing, so one of its parts may serve as the base, if it is a run.
     if (base == regex) {
       bool found = false;
       for (std::size_t i = 0; i < kept.size() && !found; ++i) found = run_terminal(base = kept[i], from);
@@ -146,8 +147,8 @@ bool Slices::difference(RegexId regex, TerminalMask& out) {
   return true;
 }
 
-// The mask of a run without some literals. A run goes on for ever, so no token inside it is lost; only
-// tokens that complete a literal are.
+// Makes the mask of a run without some literals. A run never ends by itself, so all tokens inside it stay;
+// only tokens that complete a literal go.
 void Slices::less_literals(std::span<const LiteralSet> sets, const TerminalMask& from, TerminalMask& out) {
   out = from;
   for (const LiteralSet& set : sets)
@@ -182,30 +183,32 @@ const RunExits* Slices::exits(RegexId regex) {
   return run ? &run->exits(close) : nullptr;
 }
 
-// If the regex is E* closed by one byte that E does not contain, its mask is the run's.
+// Makes the mask of E* closed by one byte that E does not contain from the run of E. Returns false if the
+// regex has another form.
 bool Slices::run_terminal(RegexId regex, TerminalMask& out) {
   const RunExits* const exits = this->exits(regex);
   if (!exits) return false;
   out.base = &exits->unbounded;
   out.left = exits;
-  // This is the closing byte. An element that is begun needs no more bytes counted: up_to(k) counts an
-  // element as soon as it begins.
+  // One byte, the closing one, completes every text: up_to(k) counts an element as soon as it begins, so an
+  // element that is begun needs no more.
   out.slack = 1;
   return true;
 }
 
-// The regex does not end at this exit of the run, so tokens that go on below it are blocked.
+// Blocks the tokens that go on below an exit of the run at which the regex does not end.
 void Slices::block(uint32_t node, TerminalMask& out) {
   const TokenTrie& trie = vocabulary_.trie();
   const auto below = trie.subtree_tokens(node).subspan(trie.tokens(node).size());
   out.blocked.insert(out.blocked.end(), below.begin(), below.end());
 }
 
-// Walks the trie and steps both regexes, with the states of each depth at hand. Below a node where both are
-// in the same state nothing differs, nor where both only go round (subtrees.h). False where more nodes are
-// visited or more tokens differ than `limits` allows, or where a step was omitted: both regexes look dead
-// there, and the known mask may hold what lies below. charge() counts one unit of work for every 8 nodes.
-// With `among`, sorted nodes that hold their parents, it looks at no other nodes.
+// Finds the differences between a regex and one whose mask is known, by a walk of the trie that steps both.
+// Nothing differs below a node at which both are in the same state, or at which the bytes below only lead
+// both round (subtrees.h). Returns false if the walk meets more nodes, or more different tokens, than
+// `limits` allows. It also returns false if a step was omitted, because both regexes look dead there, while
+// the known mask may hold tokens below. With `among` (sorted nodes with all their parents) the walk visits no
+// other nodes. It costs one unit of work for 8 nodes.
 bool Slices::compare(RegexId regex, RegexId known, Limits limits, Changes& out,
                      std::span<const uint32_t> among) {
   const TokenTrie& trie = vocabulary_.trie();
@@ -220,7 +223,7 @@ bool Slices::compare(RegexId regex, RegexId known, Limits limits, Changes& out,
   const auto goes_round = [&](uint32_t i, uint32_t state) {
     return loops.worth(i, state) && loops.cover(i, state, 0);
   };
-  // Notes what differs at a node. True where the nodes below it need no look.
+  // Notes what differs at a node. Returns true if the nodes below need no look.
   const auto note = [&](uint32_t i, Pair to) {
     const TokenTrie::Node& n = trie.node(i);
     if (to.regex == to.known) return true;
@@ -243,7 +246,7 @@ bool Slices::compare(RegexId regex, RegexId known, Limits limits, Changes& out,
       out.exits.push_back(i);
     return all;
   };
-  // The first node from `i` on that is looked at.
+  // Returns the first node from `i` on that the walk visits.
   auto looked_at = [&, rest = among](uint32_t i) mutable -> uint32_t {
     if (among.empty()) return i;
     rest = rest.subspan(std::lower_bound(rest.begin(), rest.end(), i) - rest.begin());
@@ -278,7 +281,7 @@ void Slices::Changes::gain(std::span<const TokenId> tokens, const Vocabulary& vo
   for (TokenId t : tokens) set_bit(*row, t);
 }
 
-// The mask of a regex from a known mask and from what compare() found between the two.
+// Makes the mask of a regex from a known mask and the differences that compare() found.
 void Slices::change(const TerminalMask& from, Changes& changes, TerminalMask& out) {
   out = from;
   out.slack = std::max(from.slack, changes.slack);
@@ -333,14 +336,15 @@ void Slices::change(const TerminalMask& from, Changes& changes, TerminalMask& ou
   std::sort(out.blocked.begin(), out.blocked.end());
 }
 
-// The mask by a walk of the trie: beside the nearest of the regexes that were walked lately, where the two
-// differ at few nodes, and from nothing elsewhere.
+// Makes the mask by a walk of the trie: from the most similar of the regexes that were walked last, at the
+// few nodes where both differ, or from nothing.
 //
 //     any* `_SL1`" beside any*"      differs at `_`, and below it at `_S`, `_SL` and `_SL1`
 void Slices::whole(RegexId regex, TerminalMask& out) {
   const TerminalMask* from = nullptr;
   RegexId known;
-  // A regex that leads elsewhere by most of the bytes differs nearly everywhere.
+  // The number of tokens whose first byte leads elsewhere. From half of all tokens on, a regex differs nearly
+  // everywhere, so it is not compared.
   std::size_t nearest = vocabulary_.trie().subtree_tokens(0).size() / 2;
   const FirstSteps steps = first_steps(regex);
   for (const auto& [other, to] : walked_) {
@@ -363,7 +367,7 @@ void Slices::whole(RegexId regex, TerminalMask& out) {
   change(from ? *from : nothing, changes, out);
 }
 
-// Where each byte leads.
+// Returns the derivative of the regex by each byte.
 Slices::FirstSteps Slices::first_steps(RegexId regex) {
   FirstSteps out;
   const ClassMap& classes = regexes_.classes(regex);
@@ -373,7 +377,7 @@ Slices::FirstSteps Slices::first_steps(RegexId regex) {
   return out;
 }
 
-// Writes `open` as `exits`, for those who compare or change them.
+// Adds the nodes of the subtrees in `open` to `exits`, for callers that compare or change them.
 void Slices::list_open(TerminalMask& out) const {
   if (out.open.empty()) return;
   const TokenTrie& trie = vocabulary_.trie();
@@ -384,7 +388,7 @@ void Slices::list_open(TerminalMask& out) const {
   std::sort(out.exits.begin(), out.exits.end());
 }
 
-// The table of literals `id` against the vocabulary, read from the start of every literal.
+// Returns what the vocabulary's tokens read of the table of literals `id`, from the start of every literal.
 const TableMask& Slices::table(uint32_t id) {
   std::unique_ptr<TableMask>& slot = tables_[id];
   if (slot) return *slot;
@@ -398,8 +402,8 @@ const TableMask& Slices::table(uint32_t id) {
   return *slot;
 }
 
-// Goes down the trie only where some spelling of a literal goes. One string may be spelled with escapes
-// (`a` as `\u0061`), so a node may be inside an escape.
+// Goes down the trie only along spellings of the literals. A string may be spelled with escapes (`a` as
+// `\u0061`), so a node may be inside an escape.
 void Slices::read_literals(const LiteralSet& start, TableMask& out) const {
   const TokenTrie& trie = vocabulary_.trie();
   std::vector<std::pair<uint32_t, LiteralSet>> todo{{0, start}};
@@ -413,7 +417,8 @@ void Slices::read_literals(const LiteralSet& start, TableMask& out) const {
   }
 }
 
-// As read_literals(), but only along the nodes that lead to a quote.
+// Returns the tokens of `done` that read_literals() would find, by a walk of only the nodes that lead to a
+// quote.
 std::vector<TableMask::Done> Slices::completed(const LiteralSet& start) {
   const auto& ways = ways_to_quote();
   std::vector<TableMask::Done> done;
@@ -429,8 +434,8 @@ std::vector<TableMask::Done> Slices::completed(const LiteralSet& start) {
   return done;
 }
 
-// Reads one byte of `bytes` from a node: calls inside(child, rest) where literals go on, and lists the
-// literals that the byte completes.
+// Reads each of `bytes` from a node: calls inside(child, rest) if literals go on behind the byte, and adds to
+// `done` a literal that the byte completes.
 template <class F>
 void Slices::read_byte(uint32_t at, const LiteralSet& from, const ByteSet& bytes,
                        std::vector<TableMask::Done>& done, F&& inside) const {
@@ -450,8 +455,9 @@ void Slices::read_byte(uint32_t at, const LiteralSet& from, const ByteSet& bytes
   });
 }
 
-// A string ends where a run of its characters is left. Where the spelling has no such run, each byte of the
-// trie may lead to an end.
+// Returns, for each node, the bytes that lead to a quote. A string ends where a run of its characters is
+// left, so the exits of this run give the nodes. If the spelling has no such run, every byte of the trie may
+// lead to an end.
 const std::unordered_map<uint32_t, ByteSet>& Slices::ways_to_quote() {
   if (!ways_.empty()) return ways_;
   const TokenTrie& trie = vocabulary_.trie();
@@ -475,9 +481,9 @@ const std::unordered_map<uint32_t, ByteSet>& Slices::ways_to_quote() {
   return ways_;
 }
 
-// The bytes from the root to the node.
+// Returns the bytes from the root to the node.
 std::string Slices::path(uint32_t node) const {
-  // Some token lies below every node, and it begins with these bytes.
+  // Every node has a token below it, which begins with these bytes.
   const TokenTrie& trie = vocabulary_.trie();
   return std::string(vocabulary_.bytes(trie.subtree_tokens(node).front()).substr(0, trie.node(node).depth));
 }

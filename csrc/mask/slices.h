@@ -24,47 +24,48 @@
 
 namespace structgen {
 
-// The mask of one regex: `base` plus `added` minus `removed` are the tokens that stay inside. For any
-// character but `a`-strings, any*" & ~("a"): base is the row of all string tokens and of those that end
-// with a quote, removed is `a"`, and blocked are tokens that go on behind `a"`, such as `a",`.
+// The mask of one regex: `base` plus `added` minus `removed` are the tokens that stay inside it. For any*" &
+// ~("a"): `base` is the row of all string tokens and of those that end with a quote, `removed` holds `a"`,
+// and `blocked` holds tokens that go on behind `a"`, such as `a",`.
 struct TerminalMask {
-  // A shared row; null stands for no tokens.
+  // A shared row, or null for no tokens.
   const Words* base = nullptr;
-  // Tokens beyond `base`.
+  // Allowed tokens that `base` lacks.
   std::vector<TokenId> added;
-  // Tokens of `base` that are not allowed.
+  // Tokens of `base` that the regex refuses.
   std::vector<TokenId> removed;
-  // Inner trie nodes at which the regex may end. Used where `left` is null.
+  // Inner trie nodes at which the regex may end, if `left` is null.
   std::vector<uint32_t> exits;
-  // The same nodes for TerminalWalks; set by Slices::terminal().
+  // The number of the set `exits`, for TerminalWalks; Slices::terminal() sets it.
   NodeSetId exit_set = TerminalWalks::none();
-  // Subtrees, as their first node and the one behind them: the regex may end at each node that is not
-  // within a character. Free text ends nearly everywhere, and a list of all nodes would be long.
+  // Subtrees, from their first node to the one behind them, in which the regex may end at each node that is
+  // not inside a character. Free text ends nearly everywhere, and a list of all its nodes would be long.
   std::vector<std::pair<uint32_t, uint32_t>> open;
-  // The regex ends where a run is left, except for the tokens in `blocked` (sorted).
+  // The exits of a run. If it is not null, the regex ends at each of them, except for the tokens in
+  // `blocked`.
   const RunExits* left = nullptr;
-  // The tokens at these exits do not leave the regex after all.
+  // Tokens at exits of `left` at which the regex does not end; sorted.
   std::vector<TokenId> blocked;
   static constexpr uint32_t kUnknown = 0xFFFFFFFFu;
   // An upper bound of the bytes that complete any text inside the regex.
   uint32_t slack = kUnknown;
-  // Some step was omitted while the mask was made (base/effort.h), so it may lack tokens.
+  // Tells that a step was omitted while the mask was made (base/effort.h), so the mask may lack tokens.
   bool partial = false;
 };
 
-// The vocabulary against a whole table of literals, read from the start; valid for every subset of the
-// table.
+// What the tokens read of a whole table of literals, from the start of every literal. It holds for every
+// subset of the table.
 struct TableMask {
   struct Inside {
     TokenId token;
     // The token is a proper beginning of the strings `lo` to `hi` - 1 of the sorted table.
     uint32_t lo, hi;
-    // False: the range is only an outer bound (the token ends inside an escape), and the caller decides
-    // by stepping.
+    // Tells that the token begins exactly these strings. If it is false, the token ends inside an escape and
+    // begins only some of them, which the caller finds by stepping.
     bool exact;
   };
   struct Done {
-    // The trie node right after the closing quote.
+    // The trie node right behind the closing quote.
     uint32_t node;
     // The index of the string that the closing quote completes.
     uint32_t index;
@@ -77,31 +78,32 @@ class Slices {
  public:
   Slices(RegexArena& regexes, const Vocabulary& vocabulary);
   TerminalWalks& walks() { return *walks_; }
-  // Null where E cannot be run.
+  // Returns the run of an element, or null if the element can form none.
   RunClass* run(RegexId element);
-  // The exits of E* closed by one byte that E does not contain; null for any other regex.
+  // Returns the exits of E* closed by one byte that E does not contain, or null for any other regex.
   const RunExits* exits(RegexId regex);
   const TerminalMask& terminal(RegexId regex);
-  // Whether all tokens made of JSON string characters lie inside the regex.
+  // Tells whether all tokens of JSON string characters lie inside the regex.
   bool covers(RegexId regex);
-  // For a regex whose texts are bodies of JSON strings: the tokens that end with the closing quote or
-  // after it, without the tokens inside. Null for any other regex.
+  // Returns, for a regex of bodies of JSON strings, the tokens that end with the closing quote or behind it,
+  // without the tokens inside. Returns null for any other regex.
   const TerminalMask* leaving(RegexId regex);
   const TableMask& table(uint32_t table);
-  // The same as table(), but from any state of a set, and kept nowhere. It observes the state's subset,
-  // so every range is exact.
+  // Writes what the tokens read of literals from any state of a set. Unlike table() it keeps nothing, and it
+  // starts from the state's own subset, so every range is exact.
   void read_literals(const LiteralSet& start, TableMask& out) const;
-  // The tokens that complete a literal from a state of a set, with the trie nodes behind the closing quote.
-  // Cost: a walk of the nodes that lead to a quote; most literals leave it at its first byte.
+  // Returns the trie nodes right behind the closing quotes of literals, which are read from a state of a set.
+  // It walks the nodes that lead to a quote, and most literals leave these at their first byte.
   std::vector<TableMask::Done> completed(const LiteralSet& start);
-  // The regex without the excluded literals that no token completes: its mask and its exits are the same.
+  // Returns the regex without the excluded literals that no token completes; its mask and its exits stay
+  // equal.
   //
   //     any*" & ~(`ame"` | `"`)    with a token `"`: as it is
   //     any*" & ~(`ame"`)          any*", unless some token reads `ame"`
   RegexId visible(RegexId regex);
   std::size_t byte_size() const { return bytes_ + walks_->byte_size(); }
-  // Forgets terminal masks and walks when all together exceed `limit`. Rows stay, because masks point to
-  // them. No reference from terminal() or walks() may be held, and no set of nodes.
+  // Forgets all terminal masks and walks if their size exceeds `limit`. Rows stay, because masks point to
+  // them. The caller holds no reference from terminal() or walks(), and no set of nodes.
   void trim(std::size_t limit);
 
  private:
@@ -126,15 +128,15 @@ class Slices {
   void read_byte(uint32_t at, const LiteralSet& from, const ByteSet& bytes,
                  std::vector<TableMask::Done>& done, F&& inside) const;
   const std::unordered_map<uint32_t, ByteSet>& ways_to_quote();
-  // What a walk finds that differs between a regex and one whose mask is known.
+  // The differences that a walk finds between a regex and one whose mask is known.
   struct Changes {
-    // Tokens that only the regex allows: a list while they are few, then a row.
+    // The tokens that only the new regex allows. Once they are many, `row` holds them instead.
     std::vector<TokenId> added;
     std::unique_ptr<Words> row;
     std::size_t gained = 0;
-    // Tokens below nodes that only the known regex reads. It may not allow all of them.
+    // The tokens below nodes that only the known regex reads. The known mask may lack some of them.
     std::vector<TokenId> lost;
-    // Nodes at which only the regex may end, and subtrees where it may end at each of them.
+    // The nodes at which only the new regex may end, and the subtrees in which it may end at each node.
     std::vector<uint32_t> exits;
     std::vector<std::pair<uint32_t, uint32_t>> open;
     // Ranges of nodes at which only the known regex may end; sorted.
@@ -156,26 +158,26 @@ class Slices {
   void list_open(TerminalMask& out) const;
   RegexArena& regexes_;
   const Vocabulary& vocabulary_;
-  // Never empty.
+  // The terminal walks of these regexes. The member always has a value; trim() replaces it.
   std::optional<TerminalWalks> walks_;
   struct Held {
     std::shared_ptr<RunClass> run;
-    // Bytes of the run when it was last counted.
+    // The bytes that the run took when they were last counted.
     std::size_t seen = 0;
   };
   std::unordered_map<uint32_t, Held> runs_;  // by element
   std::unordered_map<uint32_t, std::unique_ptr<TerminalMask>> terminals_;
-  // The regexes that were walked last, all in terminals_.
+  // The regexes that were walked last, with their first steps. terminals_ has the masks of all of them.
   std::vector<std::pair<RegexId, FirstSteps>> walked_;
   // The number of tokens that begin with each byte.
   std::array<std::size_t, 256> tokens_by_byte_{};
   std::unordered_map<uint32_t, std::unique_ptr<TerminalMask>> leaving_;
   std::unordered_map<uint32_t, std::unique_ptr<TableMask>> tables_;
-  // Keyed by (regex, element).
+  // The results of completes(), by (regex, element).
   std::unordered_map<uint64_t, uint32_t> completes_;
   std::unordered_map<uint32_t, uint32_t> spares_;  // by regex
   std::unordered_map<uint32_t, uint32_t> slacks_;  // by regex
-  // By node: the bytes that lead to the closing quote of a string. Empty until completed() was asked.
+  // The bytes that lead from each node to the closing quote of a string; empty until the first completed().
   std::unordered_map<uint32_t, ByteSet> ways_;
   std::vector<std::unique_ptr<Words>> owned_;
   std::size_t bytes_ = 0;

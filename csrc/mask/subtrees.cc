@@ -22,12 +22,12 @@ namespace structgen {
 
 namespace {
 
-// States of a reader of UTF-8 (RFC 3629), named by the bytes that are still to come: kBetween stands
-// between characters, kTwo needs two more bytes. The first byte E0, ED, F0 or F4 narrows the byte after
-// it.
+// States of a reader of UTF-8 (RFC 3629), named by the bytes that are still to come: kBetween is between
+// characters, kTwo needs two more bytes. Behind E0, ED, F0 or F4 not every continuation byte is valid, so
+// each of them has a state.
 enum Reader : uint8_t { kBetween, kLast, kTwo, kThree, kAfterE0, kAfterED, kAfterF0, kAfterF4, kBad };
 
-// One step of the reader: é (C3 A9) goes from kBetween to kLast and back.
+// Returns the state behind a byte: é (C3 A9) goes from kBetween to kLast and back.
 Reader read(Reader r, uint8_t b) {
   const auto within = [&](uint8_t low, uint8_t high, Reader next) {
     return b >= low && b <= high ? next : kBad;
@@ -54,8 +54,8 @@ Reader read(Reader r, uint8_t b) {
   return kBad;
 }
 
-// White space beyond ASCII (ECMA-262's WhiteSpace and LineTerminator, and the characters that Python
-// adds), as its UTF-8 bytes in one number: U+00A0 is 0xC2A0.
+// Tells whether a character beyond ASCII is white space: ECMA-262's WhiteSpace and LineTerminator, and the
+// characters that Python adds. The argument holds its UTF-8 bytes in one number: U+00A0 is 0xC2A0.
 bool blank(uint32_t bytes) {
   switch (bytes) {
     case 0xC285:
@@ -71,7 +71,7 @@ bool blank(uint32_t bytes) {
   }
 }
 
-// Whether the bytes begin a character of blank().
+// Tells whether the bytes begin a character of blank().
 bool begins_blank(uint32_t bytes) {
   switch (bytes) {
     case 0xC2:
@@ -88,9 +88,9 @@ bool begins_blank(uint32_t bytes) {
   }
 }
 
-// Groups of bytes that patterns tend to tell apart; each is one category, and the other ASCII bytes are
-// the last one. A group that mixes a byte that loops with one that does not is of no use, so quotes,
-// the backslash and brackets stand alone.
+// Groups of bytes that patterns tend to tell apart. Each group is one category, and all other ASCII bytes are
+// the last one. A group is useless if only some of its bytes loop, so quotes, the backslash and brackets
+// stand alone.
 constexpr const char* kCategoryGroups[] = {"\t\r",
                                            "\n",
                                            " ",
@@ -133,8 +133,8 @@ constexpr std::array<Categories, 256> categories() {
   return out;
 }
 static_assert(std::size(kCategoryGroups) < 29);
-// Bytes from 128 on that the reader or blank() treats otherwise than the byte before. wide() tries only
-// these and the bytes at which the regex's classes change.
+// Marks the bytes from 128 on that read() or blank() treats otherwise than the byte before. wide() tries only
+// these, and the bytes at which the regex's classes change.
 constexpr std::array<bool, 128> apart() {
   std::array<bool, 128> out{};
   for (int first : {0x80, 0x90, 0xA0, 0xC0, 0xC2, 0xE0, 0xED, 0xF0, 0xF4})
@@ -158,7 +158,7 @@ std::vector<Categories> categories_below(const TokenTrie& trie) {
   std::vector<Categories> out(trie.size(), 0);
   std::vector<uint32_t> parents(trie.size(), 0), path{0};  // node at each depth
   std::vector<Reader> reader(trie.size(), kBetween);
-  // The bytes of the character that is begun or has just ended.
+  // The bytes of the character that a node is inside of, or that has just ended there.
   std::vector<uint32_t> begun(trie.size(), 0);
   std::vector<Categories> own(trie.size(), 0);
   for (uint32_t i = 1; i < trie.size(); ++i) {
@@ -175,12 +175,12 @@ std::vector<Categories> categories_below(const TokenTrie& trie) {
     else if (reader[i] == kBetween)
       own[i] = blank(begun[i]) ? kBlank : kWideCharacter;
     else if (!trie.tokens(i).empty())
-      // The token ends inside a character. Any such beginning can be completed to characters that are
-      // no blanks, so it counts as one of those.
+      // The token ends inside a character. These bytes also begin characters that are no blanks, so they
+      // count as one.
       own[i] = kWideCharacter;
   }
-  // Upwards from the leaves. Bytes that are not UTF-8 stay so for each node above them. A node inside a
-  // character is no place to begin, so it is kMalformed as well.
+  // The loop goes upwards from the leaves. A node inside a character is no place to begin, so it becomes
+  // kMalformed; bytes that are not UTF-8 make every node above them kMalformed too.
   std::vector<bool> bad(trie.size(), false);
   for (uint32_t i = trie.size(); i-- > 1;) {
     bad[i] = bad[i] || reader[i] == kBad;
@@ -192,13 +192,13 @@ std::vector<Categories> categories_below(const TokenTrie& trie) {
   return out;
 }
 
-// Whether a walk must look at the state: it is dead, or the regex ends there and not in `from`, or the
-// other way round, and the caller does not handle that.
+// Tells whether a walk must look at the state: it is dead, or, unless the caller handles ends (pass_), the
+// regex ends there and not in `from`, or the other way round.
 bool Loops::stops(uint32_t from, uint32_t state) const {
   return state == WalkTable::kDead || (!pass_ && table_.ends(state) != table_.ends(from));
 }
 
-// The categories all of whose bytes lead on from the state.
+// Returns the categories all of whose bytes lead on from the state.
 Categories Loops::alive(uint32_t state) {
   if (alive_.size() <= state) alive_.resize(state + 1, kUnknown);
   if (alive_[state] != kUnknown) return alive_[state];
@@ -215,7 +215,7 @@ Categories Loops::alive(uint32_t state) {
   return out;
 }
 
-// The categories all of whose bytes lead back to the state.
+// Returns the categories all of whose bytes lead back to the state.
 Categories Loops::loop(uint32_t state) {
   Categories out = kUnknown & ~(kMalformed | kWideCharacter | kBlank);
   for (int b = 0; b < 128; ++b)
@@ -223,15 +223,15 @@ Categories Loops::loop(uint32_t state) {
   return out;
 }
 
-// The set of states that a state reaches by categories that are alive in all of them. If a category
-// leads to a state in which another category of the set is dead, it is left out: a backslash in a
-// string leads to a state where hardly any byte may follow. False: the states are too many.
+// Collects the states that a state reaches by categories that are alive in all of them. A category that leads
+// to a state in which another category is dead is left out: a backslash in a string leads to a state behind
+// which hardly any byte may follow. Returns false if there are too many states.
 bool Loops::close(Closed& c) {
   c.ascii = alive(c.states[0]);
   for (std::size_t i = 0; i < c.states.size(); ++i) {
     const uint32_t from = c.states[i];
     const ClassMap& classes = table_.classes(from);
-    // The class of the byte before, if it leads into the set.
+    // The class of the byte before, if this byte leads into the set.
     uint32_t last = kUnknown;
     for (int b = 0; b < 128; ++b) {
       if (!(c.ascii & kCategories[b]) || last == classes.of[b]) continue;
@@ -250,8 +250,8 @@ bool Loops::close(Closed& c) {
   return true;
 }
 
-// Finds the set of a state. States of the same set with the same live categories share it, so they are
-// not asked about again.
+// Finds the set of a state. Its other states with the same live categories share the set, so that no later
+// question looks for theirs.
 void Loops::ask(uint32_t state) {
   Closed c;
   c.states = {state};
@@ -272,12 +272,13 @@ void Loops::ask(uint32_t state) {
   closed_.push_back(std::move(c));
 }
 
-// Whether all blanks beyond ASCII, and all other characters beyond ASCII, lead from the set into it. It
-// steps the UTF-8 reader and the regex together, one representative of each range of bytes.
+// Finds whether all blanks beyond ASCII, and all other characters beyond ASCII, lead from the set into the
+// set. It steps the UTF-8 reader and the regex together, with one byte of each range.
 void Loops::wide(Closed& closed) {
   struct Place {
     Reader reader;
-    // The bytes of a character that may become a blank, or 0.
+    // `at` is the state of the regex. `begun` holds the bytes of a character that may become a blank,
+    // otherwise 0.
     uint32_t at, begun;
     bool operator==(const Place&) const = default;
   };
@@ -290,7 +291,7 @@ void Loops::wide(Closed& closed) {
     todo.pop_back();
     const ClassMap& classes = table_.classes(p.at);
     for (int b = 128; b < 256; ++b) {
-      // The byte behaves as the byte before it.
+      // The byte behaves like the byte before it.
       if (b > 128 && !kApart[b - 128] && classes.of[b] == classes.of[b - 1]) continue;
       const Reader next = read(p.reader, static_cast<uint8_t>(b));
       if (next == kBad) continue;

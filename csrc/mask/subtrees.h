@@ -26,34 +26,34 @@ namespace structgen {
 class WalkTable;
 
 using Categories = uint32_t;
-// A blank beyond ASCII (such as U+00A0), which \s and \S tell from other characters.
+// The category of blanks beyond ASCII (such as U+00A0), which \s and \S tell from other characters.
 constexpr Categories kBlank = 1u << 29;
-// Another character beyond ASCII; all of them are well-formed UTF-8.
+// The category of all other characters beyond ASCII, if they are well-formed UTF-8.
 constexpr Categories kWideCharacter = 1u << 30;
-// Bytes that are not UTF-8, or the node stands inside a character.
+// The category of bytes that are not UTF-8, and of nodes inside a character.
 constexpr Categories kMalformed = 1u << 31;
-// The category of a byte, as a set of one.
+// Returns the category of a byte, as a set of one.
 Categories category(uint8_t byte);
-// For each node: the categories of the bytes below it, without its own byte.
+// Returns, for each node, the categories of the bytes below it, without its own byte.
 std::vector<Categories> categories_below(const TokenTrie& trie);
 
-// Loops are asked only at nodes with more than so many trie nodes below.
+// Walks ask Loops only at nodes with more than this many nodes below.
 constexpr uint32_t kLoopsBelow = 1;
 
-// The answers for one walk and one table of transitions.
+// Tells one walk, with one table of transitions, which subtrees lead only round inside a set of states.
 class Loops {
  public:
-  // `pass`: the regex may end inside the set, and the caller says after which bytes that matters
-  // (`open`). Without it the regex ends in each state of a set, or in none.
+  // With `pass` the regex may end in any state of a set; the caller gives the bytes that may follow an end
+  // (`open`). Without `pass` the regex ends in all states of a set, or in none.
   Loops(const TokenTrie& trie, WalkTable& table, bool pass) : trie_(trie), table_(table), pass_(pass) {}
-  // Whether the state is worth asking about at the node: it is known already, or many tokens lie below.
+  // Tells whether cover() is worth a call: the set of the state is known, or many tokens lie below the node.
   bool worth(uint32_t node, uint32_t state) const {
     if (state < of_.size() && of_[state] != kUnknown) return of_[state] != kNothing;
     return trie_.subtree_tokens(node).size() >= kMany;
   }
-  // Whether every byte below the node leads to a state where the regex lives, and ends if and only if it
-  // ends in `state` (behind whole characters). With `pass` it may end anywhere, but no byte below may be
-  // in `open`, the categories of bytes that may follow the end.
+  // Tells whether every byte below the node leads to a live state that, between characters, ends exactly if
+  // `state` ends. With `pass` the states may end differently, but then no byte below may be in `open`, the
+  // categories of the bytes that may follow an end.
   bool cover(uint32_t node, uint32_t state, Categories open) {
     const Categories below = trie_.below(node);
     if (below & kMalformed) return false;
@@ -70,16 +70,16 @@ class Loops {
 
  private:
   static constexpr uint32_t kUnknown = 0xFFFFFFFFu, kNothing = 0xFFFFFFFEu;
-  // A state is looked at if so many tokens lie below a node.
+  // A state whose set is unknown is looked at only above at least this many tokens.
   static constexpr std::size_t kMany = 48;
-  // A set has at most so many states; if there are more, the state alone forms a set.
+  // A set has at most this many states. If more are reached, the state forms a set alone.
   static constexpr std::size_t kStates = 4;
   struct Closed {
     std::vector<uint32_t> states;
-    // The categories that lead from each state into the set.
+    // The categories of ASCII bytes that lead from each state into the set.
     Categories ascii = 0;
     Categories wide = 0;
-    // In some state the regex may end.
+    // Tells whether the regex may end in some state of the set.
     bool ends = false;
     bool wide_known = false;
   };
@@ -92,12 +92,12 @@ class Loops {
   const TokenTrie& trie_;
   WalkTable& table_;
   const bool pass_;
-  // A set had too many states; in this walk no other set is looked for.
+  // Tells that some set had too many states; from then on this walk takes each state alone.
   bool large_ = false;
-  // Indexed by state: the number of its set.
+  // of_[state] is the number of the state's set.
   std::vector<uint32_t> of_;
   std::vector<Closed> closed_;
-  // Indexed by state.
+  // alive_[state] is the answer of alive(state).
   std::vector<Categories> alive_;
 };
 

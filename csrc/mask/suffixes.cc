@@ -7,7 +7,7 @@ namespace structgen {
 
 namespace {
 
-// Sorts by the byte of the node: by counting where the list is long.
+// Sorts starts by the byte of their node; a long list by counting.
 class ByByte {
  public:
   explicit ByByte(const TokenTrie& trie) : trie_(trie) {}
@@ -38,13 +38,13 @@ class ByByte {
 
 }  // namespace
 
-// Depth first. `open` holds the nodes of the trie that are not merged yet, level by level, the deepest last.
-// In a level the nodes are sorted by byte, the smallest last. Nodes with one byte become one node of the
-// endings, and their children are the next level.
+// Works depth first. `open` holds the nodes of the vocabulary's trie that are not merged yet, level by level,
+// the deepest level last. In a level the nodes are sorted by byte, the smallest last. All nodes of one byte
+// become one node of the endings, and their children become the next level.
 void build_suffixes(const TokenTrie& trie, std::vector<SuffixStart> starts, Suffixes& out) {
   ByByte by_byte(trie);
   struct Level {
-    // Where the level begins in `open`, and the node of the endings above it.
+    // The index in `open` at which the level begins, and the node of the endings above it.
     std::size_t first;
     uint32_t above;
   };

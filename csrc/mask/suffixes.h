@@ -16,8 +16,8 @@
 
 namespace structgen {
 
-// A trie of endings. Node i's subtree is [i, nodes[i].end); the tokens that end at node i are
-// entries[nodes[i].first .. nodes[i + 1].first).
+// A trie of endings: what tokens hold behind the byte at which they leave a run or a lexeme. Node i's subtree
+// is [i, nodes[i].end), and the tokens that end at node i are entries[nodes[i].first .. nodes[i + 1].first).
 struct Suffixes {
   struct Node {
     uint32_t end = 0;    // first node after the subtree, in depth-first order
@@ -27,26 +27,26 @@ struct Suffixes {
   };
   struct Entry {
     TokenId token;
-    // The number of elements (or the depth, for lexemes) before the token left.
+    // The number of elements before the token leaves its run, or the depth at which it leaves a lexeme.
     uint32_t count;
   };
-  // There is no root; the last node is a sentinel.
+  // The nodes in depth-first order, without a root; the last one is a sentinel.
   std::vector<Node> nodes;
   std::vector<Entry> entries;
   uint32_t depth = 0;
-  // The trie lives as long as the slices of the world, so facts about it may be kept by its address. Tries of
-  // runs do; tries of lexemes go with their grammar.
+  // Tells that the trie lives as long as the slices of the world, so that facts may be kept by its address.
+  // This holds for tries of runs; a trie of lexemes goes with its grammar.
   bool lasting = false;
 };
 
-// A node of the vocabulary's trie by whose byte an ending begins.
+// A node of the vocabulary's trie at whose byte endings begin.
 struct SuffixStart {
   uint32_t node;
-  // Suffixes::Entry::count of the tokens at the node and below.
+  // The Suffixes::Entry::count of all tokens at and below the node.
   uint32_t count;
 };
 
-// Merges the subtrees of these nodes.
+// Merges the subtrees of the nodes into one trie of endings.
 void build_suffixes(const TokenTrie& trie, std::vector<SuffixStart> starts, Suffixes& out);
 
 }  // namespace structgen

@@ -51,39 +51,41 @@
 namespace structgen {
 
 struct TerminalWalk {
-  // A place where the regex ends.
+  // All ends of the regex that have one label.
   struct End {
-    // RegexNode::label() of the end: that of a text of a labelled set of literals, or 0.
+    // RegexNode::label() of the ends: the label of the text that was read of a labelled set of literals, or
+    // 0.
     uint32_t label;
-    // Tokens that end here; the regex does not go on behind them.
+    // The tokens that end where the regex ends and cannot go on.
     std::span<const Suffixes::Entry> tokens;
-    // The nodes behind which tokens go on; none() if there are none.
+    // The nodes at which the regex ends and below which tokens go on; none() if there are none.
     NodeSetId next;
   };
-  // Tokens behind which the regex goes on.
+  // The tokens behind which the regex can go on.
   std::span<const Suffixes::Entry> inside;
-  // One for each label.
+  // One entry for each label.
   std::span<const End> ends;
   // The depth of the deepest node at which the regex ends.
   uint32_t deepest;
 };
 
-// All walks of a world. Not thread-safe: the caller holds the world's lock.
+// Keeps all terminal walks of a world. The caller holds the world's lock.
 class TerminalWalks {
  public:
   TerminalWalks(RegexArena& regexes, const TokenTrie& trie) : regexes_(regexes), trie_(trie), sets_(trie) {}
   static constexpr NodeSetId none() { return NodeSets::none(); }
-  // The root of a trie of endings, which must be `lasting`.
+  // Returns the set of the root of a trie of endings, which must be `lasting`.
   NodeSetId root(const Suffixes& trie) { return sets_.intern(&trie, {&EndingsTrie::kRoot, 1}); }
-  // Inner nodes of the vocabulary's trie, sorted.
+  // Returns the set of some inner nodes of the vocabulary's trie, which are sorted.
   NodeSetId nodes(std::span<const uint32_t> nodes) { return sets_.intern(nullptr, nodes); }
-  // The inner nodes right behind a byte that leaves a run, without `completed` (sorted).
+  // Returns the set of the inner nodes right behind a byte that leaves a run, without the nodes `completed`
+  // (sorted).
   NodeSetId exits(const RunExits& exits, std::span<const uint32_t> completed);
   const TerminalWalk& walk(RegexId regex, NodeSetId from);
-  // The bytes that lead on from some node of the set.
+  // Returns the bytes that lead on from some node of the set.
   const ByteSet& bytes(NodeSetId set) const { return sets_[set].bytes; }
   std::span<const uint32_t> nodes_of(NodeSetId set) const { return sets_[set].nodes; }
-  // The tokens below the nodes.
+  // Adds the tokens below the nodes to `out`.
   void tokens_below(NodeSetId from, std::vector<Suffixes::Entry>& out) const;
   std::size_t byte_size() const {
     return pool_.byte_size() + sets_.byte_size() + walks_.byte_size() + known_.byte_size();
@@ -106,16 +108,16 @@ class TerminalWalks {
   RegexArena& regexes_;
   const TokenTrie& trie_;
   NodeSets sets_;
-  // What make() collects; kept for their memory.
+  // What make() collects; the members keep their memory between its calls.
   std::vector<Suffixes::Entry> inside_;
   std::vector<Found> ends_;
-  // The number of concatenations that are being walked part by part.
+  // How many concatenations are being walked part by part, one inside the other.
   uint32_t nested_ = 0;
   BumpPool pool_;
   StableVector<TerminalWalk> walks_;
-  // The result of exits() where nothing is completed.
+  // The answers of exits() for an empty `completed`.
   std::unordered_map<const RunExits*, NodeSetId> exits_;
-  // Keyed by regex and set.
+  // The numbers of walks by regex and set of nodes.
   FlatMap<uint64_t, uint32_t> known_;
 };
 

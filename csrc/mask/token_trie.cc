@@ -8,11 +8,11 @@
 
 namespace structgen {
 
-// The tokens are sorted by bytes, so each token closes the nodes that it does not share with the token
-// before and opens the rest of its own.
+// Builds the trie from the tokens sorted by their bytes: each token closes the nodes that it does not share
+// with the token before, and opens the rest of its own.
 void TokenTrie::build(std::vector<std::pair<std::string_view, TokenId>> tokens) {
   std::sort(tokens.begin(), tokens.end(), [](const auto& a, const auto& b) {
-    // Millions of tokens take seconds to sort; charge() lets Ctrl-C end that.
+    // Millions of tokens take seconds to sort; charge() lets Ctrl-C stop the sort.
     charge();
     return a < b;
   });
@@ -52,10 +52,10 @@ void TokenTrie::build(std::vector<std::pair<std::string_view, TokenId>> tokens) 
   sentinel.rank = static_cast<uint32_t>(order.size());
   sentinel.end = count;
   nodes.push_back(sentinel);
-  // The children records are made after the tree, when the end of every subtree is known.
+  // The children records are made last, because they need the end of every subtree.
   for (uint32_t i = 0; i < count; ++i) {
     charge();
-    // A leaf keeps `kids` 0.
+    // The node is a leaf, so its `kids` stays 0.
     if (nodes[i].end == i + 1) continue;
     Kids k;
     k.first = static_cast<uint32_t>(children.size());
@@ -83,8 +83,8 @@ void TokenTrie::view(const Parts& parts) {
   below_.view(parts.below);
 }
 
-// Checks each node: subtrees nest, ranks rise, children lie inside the subtree at the next depth, and
-// counts agree with the sets.
+// Checks each node: subtrees nest, ranks rise, children lie inside the subtree at the next depth, and counts
+// agree with the sets.
 bool TokenTrie::sound(uint32_t vocabulary, uint32_t longest) const {
   if (nodes_.size() < 2 || kids_.size() < 1 || order_.size() > vocabulary ||
       below_.size() + 1 != nodes_.size())
@@ -96,7 +96,7 @@ bool TokenTrie::sound(uint32_t vocabulary, uint32_t longest) const {
   for (uint32_t i = 0; i < count; ++i) {
     const Node& n = nodes_[i];
     if (n.end <= i || n.end > count || n.kids >= kids_.size() || n.depth > longest) return false;
-    // Every node has a token below it: path() reads a node's bytes off one.
+    // Every node needs a token below it, because path() reads the node's bytes off a token.
     if (n.rank > nodes_[i + 1].rank || nodes_[n.end].rank <= n.rank) return false;
     if (i > 0 && n.depth != nodes_[i - 1].depth + 1 && (n.depth == 0 || n.depth > nodes_[i - 1].depth))
       return false;

@@ -28,21 +28,21 @@ class TokenTrie {
   struct Node {
     uint32_t end = 0;   // first node after the subtree
     uint32_t rank = 0;  // tokens that come before this node in depth-first order
-    // Index of the node's Kids record; 0 for a leaf.
+    // The index of the node's Kids record, or 0 for a leaf.
     uint32_t kids = 0;
     uint32_t byte : 8 = 0;
     uint32_t depth : 24 = 0;
   };
-  // The children of an inner node: the bytes that lead on, and where the child nodes begin in
-  // `children_`, sorted by byte.
+  // The children of an inner node: the bytes that lead on, and the index in `children_` from which the child
+  // nodes stand, sorted by byte.
   struct Kids {
     ByteSet set;
     uint32_t first = 0;
-    // The number of children in the words of the set before the second, third and fourth.
+    // before[i] is the number of children in the words 0 to i of `set`.
     uint32_t before[3] = {};
   };
 
-  // The arrays of a finished trie, to be written to a file or mapped from one.
+  // The arrays of a finished trie, which can be written to a file or mapped from one.
   struct Parts {
     std::span<const Node> nodes;
     std::span<const Kids> kids;
@@ -51,17 +51,17 @@ class TokenTrie {
     std::span<const uint32_t> below;
   };
 
-  // tokens[i] = (bytes, id). The caller leaves out empty byte strings. Duplicate byte strings are
-  // allowed.
+  // Builds the trie from pairs (bytes, id). The bytes are never empty; several tokens may have the same
+  // bytes.
   void build(std::vector<std::pair<std::string_view, TokenId>> tokens);
 
-  // Takes a trie that was built before, in memory that must outlive this object.
+  // Takes a finished trie, in memory that must outlive this object.
   void view(const Parts& parts);
   Parts parts() const { return {nodes_.all(), kids_.all(), children_.all(), order_.all(), below_.all()}; }
-  // Whether every index of a loaded trie leads to something inside it: walks check no index.
+  // Tells whether every index of a loaded trie stays inside the arrays, since walks check none.
   bool sound(uint32_t vocabulary, uint32_t longest) const;
 
-  // Number of nodes, the root among them.
+  // Returns the number of nodes, including the root.
   uint32_t size() const { return static_cast<uint32_t>(nodes_.size() - 1); }
   const Node& node(uint32_t i) const { return nodes_[i]; }
   const Kids& kids(uint32_t i) const { return kids_[nodes_[i].kids]; }
@@ -74,14 +74,14 @@ class TokenTrie {
   static uint32_t count(const Kids& k) {
     return k.before[2] + (k.set.w[3] ? static_cast<uint32_t>(std::popcount(k.set.w[3])) : 0);
   }
-  // Tokens that end exactly at the node / anywhere in its subtree.
+  // tokens() returns the tokens that end at the node, subtree_tokens() those that end at or below it.
   std::span<const TokenId> tokens(uint32_t i) const {
     return {order_.data() + nodes_[i].rank, nodes_[i + 1].rank - nodes_[i].rank};
   }
   std::span<const TokenId> subtree_tokens(uint32_t i) const {
     return {order_.data() + nodes_[i].rank, nodes_[nodes_[i].end].rank - nodes_[i].rank};
   }
-  // Categories of the bytes below the node; see mask/subtrees.h.
+  // Returns the categories of the bytes below the node (mask/subtrees.h).
   uint32_t below(uint32_t i) const { return below_[i]; }
   std::size_t byte_size() const {
     return nodes_.byte_size() + kids_.byte_size() + children_.byte_size() + order_.byte_size() +
@@ -89,13 +89,13 @@ class TokenTrie {
   }
 
  private:
-  // With one sentinel at the end.
+  // The nodes in depth-first order, and a sentinel.
   Column<Node> nodes_;
-  // Record 0 means: no children.
+  // The children of inner nodes; record 0 stands for no children.
   Column<Kids> kids_;
   Column<uint32_t> children_;
   Column<TokenId> order_;
-  // By node; see mask/subtrees.h.
+  // below_[node] holds the categories of the bytes below the node (mask/subtrees.h).
   Column<uint32_t> below_;
 };
 

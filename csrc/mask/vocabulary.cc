@@ -10,8 +10,8 @@
 namespace structgen {
 
 namespace {
-// From so many tokens on, the vocabulary makes the runs that strings of JSON ask for. The first mask inside a
-// string would make them: 3 ms for 131,072 tokens.
+// A vocabulary of at least this many tokens makes the runs of JSON strings at once. Otherwise the first mask
+// inside a string makes them, which takes 3 ms for 131,072 tokens.
 constexpr uint32_t kLargeVocabulary = 1u << 16;
 // Bytes that UTF-8 does not use and that have a meaning of their own here.
 constexpr char kReservedBytes[] = {static_cast<char>(kEdge), static_cast<char>(Vocabulary::kSpecialByte), 0};
@@ -50,14 +50,14 @@ Vocabulary::Vocabulary(const std::vector<std::string_view>& tokens, std::vector<
   for (std::size_t i = 0; i < tokens.size(); ++i) {
     offsets.push_back(static_cast<uint32_t>(text.size()));
     const TokenId id = static_cast<TokenId>(i);
-    // An EOS token is never text.
+    // A grammar never reads an EOS token as text, so it has no bytes.
     if (is_eos(id)) continue;
     if (is_special(id)) {
       const std::string path = special_path(id);
       text.insert(text.end(), path.begin(), path.end());
     } else if (tokens[i].size() <= kLongestToken &&
                tokens[i].find_first_of(kReservedBytes) == std::string_view::npos) {
-      // Once the long tokens together exceed the limit, every further long token is left out.
+      // Once the long tokens together exceed kLongTogether, no further long token is read.
       if (tokens[i].size() > kLong && (long_text += tokens[i].size()) > kLongTogether) continue;
       text.insert(text.end(), tokens[i].begin(), tokens[i].end());
     }
@@ -74,7 +74,7 @@ Vocabulary::Vocabulary(const std::vector<std::string_view>& tokens, std::vector<
 }
 
 namespace {
-// 0xC0, 0xC1 and the bytes above 0xF4 are in no UTF-8 text (RFC 3629).
+// Tells whether UTF-8 uses the byte: 0xC0, 0xC1 and the bytes above 0xF4 are in no text (RFC 3629).
 bool in_texts(int b) { return b <= 0xF4 && b != 0xC0 && b != 0xC1; }
 }  // namespace
 

@@ -27,21 +27,21 @@
 
 namespace structgen {
 
-// A token's bit in a row of Vocabulary::words() words.
+// Tells whether a row of Vocabulary::words() words has the bit of the token.
 inline bool has_bit(const uint32_t* row, TokenId t) {
   return row[static_cast<uint32_t>(t) >> 5] >> (t & 31) & 1;
 }
 inline void set_bit(uint32_t* row, TokenId t) { row[static_cast<uint32_t>(t) >> 5] |= 1u << (t & 31); }
 inline void clear_bit(uint32_t* row, TokenId t) { row[static_cast<uint32_t>(t) >> 5] &= ~(1u << (t & 31)); }
-// f(token) for the tokens of a row, in their order. `f` may take the token out of the row.
+// Calls f(token) for the tokens of a row, in ascending order. `f` may remove the token from the row.
 template <class F>
 void for_each_token(std::span<const uint32_t> row, F&& f) {
   for (uint32_t w = 0; w < row.size(); ++w)
     for (uint32_t bits = row[w]; bits; bits &= bits - 1)
       f(static_cast<TokenId>(w * 32 + static_cast<uint32_t>(std::countr_zero(bits))));
 }
-// Takes those of the tokens `asked` out of the row for which fits(token) is false or is too much work.
-// Once the limit of the call is met, all that were not yet looked at go as well.
+// Removes from `row` each token of `asked` for which fits(token) is false or too much work. Once the limit of
+// the call is met, it removes all tokens that remain to be looked at.
 template <class F>
 void keep_tokens(uint32_t* row, std::span<const uint32_t> asked, F&& fits) {
   bool tired = false;
@@ -60,61 +60,60 @@ class Runs;
 
 class Vocabulary {
  public:
-  // Throws kVocabulary when there is no token, or an EOS or special id is out of range.
+  // Throws kVocabulary if there is no token, or if an EOS or special id is out of range.
   Vocabulary(const std::vector<std::string_view>& tokens, std::vector<TokenId> eos,
              std::vector<TokenId> special);
 
-  // The arrays of a vocabulary, to be written to a file or mapped from one.
+  // The arrays of a vocabulary, which can be written to a file or mapped from one.
   struct Parts {
     std::span<const char> text;
     std::span<const uint32_t> offsets;
     std::span<const TokenId> eos, special;
   };
-  // Takes a vocabulary that was made before, in memory that `keep` holds. Ask sound() before anything
-  // else.
+  // Takes a vocabulary that was made before, in memory that `keep` holds. The caller asks sound() before
+  // anything else.
   Vocabulary(const Parts& parts, const TokenTrie::Parts& trie, std::shared_ptr<const void> keep);
   ~Vocabulary();
   Parts parts() const { return {text_.all(), offsets_.all(), eos_, special_}; }
   bool sound() const;
-  // Finds the tokens of one byte; called once the object is sound.
+  // Finds the tokens of one byte. The caller asks sound() first.
   void look_for_bytes();
 
   uint32_t size() const { return static_cast<uint32_t>(offsets_.size() - 1); }
   uint32_t words() const { return (size() + 31) / 32; }  // int32 words of a bitmask row
-  // The bytes of a token, or the path of a special token; empty for a token that is never read and for
-  // an id out of range.
+  // Returns the bytes of a token, or the path of a special token. A token that is never read, and an id out
+  // of range, have no bytes.
   std::string_view bytes(TokenId t) const {
     if (t < 0 || static_cast<uint32_t>(t) >= size()) return {};
     return {text_.data() + offsets_[t], offsets_[t + 1] - offsets_[t]};
   }
-  // The first byte of special_path(). No text of UTF-8 contains it.
+  // special_path() begins with this byte, which no text of UTF-8 contains.
   static constexpr uint8_t kSpecialByte = 0xFF;
   static std::string special_path(TokenId t);
   const std::vector<TokenId>& eos() const { return eos_; }
   const std::vector<TokenId>& special() const { return special_; }
   bool is_eos(TokenId t) const;
   bool is_special(TokenId t) const;
-  // Bytes of the longest token that is read.
+  // Returns the number of bytes of the longest token that is read.
   uint32_t longest() const { return longest_; }
-  // A longer token is never read. Real tokens have up to 128 bytes, and a mask walks a token at 0.7 us
-  // a byte.
+  // A token of more bytes than this is never read. Real tokens have up to 128 bytes, and a mask walks a token
+  // at 0.7 us a byte.
   static constexpr std::size_t kLongestToken = 1024;
-  // Of the tokens with more than kLong bytes, those with the lowest ids are read, up to kLongTogether
-  // bytes together.
+  // Tokens of more than kLong bytes are read in the order of their ids, until they have kLongTogether bytes
+  // together.
   static constexpr std::size_t kLong = 256, kLongTogether = 64u << 10;
-  // Whether every byte that UTF-8 uses is a token. If so, every text that a grammar asks for can be
-  // written.
+  // Tells whether every byte that UTF-8 uses is a token. If so, tokens can write every text of a grammar.
   bool complete() const { return complete_; }
-  // The bytes that are no tokens, in words for a message: "the bytes 0x0A, 0x80".
+  // Names the bytes that are no tokens, for a message: "the bytes 0x0A, 0x80".
   std::string missing() const;
   const TokenTrie& trie() const { return trie_; }
-  // What is known of runs of characters (mask/runs.h). It is thread-safe and may grow: it is a cache
-  // and no part of the vocabulary's value.
+  // Returns the run classes (mask/runs.h). They are a thread-safe cache, so they may grow in a const
+  // vocabulary.
   Runs& runs() const { return *runs_; }
   std::size_t byte_size() const;
 
  private:
-  // The mapped file, if there is one.
+  // Keeps the mapped file, if there is one.
   std::shared_ptr<const void> keep_;
   Column<char> text_;
   Column<uint32_t> offsets_;

@@ -14,21 +14,21 @@
 
 namespace structgen {
 
-// State 0 is the dead one. A table lives for one walk.
+// A table of transitions for one walk: regexes are states with numbers, and state 0 is dead.
 class WalkTable {
  public:
   static constexpr uint32_t kDead = 0, kUnknown = 0xFFFFFFFFu;
-  // Units of work for a step that is made for the first time, beside those of the derivative.
+  // The units of work that a new step costs, in addition to its derivative.
   static constexpr int64_t kNewStep = 12;
   explicit WalkTable(RegexArena& regexes)
       : regexes_(regexes),
         states_{{RegexArena::empty(), regexes.class_maps().one(), kToDead, false}},
         successors_{kDead, kUnknown} {}
-  // The number of a regex, new or known.
+  // Returns the number of the state of a regex, which may be new.
   uint32_t state(RegexId r) {
     if (r == RegexArena::empty()) return kDead;
     const auto [it, fresh] = index_.try_emplace(r.v, size());
-    // The state's successors are placed at its first step: many states of a walk make none.
+    // A new state gets places for its successors at its first step, because many states make no step.
     if (fresh) states_.push_back({r, regexes_.class_maps().one(), kUnplaced, regexes_.nullable(r)});
     return it->second;
   }
@@ -39,17 +39,18 @@ class WalkTable {
   }
   RegexId regex(uint32_t s) const { return states_[s].regex; }
   bool ends(uint32_t s) const { return states_[s].ends; }
-  // Bytes of one class lead to the same state.
+  // Returns the classes of bytes of a state. Bytes of one class lead to the same state.
   const ClassMap& classes(uint32_t s) { return regexes_.classes(states_[s].regex); }
   uint32_t size() const { return static_cast<uint32_t>(states_.size()); }
 
  private:
-  // Places in successors_ that states share: of the dead state, and of states without places of their own.
+  // Places in successors_ that states share: the dead state has kToDead, and a state without its own places
+  // kUnplaced.
   static constexpr uint32_t kToDead = 0, kUnplaced = 1;
   struct State {
     RegexId regex;
     const ClassMap* classes;
-    // The place of the successor by class 0; the others follow.
+    // The index in successors_ of the successor by class 0; those by other classes follow.
     uint32_t first;
     bool ends;
   };
