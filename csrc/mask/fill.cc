@@ -503,24 +503,14 @@ const Mask* MaskBuilder::make(StateId s, bool keep) {
   std::vector<Item> narrow, wide_items;
   for (const Item& i : parser_.items(s)) split(i, narrow, wide_items);
   Collected found;
-  std::vector<TokenId> removed;
-  const TokenTrie& trie = vocabulary_.trie();
-  if (wide_items.empty()) {
-    if (!trie.leaf(0)) walk(0, s, found);
-    for (TokenId t : found.unsure)
-      if (keep && accepts(s, vocabulary_.bytes(t))) found.sure.push_back(t);
-    set_loose(s, found.worst);
-    return keep ? finish(s, nullptr, nullptr, removed, found.sure) : nullptr;
+  Union all;
+  if (!vocabulary_.trie().leaf(0)) {
+    if (wide_items.empty())
+      walk(0, s, found);
+    else if (!narrow.empty())
+      walk(0, narrow, found);
   }
-  if (!narrow.empty() && !trie.leaf(0)) {
-    walk(0, narrow, found);
-    for (TokenId t : found.unsure)
-      if (accepts(s, vocabulary_.bytes(t))) found.sure.push_back(t);
-    found.unsure.clear();
-  }
-  const Words* base = nullptr;
-  const std::vector<TokenId>* shared = nullptr;
-  uint32_t* joined = nullptr;
+  if (keep) try_out(s, found.unsure, found.sure);
   // Tells whether `inside_run` may be set. With a narrow item it stays unset: the item may be the shortest
   // way out, which tokens of the run would close.
   bool runs = narrow.empty();
@@ -541,44 +531,52 @@ const Mask* MaskBuilder::make(StateId s, bool keep) {
     if (!keep) continue;
     const RegexArena::Counter c = regexes.counter(item.regex);
     runs = runs && p.base && c.counted && c.min == 0 && regexes.is_character(c.element);
-    if (p.base && !base) {
-      base = p.base;
-      // This item must not remove what an earlier item allows; `found.sure` is set last, so it does not.
-      removed = p.removed;
-    } else if (p.base) {
-      // This is a second row, so the union gets a row of its own.
-      const std::size_t words = vocabulary_.words();
-      if (!joined) {
-        joined = pool_.allocate<uint32_t>(words);
-        std::ranges::copy(*base, joined);
-        for (TokenId t : removed) clear_bit(joined, t);
-        removed.clear();
-      }
-      std::vector<TokenId> absent;
-      for (TokenId t : p.removed)
-        if (!((joined[static_cast<uint32_t>(t) >> 5] >> (t & 31)) & 1)) absent.push_back(t);
-      for (std::size_t i = 0; i < words; ++i) joined[i] |= (*p.base)[i];
-      for (TokenId t : absent) clear_bit(joined, t);
-    }
-    if (p.shared && !shared)
-      shared = p.shared;
-    else if (p.shared && p.shared != shared)
+    if (p.base) add_row(p, all);
+    if (p.shared && !all.shared)
+      all.shared = p.shared;
+    else if (p.shared && p.shared != all.shared)
       found.sure.insert(found.sure.end(), p.shared->begin(), p.shared->end());
     found.sure.insert(found.sure.end(), p.added.begin(), p.added.end());
-    for (TokenId t : p.unsure)
-      if (accepts(s, vocabulary_.bytes(t))) found.sure.push_back(t);
+    try_out(s, p.unsure, found.sure);
   }
   set_loose(s, found.worst);
   if (!keep) return nullptr;
-  if (!joined) {
-    const Mask* done = finish(s, base, shared, removed, found.sure);
-    const_cast<Mask*>(done)->inside_run = runs && base && done->dense == base->data();
+  if (!all.joined) {
+    const Mask* done = finish(s, all.base, all.shared, all.removed, found.sure);
+    const_cast<Mask*>(done)->inside_run = runs && all.base && done->dense == all.base->data();
     return done;
   }
-  for (TokenId t : found.sure) set_bit(joined, t);
-  if (shared)
-    for (TokenId t : *shared) set_bit(joined, t);
-  return publish(s, {.dense = joined});
+  for (TokenId t : found.sure) set_bit(all.joined, t);
+  if (all.shared)
+    for (TokenId t : *all.shared) set_bit(all.joined, t);
+  return publish(s, {.dense = all.joined});
+}
+
+// Adds to `sure` those of the tokens that can be read with the texts that were captured.
+void MaskBuilder::try_out(StateId s, std::span<const TokenId> unsure, std::vector<TokenId>& sure) {
+  for (TokenId t : unsure)
+    if (accepts(s, vocabulary_.bytes(t))) sure.push_back(t);
+}
+
+// Unites a part's row with those of earlier parts. One row is shared; from the second on, the union has a row
+// of its own. Only tokens that no earlier part allows are removed.
+void MaskBuilder::add_row(const Part& p, Union& all) {
+  if (!all.base) {
+    all.base = p.base;
+    all.removed = p.removed;
+    return;
+  }
+  const std::size_t words = vocabulary_.words();
+  if (!all.joined) {
+    all.joined = pool_.allocate<uint32_t>(words);
+    std::ranges::copy(*all.base, all.joined);
+    for (TokenId t : all.removed) clear_bit(all.joined, t);
+  }
+  std::vector<TokenId> absent;
+  for (TokenId t : p.removed)
+    if (!has_bit(all.joined, t)) absent.push_back(t);
+  for (std::size_t i = 0; i < words; ++i) all.joined[i] |= (*p.base)[i];
+  for (TokenId t : absent) clear_bit(all.joined, t);
 }
 
 // Finds tokens breadth-first over the trie, by the steps that accept() takes. So every token found can be

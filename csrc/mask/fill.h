@@ -137,6 +137,17 @@ class MaskBuilder {
   // Returns the part of an item. `covered` says that another item allows all tokens of JSON string
   // characters, so that this part needs only its exits.
   const Part& part(const Item& item, bool covered);
+  // The rows of a mask's parts. Until a second row comes, the mask is `base` without `removed`, then
+  // `joined`.
+  struct Union {
+    const Words* base = nullptr;
+    std::vector<TokenId> removed;
+    uint32_t* joined = nullptr;
+    // A list of tokens that belongs to a slice or an ending.
+    const std::vector<TokenId>* shared = nullptr;
+  };
+  void add_row(const Part& p, Union& all);
+  void try_out(StateId s, std::span<const TokenId> unsure, std::vector<TokenId>& sure);
   bool string_part(const Item& item, Part& out);
   void run_part(const Item& item, RunClass& run, uint32_t min, uint32_t max, RegexId tail, Part& out);
   bool few_exits(const RunClass& run, RegexId element, const Item& item, RegexId tail);

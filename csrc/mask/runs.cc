@@ -56,8 +56,7 @@ constexpr std::size_t kKept = 24u << 20;
 constexpr std::size_t kKeyStates = 32;
 // An element whose automaton takes more new regexes than this shares no class either. Counters in counters
 // would make ever more.
-constexpr uint32_t kKeyNodes =
-    1'000;
+constexpr uint32_t kKeyNodes = 1'000;
 
 // Returns the automaton of a regex as a string, or an empty one if it is too large or the regex is no finite
 // class of characters. States are numbered as they are discovered, so equal automata of different arenas are
