@@ -19,7 +19,7 @@ try:
     from . import _core as _core
 except ImportError:
     if importlib.util.find_spec("._core", __name__) is not None:
-        raise  # it is there and does not load
+        raise  # The core is installed, and it does not load.
     raise ImportError(
         f"structgen's core is not built in {__path__[0]}: in a checkout run `make core`; to use the "
         "installed package, start Python in another folder"
@@ -156,7 +156,7 @@ _GENERATION = (
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})  # what loads on first use is there too
+    return sorted({*globals(), *__all__})  # `__all__` adds the names that load on first use.
 
 
 def __getattr__(name: str) -> Any:

@@ -1,4 +1,4 @@
-"""Arrays in files, and which vocabulary they belong to.
+"""Saves numpy arrays in a file with a digest of the vocabulary that they belong to.
 
 Enters: named numpy arrays and a path. Leaves: a file in numpy's .npz form (no pickles, nothing compressed),
 or the arrays back. Cost: one pass over the bytes.
@@ -19,7 +19,7 @@ import numpy as np
 if TYPE_CHECKING:
     from .vocabulary import Vocabulary
 
-# What readers of a damaged file raise; zipfile: RuntimeError where a part is encrypted or of a later version.
+# Readers of a damaged file raise these. zipfile raises RuntimeError for a part that is encrypted or too new.
 DAMAGED = (ValueError, LookupError, EOFError, BadZipFile, TypeError, AttributeError, OverflowError, OSError,
            RuntimeError, MemoryError)  # fmt: skip
 
@@ -34,9 +34,13 @@ def save_arrays(path: str | os.PathLike[str], arrays: Mapping[str, Any]) -> None
 
 
 def load_arrays(path: str | os.PathLike[str]) -> dict[str, Any]:
-    """Read arrays. One of `DAMAGED`: the file is not what `save_arrays` writes; OSError: there is none."""
+    """Read arrays.
+
+    Raises:
+        one of `DAMAGED`: `save_arrays` did not write the file. OSError: there is no such file.
+    """
     size = os.path.getsize(path)
-    with ZipFile(path) as parts:  # `save_arrays` compresses nothing: what grows when it is read is refused
+    with ZipFile(path) as parts:  # `save_arrays` compresses nothing, so a compressed part is refused.
         if any(part.compress_type != ZIP_STORED or part.file_size > size for part in parts.infolist()):
             raise ValueError("a part is larger than the file")
     with np.load(path, allow_pickle=False) as data:

@@ -1,7 +1,7 @@
-"""Arguments of public calls: a value that makes no sense is refused where it is given, by its name.
+"""Checks the arguments of public calls. An error names the argument whose value makes no sense.
 
-Enters: a name, a value, what it may be. Leaves: nothing, or TypeError (another kind of value) or ValueError
-(out of its range). Cost: nothing.
+Enters: the argument's name, its value, and the values that are allowed. Leaves: nothing, or TypeError
+(another kind of value) or ValueError (a value out of range). Cost: nothing.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Any
 
 
 def whole(name: str, value: Any, least: int | None, most: int | None = None) -> int:
-    """An integer from `least` to `most`, each None where there is no such bound. True and False are none."""
+    """Returns an integer from `least` to `most`. None means no bound. True and False are refused."""
     if isinstance(value, bool) or not hasattr(value, "__index__"):
         raise TypeError(f"{name} is a whole number, not {value!r:.60}")
     if most is not None and not (least or 0) <= value <= most:
@@ -27,7 +27,7 @@ def whole(name: str, value: Any, least: int | None, most: int | None = None) -> 
 
 
 def number(name: str, value: Any, what: str, fits: Callable[[float], bool]) -> None:
-    """A number for which `fits` holds, as `what` says in words. NaN fits no comparison."""
+    """Checks that `fits` holds for a number. `what` says the condition in words. NaN fits no comparison."""
     if isinstance(value, bool | str) or not hasattr(value, "__float__"):
         raise TypeError(f"{name} is a number, not {value!r:.60}")
     if not fits(float(value)):
@@ -58,7 +58,7 @@ def function(name: str, value: Any, of: str) -> None:
 
 
 def no_option(name: str, taken: Iterable[str], others: Iterable[str] = ()) -> TypeError:
-    """The error of an argument that a call does not take: the nearest name, else all of `taken`."""
+    """The error for an unknown argument. Its message suggests the nearest name, else it lists `taken`."""
     names = sorted(taken)
     close = difflib.get_close_matches(name, [*names, *others], n=1, cutoff=0.6)
     hint = f"; did you mean {close[0]}=?" if close else f"; taken are {', '.join(names)}"
@@ -66,16 +66,20 @@ def no_option(name: str, taken: Iterable[str], others: Iterable[str] = ()) -> Ty
 
 
 def utf8(text: bytes | str, ids: str = "accept_tokens") -> bytes:
-    """A text as bytes. TypeError: no text; the message says that token ids go to the call `ids`."""
-    if isinstance(text, str):
-        return text.encode("utf-8", "surrogatepass")  # half a surrogate pair: bytes that no grammar takes
+    """A text as bytes.
+
+    Raises:
+        TypeError: the value is no text. The message says that token ids belong in the call named by `ids`.
+    """
+    if isinstance(text, str):  # Half a surrogate pair becomes bytes that no grammar takes.
+        return text.encode("utf-8", "surrogatepass")
     if isinstance(text, bytes | bytearray | memoryview):
         return bytes(text)
     raise TypeError(f"a text is bytes or str, not {text!r:.60}; token ids go to {ids}")
 
 
 def renamed(module: str, **names: str) -> Callable[[str], Any]:
-    """The `__getattr__` of a module: old names give what has the new ones, with a DeprecationWarning."""
+    """A `__getattr__` for a module. It maps each old name to the new one, and gives a DeprecationWarning."""
 
     def __getattr__(name: str) -> Any:
         if name not in names:

@@ -43,7 +43,7 @@ class Drawing:
     logit_bias: Mapping[int, float] = field(default_factory=dict)
     structure_penalty: float = 1.0
     law: str = "local"
-    # The ids and values of the bias: ten thousand of them, one by one, took milliseconds a token.
+    # The ids and values of the bias as arrays. A loop over ten thousand of them took milliseconds a token.
     _bias: tuple[npt.NDArray[np.int64], _Row] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -60,7 +60,7 @@ class Drawing:
         return (*first, "mask", *structure, "temperature", *middle, "top_k", "top_p")
 
     def noise(self, index: int) -> Noise | None:
-        """The noise of text `index`; None: the most probable token."""
+        """The noise of text `index`. None means that the most probable token is taken."""
         return None if self.seed is None or self.temperature == 0 else Noise(self.seed, index)
 
     @property
@@ -70,7 +70,7 @@ class Drawing:
 
     @property
     def plain(self) -> bool:
-        """Whether temperature, top_k and top_p say it all."""
+        """Whether no option but temperature, top_k and top_p changes the distribution."""
         return not (self.counts_tokens or self.logit_bias or self.min_p or self.structure_penalty != 1.0)
 
     def biased(self, raw: _Row, written: Mapping[int, int], prompt: frozenset[int]) -> _Row:
@@ -94,7 +94,11 @@ class Drawing:
         return row
 
     def draw(self, allowed: _Row, noise: Noise | None, position: int) -> int:
-        """A token of a masked row. StructgenError: the model gives no allowed token a probability."""
+        """Draws a token from a masked row.
+
+        Raises:
+            StructgenError: the model gives every allowed token the probability 0.
+        """
         if noise is not None and self.min_p > 0:
             best = float(allowed.max())
             if math.isfinite(best):

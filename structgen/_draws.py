@@ -1,4 +1,4 @@
-"""One draw: masked log-probabilities, how to sample and a place in the text in, a token out.
+"""Draws one token from masked log-probabilities. The draw depends on the seed and the place in the text.
 
 Enters: a row of log-probabilities with -inf where a token is not allowed. Leaves: a token.
 Cost: two logarithms an allowed token, and a sort of the allowed ones with `top_k` or `top_p`.
@@ -63,7 +63,7 @@ class Noise:
         return np.negative(uniform, out=uniform)
 
     def uniform(self, position: int, ids: _Ids | int) -> _Floats:
-        """Numbers in (0, 1), neither end included, on a grid of 2**-53."""
+        """One float64 in (0, 1) for each of `ids`, on a grid of 2**-53. Neither 0 nor 1 occurs."""
         words = np.arange(ids, dtype=np.uint64) if isinstance(ids, int) else ids.astype(np.uint64)
         start, late = self.words(position)
         words *= np.uint64(STEP)
@@ -78,12 +78,12 @@ class Noise:
         return uniform
 
     def words(self, position: int) -> tuple[int, int]:
-        """Two keys of the place, so that neither the places nor the tokens of two places line up."""
+        """Two 64-bit keys of a position. With two keys the hashes of different positions do not line up."""
         start, late = (_mixed((key + (position + 1) * STEP) & _MASK) for key in self._keys)
         return start, late
 
     def generator(self) -> np.random.Generator:
-        """A stream of other numbers under the same seed, for what needs no place."""
+        """A random generator under the same seed, for numbers that belong to no position."""
         return np.random.Generator(np.random.PCG64(list(self._keys)))
 
 
@@ -105,7 +105,7 @@ def scaled(logprobs: npt.NDArray[np.float32], temperature: float) -> _Floats:
     """Log-probabilities divided by the temperature. No maximum is subtracted, because it would depend on the
     mask: a token's score must be the same bits whether or not the mask was ever computed."""
     scores = logprobs.astype(np.float64)
-    with np.errstate(over="ignore"):  # -inf is the limit, and `draw` knows it
+    with np.errstate(over="ignore"):  # A score may overflow to -inf; `draw` handles that case.
         scores /= temperature
     return scores
 
@@ -130,7 +130,7 @@ def shaped(logprobs: npt.NDArray[np.float32], how: Shape) -> tuple[_Ids, _Floats
 
 
 def draw(logprobs: npt.NDArray[np.float32], how: Shape, noise: Noise | None, position: int) -> int:
-    """The token of one place; the most probable one, the lowest id of several, without noise."""
+    """The token of one position. Without noise it is the most probable one, and of several the lowest id."""
     best = int(np.argmax(logprobs))
     if not np.isfinite(logprobs[best]):
         raise StructgenError(NO_TOKEN)
@@ -139,7 +139,7 @@ def draw(logprobs: npt.NDArray[np.float32], how: Shape, noise: Noise | None, pos
     ids, scores = shaped(logprobs, how)
     scores += noise.gumbel(position, ids)
     at = int(np.argmax(scores))
-    # A temperature so small that every score overflows is the limit, which is greedy.
+    # A temperature so small that every score overflows means the limit 0, which is greedy.
     return int(ids[at]) if np.isfinite(scores[at]) else best
 
 

@@ -1,4 +1,4 @@
-"""The extras of the distribution, and the one sentence for a package that is not there.
+"""The extras of the distribution, and the error message for a package that is not installed.
 
 Enters: an import that failed, and what it was for. Leaves: an error with the command that installs it.
 Cost: nothing.
@@ -10,9 +10,9 @@ import sys
 
 from .errors import MissingDependency
 
-DISTRIBUTION = "structgen-engine"  # on the index `structgen` is another project
+DISTRIBUTION = "structgen-engine"  # On PyPI the name `structgen` belongs to another project.
 
-# The extra of pyproject.toml that brings a package, for those that are imported on demand.
+# Each package that is imported on demand, and the extra of pyproject.toml that installs it.
 EXTRAS = {
     "torch": "hf",
     "transformers": "hf",
@@ -43,7 +43,7 @@ EXTRAS = {
     "mcp": "mcp",
 }
 
-# Engines that structgen is an adapter for: whoever imports the adapter has them, or wants this one.
+# Each engine that structgen has an adapter for, and the package to install if the engine is missing.
 HOSTS = {
     "llama_cpp": "llama-cpp-python",
     "outlines": "outlines",
@@ -56,7 +56,7 @@ HOSTS = {
 
 
 def install(extra: str) -> str:
-    """The command that installs an extra; quoted, because shells read brackets."""
+    """The command that installs an extra. The name is quoted, because shells interpret brackets."""
     return f"pip install '{DISTRIBUTION}[{extra}]'"
 
 
@@ -64,9 +64,9 @@ def missing(error: ImportError, purpose: str) -> ImportError:
     """The error to raise in place of an import that failed.
 
     Args:
-        error: the error of the import. Other messages tell of a package that is there and fails to load, and
-            of a user's own file of the package's name.
-        purpose: what needs the package: "Lark grammars". "": unknown.
+        error: the error of the import. The message depends on its cause: the package is missing, the package
+            fails to load, or a file of the user has the package's name.
+        purpose: what needs the package, such as "Lark grammars"; "" if unknown.
 
     Returns:
         `error` itself if it is such an error already, or if neither an extra nor a host brings the package.
@@ -81,7 +81,7 @@ def missing(error: ImportError, purpose: str) -> ImportError:
     hidden = sys.modules.get(package)
     if isinstance(error, ModuleNotFoundError) and error.name != package and hidden is not None:
         file = getattr(hidden, "__file__", None)
-        if file is not None and not hasattr(hidden, "__path__"):  # a module, where the package was wanted
+        if file is not None and not hasattr(hidden, "__path__"):  # A module hides the package.
             return MissingDependency(f"{file} hides the package {package}; rename that file", name=error.name)
     what = "is not installed" if isinstance(error, ModuleNotFoundError) else f"cannot be imported ({error})"
     reason = f"{purpose} need it: " if purpose else ""

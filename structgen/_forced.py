@@ -1,20 +1,21 @@
-"""The tokens of text that must come next, as the tokenizer itself cuts it.
+"""The tokens of the forced text: the tokenizer's own tokens of the text that must come next.
 
 In: a matcher, a vocabulary with its tokenizer's encoder. Out: token ids. Cost: the tokenizer's encoding of
 the last tokens and the forced text, once for each place where a token could begin that goes beyond the end
 (a handful), and once for each kind of character that may follow.
 
 The text behind the forced text is unknown, so a token counts only if no continuation can change the token. In
-a tokenization t1 ... tn of any text, t1 ... tk is the tokenization of its own text: of byte pair encoding
-(Berglund & van der Merwe, "Formalizing BPE Tokenization", 2023), of the best path of a unigram model, and of
-the longest match. One token of the whole text covers the end of the forced text or ends there; where it
-begins is one of the places that `open_places` finds in the vocabulary and the grammar. The tokens in front of
-it are then the tokenization of the text in front of it, so what all those tokenizations have in common
-stands. Patterns that cut a text before byte pairs are merged can look one character ahead (`\\s+(?!\\S)`):
-hence a look at each kind of character that may follow.
+a tokenization t1 ... tn of any text, t1 ... tk is the tokenization of its own text. This holds for byte pair
+encoding (Berglund & van der Merwe, "Formalizing BPE Tokenization", 2023), for the best path of a unigram
+model, and for the longest match. One token of the whole text covers the end of the forced text or ends
+there. That token begins at one of the places that `open_places` finds in the vocabulary and the grammar.
+The tokens before such a place are the tokenization of the text before it. So the tokens that the
+tokenizations for all places share are certain. A tokenizer may cut a text by a pattern before it merges
+byte pairs, and the pattern can look one character ahead (`\\s+(?!\\S)`). So each kind of character that may
+follow is tried.
 
-A text is cut from a few tokens before its end on, not from its beginning: a sequence of byte pair tokens is a
-tokenization if every two neighbours are.
+Only the last few tokens of a text are encoded again. A sequence of byte pair tokens is a tokenization if
+every two neighbours are one.
 """
 
 from __future__ import annotations
@@ -25,8 +26,8 @@ if TYPE_CHECKING:
     from . import _core
     from .vocabulary import Vocabulary
 
-_BACK = 12  # tokens of the text so far that are cut again
-_KINDS = (  # of characters that may follow
+_BACK = 12  # So many of the last tokens of the text are encoded again.
+_KINDS = (  # the kinds of characters that may follow
     (b"aeinrst", b"AEINST", b"0123456789", b" ", b"\n", b"\t")
     + (b"\"'", b".,:;-_/", b"()[]{}<>", b"=+*#$%&@!?")
 )
@@ -38,14 +39,14 @@ def forced_tokens(matcher: _core.Matcher, vocabulary: Vocabulary) -> list[int]:
         return []
     taken = matcher.tail(_BACK)
     before = vocabulary.decode(taken)
-    while taken and _inside(before):  # a character begun in front of it: cut at its beginning
+    while taken and _inside(before):  # The text begins inside a character: drop bytes up to its end.
         taken = taken[1:]
         before = vocabulary.decode(taken)
     text = before + forced
     end = len(text)
     while _cut(text, end):
         end -= 1
-    if end < len(text):  # whole characters; what follows may be anything
+    if end < len(text):  # The text is cut to whole characters.
         forced, text = forced[: max(0, end - len(before))], text[:end]
     common = vocabulary.canonical(text)
     if common is None:
@@ -65,7 +66,7 @@ def forced_tokens(matcher: _core.Matcher, vocabulary: Vocabulary) -> list[int]:
     if common[: len(taken)] != taken:
         return []
     found = common[len(taken) :]
-    return found[: matcher.validate_tokens(found)]  # a grammar may limit how many there are
+    return found[: matcher.validate_tokens(found)]  # The grammar may limit the number of tokens.
 
 
 def _as_followed(

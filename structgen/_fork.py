@@ -40,7 +40,7 @@ PATIENCE = 30.0  # seconds that a fork waits for locks and for the core's thread
 
 
 class LostLock:
-    """A lock that another thread held when this process was forked: what it guards may be half-changed."""
+    """Stands for a lock that another thread held at the fork. The data behind it may be half-changed."""
 
     def acquire(self, blocking: bool = True, timeout: float = -1) -> bool:
         raise BudgetExceeded(
@@ -62,11 +62,11 @@ class LostLock:
 
 
 def hold_over_forks(owner: Any, name: str = "_lock") -> None:
-    """A fork waits until ``owner.name`` (a Lock or an RLock) is free: the child finds whole what it guards.
+    """Makes a fork wait until ``owner.name`` (a Lock or an RLock) is free, so the child finds its data whole.
 
-    For locks under which data is half-changed for a while. The owner is held weakly. No thread may take two
-    such locks of different owners at once. Where a lock is not free after ``PATIENCE``, the fork goes on and
-    the child has a `LostLock` in its place.
+    It is for locks whose data is half-changed for a while. The owner is held weakly. No thread may hold two
+    such locks of different owners at once. If a lock is not free after ``PATIENCE`` seconds, the fork goes
+    on, and the child has a `LostLock` in its place.
     """
     reference = weakref.ref(owner, lambda gone: _held_over.pop(id(gone), None))
     _held_over[id(reference)] = (reference, name)

@@ -1,4 +1,4 @@
-"""The brackets, keys and scalars of a JSON text, each with its place; the text may break off anywhere.
+"""Reads the brackets, keys and scalars of a JSON text with their places. The text may break off anywhere.
 
 Enters: a text. Leaves: `JsonSpan`s in their order, and the path of the value at hand. Cost: linear in the
 text, and no recursion: a text may nest as deeply as it likes.
@@ -32,9 +32,10 @@ def no_constant(name: str) -> None:
 class JsonSpan(NamedTuple):
     """A bracket, a key, or a value that is no container: the characters from `begin` to `end`.
 
-    `text` is the bracket; the characters that a key or a string stands for; else the word as it is. `whole`
-    is False where the text breaks off: in a key or a string, whose `text` is then what stands behind the
-    quote, and behind a number or a word, because more digits may follow.
+    `text` is the bracket itself, the decoded characters of a key or a string, or the word of another scalar
+    as written. `whole` is False if the text breaks off inside the key or string; `text` then has the
+    characters behind the quote. `whole` is also False for a number or a word at the end of the text,
+    because more characters may follow.
     """
 
     kind: Literal["open", "close", "key", "string", "word"]
@@ -48,9 +49,9 @@ class Scan:
     """One pass over a text.
 
     Attributes:
-        path: keys and indices of the value at hand: of the container that opens or closes, of a key's member,
-            of a scalar. Behind the last part it is that of what comes next, where the last element is None if
-            that is a key.
+        path: the keys and indices of the current value: of the container that opens or closes, of the member
+            that a key begins, or of a scalar. At the end of the text it is the path of what comes next. Its
+            last element is None if a key comes next.
     """
 
     def __init__(self, text: str) -> None:
@@ -58,7 +59,7 @@ class Scan:
         self.path: list[str | int | None] = []
 
     def __iter__(self) -> Iterator[JsonSpan]:
-        """Ends with the text, and where no JSON can go on."""
+        """Yields the spans. It stops at the end of the text, or where the text is no beginning of JSON."""
         text, path, at = self.text, self.path, 0
         while (at := _BLANKS.match(text, at).end()) < len(text):  # type: ignore[union-attr]
             begin, char = at, text[at]

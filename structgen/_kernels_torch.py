@@ -84,7 +84,7 @@ def log_softmax(logits: torch.Tensor, mask: Any, threads: int) -> torch.Tensor:
 def _summed(
     kernel: Any, logits: torch.Tensor, kind: Any, mask: Any, shape: Sequence[int], threads: int
 ) -> torch.Tensor:
-    """What a kernel of the core makes of masked logits."""
+    """Runs a kernel of the core on masked logits, and returns its result as a tensor."""
     bits = _on_cpu(mask)
     words = _words(bits, _count(logits))
     source = logits if _dense(logits) else logits.contiguous()
@@ -155,7 +155,8 @@ def _count(tensor: torch.Tensor) -> int:
 
 
 def _dense(tensor: torch.Tensor) -> bool:
-    """Whether the kernels can read it as it lies; expanded rows would alias."""
+    """Whether the kernels can read the tensor's memory directly. They cannot read expanded rows, which
+    alias."""
     if tensor.is_contiguous():
         return True
     return tensor.dim() == 2 and tensor.stride(1) == 1 and tensor.stride(0) >= tensor.shape[1]

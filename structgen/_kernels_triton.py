@@ -12,7 +12,7 @@ from typing import Any
 
 import torch
 
-_BLOCK = 4096  # tokens a program handles: 128 words of the mask
+_BLOCK = 4096  # A Triton program handles so many tokens: 128 words of the mask.
 
 
 @functools.cache
@@ -49,7 +49,10 @@ def _kernel() -> Any:
 def apply(
     logits: torch.Tensor, mask: torch.Tensor, rows: torch.Tensor | None, inplace: bool
 ) -> torch.Tensor | None:
-    """Masked logits, or None: Triton is missing, or rows do not lie densely. The caller checks shapes."""
+    """Masked logits; None if Triton is missing or a row's elements are not neighbours in memory.
+
+    The caller checks the shapes.
+    """
     kernel = _kernel()
     if kernel is None or logits.numel() == 0:
         return None

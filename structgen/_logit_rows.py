@@ -1,4 +1,4 @@
-"""Where rows of logits and masks lie in memory, checked: what the functions of logits.py share with torch's.
+"""Checks rows of logits and masks, and finds their addresses. logits.py and _kernels_torch.py share it.
 
 Enters: shapes, dtypes, masks, row numbers. Leaves: addresses and strides for the core's kernels, or an error.
 Cost: nothing, or a copy of a mask that does not lie as the kernels read it.
@@ -30,7 +30,8 @@ class Span(NamedTuple):
 
 
 class Words(NamedTuple):
-    """Where the rows of a mask lie; `stride` 0 gives every row the same words. The caller keeps them."""
+    """Where the rows of a mask lie. A `stride` of 0 gives every row the same words. The caller keeps the
+    mask."""
 
     address: int
     stride: int
@@ -76,7 +77,7 @@ def checked_rows(indices: Any, count: int) -> npt.NDArray[np.int64] | None:
 
 
 def mask_array(mask: Any) -> npt.NDArray[np.int32]:
-    """A mask that is no tensor, as a C-contiguous array of 32-bit words; TypeError if it is none."""
+    """A mask that is no tensor as a C-contiguous array of 32-bit words; TypeError for any other value."""
     if is_tensor(mask):
         mask = mask.detach().cpu().numpy()
     if not isinstance(mask, np.ndarray) or mask.dtype.kind not in "iu" or mask.itemsize != 4:

@@ -27,7 +27,7 @@ def steps_of(pointer: str) -> list[str]:
 
 
 def value_at(document: Any, path: Iterable[str | int]) -> Any:
-    """The value at a path. LookupError or TypeError: there is none."""
+    """The value at a path. It raises LookupError or TypeError if the document has no such path."""
     for step in path:
         document = document[step]
     return document
@@ -36,7 +36,8 @@ def value_at(document: Any, path: Iterable[str | int]) -> Any:
 def led(document: Any, reference: object) -> tuple[Path, Any] | None:
     """The path and the value that a reference such as `#/$defs/a` leads to.
 
-    None: it leads out of the document, or to nothing.
+    Returns:
+        None if the reference leads out of the document, or to no value.
     """
     if not isinstance(reference, str) or (reference != "#" and not reference.startswith("#/")):
         return None

@@ -1,4 +1,4 @@
-"""Bytes and places of a text as people read them, and what a matcher allows next in words.
+"""Shows bytes and places of a text to people, and says in words what a matcher allows next.
 
 In: bytes, offsets, a matcher. Out: short strings. Cost: a few steps of the matcher for each of at most a
 dozen continuations.
@@ -20,13 +20,13 @@ _SPELLED = 40  # bytes of one continuation
 
 
 def visible(data: bytes) -> str:
-    """Bytes on one line: text as it is, control characters and stray bytes escaped."""
+    """Bytes as one line of text. Control characters and bytes outside UTF-8 are escaped."""
     text = data.decode("utf-8", "backslashreplace")
     return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text)
 
 
 def table_html(title: str, text: str, rows: Mapping[str, str]) -> str:
-    """An object's HTML in a notebook: a title, a text as it is, and names with their values."""
+    """The HTML of an object in a notebook: a title, a preformatted text, and a table of names and values."""
     cells = "".join(
         f'<tr><th style="text-align:left">{html.escape(name)}</th>'
         f'<td style="text-align:left"><code>{html.escape(value)}</code></td></tr>'
@@ -37,7 +37,7 @@ def table_html(title: str, text: str, rows: Mapping[str, str]) -> str:
 
 
 def quoted(data: bytes) -> str:
-    """One piece of text in a list: in back quotes, so that JSON's own quotes stay readable."""
+    """A text in back quotes for a list. JSON's own quotes stay readable in them."""
     return f"`{visible(data)}`"
 
 
@@ -87,9 +87,10 @@ def allowed_here(matcher: Matcher) -> str:
 
 
 def spellings(matcher: Matcher, first: bytes) -> list[bytes]:
-    """Each first byte with the text that must follow it; an opening quote alone is opened up once more.
+    """Each first byte with the text that must follow it. If few bytes may follow an opening quote, each of
+    them is shown behind the quote.
 
-    A character of a string can also be written as an escape; that is no choice worth telling.
+    A character of a string can also be written as an escape. The escape is not shown as a choice.
     """
     found: list[bytes] = []
     for byte in first:
@@ -110,7 +111,7 @@ def _plain(live: bytes) -> bytes:
 
 
 def _forced(matcher: Matcher) -> bytes:
-    """Takes what must come next, escapes aside, and returns it."""
+    """Moves the matcher over the text that must come next, and returns that text. Escapes do not count."""
     text = b""
     while not matcher.is_accepting() and len(text) < _SPELLED:
         live = _plain(matcher.live_bytes())

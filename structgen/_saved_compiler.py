@@ -4,9 +4,9 @@ Enters: grammars and a path, or a path and a vocabulary. Leaves: a file, or a li
 the bytes of the texts, and about 7 bytes a token; reading costs one look at all bytes and the digest of the
 vocabulary (70 ms at 131,072 tokens, once a process).
 
-Why calls and not masks: a state's mask points into rows of the vocabulary, regexes and stacks that are
-numbered in the order in which texts met them. The calls make all of that again, under the limits of whoever
-loads, so a file cannot say that a token is allowed which is not.
+The file holds calls and not masks. A state's mask points into rows of the vocabulary, regexes and stacks,
+which are numbered in the order in which texts met them. The calls make all of these again, under the limits
+of the process that loads the file. So a file cannot make a mask allow a forbidden token.
 
 The file is one line (name, version, SHA-256 of the rest) and JSON. Only methods and options of `_METHODS` are
 called; none of them reads a file.
@@ -32,8 +32,8 @@ if TYPE_CHECKING:
 
 _NAME, _VERSION = b"structgen compiler", 1
 _EMPTY: tuple[Any, ...] = (None, [], {})
-# The options that a file may have, for each method of Compiler. All others must be empty, because they are
-# Python objects or name files.
+# The options that a file may set, for each method of Compiler. Every other option must have its default,
+# because its value is a Python object or names a file.
 _METHODS = {name: kind.saved for name, kind in KINDS.items() if kind.saved}
 
 
@@ -47,7 +47,7 @@ class Saved(NamedTuple):
 
 
 def _call(grammar: CompiledGrammar) -> Saved | None:
-    """Of a grammar; None: it was made of more than a text."""
+    """The saved form of a grammar; None if the grammar was made of more than a text."""
     if grammar._recipe is None:
         return None
     _, method, given, options = grammar._recipe
@@ -62,7 +62,7 @@ def _call(grammar: CompiledGrammar) -> Saved | None:
 
 
 def write(path: str | os.PathLike[str], vocabulary: Vocabulary, grammars: Iterable[CompiledGrammar]) -> int:
-    """Writes grammars to a file, and returns how many. GrammarError: the file cannot be written."""
+    """Writes grammars to a file, and returns their number. GrammarError: the file cannot be written."""
     path = Path(path)
     calls = [call for grammar in grammars if (call := _call(grammar)) is not None]
     of = {"digest": vocabulary_digest(vocabulary), "ends": list(vocabulary.eos_token_ids)}

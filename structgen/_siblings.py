@@ -1,4 +1,4 @@
-"""Documents that a schema refers to by file names: those beside it, and those of a folder that is named.
+"""Reads the documents that a schema refers to by file names: from the schema's folder or from a named folder.
 
 Enters: a file. Leaves: documents by URI, as `Compiler.json_schema(registry=)` takes them. Cost: each file is
 read once. Nothing comes from the network, and nothing from outside the schema's folder.
@@ -15,17 +15,17 @@ from typing import Any
 from urllib.parse import unquote, urldefrag, urljoin
 
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
-_FILES = 1000  # of one schema or folder
+_FILES = 1000  # the most files that one schema or folder may name
 
 
 def beside(path: str | os.PathLike[str], text: str) -> dict[str, Any]:
-    """The documents that a schema file names with relative references, and those that they name.
+    """The documents that a schema file names with relative references, and the documents that those name.
 
     Args:
         text: the text of the file.
 
     Raises:
-        ValueError: a document is no JSON; it is named.
+        ValueError: a document is not JSON. The message names the document.
     """
     folder = Path(path).resolve().parent
     found: dict[str, Any] = {}
@@ -34,7 +34,7 @@ def beside(path: str | os.PathLike[str], text: str) -> dict[str, Any]:
     try:
         document = json.loads(text)
     except (ValueError, RecursionError):
-        return found  # the compiler's error names the place
+        return found  # The compiler will refuse the text, and its error names the place.
     queue: list[tuple[str, Path, Any]] = [(_base(document, ""), Path(path).resolve(), document)]
     while queue and len(found) < _FILES:
         base, file, document = queue.pop()

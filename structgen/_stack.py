@@ -1,9 +1,9 @@
-"""Python code that recurses over what a user wrote.
+"""Gives Python functions that recurse over a user's input enough stack.
 
-In: a function that ends in RecursionError where its argument nests too deeply. Out: the same function, with
-the stack for Python's thousand levels: generators in generators, `json` and `ast` use the thread's stack, and
-one of 256 kB overflows before Python counts to its limit. `csrc/base/depth.h` is the core's. Cost: 0.1 us; a
-thread, 50 us, where the caller's stack is small.
+In: a function that raises RecursionError if its argument nests too deeply. Out: the same function, with stack
+for Python's thousand levels. Nested generators, `json` and `ast` use the stack of the thread, and a stack of
+256 kB overflows before Python counts to its limit. `csrc/base/depth.h` does the same for the core. Cost:
+0.1 us, or 50 us for a new thread if the caller's stack is small.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ R = TypeVar("R")
 
 
 def roomy(function: Callable[P, R]) -> Callable[P, R]:
-    """The function, run where there is stack."""
+    """Makes the function run with enough stack: on the caller's thread, or on another one."""
 
     @functools.wraps(function)
     def run(*args: P.args, **kwargs: P.kwargs) -> R:

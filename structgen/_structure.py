@@ -1,13 +1,14 @@
-"""Where a text repeats its own structure: the trace of its masks.
+"""Finds where a text repeats its own structure, from the trace of its masks.
 
-Enters: for each place a digest of its mask, then the token taken there. Leaves: which tokens would go on with
-a structure that was there before, and for how long. Cost: O(t) of numpy a token, t tokens so far.
+Enters: for each place a digest of its mask, then the token taken there. Leaves: the tokens that would
+continue a repeated structure, and the length of the repetition. Cost: O(t) of numpy a token, where t tokens
+are written.
 
-After "grammar-based repetition penalty" (RPG), which compares traces of parser rules. A parse state's mask
-says which choices it offers, so here the trace of a text is the sequence of its masks: two places with equal
-histories of masks, however different their words, are places of the same structure. Where the last l masks
-(l >= `shortest`) repeat those before an earlier place, the token taken there is made less probable by the
-factor decay ** (l - shortest + 1), once per repetition.
+The method follows the "grammar-based repetition penalty" (RPG), which compares traces of parser rules. Here
+the trace of a text is the sequence of its masks, because a mask says which choices a parse state offers.
+Two places with equal histories of masks have the same structure, even if their words differ. If the last l
+masks (l >= `shortest`) equal the l masks before an earlier place, the token taken at that place becomes
+less probable by the factor decay ** (l - shortest + 1). Each repetition applies its factor once.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ import numpy as np
 import numpy.typing as npt
 
 SHORTEST = 4  # masks that must repeat before anything is penalised
-_LEAST = -20.0  # a token keeps at least this factor, in nats: what is forced stays possible
+_LEAST = -20.0  # The least sum of penalties of a token, in nats. A forced token stays possible.
 
 
 def mark(mask: npt.NDArray[np.int32]) -> bytes:
@@ -33,14 +34,14 @@ class StructureTrace:
 
     def __init__(self) -> None:
         self.tokens: list[int] = []
-        self._numbers: dict[bytes, int] = {}  # of masks
+        self._numbers: dict[bytes, int] = {}  # the number of each mask, by its digest
         self._marks = np.zeros(64, np.int64)
         # [p + 1]: the length of the longest common suffix of the masks up to p and of all masks; [0]: 0.
         self._common = np.zeros(65, np.int64)
         self._size = 0
 
     def enter(self, mark: bytes) -> None:
-        """The text has come to a place with this mask."""
+        """Adds the mask of the next place to the trace."""
         size = self._size
         if size == len(self._marks):
             self._marks = np.concatenate([self._marks, np.zeros(size, np.int64)])
@@ -55,7 +56,8 @@ class StructureTrace:
         self.tokens.append(token)
 
     def penalties(self, shortest: int) -> dict[int, int]:
-        """token -> steps of decay, for tokens that would repeat a structure of at least `shortest` masks."""
+        """The tokens that would repeat a structure of at least `shortest` masks, each with its steps of
+        decay."""
         found: dict[int, int] = {}
         common = self._common[1 : len(self.tokens) + 1]
         for at in np.flatnonzero(common >= shortest):
@@ -64,6 +66,6 @@ class StructureTrace:
         return found
 
     def nats(self, decay: float, shortest: int) -> Iterator[tuple[int, float]]:
-        """Tokens, and what is added to their log-probabilities here."""
+        """The tokens that are penalised here, each with the number to add to its log-probability."""
         for token, steps in self.penalties(shortest).items():
             yield token, max(_LEAST, steps * math.log(decay))

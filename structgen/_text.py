@@ -1,11 +1,11 @@
-"""Bytes of tokens to text that may be shown, with stop strings.
+"""Turns the bytes of tokens into text that may be shown, and looks for stop strings.
 
 Enters: the bytes of one token after another. Leaves: text, and whether a stop string ended it.
 Cost: linear in the bytes times the number of stop strings.
 
-Text that could still become a stop string is held back, and so are the first bytes of a character. So
-what was handed out is never taken back, wherever the borders of tokens lie. Thoughts in front of an answer
-are kept apart: stop strings are looked for in the answer alone.
+Text that may become a stop string is held back, and so are the first bytes of an incomplete character. So
+text that was handed out is never taken back, wherever the borders of tokens lie. Thoughts in front of an
+answer are kept apart: only the answer is searched for stop strings.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ class TextStream:
     """The text of one answer as it grows.
 
     Args:
-        stops: none of them empty. The text ends before the one that is complete first; of those that are
-            complete at one place, before the longest.
-        keep: whether the stop string that ended the text is part of it.
-        reasoning: how thoughts stand in front of the answer; None: there are none.
+        stops: stop strings, none of them empty. The text ends in front of the stop string that is complete
+            first. If several are complete at one place, the longest counts.
+        keep: whether the text contains the stop string that ended it.
+        reasoning: how thoughts stand in front of the answer; None if there are no thoughts.
 
     Attributes:
         thoughts: the text of thoughts that the last call of `feed` or `finish` made certain.
@@ -55,7 +55,7 @@ class TextStream:
 
     @property
     def answering(self) -> bool:
-        """Whether the text is in the answer; always where there are no thoughts."""
+        """Whether the answer has begun. It is always True for texts without thoughts."""
         return self._splitter is None or self._splitter.answering
 
     @property
@@ -69,7 +69,7 @@ class TextStream:
         return TextStream(self.stops, self._keep, reasoning)
 
     def feed(self, data: bytes) -> str:
-        """The text that these bytes make certain; `stopped_by` says whether it ended."""
+        """Adds bytes, and returns the text that is now certain. `stopped_by` says whether the text ended."""
         if self._splitter is not None:
             thoughts, data = self._splitter.feed(data)
             self.thoughts = self._thoughts.decode(thoughts)
@@ -89,7 +89,7 @@ class TextStream:
         return self._decoder.decode(held[:cut])
 
     def finish(self) -> str:
-        """What was held back, at the end of the answer; U+FFFD for a character that is not whole."""
+        """Ends the text, and returns what was held back. An incomplete character becomes U+FFFD."""
         added, self.thoughts = "", ""
         if self._splitter is not None:
             thoughts, data = self._splitter.finish()
@@ -106,7 +106,7 @@ class TextStream:
         return best
 
     def _beginning(self, held: bytes) -> int:
-        """Length of the longest end of the text that begins a stop string."""
+        """The length of the longest suffix of the text that is a beginning of a stop string."""
         for length in range(min(len(held), self._longest - 1), 0, -1):
             tail = held[-length:]
             if any(len(data) > length and data.startswith(tail) for data, _ in self._stops):

@@ -1,8 +1,8 @@
 """A canvas: a row of token slots that is filled in any order, and what may stand in each slot.
 
 Enters: a grammar, a number of slots, tokens. Leaves: True, False or None for a token in a slot, rows of a
-bitmask, tokens for the slots that are left. The core does the work (``csrc/holes/canvas.h``). Cost: `Canvas`
-says.
+bitmask, tokens for the slots that are left. The core does the work (``csrc/holes/canvas.h``). Cost: see
+`Canvas`.
 """
 
 from __future__ import annotations
@@ -33,14 +33,14 @@ def _index(what: str, value: Any) -> int:
 class Canvas:
     """Token slots of one text, filled in any order (`CompiledGrammar.canvas`).
 
-    ``allows`` says True where the slots that are left can be filled so that the text belongs to the grammar,
-    slot counts and all, and that is a promise: a canvas to which only allowed tokens were set can always be
-    completed. False is a proof. None means that a limit was met or that it depends on what texts in the other
-    slots repeat; it is counted in ``unknown`` and never set.
+    ``allows`` returns True if tokens for the other masked slots exist with which the text belongs to the
+    grammar. So a canvas whose tokens were all allowed can always be completed. False means that no such
+    tokens exist, which is proved. None means that a limit was met, or that the answer depends on repeated
+    texts in the other slots. A check that ends in None counts in ``unknown``, and its token is never set.
 
-    Cost: a check reads on from its slot until it meets what was read before, a look-up a slot; the first ones
-    of a grammar make tables, a walk of the vocabulary for each terminal. A canvas belongs to one thread at a
-    time; ``fork`` copies it.
+    Cost: a check reads on from its slot until it meets a result of an earlier check, one look-up a slot. The
+    first checks of a grammar make tables, with a walk of the vocabulary for each terminal. A canvas belongs
+    to one thread at a time. ``fork`` copies it.
     """
 
     __slots__ = ("_core", "_grammar")
@@ -69,12 +69,12 @@ class Canvas:
 
     @property
     def asked(self) -> int:
-        """Checks so far, of `allows`, `commit`, `set` and `select`."""
+        """The number of checks that `allows`, `commit`, `set` and `select` have made."""
         return self._core.asked
 
     @property
     def unknown(self) -> int:
-        """Checks that came to None."""
+        """The number of checks that ended in None."""
         return self._core.unknown
 
     def __len__(self) -> int:
@@ -84,7 +84,7 @@ class Canvas:
         return f"<Canvas: {len(self) - len(self.masked)} of {len(self)} slots filled>"
 
     def possible(self) -> bool | None:
-        """Whether the masked slots can be filled. True while every slot gets an allowed token."""
+        """Whether the masked slots can be filled. It stays True while only allowed tokens are set."""
         return _verdict(self._core.possible())
 
     def allows(self, slot: int, token: int) -> bool | None:
@@ -107,10 +107,10 @@ class Canvas:
         """Puts a token into a slot.
 
         Args:
-            force: whatever `allows` says; the promise of the canvas is gone then.
+            force: sets the token without a check. The canvas may then have no completion.
 
         Raises:
-            ValueError: the token is forbidden there, or it could not be told whether it is.
+            ValueError: the token is forbidden there, or the check ended in None.
         """
         if force:
             self._core.set(_index("slot", slot), _index("token", token), True)
@@ -121,7 +121,7 @@ class Canvas:
             raise ValueError(f"canvas: token {token} {why} in slot {slot}")
 
     def clear(self, slot: int) -> None:
-        """Masks a slot again. What was possible stays possible."""
+        """Masks a slot again. Every filling that was possible stays possible."""
         self._core.clear(_index("slot", slot))
 
     def select(self, candidates: Iterable[tuple[int, int]]) -> list[bool]:
@@ -143,20 +143,20 @@ class Canvas:
         """Writes the tokens that a slot allows into a row of a bitmask (`allocate_bitmask`).
 
         Returns:
-            Whether that is all of them. False: tokens of which it is not known were left out.
+            True if the row has all allowed tokens. False if tokens whose check ended in None were left out.
         """
         return bool(self._core.fill(mask, _index("slot", slot), _index("row", row)))
 
     def complete(self, logprobs: Any = None) -> list[int]:
-        """Tokens for all slots: those that were set, and for the others some that make a text of the grammar.
+        """Tokens for all slots. Set tokens stay, and the others make the row a text of the grammar.
 
         Args:
             logprobs: scores of shape (slots, vocabulary). Slots are then filled from left to right, each with
-                the best token that it allows; that is greedy, not the best filling. Without scores, whatever
-                is found first.
+                the best token that it allows. This is greedy, so the filling need not be the best one.
+                Without scores the result is the first filling found.
 
         Raises:
-            ValueError: there is no such filling, or none was found within the limits.
+            ValueError: no filling exists, or the search found none within the limits.
         """
         core = self._core
         if logprobs is not None:
@@ -186,7 +186,7 @@ class Canvas:
                 return
 
     def text(self, tokens: Sequence[int] | None = None) -> bytes:
-        """The text of a whole row: of `complete`, or of these tokens. What ends it is left out."""
+        """The text of these tokens, or of the row that `complete` gives. The end token adds no text."""
         row = self.complete() if tokens is None else list(tokens)
         ends = set(self.vocabulary.eos_token_ids)
         stop = next((i for i, t in enumerate(row) if t in ends), len(row))
@@ -220,7 +220,7 @@ def made(
 
 
 def _least(grammar: CompiledGrammar, prefix: bytes) -> int | None:
-    """Tokens of the shortest text behind a prefix, without the one that ends it."""
+    """The least number of tokens that complete a text behind a prefix, without the end token."""
     try:
         matcher = grammar.matcher()
         return matcher.tokens_needed() - 1 if matcher.accept_bytes(prefix) else None

@@ -1,7 +1,7 @@
 """Constraints checked without a model: `sg.check`, and the compiler over single bytes behind it.
 
-Enters: a constraint as a kind and a text. Leaves: what constrains nothing, or an error. Cost: a compile; the
-compiler is made once.
+Enters: a constraint as a kind and a text. Leaves: the keywords that constrain nothing, or an error. Cost: a
+compile; the compiler is made once.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from .vocabulary import Vocabulary
 
 
 def check(kind: str, text: Any, **options: Any) -> tuple[ReportEntry, ...]:
-    """Whether a constraint can be compiled, without a model's vocabulary: for front ends.
+    """Compiles a constraint without a model's vocabulary, so that a front end can report its errors.
 
     Args:
         kind, text, options: as in `Compiler.compile`.
@@ -25,17 +25,17 @@ def check(kind: str, text: Any, **options: Any) -> tuple[ReportEntry, ...]:
         The keywords that constrain nothing, as in `CompiledGrammar.report`.
 
     Raises:
-        GrammarError: it cannot; the text names the place. Constraints that name special tokens are refused
-            too, because there are none.
+        GrammarError: the constraint does not compile; the message names the place. A constraint that names
+            special tokens is refused too, because the vocabulary here has none.
     """
     return bytes_compiler().compile(kind, text, **options).report
 
 
 @functools.cache
 def bytes_compiler() -> Compiler:
-    """A compiler over single bytes, for whoever has no model."""
+    """A compiler over a vocabulary of single bytes. It needs no model."""
     tokens: list[bytes | None] = [bytes([i]) for i in range(256)]
     return Compiler(Vocabulary.from_bytes([*tokens, None], eos_token_ids=256), cache_bytes=64 << 20)
 
 
-atexit.register(bytes_compiler.cache_clear)  # while the interpreter is whole
+atexit.register(bytes_compiler.cache_clear)  # The compiler goes before the interpreter shuts down.

@@ -46,7 +46,7 @@ from .operands import SPELLING, Operand, operand, together, well_formed
 if TYPE_CHECKING:
     from .compiler import Compiler
 
-_PAIRS = 4_000  # of states that are walked side by side
+_PAIRS = 4_000  # the most pairs of states that are walked side by side
 _PROVED = 400  # bytes: a shorter witness is looked for with a bound on its length
 _NOT_TOLD = (SchemaTooComplex, UnsupportedSchema, BudgetExceeded)
 _NO_VALUE = "the {0} side has no {1}, so everything contains it"
@@ -59,10 +59,12 @@ class Containment:
     """Whether all of `narrow` is in `wide`.
 
     Attributes:
-        holds: True or False, proved; None: not decided, and `reason` says why.
-        witness: a shortest text that `narrow` takes and `wide` refuses, JSON for schemas; None: none.
-        pointer, keyword: what in the schema `wide` refuses it, as in `Cause`; "" where that is not known.
-        reason: why None and what was tried; that a side has no value; else "".
+        holds: True or False, both proved; None if it is not decided.
+        witness: a shortest text that `narrow` takes and `wide` refuses; JSON for schemas; None if there is
+            none.
+        pointer, keyword: the keyword of the schema `wide` that refuses the witness, as in `Cause`; "" if it
+            is not known.
+        reason: why `holds` is None and what was tried, or which side has no value; else "".
     """
 
     holds: bool | None
@@ -78,11 +80,11 @@ class Containment:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """How the texts, or values, of `a` and `b` lie to each other.
+    """How the sets of texts, or of values, of `a` and `b` compare.
 
     Attributes:
         a_in_b, b_in_a: the two containments.
-        overlap: whether something is in both; None: not decided.
+        overlap: whether something is in both; None if it is not decided.
         common: a shortest text that is in both.
     """
 
@@ -99,12 +101,12 @@ class Comparison:
 
     @property
     def disjoint(self) -> bool | None:
-        """Whether nothing is in both."""
+        """Whether both sides have no text or value in common."""
         return None if self.overlap is None else not self.overlap
 
     @property
     def relation(self) -> Relation | None:
-        """Of `a` to `b` in one word; None where it is not decided. Two empty sides are equal."""
+        """The relation of `a` to `b` in one word; None if it is not decided. Two empty sides are equal."""
         a, b = self.a_in_b.holds, self.b_in_a.holds
         if self.equal:
             return "equal"
@@ -133,7 +135,7 @@ def contains(wide: Any, narrow: Any, **options: Any) -> Containment:
 
 
 def compare(a: Any, b: Any, **options: Any) -> Comparison:
-    """How two schemas, types, patterns or grammars lie to each other. Arguments and errors are those of
+    """Compares two schemas, types, patterns or grammars both ways. Arguments and errors are those of
     `contains`."""
     one, other = replace(operand(a, **options), name="a"), replace(operand(b, **options), name="b")
     overlap = _overlap(one, other)
@@ -146,7 +148,7 @@ def compare(a: Any, b: Any, **options: Any) -> Comparison:
 
 
 def _overlap(one: Operand, other: Operand) -> Containment:
-    """Whether nothing is in both: `holds`, or a shortest text of both as the witness."""
+    """Whether two operands have nothing in common. `witness` is a shortest text of both if they have."""
     found = _told(lambda: _intersection(one, other))
     if found.holds is not None or (one.is_json and other.is_json):
         return found
@@ -191,7 +193,7 @@ def _of_schemas(*parts: tuple[Operand, bool]) -> CompiledGrammar:
 
 
 def _told(make: Callable[[], CompiledGrammar]) -> Containment:
-    """Whether a grammar is empty: `holds`, or a shortest text of it as the witness."""
+    """Whether a grammar is empty. `witness` is a shortest text of the grammar if it is not."""
     try:
         text = shortest(make())
     except (UnsatisfiableSchema, UnsatisfiableCondition):
@@ -206,16 +208,16 @@ def _told(make: Callable[[], CompiledGrammar]) -> Containment:
 
 
 def shortest(grammar: CompiledGrammar) -> str:
-    """A shortest text. Up to 400 bytes it is proved that there is none with fewer.
+    """A shortest text of the grammar. If it has up to 400 bytes, no shorter one exists, which is proved.
 
     Raises:
-        BudgetExceeded: none was found in time.
+        BudgetExceeded: no text was found in time.
     """
     text = grammar.matcher().shortest_completion()
     while 0 < len(text) <= _PROVED:
         try:
             text = (grammar & max_bytes(len(text) - 1)).matcher().shortest_completion()
-        except StructgenError:  # proved, or too much to tell: the search's own answer stays
+        except StructgenError:  # No shorter text exists, or the question is too costly: the text found stays.
             break
     return text.decode("utf-8", "backslashreplace")
 
@@ -260,14 +262,16 @@ def _by_texts(wide: Operand, narrow: Operand) -> Containment:
 
 
 def _walked(narrow: CompiledGrammar, wide: CompiledGrammar, both: bool = False) -> Containment:
-    """Walks two grammars' states side by side. The witness is of narrow and not of wide, or of `both`."""
+    """Walks two grammars' states side by side. The witness is in narrow and not in wide; in both with
+    `both`."""
     if narrow is wide and not both:
         return Containment(True)
     seen: set[tuple[int, int]] = {(0, 0)}
     length = 0
     try:
         one, other = States(narrow, _PAIRS), States(wide, _PAIRS)
-        # (bytes, text, narrow's state, wide's state); -1: wide reads this no more, -2: the text is a witness
+        # (length, text, narrow's state, wide's state). A state of wide is -1 if wide refuses the text, and -2
+        # if the text is a witness.
         queue: list[tuple[int, bytes, int, int]] = [(0, b"", 0, 0)]
         while queue:
             length, text, n, w = heapq.heappop(queue)
@@ -310,10 +314,13 @@ def _intersection(one: Operand, other: Operand) -> CompiledGrammar:
 
 
 def combined(one: CompiledGrammar, other: CompiledGrammar, wanted: bool) -> CompiledGrammar:
-    """The grammar of what is in `one` and in `other`, or not in `other`; see `CompiledGrammar.__and__`.
+    """The grammar of the texts of `one` that are in `other` (`wanted`) or not in `other`.
+
+    See `CompiledGrammar.__and__`.
 
     Raises:
-        UnsatisfiableSchema, UnsatisfiableCondition: there is no text. GrammarError: it cannot be decided.
+        UnsatisfiableSchema, UnsatisfiableCondition: there is no such text. GrammarError: it cannot be
+            decided.
     """
     a, b = operand(one), operand(other)
     if one._options is not None and a.is_json and b.is_json:

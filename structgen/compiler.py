@@ -1,14 +1,14 @@
-"""Compiler: schemas, patterns and choices to grammars over one vocabulary.
+"""Compiles schemas, patterns, choices and written grammars into grammars over one vocabulary.
 
 In: a schema (dict, bool, JSON text, Python type), a pattern, texts. Out: ``CompiledGrammar``.
-Cost: one pass over the schema's text; everything else happens when a text gets there. A schema compiled
-before is returned from a cache.
+Cost: one pass over the schema's text. States and masks are made when a text reaches them. A constraint that
+was compiled before comes from a cache.
 
 The problem. Many dialects lead to one engine. A constraint is given in several forms (a schema is a text, a
 dict or a Python type), and a host compiles the same one again and again.
 
-The idea. A method of `Compiler` does three things. It turns what it is given into a text or a
-`_core.GrammarBuilder`; a reader in ``frontend/`` does that where there is one, and it is imported only then.
+The idea. A method of `Compiler` does three things. It turns its argument into a text or a
+`_core.GrammarBuilder`; for most dialects a reader in ``frontend/`` does this, and is imported only then.
 It asks the core for a grammar. It notes its own call as the grammar's *recipe*, and keeps the grammar under a
 key made of the text and all options:
 
@@ -21,16 +21,16 @@ A recipe serves three callers: pickle, `save`, and a grammar whose automata grew
 anew. `json_schema` has a short way for ASCII text with default options: the text itself is the key.
 
 Invariants.
-- What is kept depends on nothing but its key. A grammar made with a registry, a Python type, other grammars
+- A kept grammar depends on nothing but its key. A grammar made with a registry, a Python type, other grammars
   or import paths is not kept. Neither are choices, spans and automata.
 - Two threads that compile the same text get the same grammar: the first one that is kept.
-- The core decides which grammars stay (csrc/mask/cache_policy.h). It calls `_forget` for each that goes;
-  texts that are being written keep theirs.
-- An error has a place: of JSON its line and column, of a pattern the character.
+- The core decides which grammars stay (csrc/mask/cache_policy.h). It calls `_forget` for each grammar that
+  goes. A matcher keeps its grammar alive.
+- An error names a place: line and column in JSON, the character in a pattern.
 
-Rejected. Arguments of their own for every option of JSON: they stood in six signatures, and a new option
-touched 25 files. `JsonOptions` is one value. Context managers that add places to errors: they took 2 of the
-29 microseconds of a warm compile.
+Rejected. A separate argument for every option of JSON: the arguments stood in six signatures, and a new
+option touched 25 files. `JsonOptions` is one value. Context managers that add places to errors: they took 2
+of the 29 microseconds of a warm compile.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ _DRAFTS = {
 _Recipe = tuple[str, tuple[Any, ...], dict[str, Any]]  # a method of Compiler, its arguments, its options
 _DEFAULT = JsonOptions()
 _ENCODER = json.JSONEncoder(ensure_ascii=True, allow_nan=False, separators=(",", ":"))
-# The types of OpenAI's objects that hold a schema.
+# The values of "type" that OpenAI's objects with a schema have.
 _OPENAI = ("json_schema", "json_object", "function")
 _LIMIT: tuple[OnLimit, OnLimit] = ("error", "subset")
 
@@ -88,7 +88,8 @@ class Compiler:
         on_limit: what happens where the limits do not suffice to decide whether a text can be completed.
             "error" raises, at the compile or in the middle of a text. "subset" leaves that part of the
             language out: masks then allow fewer tokens than the grammar does, never one too many, and always
-            at least one; ``Matcher.mask_exact`` says so. Every method that compiles takes its own.
+            at least one; ``Matcher.mask_exact`` is False then. Each method that compiles takes its own
+            `on_limit`.
     """
 
     def __init__(
@@ -212,7 +213,7 @@ class Compiler:
 
             text = closed_text(text, number)
         said: dict[str, Any] = {"numbers": asked.numbers or written, "strings": asked.strings or written}
-        if parse is None:  # both are part of the text by now
+        if parse is None:  # The text of the schema has both options by now.
             said |= {"extra_keys": None, "digits": None}
         asked = replace(asked, **said)
         keeps = asked.registry is None and parse is None
@@ -303,7 +304,7 @@ class Compiler:
         style = JsonStyle.of(options)
         subset = self._subset(on_limit)
         key = ("lark", text_of(text, "a grammar"), start, lexer, style, subset)
-        alone = not grammars and not import_paths  # else the same text may mean another grammar later
+        alone = not grammars and not import_paths  # Otherwise the same text may mean another grammar later.
 
         def made() -> CompiledGrammar:
             from .frontend import lark
@@ -326,7 +327,7 @@ class Compiler:
 
         Raises:
             GrammarError: other bytes, damaged ones, or those of another form.
-            VocabularyError: the grammar names tokens by their ids, and they are others here.
+            VocabularyError: the grammar names tokens by their ids, and these ids have other bytes here.
         """
         if not isinstance(data, bytes):
             raise TypeError(f"deserialize takes the bytes that serialize() gave, not {data!r:.60}")
@@ -344,7 +345,7 @@ class Compiler:
         return self.gbnf(text, on_limit=on_limit) if is_ebnf(text) else self.lark(text, on_limit=on_limit)
 
     def _template(self, template: Template, *, on_limit: OnLimit | None = None) -> CompiledGrammar:
-        return template.compile(self)  # a method, because recipes and pickles name one
+        return template.compile(self)  # This method exists because recipes and pickles name a method.
 
     def structural_tag(
         self,
@@ -353,7 +354,7 @@ class Compiler:
         on_limit: OnLimit | None = None,
         **options: Unpack[StyleArguments],
     ) -> CompiledGrammar:
-        """Free text with tags in it whose content is constrained.
+        """Compiles a structural tag: free text that contains tags, and the content of a tag is constrained.
 
         Args:
             spec: what xgrammar and vLLM call a structural tag, as a dict, as JSON text, or their own class.
@@ -374,7 +375,7 @@ class Compiler:
         return self._kept(key, lambda: self._tagged(spec, style, subset))
 
     def _tagged(self, spec: Any, style: JsonStyle, subset: bool) -> CompiledGrammar:
-        """A structural tag that is not kept."""
+        """Compiles a structural tag without the cache."""
         from .frontend import structural_tag
 
         recipe: _Recipe = ("structural_tag", (spec,), style.arguments())
@@ -423,10 +424,11 @@ class Compiler:
                 "json-compact" (the same without blanks). `parse_tool_calls` reads them back.
             parallel: whether several calls may be made. Some styles have one call at most, because the hosts
                 that read them take no more ("internlm", "gigachat-3").
-            strictness: how far calls are held, as vLLM's ``--tool-strict-level``. "parameter": arguments meet
-                their function's schema. "function": a call has its form and a known name; the arguments of
-                tools with ``"strict": true`` and of functions of Python meet the schema, others are any
-                object. "auto": likewise, but where `tool_choice` is "auto" and no tool is strict, any text.
+            strictness: how much of a call is constrained, as vLLM's ``--tool-strict-level``. "parameter":
+                arguments satisfy their function's schema. "function": a call has its form and a known name.
+                The arguments of tools with ``"strict": true`` and of functions of Python satisfy the schema;
+                other arguments are any object. "auto": as "function", but any text is allowed if
+                `tool_choice` is "auto" and no tool is strict.
             reasoning: how the model thinks before it calls: a `Reasoning`, or the name of a family
                 (`Reasoning.of`). Text around calls then does not contain its start mark. True stands for the
                 marks of the style, and the model has to think; it is deprecated.
@@ -438,7 +440,7 @@ class Compiler:
         from .frontend import tools as front
         from .reasoning import Reasoning, reasoning_of
 
-        JsonOptions(extra_keys=extra_keys, digits=digits)  # which checks them
+        JsonOptions(extra_keys=extra_keys, digits=digits)  # The constructor checks both values.
         if reasoning is True:
             warnings.warn(
                 "reasoning=True is deprecated: give reasoning=Reasoning.of(...) or the name of a family",
@@ -470,7 +472,7 @@ class Compiler:
         *,
         on_limit: OnLimit | None = None,
     ) -> CompiledGrammar:
-        """The grammar of thoughts and an answer behind them.
+        """The grammar of texts that are thoughts and then an answer.
 
         It is a grammar like any other: masks, budgets, drafts, rollback and captures work across the border
         of thoughts and answer. `parse` reads the answer alone. Under `max_tokens` masks keep room for the end
@@ -478,7 +480,7 @@ class Compiler:
 
         Args:
             grammar: the grammar of the answers, compiled by this compiler; None: any text.
-            reasoning: the marks and what is asked of thoughts, or the name of a family (`Reasoning.of`).
+            reasoning: the marks and the conditions on thoughts, or the name of a family (`Reasoning.of`).
 
         Raises:
             GrammarError: the border would be ambiguous, because an answer may begin with the start mark and
@@ -529,7 +531,8 @@ class Compiler:
     def substring_of(
         self, text: str, unit: Literal["words", "chars"] = "words", *, on_limit: OnLimit | None = None
     ) -> CompiledGrammar:
-        """A span of the text: one or more of its words (with the blanks between them) or characters."""
+        """The spans of a text: one or more neighbouring words (with the blanks between them) or
+        characters."""
         from .frontend.source import units_of
 
         if not text_of(text, "the text of spans"):
@@ -557,8 +560,8 @@ class Compiler:
                 stands for each of them. The key None stands for any character that no other key has.
 
         Raises:
-            TypeError: no automaton. GrammarError: no text leads to a final state, a state that is not there,
-                two transitions for one character.
+            TypeError: the arguments give no automaton. GrammarError: no text leads to a final state, a state
+                does not exist, or one character has two transitions.
         """
         from .frontend import automata
 
@@ -612,7 +615,8 @@ class Compiler:
         options: dict[str, Any],
         subset: bool,
     ) -> None:
-        """Notes the call that makes the grammar again, for pickles and for grammars that grew too large."""
+        """Notes the call that can make the grammar again, for pickles and for grammars that grew too
+        large."""
         grammar._recipe = (Compiler, method, given, options | {"on_limit": _LIMIT[subset]})
         grammar._compiler = weakref.ref(self)
 
@@ -631,7 +635,7 @@ class Compiler:
         """Exactly one of the texts.
 
         Raises:
-            TypeError: no list of texts. GrammarError: an empty one.
+            TypeError: the argument is no list of texts. GrammarError: the list is empty.
         """
         listed = not isinstance(texts, str | bytes) and hasattr(texts, "__iter__")
         given = list(texts) if listed else []
@@ -682,7 +686,7 @@ class Compiler:
         Args:
             path: the file. It need not be trusted: it contains texts and no masks, and all work is done under
                 the limits given here.
-            vocabulary: the one that it was saved for.
+            vocabulary: the vocabulary that the file was saved for.
             seconds: after so many seconds no further text is read; None reads them all. All grammars are
                 compiled in any case, except those that exceed the limits.
             wait: False returns once the grammars are compiled. A thread reads the texts, and it stops when
@@ -690,8 +694,8 @@ class Compiler:
             options: arguments of `Compiler`.
 
         Raises:
-            GrammarError: no such file, no saved compiler, one of another version, damaged (all of it is
-                checked), or a text that does not compile.
+            GrammarError: there is no such file, the file holds no saved compiler, has another version or is
+                damaged (all of it is checked), or one of its texts does not compile.
             VocabularyError: the file was saved for another vocabulary.
         """
         from . import _saved_compiler
@@ -703,7 +707,7 @@ class Compiler:
         for number, call in enumerate(calls, 1):
             try:
                 found.append((getattr(compiler, call.method)(call.text, **call.options), call.texts))
-            except SchemaTooComplex:  # under these limits; a request for it gets the error
+            except SchemaTooComplex:  # A later request for this schema gets the error.
                 continue
             except (StructgenError, ValueError, TypeError) as error:
                 raise GrammarError(f"{os.fspath(path)}: grammar {number} does not compile: {error}") from None
@@ -738,7 +742,7 @@ class Compiler:
         with self._lock:
             grammar = self._grammars.get(key)
             if grammar is not None and not self._core.found(grammar._core):
-                self._forget(grammar._core)  # its matchers keep it; the next text gets a new grammar
+                self._forget(grammar._core)  # Matchers keep this grammar; the next compile makes another.
                 return None
             return grammar
 
@@ -752,7 +756,7 @@ class Compiler:
     def _remember(self, key: Any, grammar: CompiledGrammar) -> CompiledGrammar:
         if self._cache:
             with self._lock:
-                if key in self._grammars:  # another thread has compiled it meanwhile
+                if key in self._grammars:  # Another thread has compiled the same text meanwhile.
                     return self._grammars[key]
                 self._grammars[key], self._keys[grammar._core] = grammar, key
                 self._core.keep(grammar._core, self._forget)
@@ -791,7 +795,8 @@ def _as_text(text: str | bytes) -> str:
 
 @roomy
 def _usual(schema: Any) -> str | None:
-    """The text of a schema that the core reads as it is; None: Python has to look at it first."""
+    """The text of a schema that the core can read unchanged; None if Python has to rewrite the schema
+    first."""
     if type(schema) is str:
         return schema if schema.isascii() else None
     return _to_text(schema) if type(schema) is dict and schema.get("type") not in _OPENAI else None

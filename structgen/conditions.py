@@ -1,7 +1,7 @@
-"""Conditions on whole texts: a pattern, phrases that must or must not occur, numbers of bytes.
+"""Conditions on whole texts: a pattern, phrases that must or must not occur, bounds on the length.
 
 Enters: patterns, words, bounds. Leaves: a `Condition`, which ``&``, ``|`` and ``~`` combine and
-``grammar & condition`` applies (``csrc/engine/holes.h``). Cost: nothing here; `CompiledGrammar.__and__` says.
+``grammar & condition`` applies (``csrc/engine/holes.h``). Cost: nothing here; see `CompiledGrammar.__and__`.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ if TYPE_CHECKING:
 
 _REGEX, _CONTAINS, _BYTES, _AND, _OR, _NOT = range(6)
 _ENDLESS = (1 << 64) - 1
-_MOST = 1 << 24  # bytes of a bound
+_MOST = 1 << 24  # the largest bound, in bytes
 
-Step = tuple[int, list[bytes], int, int]  # as the core takes it
+Step = tuple[int, list[bytes], int, int]  # an operation in the core's form: kind, texts, least and most bytes
 
 
 @dataclass(frozen=True)
@@ -31,7 +31,7 @@ class Condition:
 
     _steps: tuple[tuple[int, tuple[bytes, ...], int, int], ...]
     _shown: str
-    _parts: tuple[Condition, ...] = ()  # of which all must hold
+    _parts: tuple[Condition, ...] = ()  # All parts must hold.
 
     def __and__(self, other: Condition) -> Condition:
         if not isinstance(other, Condition):
@@ -57,7 +57,7 @@ class Condition:
         return [(kind, list(texts), lo, hi) for kind, texts, lo, hi in self._steps]
 
     def _node(self, b: GrammarBuilder) -> int:
-        """The regular node of the texts that meet it."""
+        """The builder's regular node for the texts that meet the condition."""
         byte, stack = b.byte(bytes(range(256))), list[int]()
         any_bytes = b.repeat(byte, 0)
         for kind, texts, lo, hi in self._steps:
@@ -75,11 +75,11 @@ class Condition:
         return stack[0]
 
 
-def Regex(pattern: str) -> Condition:  # noqa: N802, a kind of value and no action
+def Regex(pattern: str) -> Condition:  # noqa: N802, the name is a kind of value
     """The whole text matches a pattern, as in `Compiler.regex`.
 
     Raises:
-        TypeError: a pattern that is no text. A pattern that cannot be read is a `GrammarError` of ``&``.
+        TypeError: the pattern is not a text. ``&`` raises a `GrammarError` if the pattern cannot be read.
     """
     if not isinstance(pattern, str):
         raise TypeError(f"a pattern is text, not {pattern!r:.60}")
@@ -87,42 +87,41 @@ def Regex(pattern: str) -> Condition:  # noqa: N802, a kind of value and no acti
 
 
 def containing(phrases: str | bytes | Iterable[str | bytes] = (), *more: str | bytes) -> Condition:
-    """One of the phrases stands somewhere in the text, as it is spelled there: in JSON, ``é`` may also be
-    written ``\\u00e9``, which is another spelling.
+    """The text contains one of the phrases. The bytes as written count: ``\\u00e9`` in JSON is not ``é``.
 
     ``containing("a") & containing("b")`` asks for both.
 
     Raises:
-        TypeError: a phrase that is no text. ValueError: none, or an empty one.
+        TypeError: a phrase is not a text. ValueError: there is no phrase, or a phrase is empty.
     """
     texts = _listing(phrases, more, "containing")
     return Condition(((_CONTAINS, texts, 0, 0),), f"containing({_listed(texts)})")
 
 
 def without(words: str | bytes | Iterable[str | bytes], *more: str | bytes) -> Condition:
-    """Texts that contain none of these words, spelled exactly so.
+    """The text contains none of these words. The bytes as written count.
 
     Raises:
-        TypeError: a word that is no text. ValueError: none, or an empty one.
+        TypeError: a word is not a text. ValueError: there is no word, or a word is empty.
     """
     texts = _listing(words, more, "without")
     return Condition(((_CONTAINS, texts, 0, 0), (_NOT, (), 0, 0)), f"without({_listed(texts)})")
 
 
 def max_bytes(n: int) -> Condition:
-    """The text has at most so many bytes of UTF-8.
+    """The text has at most `n` bytes of UTF-8.
 
     Raises:
-        TypeError: no whole number. ValueError: below 0 or above 2 ** 24.
+        TypeError: `n` is no integer. ValueError: `n` is below 0 or above 2 ** 24.
     """
     return Condition(((_BYTES, (), 0, whole("max_bytes", n, 0, _MOST)),), f"max_bytes({n})")
 
 
 def min_bytes(n: int) -> Condition:
-    """The text has at least so many bytes of UTF-8.
+    """The text has at least `n` bytes of UTF-8.
 
     Raises:
-        TypeError: no whole number. ValueError: below 0 or above 2 ** 24.
+        TypeError: `n` is no integer. ValueError: `n` is below 0 or above 2 ** 24.
     """
     return Condition(((_BYTES, (), whole("min_bytes", n, 0, _MOST), _ENDLESS),), f"min_bytes({n})")
 

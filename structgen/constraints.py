@@ -1,4 +1,4 @@
-"""The one thing that a text must be, as calls name it: `schema=`, `regex=`, `choice=`, `tools=` and so on.
+"""The constraint of a call, from its arguments: `schema=`, `regex=`, `choice=`, `tools=` and so on.
 
 Enters: the arguments of `sg.generate`, `sg.sample` or the command line that name a constraint. Leaves: a
 `Constraint`, which compiles itself, says what a prompt tells of it, and reads a finished text. Cost: nothing
@@ -33,21 +33,21 @@ if TYPE_CHECKING:
     from .compiler import Compiler
     from .reasoning import Reasoning
 
-# All arguments of a call that say what its text must be.
+# All arguments of a call that constrain its text.
 NAMED = (*ARGUMENTS, *TOOL_OPTIONS, "condition")
 
 
 @dataclass(frozen=True)
 class Constraint:
-    """What a text must be.
+    """A constraint on a text.
 
     Attributes:
-        param: the argument that names it, one of `kinds.ARGUMENTS`.
-        value: what was given for it.
-        name: how errors call its source; "" where it is an object of Python.
-        documents: that its file refers to, by URI.
-        style: the style of tool calls; None: the model's.
-        condition: that the whole text meets, too; None: none.
+        param: the argument that gave the constraint, one of `kinds.ARGUMENTS`.
+        value: the value of that argument.
+        name: the source's name in errors; "" if the value is an object of Python.
+        documents: the documents that the constraint's file refers to, by URI.
+        style: the style of tool calls; None means the model's style.
+        condition: a condition that the whole text must meet, too; None if there is none.
     """
 
     param: str
@@ -80,8 +80,9 @@ class Constraint:
             reasoning: how the model thinks before it answers; the grammar is that of thoughts and answer.
 
         Raises:
-            GrammarError: it cannot be compiled; the message begins with the file's name where there is one.
-            UnsatisfiableCondition: no text of it meets the condition.
+            GrammarError: the constraint does not compile. The message begins with the name of its file, if
+                any.
+            UnsatisfiableCondition: no text of the constraint meets the condition.
         """
         grammar = self._compiled(
             compiler, options or {}, style, None if self.condition is not None else reasoning
@@ -117,7 +118,7 @@ class Constraint:
             raise error if not self.name else named(error, self.name, self.value) from None
 
     def schemas(self) -> list[Any]:
-        """The JSON Schemas that it is made of, as dict, bool or JSON text."""
+        """The JSON Schemas in the constraint, as dict, bool or JSON text."""
         if self.param == "schema":
             return [self.value] if isinstance(self.value, dict | bool | str) else []
         if self.param == "response_format" and isinstance(self.value, dict):
@@ -139,7 +140,11 @@ class Constraint:
         return [text for schema in schemas for text in warn(schema, self.name, draft=draft)]
 
     def warn_of(self, grammar: CompiledGrammar, told: Sequence[str]) -> list[str]:
-        """The same of keywords that the grammar leaves out, at places that are not told of yet."""
+        """Gives a `SchemaWarning` for each keyword that the grammar leaves out, and returns the sentences.
+
+        Args:
+            told: sentences of `warn`. A place that they name gets no second warning.
+        """
         if not isinstance(self.value, CompiledGrammar) and grammar.report:
             from .linting import not_enforced, warned
 
@@ -147,7 +152,7 @@ class Constraint:
         return []
 
     def document(self, style: str = "hermes") -> Any:
-        """The schema that a prompt tells the embedded model; None where there is none.
+        """The schema that a prompt shows to the embedded model; None if the constraint has none.
 
         Args:
             style: the style of tool calls if the constraint names none.
@@ -171,7 +176,7 @@ class Constraint:
         return None
 
     def objects(self) -> list[dict[str, Any]] | None:
-        """OpenAI's objects of the tools, for a chat template; None where there are none."""
+        """The tools as OpenAI's objects, for a chat template; None if the constraint has no tools."""
         if not self.is_tools:
             return None
         from .frontend.tools import described
@@ -194,7 +199,7 @@ class Constraint:
 
     @property
     def python_type(self) -> Any:
-        """The Python type that was given; None where it is something else."""
+        """The Python type that was given; None if the constraint is no Python type."""
         given = self.param in ("schema", "response_format")
         if not given or isinstance(self.value, dict | str | bytes | bool | list | tuple):
             return None
@@ -203,7 +208,7 @@ class Constraint:
     def partial_reader(
         self, style: str, arguments: Callable[[str], dict[str, Any]]
     ) -> Callable[[str], ToolReply]:
-        """The function that reads the beginning of a text with calls: it gives the reply as far as it is
+        """The function that reads the beginning of a text with calls. It returns the reply as far as it is
         known.
 
         Args:
@@ -213,11 +218,13 @@ class Constraint:
 
 
 def constraint_of(given: Mapping[str, Any]) -> Constraint | None:
-    """The constraint among the arguments of a call; None: any text. A `Constraint` as `schema` is itself.
+    """The constraint among the arguments of a call; None if any text is allowed.
+
+    A `Constraint` given as `schema` is returned as it is.
 
     Raises:
-        ValueError: several constraints, options of tools without tools. TypeError: an argument of another
-            type than it takes. OSError: a file that cannot be read.
+        ValueError: several constraints, or options of tools without tools. TypeError: an argument has a wrong
+            type. OSError: a file cannot be read.
     """
     found, condition = _constraint_of(given), given.get("condition")
     if condition is None:
@@ -285,7 +292,7 @@ def _are_texts(value: Sequence[Any]) -> bool:
 
 
 def _read(path: Any, param: str) -> str:
-    """The text of a file. ValueError: not UTF-8; OSError: as the system says it."""
+    """The text of a file. ValueError: the file is not UTF-8. OSError: it cannot be read."""
     try:
         return Path(path).read_text(encoding="utf-8-sig")
     except UnicodeDecodeError as error:
@@ -297,20 +304,25 @@ def _read(path: Any, param: str) -> str:
 def named(error: GrammarError, name: str, text: Any) -> GrammarError:
     """The same error with the file's name and, where they are known, line and column in front.
 
-    Offsets of a schema's errors count in the text only where that is no JSON; else they count in a pattern.
+    The offset of an error about invalid JSON counts in the text. Other errors count in a pattern of the
+    schema.
     """
     where = name
     if error.message.startswith("invalid JSON") and error.offset is not None and isinstance(text, str):
         error.placed(text)
     if error.line is not None:
         where += f":{error.line}:{error.column or 1}"
-        error.line = None  # said already
+        error.line = None  # The prefix names the line already.
     error.message = f"{where}: {error.message}"
     return error
 
 
 def _pattern_text(pattern: re.Pattern[Any]) -> str:
-    """A compiled pattern of Python as text, its flags inside. ValueError: flags that have no such form."""
+    """A compiled pattern of Python as text that begins with its flags.
+
+    Raises:
+        ValueError: a flag cannot be written there. TypeError: the pattern is one of bytes.
+    """
     if isinstance(pattern.pattern, bytes):
         raise TypeError("regex= takes a pattern of text, not one of bytes")
     if pattern.flags & (re.VERBOSE | re.MULTILINE | re.LOCALE):
@@ -320,7 +332,8 @@ def _pattern_text(pattern: re.Pattern[Any]) -> str:
         for letter, flag in (("i", re.IGNORECASE), ("s", re.DOTALL), ("a", re.ASCII))
         if pattern.flags & flag
     )
-    # What its ASCII reading matches it matches, too, where classes are asked for and none is excluded.
+    # Without an excluded class, every text that the pattern matches under ASCII rules it also matches in
+    # Unicode. An excluded class (`\W`, `[^a]`) needs the Unicode rules, so the pattern gets the flag "u".
     if not pattern.flags & re.ASCII and _EXCLUDES.search(pattern.pattern):
         flags += "u"
     return f"(?{flags}){pattern.pattern}" if flags else str(pattern.pattern)

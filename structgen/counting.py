@@ -1,4 +1,4 @@
-"""How many texts a grammar has, and texts drawn uniformly from them.
+"""Counts the texts of a grammar, and draws texts uniformly.
 
 Enters: a grammar and a bound in bytes. Leaves: an exact count, or texts. Cost: a step of the parser for each
 state and class of bytes that texts within the bound meet, and a sum over these for each byte of the bound.
@@ -28,14 +28,16 @@ from .grammar import CompiledGrammar
 from .operands import operand
 
 _STATES = 100_000
-_STEPS = 6_000_000  # of `count`: a sum is one, and one more for every 64 words of its number
+_STEPS = 6_000_000  # the most steps of `count`. A sum is one step, and one more for every 64 words.
 _CELLS = 2_000_000  # the most cells in the tables of `RankedTexts`
-_ENDS = 300_000  # bytes of the shortest ends that `RankedTexts` looks at, beside
-_WIDE = 8  # ends for each byte of a text: many keys in any order have thousands
+# `RankedTexts` stops after _ENDS + _WIDE * (bytes of a text)^2 bytes of shortest completions. Schemas with
+# many keys in any order have thousands of states, and a completion of each.
+_ENDS = 300_000
+_WIDE = 8
 
 
 class States:
-    """The parse states of a grammar, found as they are asked for; 0 is the start.
+    """The parse states of a grammar by number, made when they are asked for. State 0 is the start.
 
     Raises:
         BudgetExceeded: more than `most` states. GrammarError: the grammar limits tokens.
@@ -47,14 +49,14 @@ class States:
         self._numbers: dict[int, int] = {self.matchers[0].state: 0}
         self._next: dict[int, list[tuple[bytes, int]]] = {}
         self._least: dict[int, int] = {}
-        self.ends: int = 0  # bytes of all shortest ends: what `least` has cost
+        self.ends: int = 0  # the bytes of all shortest ends, which is the cost of `least` so far
 
     def accepts(self, state: int) -> bool:
         """Whether a text may end here."""
         return self.matchers[state].is_accepting()
 
     def least(self, state: int) -> int:
-        """Bytes that the shortest text has from here on; 0 where a limit of work leaves that unknown."""
+        """The bytes of a shortest completion of a state; 0 if a limit of work leaves the number unknown."""
         found = self._least.get(state)
         if found is None:
             try:
@@ -66,7 +68,7 @@ class States:
         return found
 
     def next(self, state: int) -> list[tuple[bytes, int]]:
-        """The states behind one byte more, each with the bytes that lead there."""
+        """The states one byte behind a state, each with the bytes that lead to it."""
         if state not in self._next:
             matcher, out = self.matchers[state], []
             for letters, number in matcher.successors():
@@ -86,7 +88,7 @@ class States:
 
 
 def count(grammar: Any, *, max_bytes: int | None = None, **options: Any) -> int:
-    """How many texts of at most so many bytes a grammar has.
+    """The number of texts of a grammar that have at most `max_bytes` bytes.
 
     Args:
         grammar: a `CompiledGrammar`, or what `contains` takes. A schema is written without blanks, with plain
@@ -110,7 +112,7 @@ def count(grammar: Any, *, max_bytes: int | None = None, **options: Any) -> int:
         total += sum(paths for state, paths in level.items() if states.accepts(state))
         if length == max_bytes:
             break
-        if max_bytes is None and length > len(states.matchers):  # a state twice on the way: a loop
+        if max_bytes is None and length > len(states.matchers):  # Some path visits a state twice: a loop.
             raise ValueError("the grammar has infinitely many texts: give max_bytes")
         behind: dict[int, int] = {}
         for state, paths in level.items():
@@ -127,10 +129,10 @@ def count(grammar: Any, *, max_bytes: int | None = None, **options: Any) -> int:
 
 
 class RankedTexts:
-    """The texts of a grammar of at most `max_bytes` bytes, to draw from.
+    """A table from which texts of at most `max_bytes` bytes of a grammar are drawn.
 
-    `states` are those of the grammar that an earlier table has found, which may be all that a smaller bound
-    meets: of the number of states only a fifth may be new.
+    `states` are the states that an earlier table of the grammar has found. A smaller bound may need no
+    others, so with such states only a fifth of the usual number may be new.
 
     Raises:
         BudgetExceeded: texts within the bound meet too many states.
@@ -145,7 +147,7 @@ class RankedTexts:
         while len(levels) <= max_bytes and levels[-1]:
             left = max_bytes - len(levels)
             behind = {there for state in levels[-1] for _, there in self.states.next(state)}
-            # A state that no text ends from in time has no ways; the states behind it are not made.
+            # No text ends within the bound from such a state. So the states behind it are not made.
             kept: set[int] = set()
             for there in behind:
                 if self.states.least(there) <= left:
@@ -155,7 +157,7 @@ class RankedTexts:
                     raise BudgetExceeded("too many states within the bound: take a smaller max_bytes")
             levels.append(kept)
             cells += len(kept)
-        # ways[k][s]: texts that go on from state s behind k bytes, within the bound.
+        # ways[k][s]: the number of completions of state s behind k bytes, within the bound.
         self.ways: list[dict[int, int]] = [{} for _ in levels]
         for k in range(len(levels) - 1, -1, -1):
             for state in levels[k]:
@@ -167,15 +169,15 @@ class RankedTexts:
 
     @property
     def total(self) -> int:
-        """How many there are."""
+        """The number of texts."""
         return self.ways[0][0]
 
     def draw(self, chance: random.Random) -> bytes:
-        """One of them, each with the same probability."""
+        """Draws a text. Every text has the same probability."""
         return self.at(chance.randrange(self.total))
 
     def at(self, rank: int) -> bytes:
-        """The text of this rank, from 0; texts that begin alike stand together, shorter ones first."""
+        """The text of a rank from 0. Texts with a common beginning are neighbours, shorter ones first."""
         state, text = 0, bytearray()
         for k in range(len(self.ways)):
             if self.states.accepts(state):

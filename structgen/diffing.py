@@ -1,7 +1,7 @@
 """Whether a change of an API's schema breaks somebody: `structgen diff`, `sg.diff`.
 
-Enters: two documents of one kind: JSON Schemas, OpenAPI 3.x descriptions, MCP tool lists. Leaves: `Change`s,
-a row for each schema on each way. Cost: two containments a row.
+Enters: two documents of one kind: JSON Schemas, OpenAPI 3.x descriptions, MCP tool lists. Leaves: a `Change`
+for each schema in each direction. Cost: two containments for each.
 
 A *request* is written by clients that know the old schema and read by a server with the new one, so the new
 one must contain the old one. A *response* is written by the new server and read by old clients, so the old
@@ -10,10 +10,10 @@ one must contain the new one. Of `{"type": "integer"}` to `{"type": "integer", "
     request     new contains old?   no: 10 is refused      breaking for clients that send
     response    old contains new?   yes                    safe for clients that read
 
-Each operation of an API is compared by itself; one that is gone is breaking without a witness. A change that
-is not decided counts as undecided (`breaks` is None), never as safe. A schema of an API is compared with what
-its references lead to, and with nothing else of its description (`_with_targets`), so a large description
-costs what its operations need.
+Each operation of an API is compared by itself. A removed operation is breaking and has no witness. A change
+that is not decided counts as undecided (`breaks` is None), never as safe. A schema of an API is compared with
+the targets of its references and without the rest of its description (`_with_targets`). So a large
+description costs only what its operations need.
 """
 
 from __future__ import annotations
@@ -45,10 +45,11 @@ class Change:
     Attributes:
         place: the operation, or the tool; "" for a single schema.
         direction: "request" or "response".
-        breaks: True: `witness` was valid and is refused now, or the place is gone; None: not decided.
-        witness: a shortest document that breaks. pointer, keyword: what refuses it, in the schema that reads;
-            or what is malformed.
-        reason: why there is a removal, a malformed schema or None; else "".
+        breaks: True if `witness` was valid and is refused now, or if the place is gone; None if not decided.
+        witness: a shortest document that was valid and is refused now.
+        pointer, keyword: the keyword that refuses the witness, in the reader's schema, or the malformed
+            keyword.
+        reason: a sentence about a removal, a malformed schema or an undecided change; else "".
     """
 
     place: str
@@ -75,18 +76,18 @@ def diff(
     Args:
         old, new: both a JSON Schema (or a Python type), an OpenAPI 3.x description, or an MCP tool list
             (`{"tools": [...]}` or the list itself), as parsed JSON.
-        direction: who is asked about: those that send ("request"), those that read ("response"), or both. Of
-            an API and of tools the way of each schema is known; a single schema is taken as each of them.
+        direction: "request" asks about clients that send, "response" about clients that read, "both" about
+            both. In an API and in tools each schema has a known direction. A single schema counts as both.
         old_registry, new_registry: documents that one side alone refers to. They go before `registry`, so two
             versions may name their documents alike.
         options: `draft`, `registry` and `formats`, as in `contains`.
 
     Returns:
-        A row for each schema of the old version and each way, in its order.
+        A `Change` for each schema of the old version and each direction, in the order of the old version.
 
     Raises:
-        GrammarError: the two are of different kinds, a description is no OpenAPI 3.x, a tool has no name or
-        that of another, or a single schema is malformed.
+        GrammarError: the versions are of different kinds, a description is not OpenAPI 3.x, a tool has no
+        name, two tools have one name, or a single schema is malformed.
         ValueError: an unknown direction.
     """
     one_of("direction", direction, ("request", "response", "both"))
@@ -103,7 +104,7 @@ def diff(
         if direction in (way, "both"):
             if (place, way) in after:
                 found.append(_change(place, way, schema, after[place, way], own, options))
-            else:  # a response that is sent no more breaks no reader; a tool that drops its promise does
+            else:  # A removed response of an API breaks no reader; a tool's removed output schema does.
                 breaks = way == "request" or kinds[0] == "a tool list"
                 found.append(Change(place, way, breaks, reason="it is gone"))
     return found
@@ -188,7 +189,7 @@ def _operations(document: dict[str, Any]) -> Iterator[tuple[tuple[str, Way], Any
                 yield media, of(_object(content).get("schema", {}))
 
     if "paths" not in document and "webhooks" not in document:
-        # Of a description of schemas alone nobody knows who sends them.
+        # In a description that has only schemas, both directions are possible for each of them.
         named = _object(_object(document.get("components")).get("schemas"))
         if not named:
             raise GrammarError("an OpenAPI description has neither 'paths' nor schemas to compare")
@@ -233,7 +234,7 @@ def _list(value: Any) -> list[Any]:
 
 
 def _with_targets(document: Any, schema: Any, read: Callable[[Any], Any]) -> Any:
-    """The schema, and at their places in the description the schemas that its references lead to."""
+    """The schema with the targets of its references, which keep their places in the description."""
     whole = read(schema)
     targets: dict[Path, Any] = {}
     todo = [whole]
@@ -250,14 +251,15 @@ def _with_targets(document: Any, schema: Any, read: Callable[[Any], Any]) -> Any
     if not targets:
         return whole
     out: dict[str, Any] = {"allOf": [whole]}
-    for path in sorted(targets, key=len):  # what stands in another target is there already
+    for path in sorted(targets, key=len):  # A target inside another target is there already.
         if not any(path[:cut] in targets for cut in range(1, len(path))):
             _put(out, path, targets[path])
     return out
 
 
 def _put(holder: dict[str, Any], path: Path, schema: Any) -> None:
-    """Lists of a description become objects with numbers as keys: pointers lead through both."""
+    """Puts a schema at a path. A list on the path becomes an object with numbers as keys, because a JSON
+    pointer reads both alike."""
     for step in path[:-1]:
         holder = holder.setdefault(str(step), {})
     holder[str(path[-1])] = schema
@@ -274,14 +276,15 @@ def _of_parameters(listed: dict[tuple[str, str], dict[str, Any]], body: bool) ->
 
 
 def _of_parameter(parameter: dict[str, Any]) -> Any:
-    """Its `schema`, or that of its JSON `content`; another medium is not looked at."""
+    """The schema of a parameter: its `schema`, or the one of its JSON `content`. Other media are passed
+    over."""
     media = _object(parameter.get("content"))
     held = next((_object(content) for name, content in media.items() if "json" in name), parameter)
     return held.get("schema", {})
 
 
 def _led(document: Any, holder: Any) -> dict[str, Any]:
-    """The target of a reference; an object without one is its own target."""
+    """The target of an object's reference; the object itself if it has no reference."""
     for _ in range(20):
         reference = holder.get("$ref") if isinstance(holder, dict) else None
         if not isinstance(reference, str):

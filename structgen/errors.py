@@ -1,8 +1,8 @@
-"""Every exception structgen raises on purpose.
+"""The exceptions that structgen raises on purpose.
 
-Enters: a fact, and the place it is about (text and byte offset, or a JSON pointer).
-Leaves: one exception class per thing a caller may want to handle on its own.
-The C++ core throws one type; its binding calls `from_core` once per error.
+Enters: a fact, and its place (text and byte offset, or a JSON pointer).
+Leaves: an exception. There is a class for each case that a caller may handle differently.
+The C++ core throws one type; its binding calls `from_core` once for each error.
 
     StructgenError
       GrammarError (ValueError)     text that is no pattern, schema or grammar
@@ -16,7 +16,7 @@ The C++ core throws one type; its binding calls `from_core` once per error.
         UnsatisfiableBudget         no text of the language fits the tokens that are left
       MissingDependency (ImportError)  a package that an extra of structgen-engine brings is not there
 
-`DoubtfulAnswer` is no exception but a warning.
+`DoubtfulAnswer` is a warning.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _POINTER = 200  # characters of a JSON pointer
 
 
 class StructgenError(Exception):
-    """The base of all of them."""
+    """The base class of structgen's exceptions."""
 
 
 class DoubtfulAnswer(UserWarning):
@@ -52,8 +52,8 @@ class GrammarError(StructgenError, ValueError):
     """Text that is not a pattern, a schema or a grammar.
 
     `message` is the fact alone. `text` is the whole source, `line` and `column` count from 1 (in
-    characters) and `offset` counts bytes of UTF-8 from 0; each is None where it is not known. So are
-    `pointer` and `keyword`, which say where in a JSON Schema it is.
+    characters) and `offset` counts bytes of UTF-8 from 0. `pointer` and `keyword` name the place in a JSON
+    Schema. Each attribute is None if it is not known.
     """
 
     pointer: str | None = None
@@ -104,9 +104,9 @@ class GrammarError(StructgenError, ValueError):
 
 
 class TerminalsOnly(GrammarError):
-    """A rule stands where a grammar takes terminals alone: below `&`, `~`, a shortest match, a condition.
+    """A rule stands where only terminals may stand: below `&`, `~`, a shortest match or a condition.
 
-    Callers that put grammars together tell it apart; for users it is a `GrammarError`.
+    Code that combines grammars catches this class by itself. For users it is a `GrammarError`.
     """
 
 
@@ -148,8 +148,8 @@ class UnsatisfiableSchema(_SchemaError):
 class UnsatisfiableCondition(GrammarError):
     """Proved: no text of the grammar meets the condition on the whole text.
 
-    `condition` is the part of it that no text meets by itself, as it is written; the whole where each part is
-    met by some text.
+    `condition` shows the part of the condition that no text meets. If some text meets each part, it shows the
+    whole condition.
     """
 
     condition: str | None = None
@@ -158,8 +158,8 @@ class UnsatisfiableCondition(GrammarError):
 class UnsatisfiableInfill(GrammarError):
     """Proved: no text of the grammar begins with the prefix and ends with the suffix.
 
-    `part` is "prefix" or "suffix". `offset` is the first byte of that part that no text has there, or the
-    suffix's length if all of it can follow and no text ends behind it.
+    `part` is "prefix" or "suffix". `offset` is the first byte of that part that no text has at that place. It
+    is the length of the suffix if all of the suffix can follow and no text ends behind it.
     """
 
     part: str
@@ -179,7 +179,7 @@ class VocabularyError(StructgenError, ValueError):
 class BudgetExceeded(StructgenError):
     """A run-time budget (memory, states, time) ran out; a larger one may succeed.
 
-    `pointer` and `keyword` say which part of a JSON Schema was at work, None where it is not known.
+    `pointer` and `keyword` name the part of a JSON Schema that was being processed; None if it is not known.
     """
 
     pointer: str | None = None
@@ -194,7 +194,7 @@ class UnsatisfiableBudget(BudgetExceeded):
 
 
 class MissingDependency(StructgenError, ImportError):
-    """A package that this needs is not installed, or cannot be imported; the text has the command to run."""
+    """A required package is not installed or cannot be imported. The message has the command to run."""
 
 
 _SCHEMA_KINDS: dict[str, type[_SchemaError]] = {
@@ -239,14 +239,14 @@ def from_core(kind: str, message: str, pointer: str, keyword: str, offset: int) 
 
 
 def _where(pointer: str | None, keyword: str | None) -> str:
-    """The place in a schema, for behind a message; the root alone is not worth telling."""
+    """The place in a schema, to be put behind a message; empty for the root without a keyword."""
     if keyword:
         return f" (keyword '{keyword}' at #{short_pointer(pointer or '')})"
     return f" (at #{short_pointer(pointer)})" if pointer else ""
 
 
 def short_pointer(pointer: str) -> str:
-    """A JSON pointer as messages show it: of one into deep schemas, where it begins and where it ends."""
+    """A JSON pointer as messages show it. A long pointer is cut to its beginning and its end."""
     half = _POINTER // 2
     return pointer if len(pointer) <= _POINTER else f"{pointer[:half]}...{pointer[-half:]}"
 
@@ -272,5 +272,5 @@ def _window(line: str, column: int) -> tuple[str, str]:
         shown, at = "..." + shown, at + 3
     if start + _SHOWN < len(line):
         shown += "..."
-    # tabs stay tabs under the line, so that the caret stands where the terminal puts the character
+    # Tabs stay tabs in the caret line, so the caret stands under its character in a terminal.
     return shown, "".join("\t" if c == "\t" else " " for c in shown[:at]) + "^"

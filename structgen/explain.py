@@ -1,7 +1,7 @@
-"""Why a text is refused: the place, the keywords that forbid it, what could stand there.
+"""Explains why a text is refused: the place, the keywords that forbid it, what could stand there.
 
-In: a schema with the options it was compiled with, and a text. Out: an `Explanation`. Cost: a tenth of a
-millisecond a compile of a small schema, at most `_TRIES` of them and `_SECONDS`.
+In: a schema, the options of its compile, and a text. Out: an `Explanation`. Cost: at most `_TRIES` compiles
+and `_SECONDS` seconds; a compile of a small schema takes a tenth of a millisecond.
 
 The problem. The engine says where a text stops being an instance. It cannot say why: a mask is made of a
 formula that combines all keywords.
@@ -26,12 +26,12 @@ A part is taken out in one of three ways: a keyword is dropped, a schema is open
 everything), a map or list is made hollow (all its schemas are opened). Open schemas stay where they are,
 because `additionalProperties` and `unevaluatedProperties` depend on the names beside them.
 
-Before that, cheaper reasons are looked for: a key that stands twice, the order of keys, whitespace, numbers
-and strings in another spelling, text that is not JSON.
+Cheaper reasons are checked first: a key that stands twice, the order of keys, whitespace, numbers and
+strings in another spelling, text that is not JSON.
 
 Invariants.
-- With all causes taken out the text gets further; with fewer of them taken out it stops where it did. If
-  tries or time run out, the part that contains the causes is told instead.
+- Without all the causes the text gets further; if any cause stays, the text stops at the same place. If
+  tries or time run out, the explanation names the part that contains the causes.
 - Keywords that assert nothing are never taken out (`_SILENT`).
 - A reference that leads back into itself is followed once.
 """
@@ -61,13 +61,13 @@ if TYPE_CHECKING:
     from .grammar import CompiledGrammar
 
 _TRIES = 1500  # compilations for one explanation
-_SECONDS = 3.0  # then the search ends with the causes known so far
+_SECONDS = 3.0  # After so many seconds the search ends with the causes found so far.
 _BRANCHES = 4  # the most branches of an anyOf or oneOf that are explained
-_SHOWN = 100  # characters of a keyword's value
+_SHOWN = 100  # the most characters of a keyword's value that are shown
 
 _COMMA = re.compile(rb'\s*,\s*"')
 
-# Keywords by what they hold: their parts can be causes on their own.
+# Keywords by the form of the schemas in their value. Each of these inner schemas can be a cause by itself.
 _MAPS = tuple(name for name, how in HOLDS.items() if how == "map")
 _BRANCHING = ("anyOf", "oneOf")
 _LISTS = tuple(name for name, how in HOLDS.items() if how == "list" and name not in _BRANCHING)
@@ -110,7 +110,7 @@ class Explanation:
     `offset` counts bytes; `line` and `column` count from 1. `instance` is the JSON pointer of the value that
     was being read; inside a key it is the pointer of the object. `kind` is one of keyword, order, duplicate
     key, not JSON, whitespace, number, string, condition, ends early (the text is the beginning of an
-    instance). `problem` is the reason in one line; `allowed` says what could stand there.
+    instance). `problem` is the reason in one line. `allowed` says what may come next at the place.
     """
 
     offset: int
@@ -272,7 +272,7 @@ def _pruned(value: Any, tree: dict[Any, Any]) -> Any:
 def _rank(keyword: str, schema: dict[str, Any]) -> int:
     if keyword in ("contains", "if"):
         return 3
-    if keyword in ("minimum", "maximum"):  # draft 4: the boolean beside the bound is tried first
+    if keyword in ("minimum", "maximum"):  # In draft 4, the boolean that excludes the bound is tried first.
         return 2 if schema.get("exclusive" + keyword.capitalize()) is True else 0
     return 1 if keyword in (*_MAPS, *_LISTS, *_SCHEMAS, *_BRANCHING, "$ref", "$dynamicRef") else 0
 
@@ -346,7 +346,7 @@ class _Search:
         )
 
     def no_schema(self) -> tuple[str, str, tuple[Cause, ...]]:
-        """The reason if not even the schema that allows everything takes the text."""
+        """The reason if even the schema that allows everything refuses the text."""
         if self.goes_on({}, whitespace="flexible"):
             return "whitespace", f"no such gap with whitespace={self.options['whitespace']!r}", ()
         if self.goes_on({}, whitespace="flexible", numbers="any"):
@@ -369,9 +369,9 @@ class _Search:
     # ---- the minimal set ----
 
     def goes_on(self, document: Any, until: int = 0, **options: Any) -> bool:
-        """Does the text get further than it did, and as far as `until`?
+        """Does this document let the text get further than the schema did, and at least to `until`?
 
-        A text that stopped at its end has to be complete, and so has one whose `until` is past its end.
+        If the text stopped at its end, or if `until` is past its end, the text also has to be complete.
         """
         self.tries += 1
         try:
@@ -391,7 +391,7 @@ class _Search:
             return False
         try:
             return self.goes_on(_without(self.document, parts))
-        except (LookupError, TypeError):  # the part is inside another that was taken out
+        except (LookupError, TypeError):  # The part lies inside another part that was taken out.
             return False
 
     def minimal(self, base: list[_Part], parts: list[_Part]) -> list[_Part]:
@@ -418,7 +418,7 @@ class _Search:
         if not inner or not self.without(base + inner):
             return [self.cause(part, found)]
         chosen = self.minimal(base, inner)
-        if self.spent():  # the search was cut short, so `chosen` may have more than the causes
+        if self.spent():  # The search was cut short, so `chosen` may contain more than the causes.
             return [self.cause(part, found)]
         out: list[Cause] = []
         for one in chosen:
@@ -432,7 +432,7 @@ class _Search:
             branch = _Part((*part.path, i), _OPEN)
             if self.without([*base, branch]):
                 looked.append(tuple(self.refined(base, branch, passed)))
-        # Branches with few causes are the likeliest to be meant.
+        # The branch with the fewest causes is probably the one that the author of the text meant.
         looked.sort(key=len)
         if not looked and part.keyword == "oneOf":
             return Cause(pointer_of(part.path), "oneOf", "more than one branch of `oneOf` would hold")
@@ -442,7 +442,7 @@ class _Search:
     # ---- the schema's shape ----
 
     def is_keyword(self, part: _Part) -> bool:
-        """Is the last step a keyword, and not a name inside a map of schemas?"""
+        """Does the part's path end with a keyword? It may also end with a name in a map of schemas."""
         return part.how != _OPEN and not (len(part.path) > 1 and part.path[-2] in _MAPS)
 
     def parts_of(self, part: _Part, found: Any) -> Iterator[_Part]:
@@ -451,7 +451,7 @@ class _Search:
             return
         keyword = part.keyword
         if keyword in _MAPS or keyword in _LISTS or (keyword == "items" and isinstance(found, list)):
-            if isinstance(found, dict):  # names on the way to the place come first
+            if isinstance(found, dict):  # The keys on the path to the refused place are tried first.
                 near = {name: i for i, name in enumerate(self.instance)}
                 names = sorted(found, key=lambda name: -near.get(name, -1))
                 yield from (_Part((*part.path, name), _OPEN) for name in names)
@@ -472,8 +472,8 @@ class _Search:
     def keywords(self, path: Path, schema: Any) -> Iterator[_Part]:
         if not isinstance(schema, dict):
             return
-        # If each of several keywords would do alone, the first one is the cause. So assertions come before
-        # keywords that hold schemas, and keywords that others depend on come last.
+        # If several keywords could each be taken out alone, the first one counts as the cause. So assertions
+        # come before keywords that hold schemas, and keywords that others depend on come last.
         for keyword in sorted(schema, key=lambda k: _rank(k, schema)):
             held = schema[keyword]
             if keyword in _SILENT:
@@ -585,7 +585,7 @@ def _scanned(before: bytes) -> tuple[Path, set[str], bool]:
         whether the place is inside a key.
     """
     scan = Scan(before.decode("utf-8", "replace"))
-    keys: list[set[str]] = [set()]  # of each open container
+    keys: list[set[str]] = [set()]  # the keys of each open container
     in_key = False
     for part in scan:
         if part.kind == "open":
@@ -596,7 +596,7 @@ def _scanned(before: bytes) -> tuple[Path, set[str], bool]:
             in_key = not part.whole
             if part.whole:
                 keys[-1].add(part.text)
-    path = scan.path[:-1] if None in scan.path[-1:] else scan.path  # before a key the path is the object's
+    path = scan.path[:-1] if None in scan.path[-1:] else scan.path  # None stands for a key that comes next.
     return tuple(step for step in path if step is not None), keys[-1], in_key
 
 

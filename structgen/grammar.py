@@ -1,14 +1,14 @@
-"""A compiled grammar: what it was made of, the matchers and grammars that are made of it.
+"""A compiled grammar: its source, and the matchers and grammars that are made from it.
 
 Enters: the core's grammar from `Compiler`. Leaves: matchers (matcher.py), grammars of middles, of conditions
 and of canvases, values of finished texts, pickles. Cost: a matcher takes microseconds; `prepare` and `warm`
 cost the masks that they make.
 
-A grammar never changes for its users, but its states and masks grow with each new text. Where
-they have met the limit of memory, `_fresh` compiles the grammar again for texts that begin, and texts that
-are under way keep the old one. For that, and for pickles, a grammar knows its recipe: the method of
-`Compiler` and the arguments that made it. A middle and a grammar with a condition name the grammar that they
-came from instead. An example: `pickle.dumps(compiler.regex("ab?"))` holds the vocabulary, "regex" and "ab?".
+A grammar never changes for its users, but its states and masks grow with each new text. When they reach the
+limit of memory, `_fresh` compiles the grammar again for new texts, and matchers that exist keep the old
+one. For this, and for pickles, a grammar knows its recipe: the method of `Compiler` that made it, and the
+arguments. A middle and a grammar with a condition name the grammar that they came from instead. For
+example, `pickle.dumps(compiler.regex("ab?"))` holds the vocabulary, "regex" and "ab?".
 
 Invariants: a grammar that is read from a pickle has the same texts and masks. The grammar holds its compiler
 weakly, because the compiler holds its grammars.
@@ -47,7 +47,7 @@ from .holes import Completion, Gap, core_parts, hole_text
 from .logits import allocate_bitmask
 from .matcher import HIDDEN, Matcher
 
-_NOTED = 256  # texts of a grammar that `Compiler.save` writes
+_NOTED = 256  # the most texts of a grammar that `Compiler.save` writes
 
 if TYPE_CHECKING:
     from .compiler import Compiler
@@ -70,17 +70,16 @@ class ReportEntry:
 
     @property
     def dropped(self) -> bool:
-        """Whether the keyword has a value of a wrong kind (``"minItems": "3"``), so that all of it, or a
-        part, constrains nothing. The author of the schema expects a rule, and no text is held to that
-        rule."""
+        """Whether the keyword's value has a wrong type (``"minItems": "3"``), so that the keyword, or a part
+        of it, constrains nothing. The author of the schema expects a rule that no text has to follow."""
         return self.reason.startswith("ignored")
 
 
 class CompiledGrammar:
     """A grammar over one vocabulary, shared by any number of matchers and threads.
 
-    It never changes, so a copy is the grammar itself. A pickle holds its vocabulary and what it was compiled
-    from, and is compiled again where it is read.
+    A grammar never changes, so `copy` returns the grammar itself. A pickle holds the vocabulary and the
+    source, and unpickling compiles the source again.
     """
 
     __slots__ = (
@@ -112,16 +111,16 @@ class CompiledGrammar:
         self._source = source
         self._written: bytes | None = None
         self._parse = parse
-        self._fitting: dict[int, bool] = {}  # whether a text is known to fit in so many tokens, for hosts
+        self._fitting: dict[int, bool] = {}  # number of tokens -> whether some text fits; hosts ask
         self._texts: dict[tuple[int, ...], None] | None = None  # tokens that `warm` read, for Compiler.save
         self._report: tuple[ReportEntry, ...] | None = None
-        self._options: tuple[str, JsonOptions] | None = None  # of a JSON Schema: its text
-        self._infill: tuple[CompiledGrammar, bytes, bytes] | None = None  # whose middles its texts are
-        self._compiler: Callable[[], Compiler | None] = _no_compiler  # weak: it keeps its grammars
-        self._condition: tuple[CompiledGrammar, Condition] | None = None  # whose texts meet it
+        self._options: tuple[str, JsonOptions] | None = None  # of a JSON Schema: its text, its options
+        self._infill: tuple[CompiledGrammar, bytes, bytes] | None = None  # of middles: see `around`
+        self._compiler: Callable[[], Compiler | None] = _no_compiler  # weak: a compiler keeps its grammars
+        self._condition: tuple[CompiledGrammar, Condition] | None = None  # grammar and condition of `&`
         self._reasoned: tuple[CompiledGrammar | None, Reasoning] | None = None  # of answers behind thoughts
-        # The call that makes it again: the class Compiler (handed in: this file does not import it), one of
-        # its methods, and the arguments.
+        # The call that can make the grammar again: the class Compiler (an argument, because this file does
+        # not import it), one of its methods, and the arguments.
         self._recipe: tuple[type[Compiler], str, tuple[Any, ...], dict[str, Any]] | None = None
 
     def matcher(
@@ -137,18 +136,17 @@ class CompiledGrammar:
 
         Args:
             end_token_ids: the tokens that end this text, in place of the vocabulary's. They are forbidden
-                where the text may not end, even those that are ordinary text.
-            max_tokens: tokens of the whole text, its end included. `fill_bitmask` and `fill_bitmasks` then
-                allow only tokens after which the text can be completed within what is left; steps of
-                `accept_bytes` count as one token each, and `rollback` gives tokens back. Masks and
-                `validate_tokens` know of it; `accept_token` takes what the grammar takes, because the host
-                has chosen that token already.
-            after_end: "ignore" takes any tokens after the end as steps that change nothing, for hosts that
-                hand them over; "refuse" takes end tokens and tokens without text alone.
+                where the text may not end, even if a token among them is ordinary text.
+            max_tokens: the most tokens of the whole text, its end included. Masks and `validate_tokens` then
+                allow only tokens after which the text can be completed within the tokens that are left. Each
+                `accept_bytes` counts as one token, and `rollback` gives tokens back. `accept_token` ignores
+                `max_tokens`, because the host has already chosen that token.
+            after_end: "ignore" takes any token after the end as a step that changes nothing, for hosts that
+                pass such tokens; "refuse" takes only end tokens and tokens without text there.
 
         Raises:
-            ValueError: no end tokens, ids outside the vocabulary, a negative number.
-            TypeError: what is no number, or no list of ids.
+            ValueError: no end tokens, ids outside the vocabulary, or a negative number.
+            TypeError: `max_tokens` is no number, or `end_token_ids` no list of ids.
         """
         one_of("after_end", after_end, ("refuse", "ignore"))
         if max_tokens is not None:
@@ -164,8 +162,8 @@ class CompiledGrammar:
         return Matcher(self, _core.Matcher(self._fresh(), ends, max_tokens, after_end == "ignore"))
 
     def _fresh(self) -> _core.Grammar:
-        """The core's grammar for a new text. Earlier texts may have made so much of it that the next one
-        would meet the limit of memory: then it is compiled again, and those texts keep theirs.
+        """The core's grammar for a new text. If the states and masks of earlier texts have reached the limit
+        of memory, the grammar is compiled again, and the matchers of those texts keep the old one.
         """
         if not self._core.full:
             return self._core
@@ -180,25 +178,25 @@ class CompiledGrammar:
             elif compiler is not None and self._recipe is not None:
                 _, method, given, options = self._recipe
                 self._core = getattr(compiler, method)(*given, **options)._core
-        except StructgenError:  # the one that there is serves as long as it can
+        except StructgenError:  # The old grammar serves as long as it can.
             pass
         return self._core
 
     def prepare(
         self, steps: int = 0, *, seconds: float | None = None, max_tokens: int | None = None
     ) -> CompiledGrammar:
-        """Makes the first mask, so that whoever decodes need not wait for it; the grammar itself.
+        """Makes the first mask, so that decoding need not wait for it. Returns the grammar itself.
 
-        For a host's compile threads: the GIL is released meanwhile.
+        A host calls it in its compile threads; the GIL is released meanwhile.
 
         Args:
-            steps: makes the masks of so many tokens of a random text as well. Other texts share most of what
-                they need: automata, rows of the vocabulary, and states near the start.
-            seconds: no further mask is begun behind so many; None makes them all.
-            max_tokens: the masks are those of a text that ends within so many, as in `matcher`.
+            steps: also makes the masks of so many tokens of a random text. Other texts share most of the
+                work: automata, rows of the vocabulary, and states near the start.
+            seconds: after so many seconds no further mask is begun; None makes all masks.
+            max_tokens: the masks are those of a matcher with this `max_tokens`.
 
         Raises:
-            SchemaTooComplex, BudgetExceeded: what is allowed first is too much to tell.
+            SchemaTooComplex, BudgetExceeded: the first mask exceeds a limit.
             UnsatisfiableBudget: no text ends within `max_tokens`.
         """
         if max_tokens is not None:
@@ -208,7 +206,7 @@ class CompiledGrammar:
         end = math.inf if seconds is None else time.monotonic() + seconds
         matcher.fill_bitmask(row)
         chance = random.Random(0)
-        with contextlib.suppress(StructgenError):  # a text that gets there is told
+        with contextlib.suppress(StructgenError):  # A text that gets to this mask gets the error.
             for _ in range(steps):
                 if time.monotonic() >= end or not matcher.accept_token(_some_token(row[0], chance)):
                     break
@@ -220,23 +218,23 @@ class CompiledGrammar:
     def warm(self, texts: Iterable[str | bytes], *, seconds: float | None = None) -> int:
         """Reads example texts, so that the masks of texts like them are known when they are decoded.
 
-        For a server that knows its grammars: answers of yesterday, or a few texts written by hand. The order
-        of keys, blanks and how the texts are cut into tokens decide which states are met, so texts as the
-        model writes them do most. States and masks that no text reaches are made when they are asked for. The
-        grammar must be one that its compiler keeps, or be held by the caller.
+        A server that knows its grammars passes earlier answers, or a few texts written by hand. The states
+        of a text depend on the order of its keys, its blanks and its tokens, so texts as the model writes
+        them help most. States and masks that no example reaches are made when they are asked for. The
+        compiler must keep the grammar, or the caller must hold it.
 
         Args:
-            texts: example texts. One that the grammar does not have is read as far as it goes.
-            seconds: no text is begun behind so many; None reads them all.
+            texts: example texts. A text that the grammar refuses is read up to the refused token.
+            seconds: after so many seconds no further text is begun; None reads all texts.
 
         Returns:
-            How many tokens were read.
+            The number of tokens read.
 
         Costs what decoding the texts costs without the model; the GIL is released in each mask. On 94 schemas
         of MaskBench one other text, 8 ms a schema, took the mean mask of a new text from 17 to 5 us.
 
         Raises:
-            TypeError: one text in place of a list of them, or something that is no text.
+            TypeError: `texts` is one text in place of a list, or an item is no text.
         """
         if isinstance(texts, (str, bytes)) or not isinstance(texts, Iterable):
             given = "one text" if isinstance(texts, (str, bytes)) else f"{texts!r:.60}"
@@ -279,13 +277,13 @@ class CompiledGrammar:
         """The grammar as its front end wrote it, in bytes, for `Compiler.deserialize` and for
         ``structgen_compile_serialized`` of the C interface: GBNF, Lark, structural tags, tools, templates.
 
-        They hold a version and a checksum, and fit every vocabulary unless the grammar names tokens by their
-        ids. Masks are not in the bytes. To read the bytes costs as much as to compile the grammar, less what
-        the reader of the dialect takes.
+        The bytes hold a version and a checksum, and no masks. They fit every vocabulary unless the grammar
+        names tokens by their ids. Reading them costs as much as compiling the grammar, without the reader
+        of the dialect.
 
         Raises:
-            ValueError: a grammar that no front end wrote: a JSON Schema, a pattern or a choice, which have
-                calls of their own in C; a middle, or a grammar with a condition.
+            ValueError: no front end wrote the grammar. It is a JSON Schema, a pattern or a choice, which have
+                calls of their own in C; or a middle, or a grammar with a condition.
         """
         if self._written is None:
             kind = self._recipe[1] if self._recipe is not None else "made of another grammar"
@@ -299,22 +297,23 @@ class CompiledGrammar:
         """Whether the grammar has a text made of these parts.
 
         Args:
-            parts: fixed texts, and `Gap`s that any text fills within their bounds.
+            parts: fixed texts, and `Gap`s. Any text within the bounds of a gap may fill it.
 
         Returns:
-            A `Completion`: True with such a text, False where it is proved that there is none, None where a
-            limit was met or it is not known whether texts in the gaps repeat each other (``uniqueItems``).
+            A `Completion`. Its verdict is True with such a text; False if it is proved that none exists; None
+            if a limit was met, or if it is not known whether texts in the gaps repeat each other
+            (``uniqueItems``).
 
-        Costs milliseconds, linear in the parts for grammars as documents and programs have them, and no more
-        work than a mask may take (``Limits(mask=...)``) and 200 units a byte of text. Gaps of tokens are
-        first taken as gaps of bytes, which mostly decides; else the vocabulary is walked for each slot.
+        Costs milliseconds, linear in the parts for the grammars of usual documents and programs. It takes no
+        more work than a mask may take (``Limits(mask=...)``) and 200 units a byte of text. Gaps of tokens are
+        first taken as gaps of bytes, which mostly decides; else the vocabulary is walked for each token.
 
         Source: the intersection of a context-free grammar with a regular language (Bar-Hillel, Perles and
         Shamir, 1961), by a worklist.
 
         Raises:
-            TypeError: a part that is no text and no gap. ValueError: parts that are too long.
-            GrammarError: the grammar limits tokens, which depend on how a text is cut.
+            TypeError: a part is neither text nor gap. ValueError: the parts are too long.
+            GrammarError: the grammar limits tokens, and their number depends on how a text is cut.
         """
         verdict, text = self._fresh().can_complete(core_parts(parts))
         return Completion(None if verdict < 0 else verdict == 1, text)
@@ -330,14 +329,15 @@ class CompiledGrammar:
             prefix, suffix: the text before and behind the hole. The border may lie anywhere: inside a name,
                 a string, an escape, a character of several bytes.
 
-        Costs: reading both texts, and milliseconds for what the suffix needs. Its states and masks are its
-        own, apart from those that all grammars of a compiler share.
+        Costs: reading both texts, and milliseconds for the suffix. The new grammar shares the states and
+        masks that all grammars of a compiler share, and no others.
 
         Source: the right quotient of a context-free language (Ginsburg and Spanier, 1963).
 
         Raises:
-            UnsatisfiableInfill: there is no middle; it says which byte of which text does not fit.
-            GrammarError: the grammar limits tokens. SchemaTooComplex, BudgetExceeded: too much to tell.
+            UnsatisfiableInfill: there is no middle; the error names the byte of the prefix or suffix at
+                fault.
+            GrammarError: the grammar limits tokens. SchemaTooComplex, BudgetExceeded: a limit was met.
         """
         before, after = hole_text(prefix, "the prefix"), hole_text(suffix, "the suffix")
         if not before and not after:
@@ -348,32 +348,34 @@ class CompiledGrammar:
         return out
 
     def __and__(self, condition: Condition | CompiledGrammar) -> CompiledGrammar:
-        """The grammar of those of its texts that meet a condition on the whole text: ``grammar &
-        sg.without("password") & sg.max_bytes(200)``; or of what is in both grammars.
+        """The grammar of this grammar's texts that meet a condition on the whole text: ``grammar &
+        sg.without("password") & sg.max_bytes(200)``. With another grammar: the texts that are in both.
 
-        Of two JSON Schemas it has the values of both, written as the left one is. Of other grammars one must
-        be a pattern or a choice.
+        With two JSON Schemas the result has the values that satisfy both, in the spelling of the left one.
+        With other grammars one of the two must be a pattern or a choice.
 
-        It is a grammar like any other: masks, budgets, captures, `infill`, speculation and `sg.sample` work
-        on it, and `parse` reads its texts as the grammar's.
+        The result is a grammar like any other: masks, budgets, captures, `infill`, speculation and
+        `sg.sample` work on it, and `parse` reads its texts as this grammar does.
 
         Args:
             condition: `Regex`, `without`, `containing`, `max_bytes`, `min_bytes`, and what ``&``, ``|`` and
                 ``~`` make of them. It judges the bytes as they are written, blanks and escapes too.
 
         Costs: a rule for each rule of the grammar and each pair of states of the condition's automaton that
-        is met; words have a state a byte. `max_bytes` and `min_bytes`, alone or joined by ``&``, are counted
-        beside the states: a shortest completion, and a look at a mask's tokens near a bound. Under ``|`` and
-        ``~``, with ``Limits(on_limit="subset")``, over a vocabulary that lacks bytes, and where it is not
-        known which lengths a text can reach, they are a part of the automaton, with a state for each byte.
+        occurs with it. A word has one state a byte. `max_bytes` and `min_bytes`, alone or joined by ``&``,
+        are counted beside the states; they cost a shortest completion, and a look at a mask's tokens near a
+        bound.
+        In other cases the two are a part of the automaton, with a state for each byte: under ``|`` and ``~``,
+        with ``on_limit="subset"``, over a vocabulary that lacks bytes, and if it is not known which lengths a
+        text can have.
 
         Source: the intersection of a context-free language with a regular one (Bar-Hillel, Perles and Shamir,
         1961).
 
         Raises:
-            UnsatisfiableCondition: no text meets it; it names the part that cannot be met.
-            GrammarError: a pattern that cannot be read; the grammar limits tokens.
-            SchemaTooComplex, BudgetExceeded: too much to tell.
+            UnsatisfiableCondition: no text meets the condition; the error names the part that fails.
+            GrammarError: a pattern cannot be read, or the grammar limits tokens.
+            SchemaTooComplex, BudgetExceeded: a limit was met.
         """
         if isinstance(condition, CompiledGrammar):
             return CompiledGrammar._combined(self, condition, True)
@@ -393,8 +395,8 @@ class CompiledGrammar:
         return out
 
     def __sub__(self, other: Condition | CompiledGrammar) -> CompiledGrammar:
-        """The grammar of what is in this one and not in the other: ``self & ~condition``, or a difference of
-        two JSON Schemas by their values. Arguments, costs and errors are those of ``&``."""
+        """The grammar of the texts of this grammar that are not in the other: ``self & ~condition``. For two
+        JSON Schemas it is the difference of their values. Arguments, costs and errors are those of ``&``."""
         if isinstance(other, Condition):
             return self & ~other
         if not isinstance(other, CompiledGrammar):
@@ -432,27 +434,27 @@ class CompiledGrammar:
         """A row of token slots that is filled in any order; a `Canvas` says what may stand in each.
 
         Args:
-            slots: how many.
-            prefix: the text in front of them.
-            after: "end": the text ends within the slots, by an end-of-sequence token and padding behind it,
-                or by filling them all. "open": it may also go on behind them.
-            pad: the token behind the end; None is the end-of-sequence token again.
+            slots: the number of slots.
+            prefix: the text in front of the slots.
+            after: "end": the text ends within the slots, with an end-of-sequence token and padding behind it,
+                or with the last slot. "open": the text may also go on behind the slots.
+            pad: the token behind the end; None repeats the end-of-sequence token.
 
-        Costs reading the prefix; what is known of gaps is kept with the grammar.
+        Costs reading the prefix. The grammar keeps its tables about gaps for the next canvas.
 
         Source: holes of exact lengths in texts of a context-free language, by sets of stacks (Lang, 1974), in
         place of lexeme counts as in constrained diffusion (Mündler et al., 2025).
 
         Raises:
-            UnsatisfiableBudget: no text fits; it names the tokens of the shortest one.
+            UnsatisfiableBudget: no text fits; the error names the number of tokens of the shortest text.
             UnsatisfiableInfill: no text begins with the prefix. GrammarError: the grammar limits tokens.
-            ValueError: a negative number of slots or too many, a padding token outside the vocabulary.
+            ValueError: the number of slots is negative or too large, or the padding token does not exist.
         """
         return made(self, slots, prefix, after, pad)
 
     @property
     def around(self) -> tuple[CompiledGrammar, bytes, bytes] | None:
-        """Of a grammar that `infill` made: the grammar, the prefix and the suffix. Else None."""
+        """The grammar, the prefix and the suffix from which `infill` made this grammar. Else None."""
         return self._infill
 
     def __copy__(self) -> CompiledGrammar:
@@ -471,8 +473,8 @@ class CompiledGrammar:
         return _compiled_again, (self.vocabulary, *self._recipe)
 
     def _identity(self) -> str:
-        """JSON that two grammars share only if they were compiled from the same text in the same way. Keys of
-        a schema are not sorted: their order may be that of the texts.
+        """JSON text that is equal for two grammars only if they were compiled from the same text in the same
+        way. The keys of a schema are not sorted, because their order may be the order of keys in the texts.
         """
         if self._infill is not None:
             grammar, *parts = self._infill
@@ -483,11 +485,11 @@ class CompiledGrammar:
         if self._recipe is None:
             return json.dumps(["grammar", repr(self.source)])
         _, kind, given, options = self._recipe
-        if self._options is not None:  # of a JSON Schema; recipes leave out what is default
+        if self._options is not None:  # This is a JSON Schema. Its recipe leaves out default options.
             text, asked = self._options
             registry = asked.registry
             documents = {uri: getattr(registry[uri], "contents", registry[uri]) for uri in registry or ()}
-            # A field that changes texts stands in the text, in core(), or here by name.
+            # Each field that changes the texts is in the schema's text, in core(), or named here.
             given = (json.loads(text), asked.core(), asked.draft, documents, options.get("extra_keys"))
             options = {"on_limit": options["on_limit"]}
 
@@ -527,7 +529,7 @@ class CompiledGrammar:
 
     @property
     def report(self) -> tuple[ReportEntry, ...]:
-        """Keywords that are annotation only, with JSON pointers; empty when everything is enforced."""
+        """The keywords that constrain nothing, with JSON pointers; empty if every keyword is enforced."""
         made_of = self._condition or self._infill or self._reasoned
         if made_of is not None:
             return () if made_of[0] is None else made_of[0].report
@@ -544,8 +546,8 @@ class CompiledGrammar:
 
     @property
     def dropped(self) -> tuple[ReportEntry, ...]:
-        """The entries of `report` whose keywords have a value of a wrong kind: ``"required": "a"``. A host
-        refuses a request that has any."""
+        """The entries of `report` whose keywords have a value of a wrong type: ``"required": "a"``. A host
+        refuses a request with such a keyword."""
         return tuple(entry for entry in self.report if entry.dropped)
 
     @property
@@ -560,20 +562,20 @@ class CompiledGrammar:
         return tuple(name for name in self._core.captures if name not in HIDDEN)
 
     def parse(self, text: str | bytes) -> Any:
-        """The value of a complete text: the Python type that was compiled, or parsed JSON.
+        """The value of a complete text: an instance of the compiled Python type, or parsed JSON.
 
-        The text is not held against the grammar first: a matcher's `accept_bytes` and `is_accepting` do that.
+        The text is not checked against the grammar; a matcher's `accept_bytes` and `is_accepting` check it.
 
         Raises:
-            ValueError: no value can be read, because the text does not belong to the grammar. An error that a
-                validator of a Python type raises about a text of the grammar comes as it is.
+            ValueError: no value can be read, because the text does not belong to the grammar. If a
+                validator of a Python type refuses a text of the grammar, its own error is raised.
         """
         import json
 
         read = json.loads if self._parse is None else self._parse
         try:
             return read(text)
-        except Exception:  # a validator written in Python may raise what it likes
+        except Exception:  # A validator written in Python may raise any exception.
             matcher = self.matcher()
             length = matcher.validate_bytes(text)
             if length == len(utf8(text)) and matcher.accept_bytes(text) and matcher.is_accepting():
@@ -582,7 +584,7 @@ class CompiledGrammar:
             raise ValueError(f"the text {text[:60]!r} is none of the grammar's: {fact}") from None
 
     def _holds(self, text: str | bytes) -> bool:
-        """Whether a text is one of the grammar's."""
+        """Whether a text belongs to the grammar."""
         matcher = self.matcher()
         return matcher.accept_bytes(text) and matcher.is_accepting()
 
@@ -596,7 +598,8 @@ class CompiledGrammar:
 
     @property
     def reasoning(self) -> Reasoning | None:
-        """How thoughts stand in its texts: `Reasoning.split` cuts one. None: there are none."""
+        """The marks of thoughts in the grammar's texts; `Reasoning.split` cuts a text. None without
+        thoughts."""
         return None if self._reasoned is None else self._reasoned[1]
 
     @property
@@ -605,9 +608,9 @@ class CompiledGrammar:
         return self if self._reasoned is None else self._reasoned[0]
 
     def explain(self, text: str | bytes) -> Explanation | None:
-        """Why a text is refused: the place, the keywords that forbid it, what could stand there; None if it
-        is accepted. Only for JSON Schemas, also with conditions. Costs many small compilations: it is for
-        people, not for decoding.
+        """Explains why a text is refused: the place, the keywords that forbid it, what could stand there.
+        None if the text is accepted. It works for JSON Schemas, also with conditions. It costs many small
+        compiles, so it is for people and not for decoding.
 
         Raises:
             ValueError: the grammar is no JSON Schema.
@@ -630,7 +633,7 @@ class CompiledGrammar:
         return self._core.byte_size
 
     def _collect(self) -> None:
-        """Drops every state and mask that no live matcher needs. Matchers do not notice."""
+        """Drops every state and mask that no live matcher needs. Matchers give the same answers as before."""
         self._core.collect()
 
 
@@ -643,7 +646,7 @@ def _filled_again(grammar: CompiledGrammar, prefix: bytes, suffix: bytes) -> Com
 
 
 def _middle(text: str | bytes) -> str | bytes:
-    """A middle as text; as bytes where it is not whole characters."""
+    """A middle as text; as bytes if it begins or ends inside a character."""
     try:
         return text.decode() if isinstance(text, bytes) else text
     except UnicodeDecodeError:
@@ -661,8 +664,8 @@ def _compiled_again(
     args: tuple[Any, ...],
     options: dict[str, Any],
 ) -> CompiledGrammar:
-    """A grammar from its pickle. Grammars of one vocabulary share a compiler that lives as long as that does:
-    a weak dictionary would keep both for ever, because a compiler holds its vocabulary."""
+    """Makes a grammar from its pickle. Grammars of one vocabulary share a compiler, which the vocabulary
+    holds. A weak dictionary would keep both for ever, because a compiler holds its vocabulary."""
     compiler = vocabulary.__dict__.get("compiler")
     if compiler is None:
         compiler = vocabulary.__dict__.setdefault("compiler", kind(vocabulary))

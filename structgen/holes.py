@@ -1,7 +1,7 @@
-"""Texts with holes: fixed texts and gaps, and whether a grammar has a text that fits them.
+"""Texts with holes: decides whether a grammar has a text made of fixed texts and gaps.
 
 Enters: a list of texts and `Gap`s. Leaves: a `Completion`; the core does the work (``csrc/engine/holes.h``).
-Cost: `CompiledGrammar.can_complete` says.
+Cost: see `CompiledGrammar.can_complete`.
 """
 
 from __future__ import annotations
@@ -15,21 +15,21 @@ from ._checks import one_of, whole
 
 _ANY, _BYTES, _TOKENS = 1, 2, 3
 _ENDLESS = (1 << 64) - 1
-_MOST = 1 << 32  # of one gap; the core's own limit, over all parts, is lower
+_MOST = 1 << 32  # the largest bound of one gap. The core has a lower limit on the sum over all parts.
 
 Unit = Literal["bytes", "tokens"]
-Part = tuple[int, bytes, int, int]  # as the core takes it
+Part = tuple[int, bytes, int, int]  # a part in the core's form: kind, text, least and most units
 
 
 @dataclass(frozen=True, slots=True)
 class Gap:
-    """A stretch of a text that is not known.
+    """An unknown stretch of a text.
 
     Args:
-        least: at least so many units.
-        most: at most so many; None is any number of bytes.
-        unit: "bytes", or "tokens" of the grammar's vocabulary. A gap of tokens has an exact number of them:
-            ``Gap(8, unit="tokens")``. None of them ends the text.
+        least: the least number of units.
+        most: the largest number of units; None allows any number of bytes.
+        unit: "bytes", or "tokens" of the grammar's vocabulary. A gap of tokens has an exact number of tokens:
+            ``Gap(8, unit="tokens")``. No token in a gap ends the text.
 
     Raises:
         ValueError: a negative or reversed range, an unknown unit, a range of tokens.
@@ -66,24 +66,24 @@ class Completion:
     """Whether the gaps of a text can be filled.
 
     Attributes:
-        verdict: True (``text`` is one such text, read by the grammar), False (it is proved that there is
-            none), or None (a limit was met, or it depends on what the gaps repeat).
-        text: the whole text, gaps filled; empty unless the verdict is True.
+        verdict: True (``text`` is such a text, and the grammar has accepted it), False (it is proved that
+            none exists), or None (a limit was met, or the answer depends on repeated texts in the gaps).
+        text: the whole text with filled gaps; empty unless the verdict is True.
     """
 
     verdict: bool | None
     text: bytes = b""
 
     def __bool__(self) -> bool:
-        """Whether it is known that the gaps can be filled."""
+        """True if the verdict is True."""
         return self.verdict is True
 
 
 def core_parts(parts: Iterable[Any]) -> list[Part]:
-    """The parts as the core takes them.
+    """The parts in the core's form.
 
     Raises:
-        TypeError: a part that is neither text nor a gap, or one text in place of a list.
+        TypeError: a part is neither text nor gap, or `parts` is one text in place of a list.
     """
     if isinstance(parts, (str, bytes, Gap)):
         raise TypeError(f"the parts are a list of texts and gaps, not {parts!r:.60}")
@@ -102,7 +102,7 @@ def hole_text(text: Any, what: str) -> bytes:
     """Text around a hole as bytes.
 
     Raises:
-        TypeError: no text. ValueError: half a surrogate pair.
+        TypeError: the value is no text. ValueError: the text has half a surrogate pair.
     """
     if isinstance(text, bytes):
         return text

@@ -1,12 +1,13 @@
-"""How the JSON of a schema is written, and which schema counts: one list of options for the whole tree.
+"""The options for the JSON of a schema: how it is written, and how the schema is read. All interfaces share
+them.
 
 Enters: keyword arguments of `Compiler.json_schema`, of `sg.generate` and its siblings, of a command, of a
 request. Leaves: one frozen `JsonOptions`. Cost: two microseconds.
 
 A new option is a field here, with the same name in the `TypedDict` above it. It is a parameter of the core,
-or a rewriting of the schema, as `extra_keys` and `digits` are (frontend/closing.py). The methods of
-`Compiler`, the settings of a call, `structgen`'s flags and the field "structgen" of a request have their
-names, types and values from these fields; `explain`, pickles and saved compilers read them by name.
+or a rewriting of the schema like `extra_keys` and `digits` (frontend/closing.py). The methods of
+`Compiler`, the settings of a call, `structgen`'s flags and the field "structgen" of a request take their
+names, types and values from these fields. `explain`, pickles and saved compilers read the fields by name.
 """
 
 from __future__ import annotations
@@ -47,7 +48,7 @@ class JsonArguments(StyleArguments, total=False):
 def _option(default: Any, help: str, **flag: Any) -> Any:
     """A field and the flag of the command line that sets it: `values` or `metavar`, and a `name`.
 
-    With `local` only programs set it: no request and no saved compiler.
+    With `local` only programs may set the option: no request and no saved compiler may.
     """
     return field(default=default, metadata={"help": help, **flag})
 
@@ -61,22 +62,22 @@ class JsonStyle:
         whitespace: "flexible" (up to 32 blanks a gap), "compact" (none), "one-blank" (at most one after
             "," and ":"), "spaced" (one after each), "pretty" (two-space indent), or a regex of what may
             stand in a gap.
-        property_order: "schema" keeps the keys of one ``properties`` in its order; "any" does not.
-        numbers: "any" takes every spelling of RFC 8259. "plain" takes what people write: no exponent, no
-            ``-0``, at most 308 digits before the point, so every reader has a finite double or a whole
-            number of it; a bound such as 1e60 is written with all its digits. A fraction of up to six
-            digits may end in zeros (``3.50``, ``100.00``), but what ``integer``, or an ``enum`` or
-            ``const`` of whole numbers, asks for has no point.
+        property_order: "schema" keeps the keys of one ``properties`` in its order; "any" takes any order.
+        numbers: "any" takes every spelling of RFC 8259. "plain" takes the usual spellings: no exponent, no
+            ``-0``, and at most 308 digits before the point. Every program can read such a number as a
+            finite double or an integer. A bound such as 1e60 is written with all its digits. A fraction of
+            up to six digits may end in zeros (``3.50``, ``100.00``). A number that ``integer``, or an
+            ``enum`` or ``const`` of integers, asks for has no point.
             "canonical" takes one spelling a number: as "plain", without zeros at the end of a fraction.
-            None: "any" for a JSON Schema, "plain" for what programs read: Python types,
+            None means "any" for a JSON Schema, and "plain" for schemas of programs: Python types,
             ``response_format``, ``tools``.
-        strings: "any" takes every spelling of RFC 8259, ``"\\u0041"`` for ``"A"`` too. "plain" takes what
-            JSON writers write: only quotes, backslashes and control characters are escaped, in the
-            shortest way. None: "any" for a JSON Schema, else "plain".
-        formats: "enforce" applies every format of the newest specification; "annotate" none.
+        strings: "any" takes every spelling of RFC 8259, also ``"\\u0041"`` for ``"A"``. "plain" takes the
+            spelling of JSON writers: only quotes, backslashes and control characters are escaped, in the
+            shortest way. None means "any" for a JSON Schema, else "plain".
+        formats: "enforce" applies every format of the newest specification; "annotate" applies none.
 
     Raises:
-        ValueError: a value that an option does not have.
+        ValueError: an option has no such value.
     """
 
     _closed: ClassVar[tuple[str, ...]] = (
@@ -84,7 +85,7 @@ class JsonStyle:
         "numbers",
         "strings",
         "formats",
-    )  # those with a list of values
+    )  # the options that have a list of values
     whitespace: str = _option(
         "flexible",
         "flexible, compact, one-blank, spaced, pretty, or a regex of what may stand in a gap",
@@ -111,7 +112,7 @@ class JsonStyle:
                 raise ValueError(f"{name} is {listed} or {known[-1]!r}, not {value!r}")
 
     def core(self) -> tuple[str, bool, str, bool, bool]:
-        """The five as the core takes them, in its order."""
+        """The five fields in the core's form and order."""
         return (
             self.whitespace,
             self.property_order == "any",
@@ -122,10 +123,10 @@ class JsonStyle:
 
     @classmethod
     def of(cls: type[S], arguments: Mapping[str, Any], **defaults: Any) -> S:
-        """The options of a call's arguments. None stands for the default.
+        """The options that a call's arguments set. None stands for the default.
 
         Raises:
-            TypeError: an unknown argument, with the nearest name. ValueError: as the class.
+            TypeError: an unknown argument; the message names the nearest one. ValueError: as the class.
         """
         names = {f.name for f in fields(cls)}
         for name in arguments:
@@ -147,18 +148,18 @@ class JsonOptions(JsonStyle):
     Attributes:
         draft: "4", "6", "7", "2019-09" or "2020-12"; None: the schema's ``$schema``, else 2020-12.
         registry: a ``referencing.Registry`` or a dict of URI to schema, for ``$ref`` to other documents.
-        extra_keys: "allow" leaves objects open, as JSON Schema has it. "forbid" closes every object whose
-            schema has ``properties`` (also empty ones) or ``patternProperties`` and says nothing of other
-            keys: ``unevaluatedProperties: false`` wherever a schema applies to a whole value, so that
+        extra_keys: "allow" leaves objects open, as JSON Schema does. "forbid" closes every object whose
+            schema has ``properties`` (also empty ones) or ``patternProperties`` and no keyword about other
+            keys. It adds ``unevaluatedProperties: false`` wherever a schema applies to a whole value, so
             ``allOf``, ``anyOf`` and ``$ref`` count together. Names that ``required`` or
-            ``dependentRequired`` ask for are not extra. All texts are instances of the schema as it is.
-            Beside ``allOf`` and its like it needs draft 2019-09 or later. None: a schema is as open as
-            it says. An object of a Python type has the keys that its validator keeps: others only with
-            ``extra="allow"``, ``extra_items=`` and ``**arguments``. A call has the arguments that its
-            function lists.
-        digits: how many a Python ``int`` has at most where its type gives no bound, 1 to 308. None: it
-            fits 64 bits. A bound of the type counts whatever its size. ``integer`` of a JSON Schema has
-            no limit but that of ``numbers``.
+            ``dependentRequired`` ask for are not extra. All texts are instances of the unchanged schema.
+            Beside ``allOf`` and similar keywords "forbid" needs draft 2019-09 or later. None leaves a JSON
+            Schema unchanged. With None, an object of a Python type has the keys that its validator keeps:
+            others only with ``extra="allow"``, ``extra_items=`` and ``**arguments``. A call then has the
+            arguments that its function lists.
+        digits: the most digits of a Python ``int`` whose type gives no bound, 1 to 308. None means that the
+            number fits 64 bits. A bound of the type always counts. ``integer`` of a JSON Schema has no
+            limit but that of ``numbers``.
     """
 
     _closed: ClassVar = (*JsonStyle._closed, "extra_keys")
@@ -198,7 +199,7 @@ class WrittenOptions(JsonOptions):
 
 @dataclass(frozen=True, kw_only=True)
 class SampledOptions(WrittenOptions):
-    """The defaults of sampling and of searches: a value has one text."""
+    """The defaults of sampling and of searches. With them every value has exactly one text."""
 
     numbers: Numbers | None = "canonical"
 
@@ -209,17 +210,17 @@ SENT_NAMES = tuple(f.name for f in fields(JsonOptions) if not f.metadata.get("lo
 
 
 def _set_by(kind: type[JsonOptions]) -> JsonArguments:
-    """The defaults in which a class differs from `JsonOptions`."""
+    """The fields whose defaults in a class differ from those of `JsonOptions`, with these defaults."""
     found = {f.name: f.default for f in fields(kind) if f.default != getattr(JsonOptions, f.name)}
     return cast(JsonArguments, found)
 
 
 WRITTEN, SAMPLED = _set_by(WrittenOptions), _set_by(SampledOptions)
-# Of answers of a server: models write `{"a": 1, "b": 2}` there.
+# The defaults of a server's answers. Models write `{"a": 1, "b": 2}` there.
 SERVED: JsonArguments = {**WRITTEN, "whitespace": "one-blank"}
 _VALUES = {f.name: (f.default, f.metadata["values"]) for f in fields(JsonOptions) if "values" in f.metadata}
 
 
 def style_in(options: Mapping[str, Any]) -> dict[str, Any]:
-    """Those of the options that schemas within a grammar have."""
+    """The options among `options` that also apply to a schema inside a grammar."""
     return {name: options[name] for name in STYLE_NAMES if name in options}

@@ -1,6 +1,6 @@
-"""The keywords of JSON Schema as the core has them: csrc/schema/read/dialect.cc is the only list.
+"""The keywords of JSON Schema, read from the core. csrc/schema/read/dialect.cc is the only list of them.
 
-In: nothing, or a schema. Out: names, and the schemas right inside a schema. Cost: one call of the core, at
+In: nothing, or a schema. Out: names, and the schemas directly inside a schema. Cost: one call of the core, at
 import.
 """
 
@@ -14,15 +14,16 @@ from ._pointers import Path
 
 _ROWS = _core.keywords()
 KNOWN = tuple(name for name, *_ in _ROWS)
-ASSERTING = tuple(name for name, _, asserts, _ in _ROWS if asserts)  # a value can be invalid because of it
-# keyword -> the one type of values that it asserts something about
+ASSERTING = tuple(name for name, _, asserts, _ in _ROWS if asserts)  # can make a value invalid
+# keyword -> the only type of values that it can make invalid
 ABOUT = {name: about for name, about, asserts, _ in _ROWS if asserts and about != "any"}
-# keyword -> where schemas stand in its value, as _core.keywords() says it
+# keyword -> the place of schemas in its value, in the words of _core.keywords()
 HOLDS = {name: schemas for name, _, _, schemas in _ROWS if schemas}
 
 
 def inner_schemas(schema: dict[str, Any]) -> Iterator[tuple[str, str | int | None, Any]]:
-    """The schemas right inside a schema, each with its keyword and the name or the number under it."""
+    """The schemas directly inside a schema, each with its keyword, and its name or number below the
+    keyword."""
     for keyword, held in schema.items():
         how = HOLDS.get(keyword)
         if how in ("map", "mixed"):
@@ -44,8 +45,8 @@ def schemas_in(schema: Any, path: Path = ()) -> Iterator[tuple[Path, dict[str, A
 
 
 def rewritten(schema: dict[str, Any], put: Callable[[str, Any], Any]) -> dict[str, Any]:
-    """A copy of a schema with ``put(keyword, inner)`` in place of each schema right inside it. `put` is also
-    given what stands there in place of a schema: a list of names in ``dependencies``, a text."""
+    """A copy of a schema with ``put(keyword, inner)`` in place of each schema directly inside it. `inner`
+    need not be a schema: it may be a list of names in ``dependencies``, or a text."""
     out = dict(schema)
     for keyword, step, inner in inner_schemas(schema):
         if step is None:

@@ -1,12 +1,13 @@
-"""The kinds of constraints: a row each, which calls, commands, requests and saved files share.
+"""The kinds of constraints, a row for each kind. Calls, commands, requests and saved files share the rows.
 
-Enters: a kind's name and a value: a text, an object, a type of Python. Leaves: a grammar, or the error of a
-value that is none. Cost: that of the compile.
+Enters: a kind's name and a value: a text, an object or a Python type. Leaves: a grammar, or an error about
+the value. Cost: that of the compile.
 
 A kind has several names. `sg.generate(choice=...)` is an argument, `Compiler.compile("choice", ...)` is what
 serving engines send between processes, `guided_choice` is a field of a request. A program gives Python's
-objects, which `check` looks at; a request gives JSON, which `read` turns into the same value; `compile` makes
-the grammar of either. An example: `choice` takes an Enum from a program and '["yes", "no"]' from a request.
+objects, which `check` inspects. A request gives JSON, which `read` turns into the same value. `compile` makes
+the grammar in both cases. An example: `choice` takes an Enum from a program and '["yes", "no"]' from a
+request.
 
 Answers of a server are read by programs: numbers and strings are plain and gaps narrow in `compile_kind`
 unless the caller says otherwise. JSON's whole language lets a model sample `15.000000...`, 32 blanks, or
@@ -47,7 +48,7 @@ __all__ = [
 ]
 
 TOOL_OPTIONS = ("tool_choice", "tool_style", "parallel_tool_calls", "tool_strictness")
-KindOptions = dict[str, Any]  # those of JsonOptions, `on_limit`, and of tools TOOL_OPTIONS
+KindOptions = dict[str, Any]  # the options of JsonOptions, `on_limit`, and TOOL_OPTIONS for tools
 _OPTIONS = {*JSON_NAMES, "on_limit"}
 
 
@@ -56,13 +57,13 @@ class Kind:
     """One kind of constraint.
 
     Attributes:
-        compile: the grammar of a value; options that do not concern the kind have no effect.
-        read: the value that a request's text or JSON stands for. GrammarError: it is none.
-        argument: the argument of `sg.generate`; None: only requests name this kind.
-        check: TypeError or ValueError where a program gives the argument something else.
+        compile: makes the grammar of a value. Options of other kinds have no effect.
+        read: the value that a request's text or JSON stands for. GrammarError: it stands for no value.
+        argument: the argument of `sg.generate`; None if only requests can name this kind.
+        check: raises TypeError or ValueError if a program gives the argument an unsuitable value.
         fields: the fields of a request to the server.
-        options: beside those of JSON.
-        saved: the options that a saved compiler may name; empty: its grammars are not saved.
+        options: the kind's options beside those of JSON.
+        saved: the options that a saved compiler may name; empty if grammars of this kind are not saved.
     """
 
     compile: Callable[[Compiler, Any, KindOptions], CompiledGrammar]
@@ -81,7 +82,7 @@ def compile_kind(compiler: Compiler, name: str, value: Any, options: KindOptions
         known = [*KINDS, *ALIASES]
         raise ValueError(f"unknown kind {name!r}{meant(str(name), known)}; known: {', '.join(known)}")
     unknown = sorted(options.keys() - _OPTIONS - set(kind.options))
-    if unknown and kind is not KINDS["json_schema"]:  # its method suggests the nearest name itself
+    if unknown and kind is not KINDS["json_schema"]:  # json_schema() itself suggests the nearest name.
         raise TypeError(f"a constraint of kind '{name}' takes no option {unknown[0]!r}")
     return kind.compile(compiler, kind.read(value), {**SERVED, **options})
 
@@ -90,7 +91,7 @@ def compile_kind(compiler: Compiler, name: str, value: Any, options: KindOptions
 
 
 def _read_schema(value: Any) -> Any:
-    if value is None:  # a type in Python; in a request a field that is missing
+    if value is None:  # In Python None is a type; in a request it means that the field is missing.
         raise GrammarError(
             "there is no schema: a constraint of kind 'json_schema' is a JSON text or an object"
         )
@@ -110,10 +111,11 @@ def _check_schema(value: Any) -> None:
 
 
 def _no_document(value: str) -> None:
-    """ValueError where a text that is no JSON seems to be meant as something else."""
+    """Raises ValueError if a text that is not JSON is probably meant as something else, such as a file
+    name."""
     text = value.strip()
     if text[:1] in tuple('{["') or text in ("true", "false"):
-        return  # broken JSON: the compiler says where
+        return  # The text is broken JSON; the compiler's error names the place.
     short = len(value) < 4096 and "\n" not in value
     if short and (os.path.exists(value) or value.endswith((".json", ".yaml", ".yml"))):
         raise ValueError(
@@ -163,22 +165,23 @@ def _no_format(spec: dict[str, Any]) -> str:
 
 
 def response_format(spec: dict[str, Any], field: str = "response_format") -> tuple[str, Any] | None:
-    """The kind and the value that OpenAI's object asks for, as llama.cpp and other servers write it, too.
+    """The kind and the value that OpenAI's object asks for. Forms of llama.cpp and other servers are read,
+    too.
 
     Args:
-        field: how errors call the object.
+        field: the name of the object in errors.
 
     Returns:
-        None: any text.
+        None if the object allows any text.
 
     Raises:
-        GrammarError: malformed; `pointer` leads from the object to the member that is wrong.
+        GrammarError: the object is malformed; `pointer` leads from the object to the wrong member.
     """
     kind = spec.get("type")
     if kind == "text":
         return None
     if kind == "json_object":
-        given = spec.get("schema")  # llama.cpp takes one here
+        given = spec.get("schema")  # llama.cpp takes a schema here.
         return ("json_object", None) if given is None else ("json_schema", given)
     if kind == "structural_tag":
         return kind, spec
@@ -242,7 +245,7 @@ def _check_regex(value: Any) -> None:
 
 
 def _by(method: str, styled: bool = False) -> Callable[[Compiler, Any, KindOptions], CompiledGrammar]:
-    """The compile of a kind that has a method of its own. `styled`: the method takes options of JSON."""
+    """A `Kind.compile` that calls a method of `Compiler`. `styled`: the method takes options of JSON."""
 
     def compiled(compiler: Compiler, value: Any, options: KindOptions) -> CompiledGrammar:
         style = style_in(options) if styled else {}
@@ -388,7 +391,7 @@ KINDS: dict[str, Kind] = {
         _of_format, _read_json, "response_format", _check_format, ("response_format", "text.format")
     ),
 }
-# Other names of kinds, as hosts have them.
+# Other names that hosts use for kinds.
 ALIASES = {"json": "json_schema", "ebnf": "gbnf"}
-# The arguments that name a constraint, of which a call takes one, and the kind of each.
+# Each argument that names a constraint, and its kind. A call takes one of these arguments.
 ARGUMENTS = {kind.argument: name for name, kind in KINDS.items() if kind.argument is not None}

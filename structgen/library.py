@@ -35,7 +35,7 @@ class LibraryGrammar:
 
 @cache
 def folder() -> Traversable:
-    """Where the grammars are: in the package, else in the checkout. StructgenError: in neither."""
+    """The folder of the grammars: in the package, else in the checkout. StructgenError: neither has one."""
     checkout: Traversable = Path(__file__).resolve().parents[1] / "grammars"
     for place in (importlib.resources.files("structgen") / "grammars", checkout):
         if place.is_dir():
@@ -53,7 +53,7 @@ def load(name: str) -> LibraryGrammar:
     """The grammar of that name, with its cases.
 
     Raises:
-        GrammarError: the library has none of that name.
+        GrammarError: the library has no grammar of that name.
     """
     for dialect in ("lark", "gbnf"):
         path = folder() / f"{name}.{dialect}"

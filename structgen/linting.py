@@ -1,17 +1,17 @@
-"""What is probably not meant in a JSON Schema: `sg.lint`, `structgen lint`.
+"""Finds probable mistakes in a JSON Schema: `sg.lint`, `structgen lint`.
 
 Enters: a schema. Leaves: `Finding`s, each with its place. Cost: a walk over the schema, and a compile for
-every branch of a union and every part whose satisfiability is asked, at most `_PROBES` of them and
-`_SECONDS`.
+each branch of a union and each part whose satisfiability is checked; at most `_PROBES` compiles and
+`_SECONDS` seconds.
 
-The problem. A valid schema may still say something else than its author means. A misspelled keyword
-constrains nothing, two keywords exclude each other, a branch of a union is never reached. And an error "no
-value satisfies the schema" does not say which keywords are to blame.
+The problem. A valid schema may mean something else than its author intends. A misspelled keyword constrains
+nothing, two keywords exclude each other, or no value reaches a branch of a union. And the error "no value
+satisfies the schema" does not name the keywords at fault.
 
-The idea. `_Lint.keywords` and `_Lint.names` read off the schema what a look can tell. For the rest the engine
-is asked. A branch is unreachable if the schema that it makes with its siblings has no value. A contradiction
-is a smallest set of keywords that still has no value; `_Lint.smallest` leaves out one keyword after the other
-and puts back those without which there is a value:
+The idea. `_Lint.keywords` and `_Lint.names` find the mistakes that the schema's text shows. The engine
+decides the rest. A branch is unreachable if the schema that it makes with its siblings has no value. A
+contradiction is a smallest set of keywords that still has no value; `_Lint.smallest` leaves out one keyword
+after the other and puts back those without which there is a value:
 
     {"type": "integer", "minimum": 5, "maximum": 3, "multipleOf": 2}
     without type          has a value (a string): type stays
@@ -20,19 +20,19 @@ and puts back those without which there is a value:
     without multipleOf    has none: multipleOf is left out
     told                  #/minimum: 5 and #/maximum: 3 exclude each other
 
-`type` is not told, because it only makes its neighbours apply.
+`type` is left out of the message, because it only makes its neighbours apply.
 
-A recursion without an end is told apart from a contradiction (`_Lint.endless`). The smallest schema is
-copied, each copy refers to the next one, and the last has no references. If that has a value, only the
+`_Lint.endless` distinguishes a recursion without an end from a contradiction. It copies the smallest schema;
+each copy refers to the next one, and the last copy has no references. If this schema has a value, only the
 recursion excluded it.
 
 Invariants.
 - A schema without any one keyword of a contradiction has a value, unless time or probes ran out.
 - `surely` and `warn` never ask the engine, so every call of `generate` can afford them.
-- Where a probe is too costly, nothing is found.
-- The keywords, and what each is about, come from the core (`keywords.py`).
+- A probe that is too costly gives no finding.
+- The keywords and their properties come from the core (`keywords.py`).
 
-Rejected. Lists of keywords of its own: explain, lint and closing each had one, and they differed.
+Rejected. A list of keywords in this file: explain, lint and closing each had one, and the lists differed.
 """
 
 from __future__ import annotations
@@ -62,12 +62,13 @@ Level = Literal["error", "warning", "hint"]
 Node = TypeVar("Node", bound=Hashable)
 _PROBES = 400
 _SECONDS = 2.0
-# Close names: searches for one schema, names compared in a search, characters of a name that is compared.
+# Limits of the search for close names: searches for one schema, names compared in a search, characters of a
+# name.
 _SEARCHES, _CANDIDATES, _NAME = 100, 300, 60
-_LOOKED = 20_000  # inner schemas that `surely` looks at, and
-_WARNED = 10  # the most warnings that it gives
-_PATTERN = 2000  # characters; a longer pattern is not looked at
-_LONG = 2000  # bytes: a shortest text that is longer is a finding
+_LOOKED = 20_000  # the most inner schemas that `surely` reads
+_WARNED = 10  # the most warnings that `surely` gives
+_PATTERN = 2000  # A pattern of more characters is not checked.
+_LONG = 2000  # A shortest text of more bytes is a finding.
 _ROOT = "urn:structgen:lint"
 
 _FORMATS = tuple(_core.format_names())
@@ -77,7 +78,7 @@ _OPENAPI = {
     "example": "examples",
     "discriminator": "oneOf with const",
 }
-# Syntax of other dialects of patterns that ECMA-262 reads as something else.
+# Syntax of other pattern dialects. ECMA-262 gives it another meaning.
 _DIALECT = (
     (re.compile(r"\[\[:\^?(\w+):\]\]"), "a POSIX class, a set of letters in ECMA: write [A-Za-z] or so"),
     (re.compile(r"\\Z|\\z|\\A"), "an anchor of another dialect, read as what it means there: write ^ or $"),
@@ -88,31 +89,32 @@ _ANSWERS = ("answer", "result", "label", "decision", "verdict", "score", "catego
 _THOUGHTS = ("reasoning", "reason", "explanation", "rationale", "thoughts", "thought", "analysis", "steps")
 
 
-# How reasons of the report begin for keywords that have no effect (csrc/schema/read/resolve.cc).
+# The beginnings of the report's reasons for keywords that have no effect (csrc/schema/read/resolve.cc).
 _ODD = (
     "ignored", "below 0", "not a whole number", "reference ", "an empty list", "'any' is",
     "names no known draft",
 )  # fmt: skip
-_IDLE = ("unknown ", "not a keyword of this draft")  # reasons that a server tells its clients, too
+_IDLE = ("unknown ", "not a keyword of this draft")  # reasons that a server sends to its clients, too
 
 
 def not_meant(reason: str) -> bool:
-    """Whether the reason of a report's entry is about a keyword that is surely not meant so."""
+    """Whether a report's reason is about a keyword that is surely a mistake."""
     return reason.startswith(_ODD)
 
 
 class SchemaWarning(UserWarning):
-    """A schema probably does not mean what it says."""
+    """A schema probably means something else than its author intends."""
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """Something in a schema that is probably not meant.
+    """A probable mistake in a schema.
 
     Attributes:
-        pointer: JSON pointer of the inner schema; keyword: the keyword in it, "" for the whole schema.
-        level: "error" (it cannot be used), "warning" (surely not meant), "hint" (worth a look).
-        message: what is wrong, and what to do.
+        pointer: the JSON pointer of the inner schema.
+        keyword: the keyword in the inner schema; "" for the whole schema.
+        level: "error" (the schema cannot be used), "warning" (a sure mistake), "hint" (a possible mistake).
+        message: the mistake and a likely fix.
     """
 
     pointer: str
@@ -129,14 +131,14 @@ class Finding:
 def lint(
     schema: Any, *, draft: str | int | None = None, registry: Any = None, compiler: Compiler | None = None
 ) -> list[Finding]:
-    """Look for what is probably not meant in a schema.
+    """Finds probable mistakes in a schema.
 
     Args:
         schema: a dict, bool or JSON text. draft, registry: as in `Compiler.json_schema`.
         compiler: the compiler of the probes; by default one with a vocabulary of bytes.
 
     Returns:
-        The findings by place; empty where there are none.
+        The findings, ordered by place.
 
     Raises:
         GrammarError: the text is not JSON. TypeError: the schema is something else.
@@ -159,11 +161,12 @@ def lint(
 def not_enforced(
     report: Iterable[ReportEntry], told: Sequence[str] = (), whose: str = "", *, unknown: bool = False
 ) -> list[str]:
-    """Sentences about keywords that have no effect, without the places that `told` names already.
+    """Sentences about the keywords of a report that have no effect. Places that `told` names are left out.
 
     Args:
-        report: `CompiledGrammar.report`. told: sentences of `surely`, each with its place.
-        whose: a prefix of each place, such as the name of a tool.
+        report: `CompiledGrammar.report`.
+        told: sentences of `surely`, each with its place.
+        whose: a prefix for each place, such as the name of a tool.
         unknown: True includes keywords and formats that the draft does not know.
     """
     found: list[str] = []
@@ -193,7 +196,7 @@ def warned(sentences: list[str], name: str = "") -> list[str]:
 
 
 def surely(schema: Any, *, draft: str | int | None = None) -> list[str]:
-    """The mistakes that a schema surely has: at most `_WARNED` sentences. The engine is not asked."""
+    """The sure mistakes of a schema, as at most `_WARNED` sentences. No compile is made."""
     if not isinstance(schema, dict):
         try:
             schema = json.loads(schema) if isinstance(schema, str) else None
@@ -233,13 +236,13 @@ def enlarge(
     registry: Any = None,
     seconds: float = _SECONDS,
 ) -> None:
-    """Adds to the message of a compile's error what its schemas tell.
+    """Adds a cause to the message of a compile's error.
 
-    That is the keywords that exclude each other, or the known name that is closest to an unknown one.
+    The cause is the keywords that exclude each other, or the known name closest to an unknown name.
 
     Args:
-        schemas: the schemas of the constraint, as dict or JSON text; others are passed over.
-        seconds: the most that the search for a contradiction may take.
+        schemas: the schemas of the constraint, as dict or JSON text; other values are passed over.
+        seconds: the most seconds that the search for a contradiction may take.
     """
     until = time.monotonic() + seconds
     for schema in schemas:
@@ -279,11 +282,12 @@ def _place(error: GrammarError) -> tuple[str | None, str | None]:
 
 
 def contradiction(schema: Any, *, draft: str | int | None = None, registry: Any = None) -> str:
-    """The reason why a schema has no value, as one clause; empty if it has a value, or if no reason was found
-    in time.
+    """The reason why a schema has no value, as one clause. It is empty if the schema has a value, or if no
+    reason was found in time.
 
-    The clause names a smallest set of keywords, each as `#/pointer: value`. They exclude each other, or their
-    references lead back to themselves without an end. Without any one of them the schema has a value.
+    The clause names a smallest set of keywords, each as `#/pointer: value`. The keywords exclude each
+    other, or their references form a recursion without an end. The schema without any one of them has a
+    value.
     """
     return _Lint(schema, draft, registry, None).why()
 
@@ -296,8 +300,8 @@ class _Lint:
         self._compiler = compiler
         self.probes = 0
         self.searches = 0
-        self.core: Any = None  # the smallest schema without a value, and
-        self.kept: list[list[str | int]] = []  # the places of its keywords
+        self.core: Any = None  # the smallest schema without a value
+        self.kept: list[list[str | int]] = []  # the places of the keywords of `core`
         self.until = time.monotonic() + _SECONDS
 
     @property
@@ -336,7 +340,7 @@ class _Lint:
             yield Finding("", "", "hint", f"the shortest text has {shortest} bytes: max_tokens must allow it")
         yield from self.parts()
 
-    # ---- what a look at the schema tells ----
+    # ---- mistakes that the schema's text shows ----
 
     def close(self, name: str, known: Iterable[str], cutoff: float = 0.75) -> str | None:
         """The known name closest to `name`; None if none is close.
@@ -426,7 +430,7 @@ class _Lint:
             words = f"{names[early]!r} comes before {names[late]!r}, and a model writes keys in this order"
             yield Finding(pointer, "properties", "hint", f"{words}: it reasons better before it answers")
 
-    # ---- what the engine tells ----
+    # ---- mistakes that the engine finds ----
 
     def parts(self) -> Iterator[Finding]:
         """Finds branches that no value reaches, and properties that no value satisfies."""
@@ -452,7 +456,7 @@ class _Lint:
                     yield Finding(place, "", "warning", words)
 
     def empty(self, node: Any) -> bool:
-        """Whether no value satisfies a part of the schema; False also if the probe does not tell."""
+        """Whether no value satisfies a part of the schema. False also if the probe exceeds a limit."""
         documents = self.registry if isinstance(self.registry, dict) else {}
         return self.dead(_absolute(node), {**documents, _ROOT: self.root})
 
@@ -508,9 +512,9 @@ class _Lint:
         kept: list[tuple[list[str | int], Any]] = []
 
         def shrink(place: list[str | int]) -> None:
-            """Leaves out below a place whatever can go while there is still no value.
+            """Removes each part below a place without which the schema still has no value.
 
-            An item of a list becomes `true`, so that the other items keep their places.
+            An item of a list becomes `true` instead, so that the other items keep their places.
             """
             holder = value_at(document, place)
             steps: list[Any] = list(holder) if isinstance(holder, dict) else list(range(len(holder)))
@@ -535,11 +539,11 @@ class _Lint:
         return [
             f"#{pointer_of(place)}: {_short(value)}"
             for place, value in kept
-            if place[-1] != "type" or tuple(place[:-1]) not in about  # `type` makes others apply
+            if place[-1] != "type" or tuple(place[:-1]) not in about  # `type` only makes others apply.
         ]
 
     def dead(self, document: Any, registry: Any = None) -> bool:
-        """Whether no value satisfies a document; False also if the probe does not tell."""
+        """Whether no value satisfies a document. False also if the probe exceeds a limit."""
         if self.probes >= _PROBES or time.monotonic() > self.until:
             return False
         self.probes += 1
@@ -553,7 +557,7 @@ class _Lint:
 
 
 _COPIES = 12  # the most references in a contradiction that `endless` follows
-_WHOLE = ("const", "enum", "required", "type")  # keywords whose values are not made smaller
+_WHOLE = ("const", "enum", "required", "type")  # `smallest` keeps the values of these keywords whole.
 _TYPES = ("object", "array", "string", "number", "integer", "boolean", "null")
 
 
@@ -571,7 +575,7 @@ def _dialect(pointer: str, pattern: str) -> Iterator[Finding]:
 
 
 def _with_text_keys(node: dict[Any, Any]) -> dict[str, Any]:
-    """The node with text keys, as `json.dumps` writes other keys."""
+    """The node with text keys. Other keys become the text that `json.dumps` writes for them."""
     if all(isinstance(key, str) for key in node):
         return node
     return {key if isinstance(key, str) else json.dumps(key, default=str): v for key, v in node.items()}
@@ -591,7 +595,7 @@ def _absolute(node: Any) -> Any:
 
 
 def _below(place: list[str | int], reference: str) -> bool:
-    """Whether a place lies below what a reference of this document points to."""
+    """Whether a place lies below the target of a reference into this document."""
     steps = steps_of(unquote(reference[1:]))
     return [str(step) for step in place[: len(steps)]] == steps
 

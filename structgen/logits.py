@@ -1,4 +1,4 @@
-"""Token bitmasks on logits: set what is not allowed to -inf, and normalise over what is.
+"""Applies token bitmasks to logits: sets forbidden tokens to -inf, and normalises over the allowed ones.
 
 Enters: logits (numpy, or torch on any device), shape (V,) or (rows, V), and a mask, int32, shape (W,) or
 (rows, W): bit t % 32 of word t // 32 is 1 where token t is allowed. Leaves: masked logits, or sums.
@@ -50,13 +50,13 @@ def mask_of(ids: Iterable[int], words: int) -> npt.NDArray[np.int32]:
 
 
 def allowed_bits(mask: Any, size: int | None = None) -> npt.NDArray[np.bool_]:
-    """Whether a mask allows each of `size` ids (None: all that it has bits for), row by row."""
+    """The bits of a mask as booleans, shape (..., size). `size` None takes all bits of the mask."""
     words = np.ascontiguousarray(mask)
     return np.unpackbits(words.view(np.uint8), axis=-1, count=size, bitorder="little").view(np.bool_)
 
 
 def allowed_ids(mask: Any, size: int | None = None) -> npt.NDArray[np.int64]:
-    """The ids that one row allows, ascending."""
+    """The ids that a one-dimensional mask allows, ascending."""
     return np.flatnonzero(allowed_bits(np.asarray(mask).reshape(-1), size))
 
 
@@ -79,8 +79,8 @@ def apply_bitmask(
         threads: CPU threads; 0 chooses by size, and small batches stay on the calling thread.
 
     Raises:
-        TypeError: not an array of one of these types.
-        ValueError: shapes or indices that do not fit; read-only logits in place.
+        TypeError: the logits are not an array of one of these types.
+        ValueError: shapes or indices do not fit, or logits to be changed in place are read-only.
     """
     if is_tensor(logits):
         from . import _kernels_torch
@@ -134,7 +134,7 @@ def masked_log_softmax(logits: Array, mask: Any, *, threads: int = 0) -> Array:
 
 
 def _summed(kernel: Any, array: Any, mask: Any, shape: tuple[int, ...], threads: int) -> Any:
-    """What a kernel of the core makes of masked logits."""
+    """Runs a kernel of the core on masked logits, and returns its result."""
     source = array if _dense(array) else np.ascontiguousarray(array)
     bits = mask_array(mask)
     words = _words(bits, _count(array))
@@ -144,14 +144,14 @@ def _summed(kernel: Any, array: Any, mask: Any, shape: tuple[int, ...], threads:
 
 
 class Brief(NamedTuple):
-    """A masked row in brief; see `csrc/mask/brief.h`.
+    """A summary of a masked row of logits; see `csrc/mask/brief.h`.
 
     Attributes:
         ids, values: the most probable allowed tokens, int32 and float32, by ascending id.
         shift: log-sum-exp of the whole row. best: the largest allowed value.
         tail: summed exp(value - best) of the allowed tokens that are not in `ids`.
         entropy: the entropy of all allowed tokens, in nats.
-        lost: the most probable token that is not allowed, and its value; None where there is none.
+        lost: the most probable forbidden token and its value; None if no token is forbidden.
     """
 
     ids: npt.NDArray[np.int32]
@@ -164,7 +164,7 @@ class Brief(NamedTuple):
 
 
 def brief_row(row: npt.NDArray[np.float32], mask: npt.NDArray[np.int32], most: int) -> Brief | None:
-    """The `most` best allowed tokens of a row and exact sums over the others; None where none are left over.
+    """The `most` best allowed tokens of a row, and exact sums over the others. None if there are no others.
 
     Args:
         row: contiguous, shape (V,). mask: contiguous, shape (W,).
@@ -193,7 +193,7 @@ def _count(array: npt.NDArray[Any]) -> int:
 
 
 def _dense(array: npt.NDArray[Any]) -> bool:
-    """Whether the kernels can read it as it lies. A row stride of 0 or below would alias rows."""
+    """Whether the kernels can read the array in place. A row stride of 0 or below would alias rows."""
     if array.flags.c_contiguous:
         return True
     size = array.itemsize

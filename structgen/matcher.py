@@ -1,21 +1,21 @@
 """The state of one text under a grammar: masks, accepted tokens, forced text, captures.
 
 Enters: tokens or bytes, one step at a time; buffers for masks. Leaves: rows of V/8 bytes in those buffers,
-and answers about the text so far. Cost: a mask that the grammar made before is one copy; a step takes well
-under a microsecond.
+and answers about the text so far. Cost: a mask that the grammar made before is one copy; a step takes less
+than a microsecond.
 
-The state itself lives in the core (csrc/engine/matcher.h); this file says it in Python's terms. A `Matcher`
-is one text, `fill_bitmasks` fills the rows of many texts in threads, `can_end_within` asks about a text that
-has not begun. An example:
+The state lives in the core (csrc/engine/matcher.h), and this file gives it a Python interface. A `Matcher` is
+one text. `fill_bitmasks` fills the rows of many texts in threads. `can_end_within` asks about a text that has
+not begun. An example:
 
     matcher = compiler.regex("ab?").matcher()
     matcher.accept_bytes("a")       # True: one step of the history
     matcher.live_bytes()            # b"b"; is_accepting() is True
     matcher.rollback(1)             # as if nothing had been read
 
-Invariants: a call that fails leaves the state as it was, and of the buffers it touches only the row it was to
-fill, which is then all zero. A mask depends on the grammar, the text and `max_tokens` alone. A text belongs
-to one thread at a time: the core refuses a call that meets another one.
+Invariants: a call that fails does not change the state. In the buffer it changes only its own row, which is
+then all zero. A mask depends only on the grammar, the text and `max_tokens`. A text belongs to one thread
+at a time: the core refuses a call during another thread's call.
 
 Rejected: a lock for each matcher. Two threads would append to one text in an order that neither knows.
 """
@@ -39,15 +39,16 @@ if TYPE_CHECKING:
     from .grammar import CompiledGrammar
 
 R = TypeVar("R")
-HIDDEN = ("", "\0")  # captures that nobody asked for: what is ignored, an end without a name
+HIDDEN = ("", "\0")  # names of internal captures: ignored text, and an end without a name
 
 
 @dataclass(frozen=True, slots=True)
 class Capture:
-    """One named part of a text: where it stands in bytes and in tokens (end exclusive), and the bytes.
+    """One named part of a text: its range in bytes, its range in tokens (ends exclusive), and its bytes.
 
-    Bytes count as in ``Vocabulary.decode``, where special tokens have none. A token that lies partly inside
-    counts. An ``accept_bytes`` call is one token here, as it is one step of the history.
+    Bytes count as in ``Vocabulary.decode``, where special tokens have none. The range of tokens includes a
+    token that lies partly inside. An ``accept_bytes`` call counts as one token, because it is one step of
+    the history.
     """
 
     start: int
@@ -90,24 +91,25 @@ class Matcher:
             mask: int32 numpy array or CPU tensor, shape (rows, ceil(V/32)) or (ceil(V/32),), C-contiguous.
                 Bit t % 32 of word t // 32 is 1 where token t is allowed.
             row: the row to write; a negative one counts from the end, as in Python.
-            max_tokens: tokens left, this one included. When given, only tokens are allowed after which the
-                text can still be completed (end-of-sequence token included) within what is left, however its
-                rest is cut into tokens. After such a token the next mask is never empty, and with enough to
-                spare the mask is the one without a budget. A token is refused if a completion that is
-                shortest in bytes does not fit, though one that is longer in bytes and shorter in tokens
-                would; then `mask_exact` is False, as where no token is to spare inside a string and only
-                pieces of the shortest text are allowed. Where what was read in a key or an item decides
-                how the text can be finished, tokens are tried as they are: three of those alike, 2,000 in
-                all. It costs one comparison while the budget is larger than what any allowed token could make
-                necessary, and a look at the tokens in doubt near the end.
+            max_tokens: the number of tokens left, this one included. The mask then allows only tokens after
+                which the text can be completed (end-of-sequence token included) within the tokens that are
+                left, however the rest is cut into tokens. After such a token the next mask is never empty.
+                With a large budget the mask is the one without a budget. Near the end a token may be refused
+                because a completion that is shortest in bytes does not fit, although another one with more
+                bytes and fewer tokens would fit. `mask_exact` is False then. It is also False if no token can
+                be spared inside a string, so that only pieces of the shortest text are allowed. If the
+                completion depends on captured text (a key, an item), single tokens are tried: three of those
+                that look alike, 2,000 in all. Cost: one comparison while the budget is larger than any
+                allowed token could need, and a check of the doubtful tokens near the end.
 
-        An error leaves the row all zero, which allows no token. Only an error about the mask or the row
-        number itself leaves everything as it was.
+        An error sets the row to zero, which allows no token. Only an error about the mask or the row number
+        leaves the mask unchanged.
 
         Raises:
             ValueError: wrong dtype, shape or row.
             UnsatisfiableBudget: it is proved that the text cannot be completed within ``max_tokens``.
-            BudgetExceeded: no completion that fits was found, and none was ruled out: `token_bounds` tells.
+            BudgetExceeded: no completion that fits was found, and it is not proved that none exists. See
+                `token_bounds`.
         """
         if max_tokens is None:
             self._core.fill_bitmask(mask, row)
@@ -128,12 +130,12 @@ class Matcher:
         return f"it takes {'' if least == enough else 'at most '}{enough}, end of sequence included"
 
     def tokens_needed(self) -> int:
-        """The least number of tokens that complete the text from here, end-of-sequence included: over all
-        texts, and all ways to cut each into tokens. 0 after the end.
+        """The least number of tokens that complete the text from here, end-of-sequence included. It is the
+        minimum over all completions, and all ways to cut each into tokens. It is 0 after the end.
 
-        Where its search is too large this is a number that suffices, and `token_bounds` has another lower
-        bound: the tokens of a completion that is shortest in bytes, or the fewest found. Costs up to a tenth
-        of a second where nothing is known yet; an answer is remembered.
+        If the search is too large, the number suffices but need not be the least: it counts the tokens of a
+        completion that is shortest in bytes, or of the best one found. `token_bounds` then gives a lower
+        bound below it. The first call costs up to a tenth of a second; its answer is remembered.
 
         Raises:
             UnsatisfiableBudget: no tokens of the vocabulary complete the text.
@@ -144,19 +146,20 @@ class Matcher:
     def token_bounds(self) -> tuple[int, int]:
         """(low, high): fewer than ``low`` tokens never complete the text from here, ``high`` tokens do.
 
-        They are equal where `tokens_needed` is exact: wherever up to 8 tokens suffice, unless more than some
-        thousands of states lie within reach or captured text decides. Cost and errors: as `tokens_needed`.
+        The bounds are equal if `tokens_needed` is exact. It is exact if up to 8 tokens suffice, unless
+        thousands of states are within reach or the completion depends on captured text. Cost and errors are
+        those of `tokens_needed`.
         """
         try:
             return self._bounds(True)
         except UnsatisfiableBudget:
             raise
-        except BudgetExceeded:  # the search for fewer tokens is too large; what is shortest in bytes is known
+        except BudgetExceeded:  # Too large a search: the completion with the fewest bytes counts.
             return self._bounds(False)
 
     def _bounds(self, search: bool) -> tuple[int, int]:
-        """`token_bounds`; without `search` its high bound is that of a completion shortest in bytes:
-        microseconds."""
+        """See `token_bounds`. Without `search` the high bound is that of a completion that is shortest in
+        bytes, which takes microseconds."""
         least, enough = self._core.tokens_needed(search)
         if least < 0:
             raise UnsatisfiableBudget("no tokens of the vocabulary complete the text")
@@ -165,9 +168,9 @@ class Matcher:
         return least, enough
 
     def shortest_completion(self) -> bytes:
-        """A shortest text that completes the sequence from here; empty where it may end.
+        """A completion of the text with the fewest bytes; empty if the text may end here.
 
-        A special token, which has no text, stands in it as its name.
+        A special token has no text, so its name stands for it.
         """
         rest = self._core.shortest_completion()
         return rest if b"\xff" not in rest else self.grammar.vocabulary._named(rest)
@@ -184,19 +187,19 @@ class Matcher:
         return _with_ids(self._core.accept_tokens, tokens)
 
     def accept_bytes(self, text: bytes | str) -> bool:
-        """Appends text, whatever its tokenization; one step of the history. False changes nothing."""
+        """Appends text as one step of the history, whatever its tokenization. False changes nothing."""
         return self._core.accept_bytes(utf8(text))
 
     def validate_tokens(self, tokens: Sequence[int]) -> int:
         """Length of the longest prefix of a draft that the masks allow; the state does not change.
 
-        Without `max_tokens` of the matcher the masks allow what `accept_token` takes. With it they also keep
-        room for the rest of the text. Cost: a step a token; near the end of the room that of a mask.
+        Without the matcher's `max_tokens`, the masks allow the tokens that `accept_token` takes. With it, the
+        masks also keep room for the rest of the text. Cost: a step a token, and a mask a token near the end.
         """
         return _with_ids(self._core.validate_tokens, tokens)
 
     def validate_bytes(self, text: bytes | str) -> int:
-        """Bytes of the longest prefix that would be accepted; the state does not change."""
+        """The number of bytes of the longest prefix that would be accepted; the state does not change."""
         return self._core.validate_bytes(utf8(text))
 
     def rollback(self, n: int = 1) -> None:
@@ -228,12 +231,12 @@ class Matcher:
 
     @property
     def mask_exact(self) -> bool:
-        """False where the mask filled last may lack tokens that the grammar allows.
+        """False if the mask filled last may lack tokens that the grammar allows.
 
-        So it is where the grammar was compiled with ``on_limit="subset"`` and something was too much to tell:
-        of the mask filled last, or of the grammar before (then it stays so). So is a mask near the end of a
-        budget that refused a token for the tokens left (`fill_bitmask`). Every token of such a mask is
-        allowed, and the text can be completed after it.
+        There are two causes. The grammar was compiled with ``on_limit="subset"``, and a limit was met while
+        this mask was made, or earlier by the grammar (then `mask_exact` stays False). Or the mask refused a
+        token near the end of a budget (`fill_bitmask`). In both cases every token of the mask is allowed, and
+        the text can be completed after it.
         """
         return self._core.mask_exact
 
@@ -251,16 +254,16 @@ class Matcher:
         return self._core.history
 
     def forced_bytes(self) -> bytes:
-        """The text that must come next; empty where there is a choice or the text may end."""
+        """The text that must come next; empty if several bytes may come next or the text may end."""
         return self._core.forced_bytes()
 
     def forced_tokens(self) -> list[int]:
         """The tokens that the tokenizer makes of the forced text after the tokens accepted so far.
 
-        These tokens stay the same whatever text comes next. An end is held back if a longer token, or a blank
-        that goes with the next word, could still change it. Where the tokenizer would have cut the text so
-        far in another way there are none, nor where it changes the text. See `_forced`; costs an encoding of
-        the forced text or a few.
+        These tokens stay the same whatever text comes next. The last tokens are left out if a longer token,
+        or a blank that belongs to the next word, could still change them. The list is empty if the
+        tokenizer would cut the text so far in another way, or if it changes the text. Cost: one or a few
+        encodings of the forced text. See `_forced`.
         """
         from ._forced import forced_tokens
 
@@ -269,20 +272,20 @@ class Matcher:
     def captures(self) -> dict[str, list[Capture]]:
         """The named parts of the text so far: for each name of the grammar its matches, by start.
 
-        A rule that repeats has one match a repetition. Where a text can be read in several ways, one reading
-        counts for all names: from left to right, a capture begins wherever one can, and ends only where it
-        cannot go on (leftmost, then longest). Where the text may end here it is taken to end here; else it
-        is a beginning, and what did not end yet is left out. Ignored text (``%ignore``) is no part of the end
-        of a capture. Empty text in front of a left-recursive rule is not reported. In a regex the reading is
-        the one that Python's ``re`` prefers: the first alternative, the longest repetition or the shortest
-        lazy one. A group that repeats has one match a repetition (``re`` keeps the last), and groups inside
-        an assertion have none.
+        A rule that repeats has one match for each repetition. If a text can be read in several ways, one
+        reading counts for all names: from left to right, a capture begins wherever it can, and ends only
+        where it cannot go on (leftmost, then longest). If the text may end here, it is read as a complete
+        text. Otherwise it is read as a beginning, and parts that did not end yet are left out. A capture
+        does not end with ignored text (``%ignore``). Empty text in front of a left-recursive rule is not
+        reported. In a regex the reading is the one that Python's ``re`` prefers: the first alternative, the
+        longest repetition or the shortest lazy one. A group that repeats has one match for each repetition
+        (``re`` keeps the last), and groups inside an assertion have none.
 
-        Cost: the text is read again, microseconds a byte; nothing is kept. Only grammars with captures keep
-        the text: one byte a byte.
+        Cost: each call reads the text again, in microseconds a byte. A matcher keeps the text only if the
+        grammar has captures.
 
         Raises:
-            BudgetExceeded: more than 5000 readings are open at one place; a pattern takes too many steps.
+            BudgetExceeded: more than 5000 readings are open at one place, or a pattern takes too many steps.
         """
         found: dict[str, list[Capture]] = {name: [] for name in self.grammar.capture_names}
         for name, start, end, start_token, end_token, text in self._core.captures():
@@ -296,10 +299,10 @@ class Matcher:
 
 
 class Forks:
-    """Matchers behind token prefixes of one grammar: the `most` that were used last.
+    """Keeps the matchers behind token prefixes of one grammar: the `most` prefixes that were used last.
 
-    A matcher is forked from the one before its last token, if that is kept. So a text that grows is read
-    once.
+    The matcher of a prefix is forked from the matcher of the prefix without its last token, if that one is
+    kept. So a growing text is read once.
     """
 
     def __init__(self, grammar: CompiledGrammar, most: int) -> None:
@@ -308,7 +311,8 @@ class Forks:
         self._kept: OrderedDict[tuple[int, ...], Matcher | None] = OrderedDict()
 
     def at(self, tokens: tuple[int, ...]) -> Matcher | None:
-        """The matcher behind these tokens, which must not be moved. None: the grammar refuses them."""
+        """The matcher behind these tokens; None if the grammar refuses them. The caller must not change its
+        state."""
         if tokens not in self._kept:
             before = self._kept.get(tokens[:-1]) if tokens else None
             made = self._grammar.matcher() if before is None else before.fork()
@@ -346,27 +350,27 @@ def fill_bitmasks(
     rows: Sequence[int] | None = None,
     skip_errors: bool = False,
 ) -> list[Exception | None] | None:
-    """Fills a row of ``mask`` from each matcher, with the GIL released. An error of one row concerns no other
-    row: every other row is filled, whether the call raises or not.
+    """Fills a row of ``mask`` from each matcher, with the GIL released. An error of one row affects no other
+    row: every other row is filled, even if the call raises.
 
-    A row without a mask is all zero: it allows no token, so that nothing can be sampled from it by accident.
-    Its matcher is as it was.
+    The row of a matcher with an error is all zero. It allows no token, so nothing is sampled from it by
+    accident. The state of that matcher does not change.
 
     Args:
         matchers: distinct matchers, of one or several grammars.
         mask: int32 numpy array or CPU tensor, shape (rows, ceil(V/32)), C-contiguous.
-        rows: the row of each matcher, in any order, negative ones from the end; None: row i for matcher i.
-            Other rows are not touched.
+        rows: the row of each matcher, in any order; negative numbers count from the end. None means row i for
+            matcher i. Other rows do not change.
         threads: 0 chooses by the batch size, 1 runs in the calling thread.
-        skip_errors: return what went wrong instead of raising it.
+        skip_errors: return the errors instead of raising the first one.
 
     Returns:
         With ``skip_errors`` a list as long as ``matchers``: the exception of each row that has no mask, None
         for the others. Else None.
 
     Raises:
-        ValueError: a mask of the wrong type or shape, a matcher or a row that is given twice, a row outside
-            the mask. No row is then touched.
+        ValueError: the mask has a wrong type or shape, a matcher or a row is given twice, or a row is outside
+            the mask. No row changes then.
         BudgetExceeded, SchemaTooComplex, ValueError (a matcher that another thread is using), MemoryError:
             without ``skip_errors``, the error of the first matcher that has no mask. A note names the
             places of all such matchers in the batch, and so does the exception's attribute ``rows``, a tuple.
@@ -394,16 +398,17 @@ def fill_bitmasks(
 
 
 def can_end_within(grammar: CompiledGrammar, tokens: int, whose: str = "") -> bool:
-    """Whether the grammar can promise an end within so many tokens; about the cost of a mask at most.
+    """Whether the grammar has a text of at most `tokens` tokens. The cost is at most about that of a mask.
 
-    False: no completion was found, and it is not proved that there is none. `whose` stands behind the number
-    of tokens in an error, and says what leaves so few.
+    False means that no text was found, and that it is not proved that none exists. `whose` stands behind the
+    number of tokens in an error, and names the reason for the number.
 
     Raises:
-        UnsatisfiableBudget: it is proved that nothing fits, or nothing that fits was found and more tokens
-            are known to suffice; it names them. Going on without a promise would cut most of those texts off.
-        SchemaTooComplex: what is allowed first is too much to tell.
-        ValueError: a negative number.
+        UnsatisfiableBudget: it is proved that no text fits. Or no text that fits was found, and a larger
+            number is known to suffice; the message names the number. Most such texts would otherwise be cut
+            off.
+        SchemaTooComplex: the first mask exceeds a limit.
+        ValueError: the number is negative.
     """
     matcher = grammar.matcher(max_tokens=tokens)
     enough = None
@@ -425,7 +430,7 @@ def can_end_within(grammar: CompiledGrammar, tokens: int, whose: str = "") -> bo
 
 
 def error_of_rows(errors: Sequence[Exception | None]) -> Exception:
-    """The first of a batch's errors, with a note that names the rows."""
+    """The first error of a batch, with a note that names all rows with errors."""
     rows = tuple(i for i, error in enumerate(errors) if error is not None)
     first = errors[rows[0]]
     assert first is not None
@@ -444,7 +449,7 @@ def cpu_count() -> int:
 
 
 def _with_ids(call: Callable[[Sequence[int]], R], tokens: Sequence[int]) -> R:
-    """The call's answer. TypeError: what is given are no token ids."""
+    """The result of `call(tokens)`. TypeError: `tokens` is no sequence of token ids."""
     try:
         return call(tokens)
     except (TypeError, RuntimeError) as error:

@@ -1,20 +1,20 @@
 """The operands of the schema workbench: schemas, Python types, patterns, conditions, grammars.
 
-Enters: one of them. Leaves: an `Operand`, which knows in which of three ways it can be compared. Cost:
-reading it; a grammar is compiled when it is asked for.
+Enters: one such value. Leaves: an `Operand`, which has one of three forms for comparisons. Cost: reading the
+value; a grammar is compiled when it is asked for.
 
-The problem. `contains`, `compare`, `count`, `examples` and `diff` take whatever says what a text may be. How
-two of them are compared depends on what they are: two JSON Schemas by their values, whatever their spelling;
-a pattern by its texts.
+The problem. `contains`, `compare`, `count`, `examples` and `diff` take every kind of constraint. The way to
+compare two operands depends on their kinds. Two JSON Schemas are compared by their values, whatever the
+spelling of a value. A pattern is compared by its texts.
 
 The idea. An operand has a `document` (a JSON Schema, with the documents that it refers to), a `condition` (a
 regular language), or a grammar alone. `together` makes one schema of several, each a document of its own:
 
     {"allOf": [{"$ref": "urn:structgen:0"}, {"not": {"$ref": "urn:structgen:1"}}]}
 
-So each keeps its `$schema`, its `$id` and its references. Where both name the same `$id` (two versions of
-one schema do), the identifiers of the second are renamed, and its references with them (`_renamed`). The same
-is done where documents are known by relative names, as files beside each other are.
+So each document keeps its `$schema`, its `$id` and its references. If both have the same `$id`, like two
+versions of one schema, the identifiers of the second and the references to them are renamed (`_renamed`).
+They are also renamed if documents have relative names, like files in one folder.
 
 Invariants. A document is never changed in place. A compared grammar has one spelling for each value
 (`SPELLING`), so a shortest text is a shortest value.
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from .json_options import Formats
 
 ROOT = "urn:structgen:"
-# One text a value but for the order of keys, and every order of keys: a shortest text is a shortest value.
+# Each value has one text for each order of its keys. So a shortest text is a shortest value.
 SPELLING: dict[str, Any] = {
     "whitespace": "compact",
     "numbers": "canonical",
@@ -59,11 +59,11 @@ class Operand:
     """One side of a comparison.
 
     Attributes:
-        document: a JSON Schema as parsed JSON; None: it is none. False is a schema.
-        registry: documents that it refers to, by URI.
-        condition: a regular language; None where it is not known to be one.
-        formats: "enforce" or "annotate", of a JSON Schema.
-        name: what errors call the side; "" is its part in the question.
+        document: a JSON Schema as parsed JSON; None if the side is no schema. False is a schema.
+        registry: the documents that the schema refers to, by URI.
+        condition: the side as a regular language; None if it is not known to be regular.
+        formats: "enforce" or "annotate", for a JSON Schema.
+        name: the name of the side in errors; "" stands for its argument, such as "wide".
     """
 
     document: Any = None
@@ -78,13 +78,13 @@ class Operand:
         return self.document is not None
 
     def grammar(self, compiler: Compiler | None = None, **style: Any) -> CompiledGrammar:
-        """The grammar of its texts.
+        """The grammar of the side's texts.
 
         Args:
             style: how the JSON of a schema is written; by default as `sg.generate` writes it.
 
         Raises:
-            GrammarError: as `Compiler` does; a keyword of a schema has a value of a wrong kind.
+            GrammarError: as `Compiler` raises it; also if a keyword of a schema has a value of a wrong type.
         """
         if self._grammar is not None:
             return self._grammar
@@ -96,13 +96,13 @@ class Operand:
 
 
 def well_formed(grammar: CompiledGrammar) -> CompiledGrammar:
-    """The same grammar, of a schema whose keywords all count.
+    """Returns the grammar if every keyword of its schema has a value of the right type.
 
-    `sg.generate` warns of a keyword that has a value of a wrong kind, and leaves the keyword out. The verdict
+    `sg.generate` warns of a keyword whose value has a wrong type, and leaves the keyword out. The verdict
     of a comparison would then be about another schema.
 
     Raises:
-        GrammarError: a keyword of such a value, at its pointer.
+        GrammarError: a keyword has a value of a wrong type; the error has its pointer.
     """
     for entry in grammar.dropped:
         error = GrammarError(f"a malformed keyword: {entry.reason.removeprefix('ignored: ')}")
@@ -120,10 +120,10 @@ def operand(
     Args:
         value: a JSON Schema (a dict, a boolean, JSON text), OpenAI's object or a Python type; an `re.Pattern`
             or a `Condition`; a `CompiledGrammar` or a `Template`.
-        draft, registry, formats: of a JSON Schema, as in `JsonOptions`.
+        draft, registry, formats: options of a JSON Schema, as in `JsonOptions`.
 
     Raises:
-        GrammarError: text that is no JSON, a type without a schema. TypeError: another kind of value.
+        GrammarError: the text is not JSON, or the type has no schema. TypeError: another kind of value.
     """
     if isinstance(value, Operand):
         return value
@@ -193,7 +193,8 @@ def _of_grammar(grammar: CompiledGrammar) -> Operand:
 
 
 def together(*parts: tuple[Operand, bool]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """One schema of several: a value satisfies it if it satisfies each part, or not, as the flag says.
+    """Makes one schema of several. A value satisfies it if it satisfies each part with the flag True and
+    no part with the flag False.
 
     Returns:
         The schema, and the documents that it refers to.
@@ -203,12 +204,12 @@ def together(*parts: tuple[Operand, bool]) -> tuple[dict[str, Any], dict[str, An
     """
     branches: list[Any] = []
     documents: dict[str, Any] = {}
-    known: dict[str, Any] = {}  # what each URI means so far
+    known: dict[str, Any] = {}  # the schema that each URI means so far
     for part, wanted in parts:
         own = {f"{ROOT}{len(branches)}": part.document, **part.registry}
         means = _meanings(own)
         clash = any(uri in known and known[uri] != schema for uri, schema in means.items())
-        # a relative reference has no meaning at `ROOT`
+        # A relative reference cannot be resolved against `ROOT`.
         if clash or any(not urlsplit(uri).scheme for uri in part.registry):
             own = _renamed(own, len(branches))
             means = _meanings(own)
@@ -225,7 +226,7 @@ def _meanings(documents: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _named(node: Any, base: str) -> Iterator[tuple[str, Any]]:
-    """The schemas of a document that have a URI, each with it."""
+    """The schemas of a document that have a URI, each with its URI."""
     yield base, node
     todo = [(node, base)]
     while todo:
@@ -249,7 +250,7 @@ def _identifier(node: Mapping[str, Any]) -> str | None:
 
 
 def _renamed(documents: dict[str, Any], number: int) -> dict[str, Any]:
-    """The documents under URIs of their own, and their references led there."""
+    """A copy of the documents under new URIs. Their references name the new URIs."""
     known = {uri for name, document in documents.items() for uri, _ in _named(document, name)}
 
     def at(uri: str) -> str:

@@ -1,14 +1,15 @@
-"""How providers and engines treat the keywords of a JSON Schema: the table of `structgen lint --for`.
+"""The rules of providers and engines about the keywords of a JSON Schema, for `structgen lint --for`.
 
 Enters: a schema and a provider's name. Leaves: findings, each with the rule's address. Cost: a walk over the
 schema, and at most two containments for each finding until `_SECONDS` have passed.
 
 The problem. A provider accepts a part of JSON Schema. It refuses a request, drops a keyword, or reads it in
-another way, and its text says so in prose. The author of a schema wants to know whether that matters.
+another way, and its documentation says so in prose. The author of a schema wants to know whether this
+matters.
 
-The idea. A row of `PROVIDERS` says what one provider's public text says: rules of keywords, with the values
-and the neighbours that they depend on, and limits of the whole schema. An SDK that changes a schema before it
-is sent has rules of its own, with the version that was read. Each finding is followed by one of these:
+The idea. A row of `PROVIDERS` holds the rules of one provider's public documentation: rules of keywords, with
+the values and neighbours that they depend on, and limits of the whole schema. An SDK that changes a schema
+before it is sent has its own rules, with the version that was read. Each finding has one of these notes:
 
     {"type": "integer", "minimum": 1, "maximum": 3}, anthropic refuses `minimum`
     a rewrite that is proved equal      write {"enum": [1, 2, 3]}
@@ -17,11 +18,12 @@ is sent has rules of its own, with the version that was read. Each finding is fo
 
 A rewrite (`_REWRITES`) is offered where the provider takes it, and both containments are proved.
 
-Invariants. A rule is read in a public text: its address is in the message. "Proved equal" is proved by
-`contains`, both ways. A keyword without a rule is not mentioned in that text, which promises no support.
+Invariants. Each rule comes from a public text, and the message has its address. "Proved equal" means that
+`contains` proved it both ways. A keyword without a rule is not mentioned in the provider's text, so its
+support is not promised.
 
 Rejected. Rules found by trying a provider: they change without notice and nobody can look them up. A rewrite
-for everything: an optional key cannot be a required one, so the difference is shown.
+for every finding: an optional key cannot become a required one, so the difference is shown instead.
 """
 
 from __future__ import annotations
@@ -49,12 +51,12 @@ from .testdata import _removed
 Effect = Literal["refuses", "drops", "rewrites", "misreads"]
 Node = dict[str, Any]
 
-_SECONDS = 5.0  # for containments; later findings are told without one
-_RANGE = 100  # integers that a rewrite lists at most
+_SECONDS = 5.0  # the most seconds for containments. Later findings have no note.
+_RANGE = 100  # the most integers that a rewrite lists
 
 
 class Document:
-    """A schema, and what its rules share."""
+    """A schema, and data about it that the rules share."""
 
     def __init__(self, schema: Any) -> None:
         self.schema: Any = schema
@@ -69,14 +71,14 @@ class Document:
 
     @cached_property
     def recursive(self) -> set[Path]:
-        """The targets of references that a value may pass twice on one way down."""
+        """The targets of recursive references."""
         edges: dict[Path, set[Path]] = {}
         for path, node in self.nodes:
             target = led(self.schema, node.get("$ref"))
             if target is not None:
                 edges[path] = {target[0]}
         leads: dict[Path, set[Path]] = {target: set() for targets in edges.values() for target in targets}
-        for path, targets in edges.items():  # what stands in a target leads on from it
+        for path, targets in edges.items():  # A target leads on from the schemas inside it.
             for cut in range(len(path) + 1):
                 if path[:cut] in leads:
                     leads[path[:cut]] |= targets
@@ -85,7 +87,7 @@ class Document:
 
 @dataclass(frozen=True, slots=True)
 class Subschema:
-    """A schema in a document: where a rule looks."""
+    """A schema in a document, to which rules are applied."""
 
     document: Document
     path: Path
@@ -110,13 +112,14 @@ def _present(place: Subschema, keyword: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """What becomes of a keyword.
+    """A provider's rule about a keyword.
 
     Attributes:
-        keyword: its name; "*": every keyword of a schema that asserts something.
-        where: whether the rule is about this place. It may be about a keyword that is missing.
-        says: what the text asks for. source: its address, where it is not the provider's.
-        becomes: what is read in place of the schema; None: the schema without the keyword.
+        keyword: the keyword's name; "*" stands for every keyword that asserts something.
+        where: whether the rule applies at a place. A rule may be about a missing keyword.
+        says: the rule in words.
+        source: the address of the rule's text, if it differs from the provider's address.
+        becomes: the schema that the provider reads instead; None means the schema without the keyword.
     """
 
     keyword: str
@@ -129,7 +132,7 @@ class Rule:
 
 @dataclass(frozen=True, slots=True)
 class Limit:
-    """A number that a schema as a whole may not exceed."""
+    """An upper limit on a number that is counted over the whole schema."""
 
     of: str
     most: int
@@ -138,7 +141,7 @@ class Limit:
 
 @dataclass(frozen=True, slots=True)
 class Sdk:
-    """A provider's Python package: how it changes the schema of a type, at the version that was read."""
+    """A provider's Python package: the rules by which one version of it changes the schema of a type."""
 
     package: str
     version: str
@@ -148,7 +151,7 @@ class Sdk:
 
 @dataclass(frozen=True, slots=True)
 class Provider:
-    """One provider: where its text stands, and what it says."""
+    """One provider: the address of its documentation, and the rules in it."""
 
     address: str
     rules: tuple[Rule, ...] = ()
@@ -167,7 +170,7 @@ def _all(
     return tuple(rule(keyword) for keyword in keywords)
 
 
-# ---- what rules ask ----
+# ---- conditions of rules ----
 
 
 def _typed(*kinds: str) -> Where:
@@ -183,12 +186,13 @@ def _format_but(*known: str) -> Where:
 
 
 def _without(*supported: str) -> Where:
-    """A keyword that asserts something and is in no list of what is supported."""
+    """Applies to a keyword that asserts something and is not in `supported`."""
     return lambda place, keyword: keyword in ASSERTING and keyword not in supported and keyword[0] != "$"
 
 
 def _matches(part: str) -> Where:
-    """A pattern with such a part; `part` is a regular expression. An escaped character counts as text."""
+    """Applies to a pattern that contains `part`, a regular expression. An escaped character counts as
+    text."""
     found = re.compile(rf"(?s)(?:[^\\]|\\.)*?(?:{part})")
     return lambda place, keyword: (
         isinstance(place.node[keyword], str) and bool(found.match(place.node[keyword]))
@@ -235,7 +239,7 @@ def _is_remote(place: Subschema, _: str) -> bool:
 
 
 def _values(*kinds: type) -> Where:
-    """`enum` or `const` with a value of another type."""
+    """Applies to an `enum` or `const` with a value outside these types."""
 
     def where(place: Subschema, keyword: str) -> bool:
         held = place.node[keyword]
@@ -251,13 +255,13 @@ def _holds_ref(place: Subschema, keyword: str) -> bool:
 
 
 def _needed_recursion(place: Subschema, _: str) -> bool:
-    """A recursive reference under a required key of its object."""
+    """Whether a recursive reference stands below a required key of its object."""
     above = place.document.at.get(place.path[:-2], {}) if place.path[-2:-1] == ("properties",) else {}
     needed = above.get("required")
     return _is_recursive(place, _) and isinstance(needed, list) and place.path[-1] in needed
 
 
-# ---- what is read in place of a schema ----
+# ---- schemas that providers read instead ----
 
 
 def _closed(place: Subschema) -> Node:
@@ -277,13 +281,13 @@ def _only_branch(place: Subschema) -> Node:
 
 
 def _inlined(place: Subschema) -> Node:
-    """A keyword beside a reference replaces the same keyword of the target."""
+    """The target of a reference. A keyword beside the reference replaces the same keyword of the target."""
     found = led(place.document.schema, place.node["$ref"])
     held = place.document.schema if found is None else found[1]
     return _dropped({**held, **place.node}, "$ref") if isinstance(held, dict) else place.node
 
 
-# ---- what a limit counts ----
+# ---- numbers that limits count ----
 
 
 def _names(document: Document) -> int:
@@ -293,7 +297,8 @@ def _names(document: Document) -> int:
 
 
 def _levels(document: Document) -> int:
-    """Schemas of objects in each other; references count as what they stand for nowhere."""
+    """The nesting depth of schemas of objects. The target of a reference does not count below the
+    reference."""
     deepest = 0
     holders = {path for path, node in document.nodes if "properties" in node}
     for path in holders:
@@ -358,7 +363,7 @@ def _transform_drops(place: Subschema, keyword: str) -> bool:
     node = place.node
     if "$ref" in node:
         return keyword not in ("$ref", "$defs")
-    if keyword in _COMBINED:  # the first of them that stands there is kept
+    if keyword in _COMBINED:  # The package keeps only the first of these keywords that the schema has.
         return keyword != next(name for name in _COMBINED if name in node)
     if keyword in ("enum", "const"):
         return not _literal({keyword: node[keyword]})
@@ -381,7 +386,7 @@ def _transform_refuses(place: Subschema, _: str) -> bool:
     return not isinstance(kinds, str) and (kinds is not None or not any(name in node for name in _COMBINED))
 
 
-_SCHEMA_FIELDS = (  # of types.Schema
+_SCHEMA_FIELDS = (  # the fields of google.genai's types.Schema
     "additionalProperties", "anyOf", "enum", "format", "items", "maxItems", "maxLength", "maxProperties",
     "maximum", "minItems", "minLength", "minProperties", "minimum", "pattern", "properties", "required",
     "type",
@@ -389,7 +394,7 @@ _SCHEMA_FIELDS = (  # of types.Schema
 
 
 def _is_field(place: Subschema) -> bool:
-    """Whether the package validates what stands here: it takes anything as `additionalProperties`."""
+    """Whether the package validates this schema. It does not validate `additionalProperties`."""
     steps = itertools.pairwise((None, *place.path))
     return not any(step == "additionalProperties" and above != "properties" for above, step in steps)
 
@@ -526,7 +531,8 @@ PROVIDERS: dict[str, Provider] = {
             ),
         ),
     ),
-    # It enforces or gives an error; these are not in its list of supported features.
+    # llguidance enforces a keyword or raises an error. These keywords are not in its list of supported
+    # features.
     "llguidance": Provider(
         "https://github.com/guidance-ai/llguidance/blob/main/docs/json_schema.md",
         _all(
@@ -551,7 +557,7 @@ PROVIDERS: dict[str, Provider] = {
             Rule("additionalProperties", "misreads", _unsaid, "false where it is missing", becomes=_closed),
         ),
     ),
-    # has_xgrammar_unsupported_json_features
+    # Source: vLLM's function has_xgrammar_unsupported_json_features.
     "vllm-xgrammar": Provider(
         "https://github.com/vllm-project/vllm/blob/main/vllm/v1/structured_output/backend_xgrammar.py",
         (
@@ -577,7 +583,7 @@ PROVIDERS: dict[str, Provider] = {
 }  # fmt: skip
 
 
-# ---- rewrites that may be equal: each is proved before it is offered ----
+# ---- rewrites. Each is proved equal to the schema before it is offered ----
 
 
 def _dropped(node: Node, *keywords: str) -> Node:
@@ -589,7 +595,7 @@ def _whole(value: Any) -> TypeGuard[int]:
 
 
 def _listed(node: Node) -> Node | None:
-    """Integers between two bounds, as `enum`."""
+    """Writes the integers between two bounds as an `enum`."""
     low, high = node.get("minimum"), node.get("maximum")
     if not _whole(low) and _whole(node.get("exclusiveMinimum")):
         low = node["exclusiveMinimum"] + 1
@@ -621,7 +627,7 @@ def _as_pattern(node: Node) -> Node | None:
 
 
 def _merged(node: Node) -> Node | None:
-    """The branches of `allOf` beside each other, where no keyword stands twice."""
+    """Merges the branches of `allOf` into one schema; None if a keyword would stand twice."""
     out = _dropped(node, "allOf")
     for branch in node["allOf"] if isinstance(node["allOf"], list) else ():
         if not isinstance(branch, dict) or out.keys() & branch.keys() or "$ref" in branch:
@@ -631,7 +637,7 @@ def _merged(node: Node) -> Node | None:
 
 
 def _split(node: Node) -> Node | None:
-    """A union of types as `anyOf`, each with the keywords that are about it."""
+    """Writes a list of types as `anyOf`. Each branch has one type and the keywords about this type."""
     kinds = node.get("type")
     if not isinstance(kinds, list) or "anyOf" in node:
         return None
@@ -665,29 +671,29 @@ _REWRITES: dict[str, tuple[Callable[[Node], Node | None], ...]] = {
 
 
 def _broken(rules: tuple[Rule, ...], place: Subschema) -> Iterator[tuple[str, Rule]]:
-    """The rules that are about a place, each with its keyword."""
+    """The rules that apply to a place, each with its keyword."""
     for rule in rules:
         names = [name for name in ASSERTING if name in place.node] if rule.keyword == "*" else [rule.keyword]
         yield from ((name, rule) for name in names if rule.where(place, name))
 
 
 def _counted(rules: tuple[Rule, ...], place: Subschema) -> collections.Counter[str]:
-    """Counts by keyword how many rules apply to a schema and to the schemas in it."""
+    """The number of rules that apply to a schema and to the schemas in it, by keyword."""
     inner = (Subschema(place.document, path, node) for path, node in schemas_in(place.node, place.path))
     return collections.Counter(name for held in inner for name, _ in _broken(rules, held))
 
 
 @roomy
 def lint_for(schema: Any, provider: str, **options: Any) -> list[Finding]:
-    """The keywords of a schema that a provider refuses, drops or reads in another way.
+    """Finds the keywords of a schema that a provider refuses, drops or reads in another way.
 
     Args:
         schema: a JSON Schema or a Python type. provider: a name in `PROVIDERS`.
         options: `draft`, `registry` and `formats`.
 
     Returns:
-        An error for what is refused, a warning for what is dropped or read in another way, a hint where that
-        is proved to change nothing.
+        An error for each refused keyword, and a warning for each keyword that is dropped or read in another
+        way. The finding is a hint if it is proved that dropping the keyword changes nothing.
 
     Raises:
         ValueError: an unknown provider. GrammarError: a malformed schema.
@@ -779,8 +785,8 @@ class _Search:
         return copy
 
     def apart(self, place: Subschema, node: Node) -> tuple[str | None, str | None]:
-        """A shortest value that only the other schema takes, and one that only this one takes; "": proved
-        that there is none; None: not known."""
+        """A shortest value that only the other schema takes, and a shortest value that only this schema
+        takes. "" means that it is proved that there is none; None means that it is not known."""
         other = self.put(place.path, node)
         try:
             sides = ((self.document.schema, other), (other, self.document.schema))

@@ -4,9 +4,9 @@ Enters: a grammar of answers and the marks of thoughts. Leaves: one grammar of t
 parts of a text as it grows. Cost: a compile; a token costs a mask as without thoughts, and a search for the
 end mark in its bytes.
 
-The problem. A model thinks before it answers. A mask of the answer alone forbids the thoughts; a host that
-switches the mask on behind the end mark has to cut drafts there. It also has no budget: thoughts that go on
-until `max_tokens` leave no room for an answer.
+The problem. A model thinks before it answers. A mask of the answer alone forbids the thoughts. A host can
+switch the mask on behind the end mark, but then it has to cut drafts there. It also has no budget, and
+thoughts that go on until `max_tokens` leave no room for an answer.
 
 The idea. Thoughts, the end mark and the answer are one grammar:
 
@@ -14,21 +14,21 @@ The idea. Thoughts, the end mark and the answer are one grammar:
     grammar   start  thoughts  end  gap  answer  |  answer
     parts     reasoning "two lamps"     answer '{"n":2}'
 
-Thoughts are any text without the end mark. So a token may hold the end of the mark and the beginning of the
-answer, drafts cross the border, and masks under a budget keep room for what must still come: the end mark and
-an answer. A limit on thoughts is a limit on tokens of the grammar (csrc/budget/limits.h). `Splitter` finds
-the parts again, from bytes.
+Thoughts are any text without the end mark. So one token may hold the end of the mark and the beginning of the
+answer, and drafts cross the border. Masks under a budget keep room for the end mark and an answer. A limit on
+thoughts is a limit on tokens of the grammar (csrc/budget/limits.h). `Splitter` finds the parts in the bytes
+of a text.
 
 Invariants.
-- A text has one reading. An answer that could begin with the start mark is refused, unless thoughts must come
-  first; the gap is left out where an answer could begin with it, but in front of free text, where it is none
-  of the answer.
+- A text has one reading. A grammar whose answers could begin with the start mark is refused, unless thoughts
+  are required. The gap is left out if an answer could begin with it. In front of free text the gap stays, and
+  free text does not begin with it.
 - The first end mark ends the thoughts. An answer may contain both marks.
-- Where a mark contains the name of a special token, that token has to be written. The same letters as text
-  are neither a mark nor a part of thoughts.
+- If a mark contains the name of a special token, this token has to be written. The same letters as ordinary
+  text are neither a mark nor a part of thoughts.
 
 Rejected. Two matchers, one for thoughts and one for the answer, and a switch between them: masks, drafts,
-rollback, budgets and hosts would all have to know of the switch.
+rollback, budgets and hosts would all have to handle the switch.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ if TYPE_CHECKING:
     from .vocabulary import Vocabulary
 
 Part = Literal["reasoning", "answer"]
-_LONGEST = 1_000  # characters of a mark or a gap
+_LONGEST = 1_000  # the most characters of a mark or a gap
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,13 +59,14 @@ class Reasoning:
     Attributes:
         start: the mark in front of the thoughts.
         end: the mark behind them. Thoughts do not contain it.
-        max_tokens: tokens that may begin in the thoughts; None: no limit but that of the whole text.
-        required: whether the model has to think. False: it may begin with the answer.
+        max_tokens: the most tokens that may begin in the thoughts; None means only the limit of the whole
+            text.
+        required: True if the model has to think; False if it may begin with the answer.
         prefilled: whether the prompt ends with `start`, so that the text begins inside the thoughts.
-        gap: text that may stand between `end` and the answer, whole or its beginning. It belongs to neither.
+        gap: a text of which any beginning may stand between `end` and the answer. It belongs to neither part.
 
     Raises:
-        TypeError, ValueError: a field that makes no sense; the message names it.
+        TypeError, ValueError: a field has a bad value; the message names the field.
     """
 
     start: str = "<think>"
@@ -102,14 +103,14 @@ class Reasoning:
         """The marks of a family of models.
 
         Args:
-            model: the name of a family, a key of `structgen.reasoning.FAMILIES`, where "hy-v4:6124c78e" is
-                the row "hy-v4" of a tokenizer whose marks have a suffix; or a tokenizer (or an object with a
-                `tokenizer`), whose chat template tells the marks and whether the prompt ends with `start`.
-            changes: fields that are others: `max_tokens=500`.
+            model: the name of a family, which is a key of `structgen.reasoning.FAMILIES`; "hy-v4:6124c78e" is
+                the row "hy-v4" for a tokenizer whose marks have the suffix 6124c78e. Or a tokenizer (or an
+                object with a `tokenizer`), whose chat template has the marks and may end with `start`.
+            changes: fields that replace those of the row, such as `max_tokens=500`.
 
         Raises:
-            ValueError: an unknown family, or a chat template without marks that are known.
-            TypeError: a change of a field that does not exist.
+            ValueError: an unknown family, or a chat template without known marks.
+            TypeError: `changes` names a field that does not exist.
         """
         if isinstance(model, str):
             row = row_of(model)
@@ -128,13 +129,14 @@ class Reasoning:
         return cls(**{**_fields(found), **_known(changes)})
 
     def splitter(self) -> Splitter:
-        """The parts of a text that grows."""
+        """A new `Splitter`, which finds the parts of a growing text."""
         return Splitter(self)
 
     def behind(self, prompt: str) -> Self:
-        """The same behind a prompt.
+        """The reasoning for a text behind this prompt.
 
-        One that ends with `start` is inside the thoughts; one that ends with `end` is behind them.
+        Behind a prompt that ends with `start` the text begins inside the thoughts. Behind a prompt that ends
+        with `end` it begins behind the thoughts.
         """
         text = prompt.rstrip()
         if text.endswith(self.start.rstrip()):
@@ -146,7 +148,7 @@ class Reasoning:
     def behind_tokens(
         self, prompt: Sequence[int], vocabulary: Vocabulary, names: Mapping[int, bytes]
     ) -> Self:
-        """As `behind`, of a prompt as tokens. `names`: the names of special tokens."""
+        """As `behind`, for a prompt given as tokens. `names` has the names of special tokens."""
         names = {**names, **mark_names(self, vocabulary)}
         tail = b"".join(vocabulary.tokens[t] or names.get(t, b"") for t in prompt[-64:])
         return self.behind(tail.decode("utf-8", "replace"))
@@ -154,17 +156,17 @@ class Reasoning:
     def within(
         self, room: int, answer_tokens: int | None, vocabulary: Vocabulary, any_text: bool = False
     ) -> Self:
-        """The same with thoughts that leave an answer so many tokens.
+        """The reasoning with a limit on thoughts that leaves room for an answer.
 
         Args:
-            room: tokens of the whole text.
-            answer_tokens: those that are kept for the answer, its end included; None: a quarter of the room;
-                0: what masks keep, which a shortest answer needs.
-            any_text: whether the answer is any text. Masks keep nothing for such an answer, which may be cut
-                off anywhere, so a token is kept for it where the room suffices.
+            room: the number of tokens of the whole text.
+            answer_tokens: the tokens kept for the answer, its end included. None keeps a quarter of the room;
+                0 keeps only the tokens that masks keep, which a shortest answer needs.
+            any_text: whether the answer is any text. Masks keep no room for such an answer, because it may be
+                cut off anywhere. So one token is kept for it if the room suffices.
 
         Raises:
-            UnsatisfiableBudget: nothing is left for thoughts and their marks.
+            UnsatisfiableBudget: no tokens are left for thoughts and their marks.
         """
         kept = room // 4 if answer_tokens is None else answer_tokens
         kept = max(kept, int(any_text))
@@ -178,14 +180,15 @@ class Reasoning:
                 f"max_tokens of {room} leaves no thoughts beside answer_tokens={answer_tokens}: "
                 f"give at least {kept + taken}, of which the marks may take {taken}"
             )
-        most -= most % max(1, most // 16)  # prompts of many lengths share a few grammars
+        most -= most % max(1, most // 16)  # Rounding lets prompts of many lengths share a few grammars.
         known = self.max_tokens
         return replace(self, max_tokens=most if known is None else min(known, most))
 
     def split(self, text: str) -> tuple[str | None, str]:
-        """The thoughts (None: there are none) and the answer of a whole text, marks and gap left out.
+        """The thoughts and the answer of a whole text, without marks and gap. Thoughts are None if the text
+        has none.
 
-        A text that ends before the end mark is thoughts, and its answer is empty.
+        A text that ends before the end mark is all thoughts, and its answer is empty.
         """
         splitter = Splitter(self)
         thoughts, answer = splitter.feed(text.encode("utf-8", "surrogatepass"))
@@ -199,7 +202,7 @@ def _fields(row: Reasoning) -> dict[str, Any]:
 
 
 def _known(fields: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The fields themselves. TypeError: one of them is no field of `Reasoning`."""
+    """Returns the fields unchanged. TypeError: a name is no field of `Reasoning`."""
     known = Reasoning.__slots__
     for name in fields:
         if name not in known:
@@ -211,7 +214,8 @@ def _known(fields: Mapping[str, Any]) -> Mapping[str, Any]:
 _CHANNEL, _TURN = "<|channel|>analysis<|message|>", "<|end|><|start|>assistant"
 
 # Recipe, thoughts 1: a row: the marks of its chat template.
-#: The marks of families of models, from their chat templates. `prefilled` where the template writes `start`.
+#  The marks of families of models, from their chat templates. `prefilled` is True if the template writes
+# `start`.
 FAMILIES: dict[str, Reasoning] = {
     "qwen3": Reasoning(),
     "qwen3-thinking": Reasoning(prefilled=True),
@@ -230,7 +234,7 @@ FAMILIES: dict[str, Reasoning] = {
     "mimo": Reasoning(gap=""),
     "ernie-4.5": Reasoning(prefilled=True),
     "nemotron-v3": Reasoning(),
-    # What an answer may end with, a mark of its own ("\n</answer>"), is not written.
+    # An answer of this family may end with the mark "\n</answer>". structgen does not write this mark.
     "hunyuan": Reasoning("<think>\n", "\n</think>\n<answer>\n", gap=""),
     "granite": Reasoning("Here is my thought process:", "Here is my response:", gap=""),
     "granite-4.2": Reasoning(gap="\n"),
@@ -239,7 +243,8 @@ FAMILIES: dict[str, Reasoning] = {
     "exaone": Reasoning(),
     "k2-horizon": Reasoning("<ifm|think>", "</ifm|think>", prefilled=True),
     "plamo3": Reasoning("<|plamo:begin_think:plamo|>", "<|plamo:end_think:plamo|>", gap=""),
-    # Behind the thoughts a call begins with a mark of its own, and a text with one that is not written.
+    # Behind the thoughts, calls and texts begin with different marks. structgen does not write the mark of
+    # texts.
     "inkling": Reasoning("<|message_model|><|content_thinking|>", "<|end_message|>", gap=""),
     "olmo3": Reasoning(prefilled=True),
     "longcat": Reasoning("<longcat_think>", "</longcat_think>", prefilled=True),
@@ -247,18 +252,18 @@ FAMILIES: dict[str, Reasoning] = {
     "command-a": Reasoning("<|START_THINKING|>", "<|END_THINKING|>", gap=""),
     "apertus": Reasoning("<|inner_prefix|>", "<|inner_suffix|>", gap=""),
     "gemma-4": Reasoning("<|channel>thought\n", "<channel|>", gap=""),
-    # The answer is a message of the channel "final"; a call of a tool is one of another channel.
+    # The answer is a message of the channel "final". A call of a tool is a message of another channel.
     "gpt-oss": Reasoning(_CHANNEL, f"{_TURN}<|channel|>final<|message|>", required=True, gap=""),
     "harmony": Reasoning(_CHANNEL, _TURN, gap=""),
     "embedded": Reasoning(gap="\n"),
 }  # fmt: skip
 
 
-_SUFFIXED = ("hy-v3", "hy-v4")  # whose tokenizers may put a suffix into each mark
+_SUFFIXED = ("hy-v3", "hy-v4")  # families whose tokenizers may put a suffix into each mark
 
 
 def row_of(name: str) -> Reasoning | None:
-    """The row of a family, with a suffix in its marks where the name has one. None: there is no such row."""
+    """The row of a family; None if there is none. If the name has a suffix, the marks have it, too."""
     base, colon, suffix = name.partition(":")
     row = FAMILIES.get(base)
     if row is None or not colon:
@@ -278,7 +283,7 @@ def _of_template(tokenizer: Any) -> Reasoning | None:
         found = row_of(f"hy-v4:{marked[1]}")
     else:
         found = next((r for r in rows if r.start.strip() in template and r.end.strip() in template), None)
-    if found is None:  # a template that only cuts old thoughts out names the end mark alone
+    if found is None:  # A template that only cuts old thoughts out names only the end mark.
         found = next((row for row in rows if row.end in template), None)
     if found is None:
         return None
@@ -294,17 +299,17 @@ def reasoning_of(given: Any, model: Any = None) -> Reasoning | None:
     """The value of a call's `reasoning=` as a `Reasoning`.
 
     Args:
-        given: None or False (no thoughts), a `Reasoning` or its fields, the name of a family, or True or
-            "auto": what the chat template of `model` tells.
+        given: None or False (no thoughts), a `Reasoning` or its fields, or the name of a family. True and
+            "auto" take the marks from the chat template of `model`.
 
     Raises:
-        TypeError: something else. ValueError: as `Reasoning.of`.
+        TypeError: another kind of value. ValueError: as `Reasoning.of`.
     """
     if given is None or given is False:
         return None
     if isinstance(given, Reasoning):
         return given
-    if isinstance(given, Mapping):  # of a file, or a request
+    if isinstance(given, Mapping):  # Files and requests give the fields.
         return Reasoning(**_known(given))
     if given is True or given == "auto":
         own = getattr(model, "reasoning", None)
@@ -318,7 +323,7 @@ def reasoning_of(given: Any, model: Any = None) -> Reasoning | None:
 
 
 class Splitter:
-    """The parts of a text that grows.
+    """Splits a growing text into thoughts and answer.
 
     Attributes:
         thought: whether thoughts began.
@@ -333,7 +338,7 @@ class Splitter:
             text.encode() for text in (reasoning.start, reasoning.end, reasoning.gap)
         )
         self._held = b""
-        self._left = self._gap  # what may still follow of the gap
+        self._left = self._gap  # the part of the gap that may still follow
         self._state: Literal["begin", "thoughts", "gap", "answer"] = "begin"
         self.thought: bool = False
         self.answering: bool = False
@@ -342,14 +347,14 @@ class Splitter:
 
     @property
     def part(self) -> Part:
-        """Of which part the text so far is."""
+        """The part in which the text so far ends."""
         return "answer" if self.answering else "reasoning"
 
     def _think(self) -> None:
         self._state, self.thought = "thoughts", True
 
     def feed(self, data: bytes) -> tuple[bytes, bytes]:
-        """The bytes of thoughts and of the answer that these bytes make certain."""
+        """Adds bytes, and returns the bytes of thoughts and of the answer that are now certain."""
         if self._state == "answer":
             return b"", data
         held = self._held + data
@@ -382,9 +387,9 @@ class Splitter:
         return thoughts, answer
 
     def finish(self) -> tuple[bytes, bytes]:
-        """The bytes that were held back, at the end of the text."""
+        """Ends the text, and returns the bytes of thoughts and of the answer that were held back."""
         held, self._held = self._held, b""
-        if self._state in ("begin", "gap"):  # also where the beginning of a mark is all there is
+        if self._state in ("begin", "gap"):  # The text may also be only the beginning of a mark.
             self.answering = True
         return (held, b"") if self._state == "thoughts" else (b"", held)
 
@@ -409,7 +414,7 @@ def _pieces(mark: str, vocabulary: Vocabulary) -> list[tuple[str, int | None]]:
 def compose(
     compiler: Compiler, answer: CompiledGrammar | None, reasoning: Reasoning
 ) -> tuple[_core.GrammarBuilder, int, Reasoning]:
-    """The nodes of thoughts and answer, the first rule, and the reasoning with the gap that is left.
+    """The builder with thoughts and answer, its first rule, and the reasoning with the gap that is used.
 
     Raises:
         GrammarError: see `Compiler.with_reasoning`.
@@ -441,15 +446,16 @@ def compose(
 def before_middles(
     around: tuple[CompiledGrammar, bytes, bytes], reasoning: Reasoning, vocabulary: Vocabulary
 ) -> tuple[CompiledGrammar, bytes, Reasoning]:
-    """A grammar of answers, a suffix and a reasoning whose middles are thoughts with a middle behind them.
+    """Turns a grammar of middles into a grammar of answers, a suffix and a reasoning. The middles of these
+    three are texts of thoughts and then a middle.
 
-    A text is thoughts, marks and a middle m exactly where the text and the suffix are thoughts, marks and
-    the answer m + suffix. That holds if the border lies in front of the suffix: no end mark ends within it,
-    and no gap reads on into it. A prefix would stand between the marks and the middle, where the model does
-    not write it. So the middles behind a prefix are no middles of thoughts and answers.
+    A text t is thoughts, marks and a middle m if and only if t + suffix is thoughts, marks and the answer
+    m + suffix. This holds if the border lies in front of the suffix: no end mark ends within the suffix,
+    and no gap reads into it. A prefix would have to stand between the marks and the middle, where the model
+    does not write it. So a grammar of middles with a prefix is refused.
 
     Raises:
-        GrammarError: the field that does not go with the middles.
+        GrammarError: the middles have a prefix, or a field of the reasoning does not fit them.
     """
     whole, prefix, suffix = around
     if prefix:
@@ -476,7 +482,7 @@ def before_middles(
 def _thoughts(
     b: _core.GrammarBuilder, reasoning: Reasoning, vocabulary: Vocabulary, mark: source.Spell
 ) -> int:
-    """Thoughts and the end mark."""
+    """The node of thoughts and the end mark."""
     end, most = reasoning.end, reasoning.max_tokens
     special = any(token is not None for _, token in _pieces(end, vocabulary))
     if most == 0:
@@ -484,7 +490,7 @@ def _thoughts(
     if most is None and not special:
         return source.Marks(b, [end]).up_to(end)
     text = source.without(b, [end])
-    # No end mark may be complete before the one that is meant: "aa" in "a" + "aa".
+    # No end mark may be complete before the last one: for the mark "aa", thoughts "a" would give "a" + "aa".
     text = source.not_ending(b, text, [] if special else source.early(end, [end]))
     if most is not None and most <= source.NO_LIMIT:
         text = b.limit(text, most, "max_tokens of reasoning")
@@ -536,7 +542,7 @@ def _checked(answer: CompiledGrammar, reasoning: Reasoning, optional: bool) -> R
 
 
 def _is_free(answer: CompiledGrammar) -> bool:
-    """Whether answers begin with free text around tags, from which a gap may be taken away."""
+    """Whether answers begin with free text around tags. A gap can be excluded from such a text."""
     method, given = ("", ()) if answer._recipe is None else answer._recipe[1:3]
     spec = given[0] if method == "structural_tag" else None
     form = spec.get("format") if isinstance(spec, dict) else None

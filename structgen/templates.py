@@ -7,15 +7,16 @@ linear in the text.
     order = sg.template("Name: {name}\nAge: {age}\n", name=sg.gen(regex="[A-Z][a-z]+"), age=int)
     sg.generate(model, prompt, order).value     # {"name": "Ada", "age": 36}
 
-A part is a Python type, a `gen`, a template of its own, `each` (a part some times over) or `select` (one of
-several). There is no language but that of `str.format`.
+A part is a Python type, a `gen`, another template, `each` (a repeated part) or `select` (one of several
+parts). The text has the syntax of `str.format`, and no other.
 
 The problem. A text that is filled gap by gap is cut into tokens at each border. A model would write `: A` as
-one token, and a mask that ends with the gap forbids it. And where a value ends has to be known afterwards.
+one token, and a mask that ends with the gap forbids this token. And the end of each value has to be found
+afterwards.
 
 The idea. The whole text is one grammar, so tokens may cross borders. `_Builder` makes a rule for each part
-and captures it under its path. `_Reader` turns the captures of a finished text into values: what a part
-contains are the captures of longer paths within its span. With
+and captures the part under its path. `_Reader` turns the captures of a finished text into values. The
+captures inside a part have longer paths, and lie within its span. With
 
     sg.template("Name: {name}\nTags: {tags}.", name=sg.gen(regex="[A-Z][a-z]+"),
                 tags=sg.each(str, separator=", ", most=3))
@@ -24,11 +25,12 @@ contains are the captures of longer paths within its span. With
     captures    .name (6, 9)     .tags (16, 20)     .tags.each (16, 17), (19, 20)
     value       {"name": "Ada", "tags": ["x", "y"]}
 
-A gap of `str` is the rest of a line. Its text does not contain the text that follows the gap (in an `each`:
-the separator), because its end would then be unknown.
+A gap of `str` is the rest of a line. Its text does not contain the text behind the gap (in an `each`, the
+separator), because the end of the gap would then be unknown.
 
 Invariants.
-- A name is one gap. A path, with the number of the alternative in a `select`, is one part.
+- Each name belongs to one gap. Each path belongs to one part; in a `select` the path has the alternative's
+number.
 - A template has at most `_MOST_RULES` parts.
 - A Python type is plain text if it has an obvious one (`str`, `int`, `float`, `bool`, an enum of texts), else
   JSON.
@@ -76,7 +78,7 @@ class Gen:
 
 @dataclass(frozen=True)
 class Each:
-    """A part some times over; see `each`."""
+    """A repeated part; see `each`."""
 
     part: Any
     least: int
@@ -101,7 +103,8 @@ class Template:
     pieces: tuple[str | tuple[str, Any], ...]
 
     def __and__(self, condition: Condition) -> NoReturn:
-        """Raises a TypeError that says what to write: without a vocabulary a template is no grammar yet."""
+        """Raises a TypeError, because a template is no grammar without a vocabulary. The message has the
+        fix."""
         if not isinstance(condition, Condition):
             return NotImplemented
         raise TypeError(
@@ -150,8 +153,8 @@ def template(text: str, /, **parts: Any) -> Template:
             `template`, an `each` or a `select`.
 
     Raises:
-        ValueError: a gap without a part, a part without a gap, a name that occurs twice, a format.
-        TypeError: something that is no part.
+        ValueError: a gap has no part, a part has no gap, a name occurs twice, or a gap has a format.
+        TypeError: a value is no part.
     """
     if not isinstance(text, str):
         raise TypeError(f"a template is a text with names in braces, not {text!r:.60}")
@@ -197,11 +200,12 @@ def gen(
     """A gap of a template.
 
     Args:
-        type: a Python type, as `template` takes it; or one of
-        regex: a pattern.
-        choice: texts.
+        type: a Python type, as `template` takes it. One of `type`, `regex`, `choice`, `schema` and `stop`
+            is given.
+        regex: a pattern for the gap.
+        choice: the texts of which the gap is one.
         schema: a JSON Schema (dict, JSON text). The gap is JSON.
-        stop: a text. The gap is any text, also over several lines, that does not contain it.
+        stop: a text that the gap does not contain. The gap is any other text, also over several lines.
         max_tokens: the most tokens of the gap.
     """
     named = {"type": type, "regex": regex, "choice": choice, "schema": schema}
@@ -240,7 +244,7 @@ def each(part: Any, *, least: int = 1, most: int = 20, separator: str = "\n") ->
 
     Args:
         part: as `template` takes it. separator: the text between two repetitions.
-        least, most: how often the part occurs.
+        least, most: the bounds on the number of repetitions.
     """
     for name, value in (("least", least), ("most", most)):
         if isinstance(value, bool) or not isinstance(value, int) or value < 0:
@@ -253,7 +257,7 @@ def each(part: Any, *, least: int = 1, most: int = 20, separator: str = "\n") ->
 
 
 def select(*parts: Any) -> Select:
-    """One of several parts; its value is that of the part. A text stands for itself."""
+    """One of several parts. Its value is the value of that part. A text stands for itself."""
     if len(parts) < 2:
         raise ValueError("select takes two parts or more: sg.select('yes', sg.template(...))")
     return Select(tuple(part if isinstance(part, str) else _part(part, "select") for part in parts))
@@ -294,7 +298,8 @@ def _of_type(kind: Any) -> Gen:
 
 
 class _OfType:
-    """Reads a text into a type. A validator cannot be pickled, so an unpickled copy makes a new one."""
+    """Reads a text as a Python type. A validator cannot be pickled, so an unpickled copy makes a new
+    validator."""
 
     def __init__(self, kind: Any, parse: Callable[[str], Any] | None = None) -> None:
         self._kind, self._parse = kind, parse

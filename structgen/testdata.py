@@ -3,19 +3,19 @@
 Enters: a schema, or another operand. Leaves: `Example`s, each with its place. Cost: two or
 three compiles for each keyword of the schema, at most `_PROBES` of them; a table of states for draws.
 
-The problem. A validator needs documents that are just valid and documents that are just not. Written by hand
-they miss keywords; drawn at random they miss boundaries.
+The problem. The tests of a validator need documents that are barely valid and documents that are barely
+invalid. Documents written by hand miss keywords; documents drawn at random miss boundaries.
 
-The idea. Each example is a shortest value of a schema that the engine is given beside the original S:
+The idea. Each example is a shortest value of a schema that is made from the original schema S:
 
     boundary    S and "at this place stands this value"     maximum: 5   {"n": 5}
     near miss   S without one keyword, and not S            maximum: 5   {"n": 6}
 
-So a near miss is invalid by exactly one keyword: without it the value is valid. The place of a keyword in
-the values is found by a walk over the schema (`_sites`), which follows references once on each way.
+So exactly one keyword refuses a near miss: without this keyword the value is valid. A walk over the schema
+(`_sites`) finds the place of each keyword in the values. It follows each reference once on a path.
 
-Invariants. Valid examples are values of S, near misses are none: the engine proves both. The same arguments
-give the same examples. A boundary that no value reaches is left out.
+Invariants. Valid examples are values of S, and near misses are not: the engine proves both. The same
+arguments give the same examples. A boundary that no value reaches is left out.
 """
 
 from __future__ import annotations
@@ -40,28 +40,28 @@ from .keywords import ASSERTING, inner_schemas, schemas_in
 from .linting import outside
 from .operands import ROOT, SPELLING, Operand, operand, together
 
-_PROBES = 600  # schemas that are compiled for one call
-_LEAST = 10  # of them, however large they are
-_WORK = 10_000_000  # characters of schemas that are compiled for one call
-_PART = 200  # of them for each condition, which is a document of its own
-_NOT = 8  # of them for one character of a schema that is negated
+_PROBES = 600  # the most schemas that one call compiles
+_LEAST = 10  # A call compiles at least so many schemas, however large they are.
+_WORK = 10_000_000  # the most characters of the schemas that one call compiles
+_PART = 200  # Each condition counts as so many characters of _WORK.
+_NOT = 8  # A character of a negated schema counts as so many.
 _SITES = 200
-_ROOMS = (16, 8, 4, 2, 1, 0)  # bytes beyond a shortest text, within which texts are drawn
-_DRAWN = 100_000  # texts of one call
+_ROOMS = (16, 8, 4, 2, 1, 0)  # Bytes beyond a shortest text. Texts are drawn within the first that suffices.
+_DRAWN = 100_000  # the most texts that one call draws
 _LARGE = 2_000  # the largest length whose boundary is shown
-_EXCLUSIVE = ("exclusiveMinimum", "exclusiveMaximum")  # of draft 4: booleans about the bound beside them
-# assertions that say the same wherever they stand
+_EXCLUSIVE = ("exclusiveMinimum", "exclusiveMaximum")  # In draft 4 they are booleans.
+# Assertions whose meaning depends on no keyword beside them, except for _EXCLUSIVE.
 _ALONE = {
     *("type", "enum", "const", "pattern", "format", "multipleOf", "uniqueItems", "minimum", "maximum"),
     *("minLength", "maxLength", "minItems", "maxItems", "minProperties", "maxProperties", *_EXCLUSIVE),
 }
 
 Kind = Literal["shortest", "typical", "drawn", "boundary", "near miss"]
-Wrap = Callable[[Any], Any]  # a condition on the value at a place, as one on the whole value
+Wrap = Callable[[Any], Any]  # turns a condition on the value at a place into a condition on the whole value
 
 
 class ExamplesLeftOut(UserWarning):
-    """Examples that a limit of work left out."""
+    """A limit of work left out examples."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,9 +69,9 @@ class Example:
     """A text for tests.
 
     Attributes:
-        text: the text; of a schema compact JSON.
-        kind: "shortest", "typical" (it has what is optional), "drawn" (uniformly), "boundary", "near miss".
-        valid: whether the schema allows it.
+        text: the text; for a schema it is compact JSON.
+        kind: "shortest", "typical" (with all optional parts), "drawn" (uniformly), "boundary", "near miss".
+        valid: whether the schema allows the text.
         pointer: the keyword of a boundary or near miss, as a JSON pointer into the schema; else "".
     """
 
@@ -87,29 +87,30 @@ def examples(
 ) -> list[Example]:
     """Texts to test with: the shortest, a typical one, `n` drawn uniformly, boundaries, and near misses.
 
-    The typical one has every optional key, an item in each array and a character in each string, as far as
-    these go together.
+    The typical text has every optional key, an item in each array and a character in each string, as far as
+    the schema allows these together.
 
     Args:
-        schema: what `contains` takes. Boundaries and near misses are those of a JSON Schema or Python type.
-        n: how many are drawn, at most 100,000; texts of at most `max_bytes` bytes have the same probability.
+        schema: what `contains` takes. Only a JSON Schema or a Python type has boundaries and near misses.
+        n: the number of texts drawn, at most 100,000. All texts of at most `max_bytes` bytes have the same
+            probability.
         seed: repeats the draws.
-        max_bytes: None is 16 more than the shortest text has, or fewer where texts meet too many states then
-            (open objects); a warning tells the bound.
+        max_bytes: None means 16 more than the shortest text has. If such texts need too many states (open
+            objects), the bound is smaller, and a warning names it.
         options: `draft`, `registry` and `formats` of a schema.
 
     Returns:
-        The examples by kind, none twice. Boundaries: each bound, length, member of `enum`, branch of a union,
-        and optional key, in and out, where a value reaches it. Near misses: one for each keyword that
-        alone refuses some value.
+        The examples by kind, without duplicates. Boundaries are each bound, length, member of `enum`,
+        branch of a union, and optional key (present and absent), as far as values reach them. There is a
+        near miss for each keyword that can be the only one to refuse a value.
 
     Raises:
-        UnsatisfiableSchema: there is no value. BudgetExceeded: texts within a given `max_bytes` meet too many
-        states (open objects: close them, or take less). GrammarError: a schema that is malformed.
+        UnsatisfiableSchema: the schema has no value. BudgetExceeded: texts within a given `max_bytes` need
+        too many states; close open objects, or take a smaller bound. GrammarError: the schema is malformed.
 
     Warns:
-        ExamplesLeftOut: the schema is too large to be read whole, or draws have fewer bytes, or there are no
-        draws.
+        ExamplesLeftOut: the schema is too large to be searched whole, or texts were drawn with fewer bytes,
+        or none were drawn.
     """
     whole("n", n, 0, _DRAWN)
     side = operand(schema, **options)
@@ -134,7 +135,7 @@ def examples(
 
 
 def _searched(side: Operand, found: list[Example], told: list[str]) -> list[Example]:
-    """The examples of a schema with those that a search finds; `told` gets what the search left out."""
+    """Adds boundaries and near misses to the examples. `told` gets sentences about what was left out."""
     search = _Search(side)
     typical = Example(search.typical(), "typical")
     found = [found[0], typical, *found[1:], *search.boundaries(), *search.near_misses()]
@@ -149,8 +150,8 @@ def _searched(side: Operand, found: list[Example], told: list[str]) -> list[Exam
 def _ranked(
     grammar: CompiledGrammar, least: int, max_bytes: int | None, told: list[str]
 ) -> RankedTexts | None:
-    """The texts to draw from. Without `max_bytes`, fewer bytes where open objects meet too many states; None
-    where even the shortest texts do."""
+    """The texts to draw from. Without `max_bytes` the bound shrinks until the texts do not need too many
+    states; None if even the shortest texts need too many."""
     if max_bytes is not None:
         whole("max_bytes", max_bytes, 0)
         return RankedTexts(grammar, max_bytes)
@@ -177,14 +178,15 @@ class _Search:
     def __init__(self, side: Operand) -> None:
         self.side: Operand = side
         self.taken: CompiledGrammar = self.compiled(side.document, side.registry)
-        self.size: int = len(repr(side.document))  # a large schema costs more a compile: it has fewer
+        self.size: int = len(repr(side.document))  # A large schema gets fewer compiles.
         self.work: int = 0
         self.probes: int = 0
-        self.third: int = 1  # of the limits: typical, boundaries and near misses have one each
-        self.stopped: bool = False  # something was not looked for
+        self.third: int = 1  # Typical texts, boundaries and near misses each get a third of the limits.
+        self.stopped: bool = False  # whether a limit ended a search
 
     def first(self, *parts: tuple[Any, bool]) -> str | None:
-        """A shortest value that satisfies each schema, or does not, as its flag says; None: none found."""
+        """A shortest value that satisfies each schema with the flag True, and none with the flag False.
+        None if none was found."""
         spent = max(self.probes / _PROBES, self.work / _WORK if self.probes >= _LEAST else 0)
         if spent * 3 >= self.third:
             self.stopped = True
@@ -201,12 +203,13 @@ class _Search:
             return None
 
     def compiled(self, document: Any, registry: dict[str, Any]) -> CompiledGrammar:
-        """All values of a schema, with keys in any order."""
+        """The grammar of all values of a schema, with keys in any order."""
         formats = self.side.formats
         return bytes_compiler().json_schema(document, registry=registry or None, formats=formats, **SPELLING)
 
     def typical(self) -> str:
-        """A shortest value with all that is optional; what does not go with the rest is left out."""
+        """A shortest value with all optional parts. An optional part that excludes an earlier one is left
+        out."""
         kept: list[tuple[Any, bool]] = [(self.side.document, True)]
         text = self.first(*kept) or ""
         for _, node, wrap in itertools.islice(_sites(self.side.document), _SITES):
@@ -247,17 +250,17 @@ class _Search:
                 without, text = _removed(document, (*path, *step)), None
                 local = _failing(node, step) if path in wraps else []
                 for condition in local:
-                    # One keyword is quicker to negate than all.
+                    # Negating one keyword costs less than negating the whole schema.
                     parts = ((without, True), (wraps[path](condition), True))
                     proved = path == () and step[0] == "required" and "$ref" not in node
                     text = text or (self.first(*parts) if proved else self.refused(*parts))
-                if text is None and not (local and path == ()):  # at the root the two say the same
+                if text is None and not (local and path == ()):  # At the root both questions are equal.
                     text = self.first((without, True), (document, False))
                 if text is not None:
                     yield Example(text, "near miss", False, pointer_of((*path, *step)))
 
     def refused(self, *parts: tuple[Any, bool]) -> str | None:
-        """As `first`; None also where the schema takes the value."""
+        """As `first`. None also if the schema takes the value."""
         text = self.first(*parts)
         if text is None:
             return None
@@ -290,8 +293,8 @@ def _removed(document: Any, path: Path) -> Any:
 
 
 def _failing(node: dict[str, Any], step: Path) -> list[Any]:
-    """Conditions on a value that one assertion refuses, the nearest first; none where the assertion means
-    something only beside others, or has references."""
+    """Conditions for values that one assertion refuses, values near its bound first. The list is empty if the
+    assertion depends on keywords beside it, or has references."""
     keyword = str(step[0])
     value = node[keyword]
     if keyword == "required":
@@ -303,7 +306,7 @@ def _failing(node: dict[str, Any], step: Path) -> list[Any]:
 
 
 def _beside(keyword: str, value: Any) -> Any:
-    """A condition on values right behind a bound; None where there is none."""
+    """A condition for the values directly beyond a bound; None if the keyword is no bound."""
     if isinstance(value, bool) or not isinstance(value, int):
         return None
     by = -1 if keyword.startswith("min") else 1
@@ -319,13 +322,14 @@ def _beside(keyword: str, value: Any) -> Any:
 
 
 def _edges(path: Path, node: dict[str, Any]) -> Iterator[tuple[Path, list[Any]]]:
-    """The boundaries of one schema: places, and conditions of which the first that is met counts."""
+    """The boundaries of one schema. Each has a path and conditions; the first condition that can be met
+    counts."""
     for keyword, value in node.items():
         size = keyword[3:]
         is_number = isinstance(value, int | float) and not isinstance(value, bool)
         if keyword in ("minimum", "maximum") and is_number:
             by = 1 if keyword == "minimum" else -1
-            yield (keyword,), [{"const": value}, {"const": value + by}]  # draft 4: the bound may be excluded
+            yield (keyword,), [{"const": value}, {"const": value + by}]  # Draft 4 may exclude the bound.
         elif keyword in ("exclusiveMinimum", "exclusiveMaximum") and is_number:
             yield (keyword,), [{"const": value + (1 if keyword == "exclusiveMinimum" else -1)}]
         elif keyword[:3] in ("min", "max") and size in ("Length", "Items", "Properties") and is_number:
@@ -350,8 +354,8 @@ def _edges(path: Path, node: dict[str, Any]) -> Iterator[tuple[Path, list[Any]]]
 
 
 def _sites(document: Any) -> Iterator[tuple[Path, dict[str, Any], Wrap]]:
-    """The schemas of a document that stand at one place of its values: the path, the schema, and the function
-    that makes a condition on the value there one on the whole value."""
+    """The inner schemas of a document that apply at one place of its values. Each has its path, the schema,
+    and a function that turns a condition on the value at that place into a condition on the whole value."""
     todo: list[tuple[Path, Wrap, frozenset[Path]]] = [((), lambda inner: inner, frozenset())]
     seen: set[Path] = set()
     while todo:
@@ -389,12 +393,12 @@ def _in_branch(wrap: Wrap, path: Path) -> Wrap:
 
 
 def _refer(path: Path) -> dict[str, Any]:
-    """The schema at a path of the first part of `together`."""
+    """A reference to the schema at a path of the first part of `together`."""
     return {"$ref": f"{ROOT}0#{quote(pointer_of(path))}"}
 
 
 def _at_matching(wrap: Wrap, names: Any, keyword: str, beside: dict[str, Any]) -> Wrap:
-    """There is a key that satisfies `names`, and the values of such keys satisfy the condition."""
+    """A `Wrap`: some key satisfies `names`, and the values of all such keys satisfy the condition."""
     some = {"type": "object", "not": {"propertyNames": {"not": names}}, **beside}
     held = (
         (lambda inner: inner)
@@ -405,7 +409,7 @@ def _at_matching(wrap: Wrap, names: Any, keyword: str, beside: dict[str, Any]) -
 
 
 def _at_other(wrap: Wrap, node: dict[str, Any]) -> Wrap:
-    """A key that neither `properties` nor `patternProperties` names."""
+    """A `Wrap` for the values of keys that neither `properties` nor `patternProperties` names."""
     beside = {
         keyword: dict.fromkeys(node[keyword], True)
         for keyword in ("properties", "patternProperties")

@@ -5,21 +5,21 @@ and shared by every grammar. Cost: 0.1 s for 131k tokens on top of loading the t
 own copy (a sort) the first time that a grammar is compiled.
 
 The problem. A grammar is about bytes, a model about ids, and every family of tokenizers has its own form:
-merges of bytes, pieces with a mark for a space, ranks in a file. A text has many spellings in tokens; a model
+merges of bytes, pieces with a mark for a space, ranks in a file. A text has many tokenizations; a model
 expects the one of its tokenizer.
 
 The idea. Each reader in ``_tokenizers/`` gives the same `Parts`: the bytes of each id, names of special
-tokens, end ids, and the tokenizer's own encoder. The text of an id is the text that it adds *after other
-text*. A SentencePiece tokenizer drops the space in front of the very first token when it decodes a whole
-text; here that token keeps it.
+tokens, end ids, and the tokenizer's own encoder. The text of an id is the text that the id adds *after other
+text*. When a SentencePiece tokenizer decodes a whole text, it drops the space in front of the first token;
+here the first token keeps the space.
 
     v = Vocabulary.from_bytes([b"a", b"ab", b"b", b"", b"<end>"], eos_token_ids=3, special_token_ids=[4])
     v.special_tokens       {"<end>": 4}; the token itself has the bytes b"" and never matches text
     v.encode("aab")        [0, 1]: the longest matches from the left, since there is no tokenizer
     v.decode([0, 1, 4])    b"aab"
 
-With a tokenizer `encode` asks it. Some tokenizers put a space before a text; `_canonical` then encodes the
-text behind a sentinel and cuts the sentinel's ids off.
+`encode` calls the tokenizer if there is one. Some tokenizers put a space before a text. For them `_canonical`
+encodes the text behind a sentinel and cuts the sentinel's ids off.
 
 The core's copy, with its trie, is made at the first use. `save` writes the finished trie, and `load` maps
 that file into memory, so that processes share its pages.
@@ -53,15 +53,15 @@ from .errors import VocabularyError
 if TYPE_CHECKING:
     from . import _core as core
 
-# Texts to put before a text. A tokenizer then adds its space to them and not to the text.
+# Sentinels: texts to put before a text. A tokenizer then adds its space to the sentinel and not to the text.
 _SENTINELS = ("\n", ":", "a")
 
 
 class _Texts(Sequence[bytes]):
     """The tokens of a loaded vocabulary. Each is read from the mapped file when it is asked for.
 
-    `unread` has the tokens that are never allowed (`Vocabulary.never_allowed`), whose bytes the core does not
-    keep.
+    `unread` has the tokens that are never allowed (`Vocabulary.never_allowed`). The core does not keep their
+    bytes.
     """
 
     __slots__ = ("_core", "_unread")
@@ -159,10 +159,13 @@ class Vocabulary:
     ) -> Vocabulary:
         """One byte string per id, in the order of ids.
 
-        None or b"" is an id that is never text. A special id that has bytes is named by them; a mapping
-        gives names itself. `encode` is the tokenizer's own, for `encode` and `Matcher.forced_tokens`; without
-        it that is the longest match from the left. VocabularyError: no id has text, no id ends a text, or an
-        id is out of range.
+        None or b"" stands for an id that is never text. The bytes of a special id become its name, unless
+        `special_token_ids` maps names to ids. `encode` is the tokenizer's own encoder, for
+        `Vocabulary.encode` and `Matcher.forced_tokens`. Without it, they take the longest match from the
+        left.
+
+        Raises:
+            VocabularyError: no id has text, no id ends a text, or an id is out of range.
         """
         if isinstance(tokens, (bytes, str)):
             raise VocabularyError("tokens must be a list of bytes, not one string")
@@ -219,11 +222,12 @@ class Vocabulary:
         eos_token_ids: int | Iterable[int] | None = None,
         special_tokens: Mapping[str, int] | None = None,
     ) -> Vocabulary:
-        """A `tokenizer.json`, SentencePiece `.model`, `.tiktoken` or `tekken.json`, or a folder with one.
+        """Reads a `tokenizer.json`, SentencePiece `.model`, `.tiktoken` or `tekken.json`, or a folder with
+        one.
 
-        The format is told from the content. End ids come from `eos_token_ids`, else from the configuration
-        files beside it, else from the file. A `.tiktoken` file names no special token at all: pass them in
-        `special_tokens` (name to id) and the end ids with them.
+        The content decides the format. End ids come from `eos_token_ids`, else from the configuration files
+        beside the file, else from the file. A `.tiktoken` file names no special token: pass them in
+        `special_tokens` (name to id), and pass the end ids, too.
         """
         parts = _tokenizers.read(Path(path))
         for name, index in (special_tokens or {}).items():
@@ -238,8 +242,11 @@ class Vocabulary:
     def save(self, path: str | os.PathLike[str]) -> None:
         """Writes the vocabulary, its finished trie and its runs of characters to a file for `load`.
 
-        The file appears whole or not at all. It fits this version of structgen and this kind of machine, and
-        holds no encoder: about 18 MB for 131k tokens. VocabularyError: it cannot be written.
+        The file appears whole or not at all. It fits this version of structgen and this kind of machine. It
+        holds no encoder, and has about 18 MB for 131k tokens.
+
+        Raises:
+            VocabularyError: the file cannot be written.
         """
         unread = {str(i): self.tokens[i].hex() for i in self.never_allowed}
         meta = {"kind": self.kind, "special": self.special_tokens, "unread": unread}
@@ -249,11 +256,14 @@ class Vocabulary:
     def load(
         cls, path: str | os.PathLike[str], *, encode: Callable[[str], list[int]] | None = None
     ) -> Vocabulary:
-        """A vocabulary that `save` wrote, mapped into memory: milliseconds; building one takes seconds.
+        """Maps a vocabulary that `save` wrote into memory. It takes milliseconds; building one takes seconds.
 
-        Processes that load one file share its pages. `encode` is the tokenizer's own, for
-        `Vocabulary.encode`; without it that is the longest match from the left. VocabularyError: no such
-        file, one of another version, cut off or damaged (all of it is checked).
+        Processes that load one file share its pages. `encode` is the tokenizer's own encoder, for
+        `Vocabulary.encode`. Without it, `Vocabulary.encode` takes the longest match from the left.
+
+        Raises:
+            VocabularyError: there is no such file, or it has another version, is cut off or is damaged (all
+                of it is checked).
         """
         from . import _core
 
@@ -277,13 +287,14 @@ class Vocabulary:
         return found
 
     def token_bytes(self, token_id: int) -> bytes:
-        """The text of an id, b"" if it is never text. VocabularyError: no such id."""
+        """The bytes of an id; b"" if the id is never text. VocabularyError: there is no such id."""
         if not 0 <= token_id < self.vocab_size:
             raise VocabularyError(f"token id {token_id} is outside the vocabulary of {self.vocab_size} ids")
         return self.tokens[token_id]
 
     def _named(self, text: bytes) -> bytes:
-        """A text of the core with special tokens as their names. The core writes each as 0xFF and its id."""
+        """A text of the core in which names replace special tokens. The core writes a special token as 0xFF
+        and its id."""
         names = {i: name for name, i in self.special_tokens.items()}
 
         def name(match: re.Match[bytes]) -> bytes:
@@ -300,7 +311,10 @@ class Vocabulary:
         """Ids whose bytes, joined, are exactly this text: `decode(encode(text)) == text`.
 
         They are the tokenizer's own ids, if there is a tokenizer and it does not change the text; otherwise
-        those of the longest match from the left. VocabularyError: some byte is in no token.
+        those of the longest match from the left.
+
+        Raises:
+            VocabularyError: a byte of the text is in no token.
         """
         data = utf8(text, "decode")
         if not data:
@@ -343,7 +357,8 @@ class Vocabulary:
         return None
 
     def _spell(self, ids: Sequence[int]) -> bytes:
-        """As `decode`, but an id that is unknown or has no text gives bytes that occur in no text."""
+        """As `decode`, but an id that is unknown or has no text becomes a byte sequence that occurs in no
+        text."""
         size, tokens = self.vocab_size, self.tokens
         return b"".join(tokens[i] or b"\xff\xff" if 0 <= i < size else b"\xff\xff" for i in ids)
 
@@ -390,8 +405,8 @@ class Vocabulary:
         """Tokens with text that no mask allows, each with the reason. Other tokens spell the same text.
 
         They contain a byte that no UTF-8 has, or they are too long: a mask may read every byte of every
-        token. A token may have 1,024 bytes. All tokens of more than 256 bytes may have 65,536 bytes together;
-        those with the lowest ids are kept.
+        token. A token may have 1,024 bytes. All tokens of more than 256 bytes together may have 65,536 bytes;
+        the tokens with the lowest ids are kept.
         """
         read = self._core.token
         return {i: _why_unread(text) for i, text in enumerate(self.tokens) if text and not read(i)}
@@ -417,7 +432,7 @@ class Vocabulary:
         return Vocabulary, (parts,)
 
 
-# As in csrc/mask/vocabulary.h.
+# The limits of csrc/mask/vocabulary.h.
 _LONGEST, _LONG, _LONG_TOGETHER = 1024, 256, 65_536
 
 
