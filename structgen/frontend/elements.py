@@ -38,7 +38,7 @@ class ElementStyle:
     key_never: tuple[str, ...] = ()  # texts that no key contains
     key_pattern: str = ""  # an ECMA pattern that every key matches
     entities: str = ""  # characters of keys that are written as ``&amp;``, ``&quot;`` and so on
-    newlines: bool = False  # a reader removes one in front of a string and one behind it
+    newlines: bool = False  # A reader removes one line break in front of a string and one behind it.
     between: str = ""  # in front of each member or item but the first
     python: bool = False  # strings are quoted, and constants are Python's
     stop: str = ""  # a text that no string contains; empty: `close`
@@ -80,7 +80,7 @@ ELEMENT_STYLES = {
     "glm_xml": ElementStyle(
         "<arg_key>", "</arg_key>", "\n<arg_value>", "</arg_value>", key_never=("</arg_key>",)
     ),
-    # Its readers parse XML, and take the text in CDATA as it is.
+    # The readers of this style parse XML, and take the text in CDATA unchanged.
     "minicpm_xml": ElementStyle(
         '<param name="',
         '"><![CDATA[',
@@ -142,7 +142,7 @@ ELEMENT_STYLES = {
 }
 
 
-#: What tokenizers of Hunyuan put into each mark, behind a colon.
+#: The suffix that tokenizers of Hunyuan put into each mark, behind a colon.
 SUFFIX = re.compile("[0-9A-Za-z]{1,40}")
 
 

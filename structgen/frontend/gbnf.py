@@ -491,7 +491,8 @@ class Parser:
         return dispatch(self.b, pairs, excludes=excludes, loop=loop, stops=stops, may_end=ends or not stops)
 
     def token_tag_dispatch(self, call: ast.Call, at: int) -> int:
-        """Any tokens. After a trigger its rule follows, then any tokens again."""
+        """Reads xgrammar's TokenTagDispatch: any tokens; after a trigger token its rule follows, then any
+        tokens again."""
         pairs = self.pairs(call, "TokenTagDispatch takes pairs such as (12, rule)", int, at)
         options: dict[str, Any] = {"loop_after_dispatch": True, "excludes": ()}
         for name, value in self.options(call, at):
@@ -565,7 +566,7 @@ def _texts(value: object) -> list[str]:
     return [str(v) for v in value] if isinstance(value, (list, tuple)) else []
 
 
-_MOST_MARKS = 1_000  # each is compared with all others, and 1,000 take half a second
+_MOST_MARKS = 1_000  # the most marks. Each is compared with all others; 1,000 marks take half a second.
 
 
 def dispatch(

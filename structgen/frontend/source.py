@@ -31,12 +31,13 @@ _TOKEN_RANGE = re.compile(r"\s*(\d+)\s*(?:-\s*(\d+)\s*)?\Z")
 def json_node(
     b: _core.GrammarBuilder, style: JsonStyle, schema: str, excludes: Sequence[str] = (), python: bool = False
 ) -> int:
-    """The JSON of a schema. No string contains one of `excludes`. `python`: writes True, False and None."""
+    """The node of a schema's JSON. No string contains one of `excludes`. `python` writes True, False and
+    None."""
     return b.json(schema, [], *style.core(), 0, list(excludes), python)
 
 
 def fail(message: str, text: str, at: int) -> NoReturn:
-    """A GrammarError at a character offset."""
+    """Raises a GrammarError at a character offset."""
     line = text.count("\n", 0, at) + 1
     column = at - (text.rfind("\n", 0, at) + 1) + 1
     raise GrammarError(message, text=text, line=line, column=column)
@@ -56,7 +57,7 @@ def sound(text: str) -> str:
 
 
 def text_of(given: object, what: str) -> str:
-    """The text itself, if it is one and `sound`."""
+    """The value itself if it is a text. TypeError or GrammarError: it is no text, or not `sound`."""
     if not isinstance(given, str):
         hint = "; decode them: .decode()" if isinstance(given, (bytes, bytearray)) else ""
         hint = "; read the file: path.read_text()" if hasattr(given, "__fspath__") else hint
@@ -237,7 +238,7 @@ NO_TEMPERATURE = (
 
 
 def temperature(b: _core.GrammarBuilder, name: str, value: str, text: str, at: int) -> None:
-    """A temperature is checked, and a warning says that it changes nothing."""
+    """Checks a temperature, and gives a warning that it has no effect."""
     try:
         found = float(value)
     except ValueError:

@@ -1,7 +1,7 @@
-"""A call's question to a model: the grammar of its constraint, and the prompt as the model reads it.
+"""Prepares a call for a model: compiles the grammar of its constraint, and reads its prompt.
 
 Enters: a model, a prompt, a constraint. Leaves: `Asked`. Cost: a compile and a tokenized prompt. `AskOptions`
-has the names and types of what calls say about this; `sg.generate` says what each means.
+has the names and types of the options; `sg.generate` explains each option.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 class AskOptions(JsonArguments, total=False):
-    """How JSON is written, who compiles, and how the prompt is put: the same in every call."""
+    """The options that every call has: options of JSON, the compiler, and the form of the prompt."""
 
     compiler: Compiler | None
     format: Format
@@ -35,11 +35,11 @@ class AskOptions(JsonArguments, total=False):
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """A call, as its model reads it.
+    """A prepared call.
 
     Attributes:
-        grammar: the grammar of the whole text; None: any text.
-        read: makes a value of an answer.
+        grammar: the grammar of the whole text; None allows any text.
+        read: turns an answer into its value.
         start: the prompt's context.
         names: the special tokens that are spelled out in texts.
         warnings: the Python warnings that were given about the schema.
@@ -55,7 +55,7 @@ class Asked:
 
     @property
     def reasoning(self) -> Reasoning | None:
-        """How thoughts stand in the text; None: there are none."""
+        """The marks of thoughts in the text; None if the text has no thoughts."""
         return None if self.grammar is None else self.grammar.reasoning
 
 
@@ -77,8 +77,9 @@ def ask(
     Args:
         json: the fields of `JsonOptions` that differ from `json_options.WRITTEN`.
         reasoning: how the model thinks, as `reasoning_of` reads it.
-        max_tokens, answer_tokens: tokens of the whole text, and those that thoughts leave to the answer.
-        complete: whether thoughts have to end in time for an answer of any text, too.
+        max_tokens: the most tokens of the whole text.
+        answer_tokens: the tokens that thoughts leave for the answer.
+        complete: whether thoughts leave room also for an answer that may be any text.
     """
     thinks = reasoning_of(reasoning, lm)
     if answer_tokens and thinks is None:
@@ -90,7 +91,7 @@ def ask(
     else:
         told = constraint.warn(json)
         style = style_of(lm, constraint)
-        marked = thinks if constraint.is_tools else None  # text around calls does not contain the mark
+        marked = thinks if constraint.is_tools else None  # Text around calls does not contain the start mark.
         grammar = constraint.compile(compiler or compiler_of(lm), json, style=style, reasoning=marked)
         told += constraint.warn_of(grammar, told)
         check_vocabulary(grammar.vocabulary, lm.vocabulary)
@@ -98,7 +99,7 @@ def ask(
         names = special_names(lm) if constraint.is_tools else {}
         answer = grammar.answer
         read = str if answer is None else constraint.reader(answer, style)
-        if thinks is None and grammar.reasoning is not None:  # a grammar of both was given
+        if thinks is None and grammar.reasoning is not None:  # The grammar includes thoughts.
             names = {**names, **mark_names(grammar.reasoning, lm.vocabulary)}
         asked = Asked(grammar, read, start, names, told, answer)
     if thinks is None:
@@ -107,7 +108,7 @@ def ask(
     thinks = thinks.behind_tokens(asked.start.tokens, lm.vocabulary, {})
     room = room_after(lm, asked.start, max_tokens)
     if answer_tokens is None and asked.answer is not None and asked.answer.around is not None:
-        answer_tokens = 0  # the tokens of thoughts before a middle are not counted
+        answer_tokens = 0  # Tokens of thoughts in front of a middle do not count.
     thinks = thinks.within(room, answer_tokens, lm.vocabulary, complete and asked.answer is None)
     grammar = (compiler or compiler_of(lm)).with_reasoning(asked.answer, thinks)
     return replace(asked, grammar=grammar, names={**names, **asked.names})

@@ -1,12 +1,12 @@
 """The protocol of a language model: contexts in, log-probabilities out.
 
 Enters: a prompt, then token ids one at a time. Leaves: natural-log next-token probabilities, float32.
-Cost: an implementation's own; the protocol asks for one batched forward a call.
+Cost: that of the implementation; the protocol asks for one batched forward a call.
 
-A context is a node of a prefix tree: equal prefixes are one object as long as somebody holds it, so work
-done for a prefix is found again by whoever reaches it. The vector of a context is frozen when it is first
-computed. Models are not deterministic to the last bit (other batch, other kernel), and a sampler whose
-weights come from one vector and whose draw comes from another is wrong in a way that no test sees.
+A context is a node of a prefix tree. Equal prefixes are one object as long as some code holds it, so every
+caller that reaches a prefix finds the work that was done for it. The vector of a context is frozen when it
+is first computed, because models are not deterministic to the last bit (another batch, another kernel). A
+sampler whose weights and draws came from two different vectors would be wrong, and no test would notice.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 class LanguageModelError(StructgenError, ValueError):
-    """A model that cannot be loaded, a prompt that it cannot read, an output that is no distribution."""
+    """A model cannot be loaded, a model cannot read its prompt, or a model's output is no distribution."""
 
 
 class ContextTooLong(LanguageModelError):
@@ -32,7 +32,7 @@ class ContextTooLong(LanguageModelError):
 
 
 class Context(Protocol):
-    """A prefix: the prompt and what was appended. Immutable; the same prefix is the same object."""
+    """A prefix: the prompt and the appended tokens. It is immutable, and equal prefixes are one object."""
 
     @property
     def tokens(self) -> list[int]:
@@ -40,11 +40,11 @@ class Context(Protocol):
         ...
 
     def __len__(self) -> int:
-        """How many ids that is."""
+        """The number of ids, prompt included."""
         ...
 
     def extend(self, token: int) -> Self:
-        """The prefix with one id more; no forward. LanguageModelError: no such id."""
+        """The prefix with one more id. It runs no forward. LanguageModelError: there is no such id."""
         ...
 
 
@@ -72,7 +72,7 @@ class LanguageModel(Protocol):
 
     @property
     def max_context(self) -> int | None:
-        """Tokens of prompt and answer together that it can read; None: no limit is known."""
+        """The most tokens of prompt and answer together; None if no limit is known."""
         ...
 
     def start(self, prompt: str | Sequence[int]) -> Context:
@@ -85,9 +85,10 @@ class LanguageModel(Protocol):
 
 
 def check_logprobs(rows: npt.NDArray[np.float32], contexts: int, width: int) -> None:
-    """LanguageModelError: what a model gave for so many contexts is no row of log-probabilities for each.
+    """Raises LanguageModelError unless a model gave one row of log-probabilities for each context.
 
-    One pass: the maximum of a row with a NaN is NaN. A row of -inf alone is left to whoever draws from it.
+    It takes one pass, because the maximum of a row with a NaN is NaN. A row of only -inf is not an error
+    here; the draw from such a row raises one.
     """
     if rows.shape != (contexts, width):
         raise LanguageModelError(

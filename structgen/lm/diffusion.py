@@ -1,11 +1,11 @@
-"""Masked-diffusion models: a row of tokens, some of them masked, in; scores of every slot out.
+"""Masked-diffusion models: they read a row of tokens, some of them masked, and give scores for every slot.
 
 Enters: a prompt's ids and a row of slots. Leaves: logits of shape (slots, vocabulary). Cost: one forward over
 prompt and slots a call; nothing is kept from one call to the next, because every slot sees every other.
 
-`sg.denoise` asks models through `DiffusionLM`. `TransformersDiffusionLM` is for models like LLaDA and Dream:
-transformers' masked language models, or a repository's own code, whose forward takes `input_ids` and returns
-`logits` a position.
+`sg.denoise` uses models through the protocol `DiffusionLM`. `TransformersDiffusionLM` is for models like
+LLaDA and Dream: masked language models of transformers or of a repository's own code. Their forward takes
+`input_ids` and returns `logits` for each position.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class DiffusionLM(Protocol):
 
     @property
     def mask_token_id(self) -> int:
-        """The id that stands for a token that is not known."""
+        """The id that stands for an unknown token."""
         ...
 
     def encode(self, prompt: Any) -> list[int]:
@@ -59,12 +59,12 @@ class TransformersDiffusionLM:
         tokenizer: the model's tokenizer; None if `vocabulary` is given and prompts are ids.
         vocabulary: the bytes of the ids; made from the tokenizer by default.
         mask_token_id: by default the tokenizer's or the configuration's.
-        shifted: whether the logits of a position are those of the token behind it, as in models that were
-            made from causal ones (Dream). None: as the configuration's kind of model says.
+        shifted: whether the logits of a position are for the next position, as in models that were made from
+            causal ones (Dream). None takes the value for the model type in the configuration.
 
     Raises:
         LanguageModelError: no mask token is known, so this is no masked-diffusion model.
-        VocabularyError: the tokenizer is another model's.
+        VocabularyError: the tokenizer belongs to another model.
     """
 
     def __init__(
@@ -176,7 +176,7 @@ class TransformersDiffusionLM:
         with torch.inference_mode():
             row: torch.Tensor = self.model(input_ids=torch.tensor([ids], device=place)).logits[0]
         first = len(context) - self._shifted
-        if first < 0:  # nothing stands before the first slot: its scores are those of the row's beginning
+        if first < 0:  # No token stands before the first slot, so the first row serves twice.
             row, first = torch.cat([row[:1], row]), 0
         kept = row[first : first + len(canvas), : self._vocabulary.vocab_size]
         return kept.float().cpu().numpy()

@@ -4,10 +4,10 @@ Enters: a folder (`config.json`, `model.safetensors`); token ids, their position
 Leaves: hidden states and logits, float32, equal to those of torch to rounding. Cost: the weights in float32;
 about thirty calls of numpy a layer, which for one token take longer than their arithmetic.
 
-Factors that do not depend on the text are multiplied into the weights when these are read: the gains of
-norms, the scale of attention, the half of SiLU's argument. Query and key channels are reordered so that the
-two that a rotary position turns together lie side by side: a pair is a complex number, and the turn one
-multiplication.
+Factors that do not depend on the text are multiplied into the weights when the weights are read: the gains of
+norms, the scale of attention, the factor 1/2 in SiLU's argument. A rotary position turns two channels of
+queries and keys together. The channels are reordered so that such a pair lies side by side: the pair is
+then a complex number, and the turn is one multiplication.
 """
 
 from __future__ import annotations
@@ -36,12 +36,12 @@ class Past(ABC):
 
     @abstractmethod
     def scores(self, layer: int, queries: Floats, keys: Floats, values: Floats) -> Floats:
-        """Take one layer's new keys and values in; the queries' products with all keys, (rows, heads, tokens,
-        slots)."""
+        """Stores one layer's new keys and values. Returns the products of the queries with all keys, shape
+        (rows, heads, tokens, slots)."""
 
     @abstractmethod
     def mix(self, layer: int, weights: Floats) -> Floats:
-        """The values' sums by these weights, (rows, heads, tokens, size)."""
+        """The sums of the values with these weights, shape (rows, heads, tokens, size)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +117,7 @@ class Llama:
 
     @property
     def positions(self) -> int:
-        """Tokens that the model was configured for."""
+        """The most positions that the model's configuration allows."""
         return self._config.positions
 
     @property
@@ -135,8 +135,8 @@ class Llama:
             ids: (rows, tokens).
             positions: (rows, tokens), each below `positions`.
             past: takes the new keys and values.
-            mask: added to the scores, (rows or 1, 1, tokens, slots); 0 or -inf; None: every query sees every
-                slot. A query must see something.
+            mask: added to the scores, shape (rows or 1, 1, tokens, slots), 0 or -inf; None lets every query
+                see every slot. Each query must see at least one slot.
         """
         rows, tokens = ids.shape
         width, heads, size = self._config.width, self._config.heads, self.head_size
@@ -157,7 +157,7 @@ class Llama:
             x += mixed @ layer.output.T
             wide = self._normalised(x) @ layer.expand.T
             gate, up = wide[:, : self._config.inner], wide[:, self._config.inner :]
-            # silu(2 g) = g (1 + tanh g), which no g overflows
+            # silu(2 g) = g (1 + tanh g). This form never overflows.
             opened = np.tanh(gate)
             opened += 1
             opened *= gate
@@ -166,7 +166,7 @@ class Llama:
         return self._normalised(x).reshape(rows, tokens, width)
 
     def head(self, states: Floats, ids: Ids | None = None) -> Floats:
-        """Logits (n, V) of states (n, width); with `ids` those columns alone."""
+        """Logits (n, V) of states (n, width); with `ids` only these columns."""
         weights = self._head if ids is None else self._head[ids]
         return states @ weights.T
 
@@ -200,7 +200,8 @@ class _Config:
 
 
 def _config(path: Path) -> _Config:
-    """The numbers of a `config.json`; LanguageModelError names what this forward does not cover."""
+    """The numbers of a `config.json`. LanguageModelError: this forward does not cover a setting; it is
+    named."""
     try:
         raw: Any = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError, RecursionError) as error:

@@ -1,9 +1,9 @@
-"""Models by what a user names them: for `sg.generate`, `sg.sample`, the server and the command line.
+"""Loads the model that a user names: for `sg.generate`, `sg.sample`, the server and the command line.
 
 Enters: None, "embedded", "embedded-thinking", a folder, a hub id, a pair of transformers, a model. Leaves: a
 `LanguageModel`, and the compiler that goes with it. Cost: loading, once for each of the last two names.
 
-The embedded models run in numpy; every other folder and all hub ids are transformers' business.
+The embedded models run in numpy. Transformers loads every other folder and all hub ids.
 """
 
 from __future__ import annotations
@@ -38,10 +38,10 @@ _compilers: WeakKeyDictionary[Any, Compiler] = WeakKeyDictionary()
 
 
 def language_model(model: Any) -> LanguageModel:
-    """What `generate` takes as a model, as a `LanguageModel`.
+    """The `LanguageModel` for the `model` argument of `generate`.
 
     Raises:
-        TypeError: something else.
+        TypeError: the value names no model.
         LanguageModelError: there is no such model, or its files are damaged.
     """
     if model is None or (isinstance(model, str) and model == "embedded"):
@@ -97,14 +97,14 @@ def compiler_of(lm: LanguageModel) -> Compiler:
             found = _compilers.get(lm)
             if found is None:
                 found = _compilers[lm] = Compiler(lm.vocabulary)
-        except TypeError:  # a model that cannot be a key of a weak dictionary
+        except TypeError:  # The model cannot be a key of a weak dictionary.
             found = Compiler(lm.vocabulary)
     return found
 
 
 @atexit.register
 def _forget() -> None:
-    """Drops models and compilers before the interpreter is taken apart."""
+    """Drops models and compilers before the interpreter shuts down."""
     with _lock:
         _models.clear()
         _compilers.clear()
@@ -112,21 +112,20 @@ def _forget() -> None:
 
 def tool_style(lm: LanguageModel, tools: list[Any] | None = None, tool_choice: Any = "auto") -> str:
     """The style in which the model writes tool calls, a key of `frontend.tools.STYLES`. The embedded model
-    was trained to write values, so it writes the arguments alone where one function must be called."""
+    was trained to write values, so it writes only the arguments if one function must be called."""
     if not is_embedded(lm):
         return style_of_template(chat_template(lm))
     return ARGUMENTS if tools and arguments_alone(tools, tool_choice) else "json-compact"
 
 
 def special_names(lm: LanguageModel) -> dict[int, bytes]:
-    """The names of special tokens that end no text. Marks of tool calls may be such, without text of their
-    own."""
+    """The names of the special tokens that do not end a text, by id. Some are marks of tool calls."""
     ends = {*lm.vocabulary.eos_token_ids, *lm.eos_token_ids}
     return {i: name.encode() for name, i in lm.vocabulary.special_tokens.items() if i not in ends}
 
 
 def room_after(lm: LanguageModel, start: Context, max_tokens: int) -> int:
-    """The most tokens of an answer after a prompt. ContextTooLong: there is room for none."""
+    """The most tokens of an answer after a prompt. ContextTooLong: there is no room for a token."""
     room = max_tokens if lm.max_context is None else min(max_tokens, lm.max_context - len(start))
     if room < 1 <= max_tokens:
         from .base import ContextTooLong

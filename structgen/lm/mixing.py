@@ -1,22 +1,23 @@
-"""Two models as one: laws of steps that mix their distributions, as a `LanguageModel`.
+"""Mixes the next-token distributions of two models into one `LanguageModel`.
 
-Enters: two models over one vocabulary. Leaves: a model, for everything that takes one: its rows are
-normalised over the whole vocabulary, before any mask, so samplers and searches have an exact P to work with.
-Cost: a row of each model a prefix, and a few passes over V.
+Enters: two models over one vocabulary. Leaves: a model. Its rows are normalised over the whole vocabulary,
+before any mask, so samplers and searches have an exact P. Cost: a row of each model for each prefix, and a
+few passes over V.
 
-Several end-of-sequence ids are mixed as one token, since they end the same text.
+Several end-of-sequence ids are mixed as one token, because they end the same text.
 
 - `Contrasted`: contrastive decoding (Li et al. 2022; with the power of O'Brien and Lewis 2023). Where a token
   is at least `plausible` times as probable as the most probable one, its score is (1 + power) log p - power
   log q, with p the model and q the amateur. An implausible token is scored as if the amateur were sure of it,
-  so it stays below every plausible one; the papers give it probability 0, which under a grammar may leave
-  nothing. Where the entropy of p is below `above` the row is p itself.
+  so it stays below every plausible one. The papers give it probability 0; under a grammar every allowed token
+  might then have probability 0. If the entropy of p is below `above`, the row is p itself.
 - `Anchored`: anchored decoding (He et al. 2026, arXiv 2602.07120). The row is p^a r^(1-a), normalised, of the
   model p and the reference r, with the largest a in [0, 1] for which KL(row || r) stays within the budget of
-  the step. The budget of step t is what t steps are allowed, t * budget / steps, less what was spent; after
-  `steps` steps nothing is added. So along every text the sum of the divergences is at most `budget`, and so
-  is KL(P || R) of the law of whole texts from the reference's. That holds of free texts: a mask renormalises,
-  and a grammar may force what the reference would never write. The paper's debt of the prompt is left out.
+  the step. The budget of step t is t * budget / steps, less the divergences of earlier steps; after `steps`
+  steps no budget is added. So along every text the sum of the divergences is at most `budget`, and so is
+  KL(P || R) between the laws of whole texts. This holds for free texts. A mask renormalises, and a grammar
+  may force a text that the reference would never write. The paper also has a debt of the prompt, which is
+  left out.
 """
 
 from __future__ import annotations
@@ -37,8 +38,8 @@ if TYPE_CHECKING:
 
 _Rows = npt.NDArray[np.float32]
 _Doubles = npt.NDArray[np.float64]
-_LEAST = -60.0  # nats; an amateur that calls a token impossible is taken at this
-_HALVINGS = 40  # of the interval of a: to 1e-12
+_LEAST = -60.0  # nats. A token that is impossible under the amateur gets this log-probability.
+_HALVINGS = 40  # Halving the interval of a so often gives a precision of 1e-12.
 
 
 class Pair:
@@ -50,8 +51,8 @@ class Pair:
         self.left: Context = left
         self.right: Context = right
         self.parent: Pair | None = parent
-        self.steps: int = 0 if parent is None else parent.steps + 1  # after the prompt
-        self.spent: float | None = 0.0 if parent is None else None  # nats before this place
+        self.steps: int = 0 if parent is None else parent.steps + 1  # tokens after the prompt
+        self.spent: float | None = 0.0 if parent is None else None  # nats spent before this place
         self._children: WeakValueDictionary[int, Pair] = WeakValueDictionary()
 
     @property
@@ -99,7 +100,7 @@ class _Two:
 
     @property
     def tokenizer(self) -> Any:
-        """That of the first model, for its chat template."""
+        """The tokenizer of the first model, for its chat template."""
         return getattr(self.lm, "tokenizer", None)
 
     def start(self, prompt: str | Sequence[int]) -> Pair:
@@ -112,7 +113,8 @@ class _Two:
         return _normalised(left), _normalised(right)
 
     def _as_one(self, rows: _Doubles) -> _Doubles:
-        """Rows whose first end has the probability of all ends, the others none: they end the same text."""
+        """Rows in which the first end has the summed probability of all ends, and the other ends have
+        none."""
         ends = list(self.eos_token_ids)
         merged = rows.copy()
         merged[:, ends] = -np.inf
@@ -135,9 +137,9 @@ class Contrasted(_Two):
 
     Args:
         lm, amateur: models over one vocabulary.
-        power: how strong the contrast is; 0 is `lm` alone.
-        plausible: share of the most probable token's probability.
-        above: entropy of `lm` in nats from which contrast acts.
+        power: the strength of the contrast; 0 gives `lm` alone.
+        plausible: a token is plausible from this share of the most probable token's probability on.
+        above: the contrast acts if the entropy of `lm` is at least this, in nats.
     """
 
     def __init__(
@@ -174,8 +176,8 @@ class Anchored(_Two):
 
     Args:
         lm, reference: models over one vocabulary.
-        budget: nats of a whole text.
-        steps: tokens over which the budget becomes available.
+        budget: the most nats of a whole text.
+        steps: the number of tokens over which the budget becomes available.
     """
 
     def __init__(self, lm: LanguageModel, reference: LanguageModel, budget: float, steps: int = 256) -> None:
@@ -191,14 +193,14 @@ class Anchored(_Two):
         return self._mixed(contexts)[0].astype(np.float32)
 
     def allowed(self, context: Pair) -> float:
-        """Nats that the step after a prefix may spend."""
+        """The nats that the step after a prefix may spend."""
         self._settle(context)
         assert context.spent is not None
         share = self.budget * min(1.0, (context.steps + 1) / self.steps)
         return max(0.0, share - context.spent)
 
     def _settle(self, context: Pair) -> None:
-        """The budget that a prefix has spent: the sum of the divergences at the prefixes before it."""
+        """Computes the nats that a prefix has spent: the sum of the divergences at the prefixes before it."""
         open_: list[Pair] = []
         at: Pair | None = context
         while at is not None and at.spent is None:
@@ -219,8 +221,8 @@ class Anchored(_Two):
 
 
 def mixed_within(p: _Doubles, r: _Doubles, nats: float) -> tuple[_Doubles, float]:
-    """p^a r^(1-a), normalised, with the largest a for which its divergence from r is at most `nats`; and that
-    divergence, which grows with a."""
+    """The row p^a r^(1-a), normalised, with the largest a for which its divergence from r is at most
+    `nats`, and that divergence. The divergence grows with a."""
 
     def mixed(a: float) -> tuple[_Doubles, float]:
         row = r if a == 0 else p if a == 1 else a * p + (1 - a) * r
@@ -245,14 +247,14 @@ def mixed_within(p: _Doubles, r: _Doubles, nats: float) -> tuple[_Doubles, float
 
 
 def _normalised(rows: _Doubles) -> _Doubles:
-    with np.errstate(invalid="ignore"):  # rows of -inf alone become NaN, which no comparison takes
+    with np.errstate(invalid="ignore"):  # Rows of only -inf become NaN, and comparisons with NaN are False.
         rows = rows - rows.max(axis=1, keepdims=True)
         rows -= np.log(np.exp(rows).sum(axis=1, keepdims=True))
     return rows
 
 
 def entropies(rows: _Doubles) -> _Doubles:
-    """Of rows of log-probabilities, in nats; float64, shape (n,)."""
+    """The entropies of rows of log-probabilities, in nats; float64, shape (n,)."""
     with np.errstate(invalid="ignore"):
         found: _Doubles = np.where(rows > -np.inf, -np.exp(rows) * rows, 0.0).sum(axis=1)
     return found

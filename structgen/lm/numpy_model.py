@@ -1,11 +1,12 @@
 """The embedded models without torch: a small Llama in numpy as a `LanguageModel`.
 
 Enters: a folder of weights and tokenizer. Leaves: frozen vectors of log-probabilities, logits of draft trees.
-Cost: a forward over the tokens that no cached ancestor covers. Earlier keys are read where they lie: what all
-rows share (a prompt) is one product for all of them, what a row has of its own one product each.
+Cost: a forward over the tokens that no cached ancestor covers. Earlier keys are read in place. Keys that
+all rows share (those of a prompt) take one product for all rows; keys of a single row take a product for
+this row.
 
-BLAS stays in one thread: on two busy cores its threads took 77 ms of CPU time to read 200 tokens, and one
-takes 16.
+BLAS runs in one thread. On two busy cores several threads took 77 ms of CPU time to read 200 tokens, and one
+thread takes 16 ms.
 """
 
 from __future__ import annotations
@@ -30,20 +31,20 @@ from .threads import one_blas_thread
 from .tree_scoring import Block, TreeScoring
 from .tree_slots import TreeSlots
 
-_Part = tuple[Span, int, int]  # a span and the part of its buffer, from and to
+_Part = tuple[Span, int, int]  # a span, and the beginning and end of a part of its buffer
 
 
 class NumpyLM(PrefixTreeLM):
     """A model of `structgen.lm.llama` with its vocabulary, whose own encoder reads prompts. Thread-safe.
 
     Args:
-        encode: the ids of a text, special tokens in it included.
-        kv_bytes: bytes of keys, values and kept vectors; 0 keeps nothing.
-        max_context: tokens of prompt and answer together; by default what the model was configured for.
-        batch_size: contexts of one forward at most.
+        encode: turns a text into ids, and names of special tokens in it into these tokens.
+        kv_bytes: the most bytes of keys, values and kept vectors; 0 keeps nothing.
+        max_context: the most tokens of prompt and answer together; by default that of the configuration.
+        batch_size: the most contexts of one forward.
 
     Raises:
-        VocabularyError: the vocabulary has not one id a logit.
+        VocabularyError: the vocabulary does not have exactly one id for each logit.
     """
 
     runs_here = True
@@ -91,11 +92,11 @@ class NumpyLM(PrefixTreeLM):
         return list(self._encode(text))
 
     def tree_scorer(self) -> NumpyTreeScorer:
-        """A batch of rows whose draft trees are scored in one forward. Its keys are its own."""
+        """A batch of rows whose draft trees are scored in one forward. It keeps keys of its own."""
         return NumpyTreeScorer(self)
 
     def check_tree_scoring(self) -> None:
-        """Nothing: this model scores trees."""
+        """Does nothing, because this model scores trees."""
 
     @staticmethod
     def _empty(like: Any, shape: tuple[int, ...]) -> Any:
@@ -116,14 +117,14 @@ class NumpyLM(PrefixTreeLM):
                 self._store.write(row.node, [keys.new[:, i, :, : row.new]], row.past)
 
     def _parts(self, row: Row) -> list[_Part]:
-        """A row's cached keys, first tokens first."""
+        """The parts of spans that hold a row's cached keys, in the order of positions."""
         return self._store.slices(ancestor(row.node, row.past)) if row.past else []
 
 
 class _Prefixes(Past):
-    """Keys and values of the prefix tree: what all rows share, what each has of its own, and the new ones.
+    """Keys and values for a forward: first those that all rows share, then each row's own, then the new ones.
 
-    Slots are in this order; the rows' own are flush right, and unused slots on their left get -inf.
+    Each row's own keys are padded on the left, and the scores of the padding are -inf.
     """
 
     def __init__(self, model: Llama, parts: list[list[_Part]], tokens: int) -> None:
@@ -142,7 +143,8 @@ class _Prefixes(Past):
         self._starts = [self._end - n for n in lengths]
 
     def mask(self) -> Floats | None:
-        """Each new token sees the earlier ones of its row; None where there is one a row."""
+        """The mask by which each new token sees the earlier new tokens of its row; None for one token a
+        row."""
         tokens = self.new.shape[3]
         if tokens == 1:
             return None

@@ -82,7 +82,7 @@ def formatted(
 
 
 def request_of(messages: Sequence[tuple[str, str]]) -> str:
-    """One request in plain words, of (role, text) pairs."""
+    """Makes one request in plain words from (role, text) pairs."""
     parts = [text for role, text in messages if role in ("system", "developer")]
     users = [i for i, (role, _) in enumerate(messages) if role == "user"]
     since = messages[users[-1] :] if users else messages
@@ -103,7 +103,7 @@ def _checked(prompt: Sequence[Any]) -> list[Any]:
             )
         role = message["role"]
         near = [] if role in _ROLES else difflib.get_close_matches(role.lower(), _ROLES, n=1)
-        if near:  # a model's own role, as Llama's ipython, goes to its template
+        if near:  # Roles that only a model knows, such as Llama's ipython, are allowed.
             raise ValueError(f"message {i} has the role {role!r}; did you mean {near[0]!r}?")
         if message.get("content") is None and role in ("system", "developer", "user"):
             raise TypeError(f"message {i}, of the role {role!r}, has no content")
@@ -111,7 +111,7 @@ def _checked(prompt: Sequence[Any]) -> list[Any]:
 
 
 def _words(message: Mapping[str, Any]) -> str:
-    """The text of a message; of a content in parts those that are text."""
+    """The text of a message. If its content has parts, the parts that are text count."""
     content = message.get("content")
     if content is None or isinstance(content, str):
         return content or ""
@@ -144,7 +144,7 @@ def _chat(lm: LanguageModel, messages: list[Any], tools: list[dict[str, Any]] | 
 
 
 def _document(schema: Any) -> dict[str, Any] | None:
-    """A schema given as text or as a Python type, as a dict; None for what is no schema."""
+    """A schema given as text or as a Python type, as a dict; None if the value is no schema."""
     if isinstance(schema, (str, bytes)):
         try:
             schema = json.loads(schema)

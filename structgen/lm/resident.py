@@ -1,4 +1,4 @@
-"""Rows of log-probabilities that stay where a model computed them: what is asked of them is computed there.
+"""Rows of log-probabilities that stay on the device of their model. Sums and draws are computed there, too.
 
 Enters: a tensor of torch, float32, shape (n, V), on any device with double precision; masks from the CPU, a
 bit a token. Leaves: sums, the best tokens, single values, as numpy arrays. Cost: some passes over the rows on
@@ -28,10 +28,10 @@ _GAP = 300.0  # nats between the most probable token and the most probable allow
 
 
 class Resident:
-    """Rows on their device; they may be written to.
+    """Rows on their device. Some methods change the rows.
 
     Args:
-        rows: float32, shape (n, V), nobody else's.
+        rows: float32, shape (n, V). No other code may use them.
     """
 
     def __init__(self, rows: torch.Tensor) -> None:
@@ -42,7 +42,8 @@ class Resident:
 
     @torch.inference_mode()
     def shape_by(self, law: Shape) -> None:
-        """log P up to a constant a row, after temperature, top-k and top-p; as `Law.scores` has it."""
+        """Turns the rows into log P up to a constant a row, after temperature, top-k and top-p, as
+        `Law.scores` does."""
         if law.temperature == 1.0 and law.top_k is None and law.top_p is None:
             return
         wide = self.rows.double()
@@ -59,7 +60,7 @@ class Resident:
         if law.top_p is not None and law.top_p < 1:
             weights = torch.exp(held.double() - held[:, :1].double()).masked_fill(drop, 0.0)
             sums = torch.cumsum(weights, -1)
-            # A token stays while those before it do not reach the share.
+            # A token stays if the tokens before it sum to less than top_p.
             enough = sums - weights >= law.top_p * sums[:, -1:] * (1 - 1e-12)
             drop = drop | enough
         self.rows = self.rows.masked_fill(torch.zeros_like(drop).scatter(-1, order, drop), float("-inf"))
@@ -76,8 +77,8 @@ class Resident:
 
     @torch.inference_mode()
     def sums(self, masks: npt.NDArray[np.int32]) -> Doubles:
-        """For each row log-sum-exp, and the first of the most probable tokens that a mask refuses with its
-        value (-inf: none); float64, shape (n, 3)."""
+        """For each row its log-sum-exp, and the most probable token that the mask refuses (the lowest id of
+        equal ones) with its value, which is -inf if there is none; float64, shape (n, 3)."""
         refused = self.rows.masked_fill(self._allowed(self.rows, masks), float("-inf"))
         best = refused.argmax(-1)
         value = refused.gather(-1, best[:, None])[:, 0]
@@ -105,12 +106,12 @@ class Resident:
         temperatures: Sequence[float],
         words: Sequence[tuple[int, int] | None],
     ) -> list[tuple[int, float]]:
-        """A token of each row and its log-probability, as `structgen._draws.draw` draws it without top-k and
-        top-p; -1 where no allowed token has any.
+        """Draws a token for each row, as `structgen._draws.draw` does without top-k and top-p, and gives its
+        log-probability. The token is -1 if every allowed token has the probability 0.
 
         Args:
-            masks: one a row; None allows everything. words: of the noise at each place (`Noise.words`); None
-                takes the most probable token.
+            masks: one for each row; None allows everything.
+            words: the keys of the noise at each place (`Noise.words`); None takes the most probable token.
         """
         rows = self.rows
         held = rows if masks is None else rows.masked_fill(~self._allowed(rows, masks), float("-inf"))
@@ -141,7 +142,7 @@ class Resident:
         """Rows in brief, as `brief_row` gives them, in one transfer for a few rows.
 
         Args:
-            at: which rows. masks: one for each of these.
+            at: the numbers of the rows. masks: one mask for each of these rows.
         """
         if not len(at):
             return []
@@ -165,7 +166,7 @@ class Resident:
         entropy = torch.log(mass) - (weights * below.clamp(min=-1e9)).sum(-1) / mass
         refused = wide.masked_fill(allowed, float("-inf"))
         lost = refused.argmax(-1, keepdim=True)
-        # The ids that are kept come first in the sort, ascending: all others count as one beyond the last.
+        # The sort puts the kept ids first, in ascending order, because all others get an id beyond the last.
         place = torch.arange(rows.shape[-1], device=rows.device)
         ids = torch.where(kept, place, place.numel()).sort(-1).values[:, :most]
         values = inside.gather(-1, ids.clamp(max=place.numel() - 1))
@@ -182,7 +183,7 @@ class Resident:
 
 
 class Block(NamedTuple):
-    """Tokens first, first + 1, ...: their values, and the weights with which they are drawn."""
+    """The tokens first, first + 1, ...: their values, and the weights with which they are drawn."""
 
     first: int
     values: npt.NDArray[np.float32]
@@ -190,7 +191,8 @@ class Block(NamedTuple):
 
 
 class Rest:
-    """Tokens to draw from, block by block: the sums of all blocks cross, then one block."""
+    """Tokens to draw from, in blocks. The sums of all blocks are copied to the CPU first, and then one
+    block."""
 
     @torch.inference_mode()
     def __init__(self, values: torch.Tensor, size: int) -> None:
@@ -199,7 +201,7 @@ class Rest:
 
     @torch.inference_mode()
     def weigh(self, factors: Mapping[int, float]) -> None:
-        """Multiply the weights of some tokens by exp(factor)."""
+        """Multiplies the weights of some tokens by exp(factor)."""
         if factors:
             at = torch.tensor(list(factors), device=self._weights.device)
             change = torch.tensor(list(factors.values()), dtype=torch.float64, device=self._weights.device)
@@ -229,7 +231,7 @@ def _brief(row: Doubles, most: int) -> Brief | None:
 
 
 def _signed(word: int) -> int:
-    """64 bits as torch has them."""
+    """A 64-bit word as a signed number, which torch's int64 needs."""
     return word - (1 << 64) if word >> 63 else word
 
 
@@ -257,5 +259,5 @@ def _right(bits: torch.Tensor, count: int) -> torch.Tensor:
 
 
 def _here(tensor: torch.Tensor) -> Any:
-    """On the CPU; the only place where numbers leave the device."""
+    """Copies a tensor to the CPU. Numbers leave the device only here."""
     return tensor.cpu().numpy()

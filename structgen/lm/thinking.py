@@ -1,12 +1,13 @@
-"""The embedded model behind thoughts by a script: `embedded-thinking`, to try reasoning without a download.
+"""`embedded-thinking`: a script writes thoughts, then the embedded model answers. It lets users try reasoning
+without a download.
 
-Enters: contexts, as of every model. Leaves: log-probabilities. Cost: those of the embedded model in the
+Enters: contexts, as for every model. Leaves: log-probabilities. Cost: that of the embedded model in the
 answer; a row of numbers in the thoughts.
 
-The model writes ``<think>``, a sentence about the request, ``</think>`` and a line break, and then what the
-embedded model writes. A script knows nothing: the thoughts change no answer. In the thoughts the next token
-of the script is the most probable one, then the first token of the end mark. Where a mask forbids the start
-mark, the next tokens are those of the answer.
+The model writes ``<think>``, a sentence about the request, ``</think>`` and a line break, and then the
+embedded model's answer. The thoughts do not change the answer. In the thoughts the next token of the script
+is the most probable one, and the first token of the end mark is the second. If a mask forbids the start
+mark, the answer comes next.
 
     sg.generate("embedded-thinking", "Ana ordered 2 lamps", Order, reasoning=True).reasoning
     # "\\nThe request says: Ana ordered 2 lamps. I write what it says, in the order of the fields.\\n"
@@ -27,8 +28,8 @@ if TYPE_CHECKING:
     from ..vocabulary import Vocabulary
     from .base import Context
 
-_WORDS = 12  # of the request, which the script repeats
-_LIKELY, _NEXT, _REST = 0.97, 0.02, 0.01  # the script, the end mark, all tokens together
+_WORDS = 12  # The script repeats so many words of the request.
+_LIKELY, _NEXT, _REST = 0.97, 0.02, 0.01  # of the script's token, the end mark, all others
 
 
 def script(prompt: str) -> str:
@@ -47,8 +48,8 @@ class _Thinking:
         self, lm: ThinkingLM, tokens: list[int], inner: Context, plan: bytes | None, text: bytes = b""
     ) -> None:
         self._lm, self._tokens = lm, tokens
-        self.inner: Context = inner  # of the prompt, and of the answer once that began
-        self.plan: bytes | None = plan  # what the script writes, marks included; None: the prompt is not over
+        self.inner: Context = inner  # the context of the prompt, and of the answer once it began
+        self.plan: bytes | None = plan  # the script's text with its marks; None inside the prompt
         self.text: bytes = text
         self.answered: bool = False  # whether the answer began
         self._children: dict[int, _Thinking] = {}
@@ -68,7 +69,7 @@ class _Thinking:
 
 
 class ThinkingLM:
-    """A model that thinks by a script before another one answers. Thread-safe as that one is.
+    """A model that thinks by a script before another model answers. It is thread-safe if that model is.
 
     Args:
         inner: the model of the answers, which reads prompts in the form of the embedded model.
@@ -127,7 +128,8 @@ class ThinkingLM:
         child = _Thinking(self, tokens, context.inner, context.plan, text)
         _, answer = Splitter(self.reasoning).feed(text)
         child.answered = context.answered or bool(answer)
-        # The token that ends the mark may hold the beginning of the answer, which the model reads in its own.
+        # The token that ends the mark may also hold the beginning of the answer. The inner model reads this
+        # beginning in its own tokens.
         more = [token] if context.answered else self.vocabulary.encode(answer.decode("utf-8", "replace"))
         for t in more if child.answered else []:
             child.inner = child.inner.extend(t)

@@ -1,11 +1,11 @@
-"""One thread for the arithmetic of a small model, for as long as it computes.
+"""Limits a library to one thread while a small model computes.
 
-Enters: what reads and writes a library's number of threads. Leaves: `one_blas_thread()` for numpy's OpenBLAS;
-`OneThread` for another library. Cost: microseconds; finding OpenBLAS takes 1 ms, once.
+Enters: functions that read and write a library's number of threads. Leaves: `one_blas_thread()` for numpy's
+OpenBLAS; `OneThread` for another library. Cost: microseconds; finding OpenBLAS takes 1 ms, once.
 
-Matrices of a few hundred rows are too small to share, and a thread that waits on a busy machine waits for
-all: with torch's own number seven prompts took 342 s on two busy cores, with one thread 30 s. Another BLAS
-than OpenBLAS (Accelerate, MKL) is left as it is.
+Matrices of a few hundred rows are too small for several threads, and on a busy machine each product waits
+for its slowest thread. With torch's default number of threads seven prompts took 342 s on two busy cores,
+and with one thread 30 s. Other BLAS libraries than OpenBLAS (Accelerate, MKL) keep their number.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ Calls = tuple[Callable[[], int], Callable[[int], object]]
 
 
 class OneThread:
-    """A library at one thread inside `with one():`, and at its former number afterwards; calls may overlap.
+    """Limits a library to one thread inside `with one():`, and restores the former number. Calls may overlap.
 
     Args:
-        calls: gives the functions that read and write the number; None where there are none.
-        of_caller: the number belongs to the calling thread (torch's does), not to the process (OpenBLAS's). A
-            process's number is put back by the last who leaves; until then other threads' products have one
-            thread, too.
+        calls: gives the functions that read and write the number; None if the library has none.
+        of_caller: True if the number belongs to the calling thread (torch), False if it belongs to the
+            process (OpenBLAS). The last block to end restores the number of a process; until then, products
+            in other threads have one thread, too.
     """
 
     def __init__(self, calls: Callable[[], Calls | None], *, of_caller: bool) -> None:
@@ -43,7 +43,7 @@ class OneThread:
             os.register_at_fork(after_in_child=self._forked)
 
     def _forked(self) -> None:
-        """Threads that were inside are not in the child."""
+        """Resets the count in a forked child, which lacks the parent's other threads."""
         self._lock = threading.Lock()
         if self._inside and (calls := self._calls()) is not None:
             calls[1](self._before)
@@ -72,12 +72,12 @@ class OneThread:
 
 @cache
 def _openblas() -> Calls | None:
-    """None where numpy has no OpenBLAS of its own."""
+    """The calls of numpy's own OpenBLAS; None if numpy has none."""
     root = Path(np.__file__).parent
     for folder in (root.parent / "numpy.libs", root / ".dylibs", root / ".libs"):
         for file in sorted(folder.glob("*openblas*")) if folder.is_dir() else ():
             try:
-                library = ctypes.CDLL(str(file))  # numpy has loaded it: this is the same one
+                library = ctypes.CDLL(str(file))  # numpy has loaded this library, so it is the same one.
             except OSError:
                 continue
             for prefix in ("scipy_openblas", "openblas"):

@@ -56,7 +56,7 @@ if TYPE_CHECKING:
 __all__ = ["Node", "TransformersLM"]
 
 _Vector = npt.NDArray[np.float32]
-_SMALL = 10_000_000  # parameters: up to so many, a second thread only costs time
+_SMALL = 10_000_000  # For models of up to so many parameters a second thread only costs time.
 
 
 class TransformersLM(PrefixTreeLM):
@@ -71,7 +71,7 @@ class TransformersLM(PrefixTreeLM):
         batch_size: the most contexts of one forward.
 
     Raises:
-        VocabularyError: the tokenizer is another model's.
+        VocabularyError: the tokenizer belongs to another model.
     """
 
     def __init__(

@@ -1,7 +1,7 @@
 """Keys and values of a batch of rows under draft trees, as a cache of transformers.
 
 Enters: the keys of a block of new tokens (transformers writes them through `update`). Leaves: views of
-everything written so far, without a copy. Cost: see tree_slots.py, which says what becomes of the block.
+everything written so far, without a copy. Cost: see tree_slots.py, which moves the keys of the block.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from .tree_slots import TreeSlots
 
 
 class _Layer(CacheLayerMixin):  # type: ignore[misc, no-untyped-call, unused-ignore]
-    """One layer's view of the cache, as transformers wants it."""
+    """One layer's view of the cache, in the interface of transformers."""
 
     is_sliding = False
     is_croppable = False  # the cache keeps paths; transformers must not cut it
@@ -66,8 +66,8 @@ class TreeCache(TreeSlots):
         self._buffers: list[torch.Tensor] = []
 
     def buffers(self) -> list[torch.Tensor]:
-        """Every buffer once. Layers of one shape share one, so that a move is one operation and not twice
-        the number of layers."""
+        """Every buffer once. Layers of one shape share a buffer, so one operation moves the keys and values
+        of all of them."""
         if not self._buffers and all(layer.is_initialized for layer in self.layers):
             groups: dict[Any, list[tuple[_Layer, str]]] = {}
             for layer in self.layers:

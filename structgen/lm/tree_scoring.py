@@ -1,4 +1,4 @@
-"""The logits of every node of a draft tree in one forward, for a batch of rows: what all models share of it.
+"""Scores all nodes of draft trees in one forward, for a batch of rows. All models share this part.
 
 Enters: for each row the tokens that it took since the last call and a tree of drafts behind them. Leaves:
 logits of the last taken token and of every node; then `keep` says which path was accepted.
@@ -21,7 +21,7 @@ import numpy.typing as npt
 from .base import ContextTooLong
 from .tree_slots import TreeSlots
 
-# Entries of an attention mask of one forward: longer prompts are read in pieces.
+# The most entries of the attention mask of one forward. Longer prompts are read in pieces.
 _MASK_ENTRIES = 1 << 22
 _PIECE = 512
 
@@ -45,12 +45,12 @@ class Block:
 
 
 class TreeScoring(ABC):
-    """A batch of rows under one model. Not thread-safe; the model's weights are only read.
+    """A batch of rows under one model. It is not thread-safe, but several batches may share a model.
 
     Args:
-        slots: where its keys and values stand, without rows.
+        slots: the slots for keys and values, without rows at first.
         vocab_size: the width of the logits.
-        max_context: tokens of a row at most; None: no limit is known.
+        max_context: the most tokens of a row; None if no limit is known.
     """
 
     def __init__(self, slots: TreeSlots, vocab_size: int, max_context: int | None) -> None:
@@ -68,7 +68,7 @@ class TreeScoring(ABC):
 
     @abstractmethod
     def wait(self) -> None:
-        """Until the last forward is done."""
+        """Waits until the last forward is done."""
 
     @abstractmethod
     def has_plain_head(self) -> bool:
@@ -97,12 +97,12 @@ class TreeScoring(ABC):
 
     @property
     def rows(self) -> int:
-        """How many sequences there are."""
+        """The number of rows."""
         return self._slots.rows
 
     @property
     def lengths(self) -> list[int]:
-        """Tokens with keys, by row."""
+        """For each row the number of tokens whose keys are stored."""
         found: list[int] = self._slots.lengths.tolist()
         return found
 
@@ -112,23 +112,24 @@ class TreeScoring(ABC):
         return self._slots.nbytes
 
     def add(self, count: int = 1) -> None:
-        """Empty rows behind the others; they may join at any time."""
+        """Adds empty rows behind the others. Rows may join at any time."""
         self._slots.add_rows(count)
 
     def select(self, rows: list[int]) -> None:
-        """Only these rows, in this order; one that comes twice is forked."""
+        """Keeps only these rows, in this order. A row that is listed twice is forked."""
         self._slots.select(rows)
 
     def truncate(self, length: int) -> None:
-        """Forget the tokens of a single row from `length` on."""
+        """Forgets the tokens from `length` on. The batch must have a single row."""
         self._slots.truncate(length)
 
     def score(self, blocks: Sequence[Block], *, hidden: bool = False) -> list[Any]:
-        """One array or tensor a row: (1 + nodes, V) logits, the last taken token first.
+        """The logits of each row, shape (1 + nodes, V), as an array or a tensor. The last taken token is
+        first.
 
-        With `hidden` they are (1 + nodes, size) states for `head`.
+        With `hidden` the results are states for `head`, shape (1 + nodes, size).
 
-        `keep` must follow, once.
+        The caller must call `keep` once afterwards.
 
         Raises:
             ContextTooLong: a row would pass the model's positions.
@@ -161,7 +162,7 @@ class TreeScoring(ABC):
                 raise ContextTooLong(f"a row would have {deepest} tokens; the model reads {limit}")
 
     def _piece(self, blocks: Sequence[Block]) -> list[int] | None:
-        """How many taken tokens of each row to read first, None when all fits in one forward."""
+        """The number of taken tokens of each row to read first; None if all tokens fit in one forward."""
         width = max(len(b) for b in blocks)
         if width <= _PIECE or width * (self._slots.slots + width) * self.rows <= _MASK_ENTRIES:
             return None

@@ -1,13 +1,14 @@
-"""Which slots of a batch's keys and values hold tokens, when drafts are accepted to different lengths.
+"""Tracks which slots of a batch's keys and values hold tokens, because rows accept drafts of different
+lengths.
 
-Enters: the size of a block of new tokens, whose keys somebody writes behind the others, and then which tokens
-of the block each row keeps. Leaves: the slots that are live, with each row's tokens in the order of its text.
-Cost: keeping a path copies its own keys; a batch is repacked when the holes outgrow what is live.
+Enters: the size of a block of new tokens, whose keys a forward writes behind the others, and then the
+tokens of the block that each row keeps. Leaves: the live slots, with each row's tokens in the order of its
+text. Cost: keeping a path copies its own keys; a batch is repacked when it has more holes than live slots.
 
-All rows write at the same slots, so a row that keeps fewer tokens than another leaves *holes*; a mask of
-live slots and explicit positions make them invisible. Moving every row to its own offset each step (EQSPEC)
-was the alternative; it copies whole rows. Keys must not depend on the slot they lie in, which holds for
-rotary and learned positions.
+All rows write at the same slots, so a row that keeps fewer tokens than another leaves *holes*. A mask of
+live slots and explicit positions make the holes invisible. The rejected alternative (EQSPEC) moves every
+row to its own offset in each step, which copies whole rows. Keys must not depend on their slots; this holds
+for rotary and learned positions.
 
 Buffers are arrays of numpy or tensors of torch, (n, rows, heads, capacity, size): only operations that both
 spell alike touch them.
@@ -37,16 +38,16 @@ class TreeSlots(ABC):
 
     @abstractmethod
     def buffers(self) -> Sequence[Any]:
-        """All keys and values; empty before the first are written."""
+        """All buffers of keys and values; empty before the first block is written."""
 
     @abstractmethod
     def replace(self, buffers: Sequence[Any]) -> None:
-        """Put others in their place."""
+        """Puts new buffers in the place of the old ones."""
 
     @staticmethod
     @abstractmethod
     def zeros(like: Any, shape: tuple[int, ...]) -> Any:
-        """A buffer of this shape."""
+        """A buffer of zeros with this shape."""
 
     @property
     def rows(self) -> int:
@@ -57,7 +58,8 @@ class TreeSlots(ABC):
         return sum(b.nbytes for b in self.buffers())
 
     def reserve(self, count: int) -> None:
-        """Room for a block of `count` tokens; the buffers at least double, so growth is amortised."""
+        """Makes room for a block of `count` tokens. Buffers that grow at least double, so growth is
+        amortised."""
         wanted = self.slots + count
         if wanted <= self.capacity:
             return
@@ -73,7 +75,7 @@ class TreeSlots(ABC):
         self.replace(made)
 
     def keep(self, kept: Sequence[Sequence[int]]) -> None:
-        """Close the block that was just written: row r keeps its tokens kept[r], ascending, in that order.
+        """Closes the block that was just written: row r keeps its tokens kept[r], which are ascending.
 
         The slots that are kept move to the front of the block; the next block overwrites the others.
         """
@@ -92,13 +94,13 @@ class TreeSlots(ABC):
             self._repack()
 
     def select(self, rows: list[int]) -> None:
-        """Only these rows, in this order; a row may come twice (a fork)."""
+        """Keeps only these rows, in this order. A row that is listed twice is forked."""
         self.live = self.live[rows]
         self.lengths = self.lengths[rows]
         self.replace([b[:, rows] for b in self.buffers()])
 
     def add_rows(self, count: int) -> None:
-        """Empty rows behind the others."""
+        """Adds empty rows behind the others."""
         before = self.rows
         self.live = np.concatenate([self.live, np.zeros((count, self.live.shape[1]), np.bool_)])
         self.lengths = np.concatenate([self.lengths, np.zeros(count, np.int64)])
@@ -110,7 +112,7 @@ class TreeSlots(ABC):
         self.replace(made)
 
     def truncate(self, length: int) -> None:
-        """Forget the tokens of a single row from `length` on."""
+        """Forgets the tokens from `length` on. The batch must have a single row."""
         assert self.rows == 1 and self.slots == self.lengths[0]
         self.live[0, length:] = False
         self.lengths[0] = self.slots = min(length, self.slots)

@@ -28,13 +28,13 @@ __all__ = ["Block", "TreeScorer", "check_by_trial", "check_tree_scoring"]
 
 
 class TreeScorer(TreeScoring):
-    """A batch of rows under one model. Not thread-safe; the model's weights are only read.
+    """A batch of rows under one model. It is not thread-safe, but several batches may share a model.
 
     Args:
         lm: the model.
 
     Raises:
-        LanguageModelError: the model cannot score trees; the message names what is in the way.
+        LanguageModelError: the model cannot score trees; the message names the reason.
     """
 
     def __init__(self, lm: TransformersLM) -> None:
@@ -112,7 +112,8 @@ class TreeScorer(TreeScoring):
         starts = [max(len(b.taken) - 1, 0) for b in blocks]
         first = min(starts)
         if self._selects and not hidden:
-            # The prompt's own logits are never asked for; they are most of the work of a first forward.
+            # The logits of the prompt's tokens are not needed, and they are most of the work of a first
+            # forward.
             arguments["logits_to_keep"] = 1 if keep_last else torch.arange(first, width, device=device)
         with torch.inference_mode(), self._threads():
             model = self._model.base_model if hidden else self._model
@@ -153,7 +154,7 @@ class TreeScorer(TreeScoring):
 
 
 def check_tree_scoring(model: Any) -> None:
-    """LanguageModelError, with the reason, unless drafts can be scored as a tree and taken back."""
+    """Raises a LanguageModelError with the reason unless drafts can be scored as a tree and taken back."""
     from transformers import cache_utils
 
     try:
@@ -187,10 +188,10 @@ def check_tree_scoring(model: Any) -> None:
 
 
 def check_by_trial(lm: TransformersLM) -> None:
-    """LanguageModelError unless a small tree gets the logits of its paths: a few short forwards.
+    """Raises a LanguageModelError unless a small tree gets the logits of its paths. It runs a few short
+    forwards.
 
-    What a model does with a mask and positions is its own business, and a model that ignores either would
-    make drafts look accepted that are not the model's words.
+    A model may ignore the mask or the positions. It would then accept drafts that it would not write itself.
     """
     scorer = TreeScorer(lm)
     scorer.add(2)
@@ -225,7 +226,7 @@ def _layers(config: Any) -> int:
 
 
 def _windows(config: Any) -> dict[str, int | None]:
-    """layer type -> window, empty where every layer sees everything."""
+    """layer type -> size of its sliding window; empty if every layer sees all tokens."""
     window: int | None = getattr(config, "sliding_window", None)
     types = getattr(config, "layer_types", None)
     if types is None:
@@ -239,7 +240,7 @@ def _windows(config: Any) -> dict[str, int | None]:
 
 
 def _takes_masks_by_type(config: Any) -> bool:
-    """Models with `layer_types` look their masks up in a dict when they are given one."""
+    """Whether the model takes a dict of masks by layer type. Models with `layer_types` do."""
     return getattr(config, "layer_types", None) is not None
 
 

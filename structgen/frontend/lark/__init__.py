@@ -6,8 +6,8 @@ In: text. Out: rules and lexemes in a ``_core.GrammarBuilder``. Cost: Lark's loa
     load        Lark's loader makes trees of it; its errors, at their places
     rules       trees of rules become nodes; templates, parameters, limits
     terminals   trees of terminals become lexemes
-    extensions  what the placeholders in the trees stand for
-    attributes  what ``[...]`` behind a rule's name asks for
+    extensions  placeholders in the trees become nodes
+    attributes  the attributes ``[...]`` behind a rule's name become nodes
 
 Terminals are lexemes: each takes as much text as it can, of equal texts the literal wins over the pattern
 (keywords over names), a higher priority wins over a lower one, and only terminals that may begin at a place
@@ -53,7 +53,7 @@ def build(
     """The grammar's nodes and the number of the rule to start with.
 
     Args:
-        grammars: what ``@name`` stands for: the text of a Lark grammar, or a JSON Schema.
+        grammars: by name the grammar that ``@name`` stands for: the text of a Lark grammar, or a JSON Schema.
         import_paths: directories in which ``%import`` looks for grammars.
         style: how the JSON of schemas in the grammar is written.
 
@@ -67,7 +67,7 @@ def build(
 
 
 class Frontend:
-    """One builder; a nested ``%lark`` is another `Rules` in it."""
+    """The builder of one grammar. Each nested ``%lark`` has a `Rules` of its own in the same builder."""
 
     def __init__(
         self,
@@ -86,8 +86,8 @@ class Frontend:
         self.grammars: Mapping[str, Any] = grammars or {}
         self.import_paths = import_paths
         self.style: JsonStyle = style
-        self.named: dict[str, int] = {}  # grammars of other texts -> their rules
-        self.open: list[str] = []  # those that are being read
+        self.named: dict[str, int] = {}  # name of another grammar -> its rule
+        self.open: list[str] = []  # the names of grammars that are being read
         self.depth: int = 0
 
     def other(self, name: str, use: Extension) -> int:
@@ -118,7 +118,7 @@ class Frontend:
         self.depth += 1
         if self.depth > 20:
             raise GrammarError("grammars nest too deeply")
-        if (zero := text.find("\0")) >= 0:  # Lark reads literals as Python's, which must not have it
+        if (zero := text.find("\0")) >= 0:  # Lark reads literals by Python's rules, which forbid this byte.
             source.fail(r"a zero byte; write \x00", text, zero)
         scanned = scan(text)
         try:
@@ -128,7 +128,7 @@ class Frontend:
         except Exception as error:
             if not type(error).__module__.startswith("lark."):
                 raise
-            # Lark looks at a literal when it is used: one that Python cannot read, say.
+            # Lark evaluates a literal at its first use. Python may be unable to read it.
             reason = error.args[-1] if error.args else error
             raise GrammarError(f"{str(reason).splitlines()[0]}", text=text) from None
         finally:

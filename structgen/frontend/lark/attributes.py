@@ -1,4 +1,4 @@
-"""Attributes of rules, ``name[lazy, capture="x", stop="end"]: ...``: what they ask for, as nodes.
+"""Builds the nodes for rules with attributes: ``name[lazy, capture="x", stop="end"]: ...``.
 
 In: the attributes that `text.scan` found, and trees of rules. Out: captures, lexemes that end early, limits.
 Cost: linear in a rule; a `stop` with a capture needs the complement of its texts, and so does `lazy`.
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class Attributes:
-    """Those of one grammar."""
+    """The attributes of one grammar's rules."""
 
     def __init__(self, owner: Frontend, scanned: Scanned, terminals: Terminals) -> None:
         self.owner = owner
@@ -28,11 +28,12 @@ class Attributes:
         self.scanned = scanned
         self.terminals = terminals
         self.given: dict[str, dict[str, tuple[str, str, int]]] = {}  # by rule, as in `text.Given`
-        self.heads: dict[str, Extension] = {}  # by rule: where they stand
+        self.heads: dict[str, Extension] = {}  # by rule: the place of the attributes
         self.ends: dict[str, Any] = {}  # by rule: the terminal that ends its texts
 
     def add(self, name: str, head: Extension, end: Any) -> None:
-        """An attribute that cannot be kept is refused, whether or not the rule is used.
+        """Notes a rule's attributes. Refuses attributes that cannot be enforced, even if the rule is not
+        used.
 
         Args:
             end: the terminal that `stop` names.
@@ -61,7 +62,7 @@ class Attributes:
         return {name: source.limit_of(a["max_tokens"][1]) for name, a in given if "max_tokens" in a}
 
     def place_of_limit(self, name: str) -> int:
-        """In bytes of the grammar's text; -1 in a grammar inside it."""
+        """The place of a rule's limit, in bytes of the grammar's text; -1 in a nested grammar."""
         if self.owner.depth > 1 or self.heads[name].origin is not self.scanned:
             return -1
         return len(self.scanned.original[: self.given[name]["max_tokens"][2]].encode())
@@ -70,23 +71,23 @@ class Attributes:
         return any({"capture", "stop_capture"} & set(a) for a in self.given.values())
 
     def name_captures(self) -> None:
-        """Captures have their numbers in the order of the text."""
+        """Numbers the captures in the order of the text."""
         for name in self.given:
             for kind in ("capture", "stop_capture"):
                 if label := self.label(name, kind):
                     self.b.capture(label, self.b.literal(b""))
 
     def captured(self, name: str, node: int) -> int:
-        """A rule's node, noted where it is to be captured."""
+        """The node of a rule. If the rule has a capture, notes stand around the node."""
         label = self.label(name, "capture")
         return self.b.capture(label, node) if label else node
 
     def terminal(self, name: str, tree: Any) -> int | None:
-        """The node of a rule whose attributes make it one terminal; None where they do not."""
+        """The node of a rule whose attributes make it one terminal; None for other rules."""
         given = self.given[name]
         ends = given.get("suffix") or given.get("stop")
         if ends is not None and ends[0] == "string" and not _text_of(ends):
-            ends = None  # the end of the whole text, as in llguidance: no end of its own
+            ends = None  # As in llguidance, this means the end of the whole text, so the rule needs no end.
         if "lazy" not in given and ends is None:
             if "max_chars" in given:
                 body = self.terminals.as_terminal(tree, name, "max_chars")
@@ -97,7 +98,7 @@ class Attributes:
             one = _one_terminal(tree) if "max_tokens" in given else None
             if one is None:
                 return None
-            # Its limit ends it, or what follows does: not as far as it can.
+            # The limit or the following text ends this terminal. It need not reach as far as it can.
             return self.captured(name, self.terminals.node(self.terminals.as_terminal(one, name), name))
         body = self.shortened(self.terminals.node(self.terminals.as_terminal(tree, name), name), given)
         if ends is None:
@@ -107,7 +108,7 @@ class Attributes:
         whole = self.b.shortest(self.b.sequence([body, end]))
         if not label and not end_label:
             return self.terminals.lazy(name, whole)
-        # The body as far as the whole does not end in it, so that the capture has a place to stop.
+        # The body must not contain the end, so that the end of the capture is certain.
         b = self.b
         never = [b.sequence([body, end, source.any_text(b)])]
         if ends[0] == "string":
@@ -123,7 +124,7 @@ class Attributes:
         if ends[0] in ("string", "token"):
             end = b.capture(end_label, end) if end_label else end
             return b.sequence([b.capture(label, inside) if label else inside, end])
-        # The texts that end once they hold an end, and those cut in two, have to be the same.
+        # A text must be the same whether it stops at its first end or is cut into a body and an end.
         if not b.is_empty(b.both([b.sequence([first, end]), b.negate(whole)])):
             message = "matches of a pattern that ends a capture cannot overlap: one may end within another"
             self.heads[name].fail(message, ends[2])
@@ -139,7 +140,7 @@ class Attributes:
         return source.at_most(self.b, node, source.limit_of(given["max_chars"][1]))
 
     def label(self, name: str, kind: str) -> str | None:
-        """The name of a capture; that of the rule where none is given."""
+        """The name of a capture; by default the name of the rule."""
         given = self.given[name]
         if kind not in given:
             return None
@@ -171,7 +172,7 @@ class Attributes:
         head.fail("expected a text, a pattern, a terminal or a token", at)
 
     def spell(self, value: tuple[str, str, int]) -> source.Spell:
-        """How the texts of an attribute are matched: ``"..."i`` in any case."""
+        """The function that makes the nodes of an attribute's texts. ``"..."i`` matches in any case."""
         if value[1].endswith("i"):
             return lambda text: source.ignoring_case(self.b, text)
         return lambda text: self.b.literal(text.encode())

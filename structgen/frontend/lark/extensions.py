@@ -1,7 +1,7 @@
-"""What the extensions of Lark's language stand for: nodes, and operators between the parts of an expansion.
+"""Turns the extensions of Lark's language into nodes, and into operators between the parts of an expansion.
 
-In: Lark's trees, in which a placeholder stands for each extension; what `text.scan` took out. Out: nodes.
-Cost: linear in the extension; a nested grammar costs what it costs alone.
+In: Lark's trees, with a placeholder for each extension, and the extensions that `text.scan` took out. Out:
+nodes. Cost: linear in the extension; a nested grammar costs what it costs alone.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class Extensions:
-    """Those of one grammar."""
+    """The extensions of one grammar."""
 
     def __init__(self, owner: Frontend, scanned: Scanned) -> None:
         self.owner = owner
@@ -54,7 +54,7 @@ class Extensions:
         return None, None
 
     def conditional(self, kids: list[Any], parameter: int) -> list[Any] | None:
-        """The parts of an alternative without its conditions; None where they do not hold."""
+        """The parts of an alternative without its conditions; None if a condition does not hold."""
         left = []
         for kid in kids:
             operator = self.operator(kid)
@@ -112,7 +112,8 @@ class Extensions:
         return whole.but(self.ids(extension, named) if named.strip() else [], f"<[{spec}]>")
 
     def tokens_in_terminal(self, extension: Extension) -> int:
-        """A terminal is a regex over text and special tokens: an ordinary token in it is its text."""
+        """The node of a token in a terminal. A terminal is a regex over text and special tokens, so an
+        ordinary token is replaced by its text."""
         if source.all_but(extension.value):
             extension.fail("<[*]> and <[^...]> stand in rules, not in terminals")
         return self.b.tokens(self.ids(extension, extension.value))

@@ -1,7 +1,8 @@
-"""Lark's own loader: the text without its extensions becomes trees, and its errors become ours.
+"""Calls Lark's own loader, which turns the text without extensions into trees. Its errors become
+GrammarErrors.
 
-In: what `text.scan` made of a grammar, and where imports may look. Out: Lark's ``Grammar``: its trees.
-Cost: that of Lark's LALR parser, most of what a Lark grammar costs before the core has it.
+In: the grammar that `text.scan` read, and the directories for imports. Out: Lark's ``Grammar``, which has
+the trees. Cost: that of Lark's LALR parser, which is most of the work in front of the core.
 """
 
 from __future__ import annotations
@@ -26,11 +27,11 @@ class _NotFound(Exception):
 class _Imports:
     """Reads the grammars that a text imports: a loader for Lark's `import_paths`.
 
-    A grammar may be a stranger's: nothing is opened but what lies in the given directories, beside a file
-    found there, or in Lark itself; the working directory neither.
+    A grammar may come from a stranger. So only files in the given directories, beside a file found there,
+    or in Lark itself are opened. The working directory is not searched.
 
     Attributes:
-        reading: texts, the last of which Lark is parsing.
+        reading: the texts that are being parsed, the current one last.
     """
 
     def __init__(self, scanned: Scanned, paths: Sequence[str]) -> None:
@@ -137,7 +138,8 @@ def load(scanned: Scanned, paths: Sequence[str]) -> Any:
 
 
 def _refused(message: str, causes: list[BaseException], loader: Any, scanned: Scanned) -> NoReturn:
-    """A grammar that Lark read and refuses: names what is at fault if it can be told, else Lark's words."""
+    """Raises the error for a grammar that Lark read and refuses. It names the cause, or has Lark's
+    message."""
     if causes and isinstance(causes[0], KeyError):
         _undefined(str(causes[0].args[0]), loader, scanned)
     _check_names(loader, scanned)
@@ -150,10 +152,10 @@ def _refused(message: str, causes: list[BaseException], loader: Any, scanned: Sc
 
 
 def _causes(error: BaseException) -> list[BaseException]:
-    """The errors that led to this one, the last first. The loader makes a message of them.
+    """The errors that led to this one, the last one first.
 
-    Where it compares a text with its examples of mistakes, that can fail in turn: Lark 1.3 raises a
-    TypeError in a log message. The first thing that it met is what counts.
+    Lark's loader compares a refused text with examples of mistakes. This comparison can itself fail: Lark 1.3
+    raises a TypeError in a log message. The earliest error is the one to report.
     """
     found = []
     while (cause := error.__context__) is not None:
@@ -163,7 +165,7 @@ def _causes(error: BaseException) -> list[BaseException]:
 
 
 def _unexpected(error: Any, message: str, scanned: Scanned) -> NoReturn:
-    """A text that is no grammar. `message`: what the loader says of it; "" where it says nothing."""
+    """Raises the error for a text that is no grammar. `message` is the loader's message, or ""."""
     at = scanned.place(max(0, error.pos_in_stream or 0))
     found = scanned.original[at : at + 1]
     what = f"unexpected {found!r}" if found.strip() else "the rule ends too early"
@@ -185,7 +187,7 @@ def _check_names(loader: Any, scanned: Scanned) -> None:
 
     text, known = scanned.original, loader._definitions
     for definition in known.values():
-        if definition.is_term or definition.tree is None:  # the names in terminals are resolved by now
+        if definition.is_term or definition.tree is None:  # Names in terminals are resolved already.
             continue
         for use in definition.tree.find_data("template_usage"):
             name, given = use.children[0].name, len(use.children) - 1
@@ -194,7 +196,7 @@ def _check_names(loader: Any, scanned: Scanned) -> None:
             if (expected := len(known[name].params)) != given:
                 scanned.fail(miscounted(name, expected, given), where(text, name))
         used = _find_used_symbols(definition.tree)  # type: ignore[no-untyped-call]
-        # Not `used - known.keys()`, which goes through all that is known for every rule.
+        # `used - known.keys()` would iterate over all known names for every rule.
         if unknown := {name for name in used if name not in known} - set(definition.params):
             _undefined(min(unknown, key=lambda name: (where(text, name), name)), loader, scanned)
     for name in loader._ignore_names:
@@ -203,7 +205,7 @@ def _check_names(loader: Any, scanned: Scanned) -> None:
 
 
 def _unsafe_parameters(known: dict[str, Any]) -> Iterator[str]:
-    """Parameters of templates that have the name of a rule; templates that name a parameter twice."""
+    """The templates with a parameter that has the name of a rule, or with two parameters of one name."""
     for name, definition in known.items():
         for at, parameter in enumerate(definition.params):
             if parameter in known:

@@ -1,7 +1,8 @@
-"""Rules with a parameter of 64 bits, as llguidance has them: ``perm::set_bit(2)``, ``%if bit_clear(2)``.
+"""Reads llguidance's expressions for rules with a parameter of 64 bits: ``perm::set_bit(2)``, ``%if
+bit_clear(2)``.
 
-In: the text behind ``::`` or ``%if``. Out: a function of the parameter, and where its text ends. Cost: linear
-in the text. A rule with a parameter is one rule for each value that is asked for; see `lark`.
+In: the text behind ``::`` or ``%if``. Out: a function of the parameter, and the place where its text ends.
+Cost: linear in the text. A rule with a parameter becomes one rule for each value that occurs; see `lark`.
 
     value       _  12  0x1F  set_bit(k)  clear_bit(k)  bit_and(v)  bit_or(v)  incr([x:y])  decr([x:y])
     condition   true  bit_clear(k)  bit_set(k)  is_ones([x:y])  is_zeros([x:y])  and(c, c)  or(c, c)  not(c)

@@ -1,4 +1,5 @@
-"""Rules: Lark's trees become nodes of a context-free grammar; templates, parameters, limits on tokens.
+"""Turns Lark's trees of rules into nodes of a context-free grammar, with templates, parameters and token
+limits.
 
 In: a scanned grammar. Out: rules in a ``_core.GrammarBuilder``: one for each rule, for each list of arguments
 of a template, and for each value of a parameter that occurs. Cost: linear in the number of rules out.
@@ -20,15 +21,15 @@ if TYPE_CHECKING:
     from ... import _core
     from . import Frontend
 
-_VALUES = 20_000  # of parameters of rules
+_VALUES = 20_000  # the most values of parameters in one grammar
 _ALL = (1 << 64) - 1
 
 
 class Rules:
-    """Those of one grammar.
+    """The rules of one grammar.
 
     Args:
-        owner: the builder, and what grammars inside each other share.
+        owner: the builder, and the state that nested grammars share.
         scanned: the grammar.
     """
 
@@ -54,10 +55,10 @@ class Rules:
         self.limits: dict[str, int] = self.attributes.limits()  # rules with `max_tokens`
         self.numbers: dict[tuple[Any, ...], int] = {}
         self.todo: list[tuple[int, str, dict[str, Any], frozenset[str], int]] = []
-        self.parameter: int = 0  # of the rule at hand
-        self.values: int = 0  # of parameters, so far
-        self.reached: dict[str, frozenset[str]] = {}  # of limited rules, what a rule can get to
-        self.inside: frozenset[str] = frozenset()  # those whose text the rule at hand is a part of
+        self.parameter: int = 0  # the parameter's value in the current rule
+        self.values: int = 0  # the number of parameter values so far
+        self.reached: dict[str, frozenset[str]] = {}  # rule -> the limited rules that it can reach
+        self.inside: frozenset[str] = frozenset()  # the limited rules whose text contains the current rule
         self.gap: int | None = None
 
     def define(self, start: str) -> int:
@@ -72,7 +73,7 @@ class Rules:
                 gap = self.b.repeat(self.b.choice(lexemes), 0, 1 if once else -1)
             else:
                 gap = self.b.gap(lexemes)
-            # Noted where captures are: no part of a capture's end.
+            # With captures, a note marks ignored text, so that no capture ends with it.
             self.gap = self.b.capture("", gap) if self.attributes.any_capture() else gap
         self.attributes.name_captures()
         self.parameters(start, 0)
@@ -89,15 +90,15 @@ class Rules:
         return whole
 
     def warn_of_unused(self) -> None:
-        """Rules of the text that nothing asks for. Terminals and what is imported are not told of: a list of
-        terminals is often shared by grammars."""
+        """Warns of rules that no rule uses. Terminals and imported rules get no warning, because grammars
+        often share a list of terminals."""
         used = {key[0] for key in self.numbers}
         for name in self.rules:
             if name not in used and not name.startswith("_") and "__" not in name:
                 self.b.warn(f"rule '{self.scanned.written(name)}' is not used")
 
     def parameters(self, name: str, given: int) -> list[str]:
-        """A rule's parameters, of which so many are given."""
+        """The parameters of a template. GrammarError: a call gives another number of arguments."""
         names = list(self.rules[name][0] or ())
         if len(names) != given:
             at = where(self.scanned.original, name)
@@ -108,7 +109,7 @@ class Rules:
         return self.version(name, arguments, self.inside & self.limited_below(name, arguments), parameter)
 
     def version(self, name: str, arguments: dict[str, Any], inside: frozenset[str], parameter: int) -> int:
-        """A rule as a part of the texts of limited rules."""
+        """The number of the rule for these arguments and this parameter, inside these limited rules."""
         key = (name, *(repr(a) for a in arguments.values()), inside, parameter)
         if key not in self.numbers:
             if name in self.parametric:
@@ -129,20 +130,20 @@ class Rules:
             self.scanned.fail(message, where(self.scanned.original, self.scanned.written(name)))
 
     def call(self, name: str, extension: Extension) -> int:
-        """A rule with a parameter."""
+        """The node of a use of a rule with a parameter."""
         if name not in self.parametric:
             extension.fail(f"rule '{name}' takes no parameter; write {name}::_: ...")
         self.parameters(name, 0)
         return self.b.call(self.rule(name, {}, extension.value(self.parameter) & _ALL))
 
     def body(self, name: str, arguments: dict[str, Any], inside: frozenset[str]) -> int:
-        # An occurrence inside another one of the same rule needs no limit of its own: whatever begins in it
-        # begins in the outer one, too. So limits never stand in a left recursion.
+        # A rule inside another occurrence of itself needs no second limit, because its tokens also count in
+        # the outer occurrence. So limits never stand in a left recursion.
         if name in self.limits and name not in inside:
             inner = self.version(name, arguments, inside | {name}, self.parameter)
             place = self.attributes.place_of_limit(name)
             node = self.b.limit(self.b.call(inner), self.limits[name], name, place)
-            return self.followed(node)  # what is ignored may stand behind it as well: there it does not count
+            return self.followed(node)  # Ignored text behind the rule does not count.
         self.inside = inside
         tree = self.rules[name][1]
         if name not in self.attributes.given:
@@ -153,14 +154,14 @@ class Rules:
         return self.attributes.captured(name, self.node(tree, arguments))
 
     def limited_below(self, name: str, arguments: dict[str, Any]) -> frozenset[str]:
-        """The limited rules that a rule's text may be made of, itself included."""
+        """The limited rules that a rule can reach, itself included."""
         if not self.limits:
             return frozenset()
         if name not in self.reached:
             seen, todo = {name}, [name]
             while todo:
                 new = _rules_in(self.rules[todo.pop()][1]) - seen
-                todo += [n for n in new if n in self.rules]  # not the parameters of a template
+                todo += [n for n in new if n in self.rules]  # This leaves out parameters of templates.
                 seen |= new
             self.reached[name] = frozenset(seen & self.limits.keys())
         found = self.reached[name]
@@ -170,7 +171,7 @@ class Rules:
         return found
 
     def node(self, tree: Any, arguments: dict[str, Any]) -> int:
-        """A tree in a rule."""
+        """The node of a tree in a rule."""
         from lark import Token
         from lark.grammar import NonTerminal, Terminal
 
@@ -222,7 +223,7 @@ class Rules:
         from lark.grammar import NonTerminal
 
         name, *given = tree.children
-        if name.name in arguments:  # a template handed to this one
+        if name.name in arguments:  # The argument is a template.
             meant = arguments[name.name]
             if not isinstance(meant, NonTerminal) or not self.rules[meant.name][0]:
                 what = f"the template parameter '{name.name}' is used as a template and stands for none"
@@ -239,7 +240,8 @@ class Rules:
         if isinstance(tree, NonTerminal):
             return arguments.get(tree.name, tree)
         if isinstance(tree, Tree):
-            # Unwrapped: a template that hands its parameter on to itself asks for the same rule again.
+            # A tree with one part is replaced by the part. So a template that calls itself with its own
+            # parameter means the same rule again.
             if tree.data in ("value", "expansions", "expansion") and len(tree.children) == 1:
                 return self.substituted(tree.children[0], arguments)
             return Tree(tree.data, [self.substituted(k, arguments) for k in tree.children])
@@ -250,7 +252,7 @@ class Rules:
 
 
 def _rules_in(tree: Any) -> set[str]:
-    """Names of rules in a tree; parameters of a template among them."""
+    """The names of rules in a tree, with the parameters of a template."""
     from lark.grammar import NonTerminal
 
     if isinstance(tree, NonTerminal):

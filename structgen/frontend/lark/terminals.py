@@ -1,4 +1,4 @@
-"""Terminals: the trees between rules' names become regexes, and those become lexemes.
+"""Turns Lark's trees of terminals into regexes, and the regexes into lexemes.
 
 In: Lark's trees of terminals, in which references are resolved. Out: nodes of lexemes, one for a terminal and
 all its uses. Cost: linear in a terminal written out, at most `_SIZE` nodes; the core parses it as a regex.
@@ -20,11 +20,11 @@ if TYPE_CHECKING:
     from ... import _core
     from . import Frontend
 
-_SIZE = 200_000  # nodes of one terminal, written out
+_SIZE = 200_000  # the most nodes of one terminal whose references are written out
 
 
 class Terminals:
-    """Those of one grammar.
+    """The terminals of one grammar.
 
     Args:
         defined: name -> (tree, priority).
@@ -39,7 +39,7 @@ class Terminals:
         self.extensions = extensions
         self.defined = defined
         self.lexemes: dict[tuple[Any, ...], int] = {}
-        self.alone: dict[tuple[str, str], str] = {}  # literals that a terminal names
+        self.alone: dict[tuple[str, str], str] = {}  # (text, flags) -> the terminal that is just this literal
         for name, (tree, _) in defined.items():
             if tree is None:
                 self.scanned.fail(
@@ -63,7 +63,8 @@ class Terminals:
         return self.lexemes[key]
 
     def anonymous(self, tree: Any) -> int:
-        """A literal, pattern or range in a rule; a terminal that is just that lends it its name."""
+        """The node of a literal, pattern or range in a rule. If a terminal is just this literal, it is
+        used."""
         literal = _single_literal(tree)
         if literal is not None and literal in self.alone:
             return self.lexeme(self.alone[literal])
@@ -82,14 +83,14 @@ class Terminals:
         return self.b.lexeme(name, node, priority, literal, self.owner.lexer == "dynamic")
 
     def lazy(self, name: str, node: int, whole: int | None = None) -> int:
-        """A lexeme that ends as soon as it matches; `whole`: of which it is the first part."""
+        """A lexeme that ends as soon as it matches. It is the first part of the regex `whole`, if given."""
         if self.owner.lexer == "scannerless":
             return node
         return self.b.lexeme(name, node, 0, False, self.owner.lexer == "dynamic", True, whole)
 
     def node(self, tree: Any, name: str) -> int:
-        """A tree in a terminal, in which references are resolved already."""
-        if tree.data == "part":  # of a rule; parts of a terminal are joined as texts, as in Lark
+        """The node of a tree in a terminal. References in the tree are resolved already."""
+        if tree.data == "part":  # A part of a rule; parts of a terminal are joined as texts.
             return self.node(tree.children[0], name)
         if not self.mentions_extension(tree):
             return self.joined(tree, name)
@@ -117,7 +118,7 @@ class Terminals:
         raise GrammarError(f"'{tree.data}' cannot stand in terminal '{name}'")
 
     def conjunction(self, kids: list[Any], name: str) -> int:
-        """Parts of an expansion: sequences joined by ``&``, ``~`` in front of a part."""
+        """The node of an expansion with ``&`` between sequences or ``~`` in front of parts."""
         sequences: list[list[tuple[Any, bool]]] = [[]]
         negated = False
         for kid in kids:
@@ -158,7 +159,8 @@ class Terminals:
         return any(self.extensions.at(t.children[0]) is not None for t in tree.find_data("literal"))
 
     def joined(self, tree: Any, name: str) -> int:
-        """A terminal in Lark's own terms is one regex, as in Lark: a look-behind may reach across parts."""
+        """The node of a terminal without extensions. As in Lark it is one regex, so a look-behind may reach
+        across parts."""
         from lark import Tree
         from lark.exceptions import GrammarError as LarkGrammarError
         from lark.load_grammar import PrepareLiterals, TerminalTreeToPattern
@@ -187,7 +189,7 @@ class Terminals:
         self.scanned.fail(f"{message} (terminal '{name}')" if name not in message else message, at)
 
     def as_terminal(self, tree: Any, name: str, why: str = "is lazy or has an end") -> Any:
-        """A rule's tree with its terminals put in, for attributes that apply to one terminal."""
+        """A rule's tree in which trees replace the names of terminals, so that the rule is one terminal."""
         from lark import Tree
         from lark.grammar import NonTerminal, Terminal
 
@@ -223,7 +225,7 @@ def _single_literal(tree: Any) -> tuple[str, str] | None:
 
 
 def _size(tree: Any) -> int:
-    """Nodes of a tree whose parts are shared, as if they were not."""
+    """The number of nodes of a tree. A shared part counts at each of its places."""
     known: dict[int, int] = {}
     todo = [tree]
     while todo:
@@ -249,7 +251,8 @@ def _unshared(tree: Any) -> Any:
 def ends_at_first_match(pattern: str) -> bool:
     """Whether a pattern with lazy quantifiers takes as little as it can.
 
-    It does where what follows the last lazy one has one length. Otherwise all its texts count.
+    It does if all texts behind the last lazy quantifier have one length. Otherwise the terminal has all
+    texts that the pattern matches.
     """
     if "?" not in pattern:
         return False

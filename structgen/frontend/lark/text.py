@@ -1,8 +1,9 @@
-r"""The extensions of Lark's grammar language, found in the text and put out of Lark's way.
+r"""Finds the extensions of Lark's grammar language in a text, and replaces them by literals that Lark can
+read.
 
-In: a grammar's text. Out: text that Lark's own loader reads, in which every extension is a string literal of
-private characters; what the literals stand for; attributes of rules; a map back to the places in the text.
-Cost: linear in the text.
+In: a grammar's text. Out: a text for Lark's own loader, in which a string literal of private characters
+replaces each extension; the extension for each literal; attributes of rules; a map back to the places in
+the text. Cost: linear in the text.
 
     %json {...}  %regex {...}  %lark {...}   a schema, a span of a text, a grammar inside the grammar
     <|name|>  <[12,15-18]>                   tokens that are no text
@@ -25,18 +26,18 @@ terminals.py look it up:
 
     #0 the attributes of `start`    #1 the count (2, 3)    #2 the token <|im_end|>    #3 "anything but"
 
-(`#0` stands for the literal number 0.) What is said about a rule in front of its colon comes to stand behind
-the colon. So it stays with the rule, whatever names Lark gives to rules that are imported.
+(`#0` stands for the literal number 0.) Attributes in front of a rule's colon become a literal behind the
+colon. So they stay with the rule, even if Lark renames an imported rule.
 
 Invariants.
-- A place in the new text leads back to one in the original (`Scanned.place`), so errors name the user's place
-  and name.
+- `Scanned.place` maps each place in the new text to a place in the original text, so errors have the user's
+  places and names.
 - Strings, patterns and comments are never searched for extensions.
 - A name with a hyphen becomes a name that nothing else in the text has.
 - Brackets nest at most `_NESTING` levels.
 
-Rejected. Handing all lines to Lark: its lexer takes quadratic time for runs of empty lines (64 kB took 4.0
-s), so only one of them goes there.
+Rejected. Giving all lines to Lark: its lexer takes quadratic time for runs of empty lines (64 kB took 4.0
+s), so one empty line replaces a run.
 """
 
 from __future__ import annotations
@@ -86,7 +87,7 @@ _KNOWN = ("lazy", "capture", "stop", "suffix", "stop_capture", "max_tokens", "ma
 # Options of a grammar, each with the values that are accepted.
 _OPTIONS: dict[str, dict[str, tuple[Any, ...]]] = {
     "llguidance": {
-        "no_forcing": (True, False),  # has no effect: it is about how forced text is cut into tokens
+        "no_forcing": (True, False),  # It has no effect here: it controls the tokens of forced text.
         "allow_invalid_utf8": (False,),
         "skip_repetition": ("once",),
     },
@@ -100,7 +101,7 @@ class Extension:
     kind: str
     value: Any
     at: int  # the place in the original text
-    origin: Scanned  # the grammar that it stands in
+    origin: Scanned  # the grammar that contains the extension
 
     def fail(self, message: str, at: int | None = None) -> NoReturn:
         self.origin.fail(message, self.at if at is None else at)
@@ -117,9 +118,9 @@ class Given:
 
 @dataclass(slots=True)
 class Scanned:
-    """The text for Lark, and what was taken out of it.
+    """The text for Lark, and the extensions that were taken out of the original text.
 
-    Attributes and parameters of a rule are an extension in its first alternative.
+    Attributes and parameters of a rule are one extension in the rule's first alternative.
     """
 
     original: str
@@ -128,9 +129,9 @@ class Scanned:
     extensions: list[Extension] = field(default_factory=list)
     heads: set[str] = field(default_factory=set)  # rules with attributes or a parameter
     options: dict[str, Any] = field(default_factory=dict)
-    spelled: dict[str, str] = field(default_factory=dict)  # names with hyphens -> what Lark sees
-    _starts: list[int] = field(default_factory=list)  # in `text`
-    _places: list[int] = field(default_factory=list)  # in `original`
+    spelled: dict[str, str] = field(default_factory=dict)  # name with hyphens -> the name that Lark gets
+    _starts: list[int] = field(default_factory=list)  # the beginnings of pieces in `text`
+    _places: list[int] = field(default_factory=list)  # the beginnings of the same pieces in `original`
 
     def place(self, at: int) -> int:
         """The offset in the original text of an offset in the new one."""
@@ -182,12 +183,14 @@ def scan(text: str, parent: Scanned | None = None, file: str = "") -> Scanned:
 
 
 class _Scanner:
-    """One pass over a text, which puts pieces of it and extensions into what Lark gets.
+    """Makes one pass over a text, and writes its pieces and the literals of its extensions for Lark.
 
     Attributes:
-        at: the place in the text. size: of what was put. depth: of brackets.
-        line: whether a line begins here. blank: whether only blanks came since the last line break that was
-            put.
+        at: the place in the text.
+        size: the length of the text written so far.
+        depth: the number of open brackets.
+        line: whether a line begins here.
+        blank: whether only blanks came since the last line break that was written.
     """
 
     def __init__(self, found: Scanned) -> None:
@@ -225,7 +228,7 @@ class _Scanner:
         source.fail(message, self.text, at)
 
     def plain(self, end: int) -> None:
-        """Puts the text up to a place as it is."""
+        """Writes the text up to a place unchanged."""
         begin, self.at = self.at, end
         if begin == end:
             return
@@ -237,7 +240,7 @@ class _Scanner:
         self.blank = self.blank and not self.text[begin:end].strip()
 
     def head(self) -> bool:
-        """Reads a rule's name with its attributes or its parameter. False: none begins here."""
+        """Reads a rule's name with attributes or a parameter. Returns False if none begins here."""
         head, found = _HEAD.match(self.text, self.at), self.found
         if head is None or not (head["open"] or head["parameter"]):
             return False
@@ -254,7 +257,7 @@ class _Scanner:
         found.heads.add(name)
         self.put(self.text[self.at : at] + name + (head["priority"] or "") + ":", self.at)
         self.extend("rule", Given(head["name"], attributes, head["parameter"] is not None), at)
-        for key in ("stop", "suffix"):  # Lark drops terminals without a use
+        for key in ("stop", "suffix"):  # Lark drops unused terminals, so the rule uses this one.
             if attributes.get(key, ("",))[0] == "terminal":
                 self.put(f" {found.name(attributes[key][1])} ", attributes[key][2])
         self.at, self.blank = end, False
@@ -263,7 +266,7 @@ class _Scanner:
     # ---- the parts of `_PART` ----
 
     def extension(self, part: re.Match[str]) -> None:
-        """Of a kind whose value is its text."""
+        """Reads an extension whose value is its own text."""
         self.extend(str(part.lastgroup), part[0], part.start())
 
     def same(self, part: re.Match[str]) -> None:
@@ -274,10 +277,10 @@ class _Scanner:
             self.put(part[0], part.start())
 
     def comment(self, part: re.Match[str]) -> None:
-        """Nothing of it is put."""
+        """Leaves out a comment."""
 
     def newline(self, part: re.Match[str]) -> None:
-        """Of several empty lines one is put: Lark's lexer takes quadratic time for them."""
+        """Writes one of several empty lines, because Lark's lexer takes quadratic time for many."""
         if not self.blank:
             self.put(part[0], part.start())
         self.line = self.blank = True
@@ -331,11 +334,11 @@ class _Scanner:
             self.fail(f"%{kind} nests too deeply", start)
         if kind in _OPTIONS:
             self.options(kind, value, start)
-        else:  # a schema goes on unparsed, because the core reads numbers as text
+        else:  # A schema stays text, because the core reads its numbers as text.
             self.extend(kind, text[at : self.at] if kind == "json" else value, start)
 
     def options(self, kind: str, value: Any, start: int) -> None:
-        """The options of a grammar. Only known ones with known values are taken."""
+        """Reads the options of a grammar. GrammarError: an unknown option or value."""
         if not isinstance(value, dict):
             self.fail(f"%{kind} is followed by {{...}}", start)
         for name, given in value.items():
@@ -387,7 +390,7 @@ Values = dict[str, tuple[str, str, int]]  # attributes: name -> kind of the valu
 def _attributes(found: Scanned, head: re.Match[str]) -> tuple[Values, int] | None:
     """Reads the list ``[...]`` after a rule's name.
 
-    Returns it and the place after the colon; None if it is none.
+    Returns the attributes and the place behind the colon; None if the brackets are no list of attributes.
     """
     text, at = found.original, head.end()
     values: Values = {}

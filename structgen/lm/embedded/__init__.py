@@ -26,7 +26,7 @@ __all__ = ["CONTEXT", "FOLDER", "EmbeddedModelError", "check_prompt", "describe"
 # The mean log-probability per token below which an answer is in doubt (`structgen.lm.doubt`).
 LEAST_LOGPROB = {"target": -0.063}
 
-# Tokens of prompt and answer together.  Training saw up to 400; beyond that answers get worse.
+# The most tokens of prompt and answer together. Training used up to 400; beyond that, answers get worse.
 CONTEXT = 1024
 
 FOLDER = Path(__file__).resolve().parent
@@ -48,7 +48,7 @@ def path(name: Literal["target", "draft"] = "target") -> Path:
 
 
 def check_prompt(tokens: Sequence[int], room: int = 1) -> None:
-    """Raise with one line when the prompt leaves no room for `room` tokens of answer."""
+    """Raises an error if the prompt leaves no room for `room` tokens of answer."""
     if len(tokens) + room > CONTEXT:
         raise EmbeddedModelError(
             f"the prompt has {len(tokens)} tokens; the embedded models read {CONTEXT}, "
@@ -57,7 +57,7 @@ def check_prompt(tokens: Sequence[int], room: int = 1) -> None:
 
 
 def check(folder: Path) -> None:
-    """Raise with one line that names the file at fault; weights are not read, only their header."""
+    """Raises an error that names a missing or damaged file. Of the weights only the header is read."""
     if not folder.is_dir():
         raise EmbeddedModelError(
             f"model folder {folder} is missing: reinstall structgen, or run `make model`"

@@ -21,7 +21,7 @@ END_MARK = "<|end|>"
 PAD_MARK = "<|pad|>"
 MARKS = (PAD_MARK, END_MARK, TEXT_MARK, SCHEMA_MARK, ANSWER_MARK)
 
-# Beyond these the description stops helping a model with a short context.
+# The limits of a description. A longer one does not help a model with a short context.
 MAX_DEPTH = 5
 MAX_CHOICES = 12
 MAX_DESCRIPTION = 600
@@ -31,7 +31,7 @@ _FORMATS = {"date": "date", "time": "time", "date-time": "datetime", "email": "e
 
 
 def format_prompt(text: str, schema: dict[str, Any] | str | None = None) -> str:
-    """The text the model is to continue with its answer. The schema may be JSON text."""
+    """The text that the model continues with its answer. The schema may be JSON text."""
     if isinstance(schema, str):
         found = json.loads(schema)
         schema = found if isinstance(found, dict) else None
@@ -47,15 +47,15 @@ def describe(schema: dict[str, Any]) -> str:
 
 
 def _one_line(text: str) -> str:
-    """The models read one line. A line that ends without a mark of its own ends in a semicolon, so that what
-    stands on the next one is told from it."""
+    """Joins lines, because the models read one line. A line without a punctuation mark at its end gets a
+    semicolon, which separates it from the next line."""
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     ended = [line if line[-1] in ".,;:!?" else line + ";" for line in lines[:-1]]
     return " ".join(ended + lines[-1:])
 
 
 def _without_marks(text: str) -> str:
-    """A request that spells a mark must not end the request part."""
+    """The request with its marks broken up, because a mark in the request would end the request part."""
     for mark in MARKS:
         text = text.replace(mark, mark.strip("<>"))
     return text
