@@ -46,7 +46,7 @@ class GrammarPotential(Potential):  # type: ignore[misc]
     Args:
         llm: a `PromptedLLM`, whose tokens the contexts are made of.
         grammar: compiled by `engine_of(llm)`.
-        contexts: how many places in texts are kept. More cost memory, fewer cost replays.
+        contexts: the number of contexts whose matchers are kept. More take memory, fewer cause replays.
 
     Raises:
         VocabularyError: a token of the model is outside the grammar's vocabulary.
@@ -63,7 +63,7 @@ class GrammarPotential(Potential):  # type: ignore[misc]
             )
         self.grammar = grammar
         self._forks = Forks(grammar, contexts)
-        self._places = np.full(size, -1, np.int64)  # of an id in the potential's vocabulary
+        self._places = np.full(size, -1, np.int64)  # id -> its place in the potential's vocabulary
         self._places[ids] = np.arange(len(ids))
         self._mask = allocate_bitmask(1, size)
 

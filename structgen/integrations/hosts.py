@@ -1,11 +1,12 @@
-"""The engine of a constraint for serving engines: rows, requests, drafts and their rollback.
+"""The base of the adapters to serving engines: requests, rows of masks, drafts and their rollback.
 
-Enters: a host's tokenizer and the width of its logits; constraints as a kind and a text; tokens of one
-request as the host hands them over. Leaves: masks in the host's rows, verdicts on drafts, the end, errors by
-request. Cost: one call of the matcher each; no state beyond it but the error that ended a request.
+Enters: a host's tokenizer and the width of its logits; constraints as a kind and a text; the tokens that
+the host sampled for a request. Leaves: masks in the host's rows, verdicts on drafts, the end, errors by
+request. Cost: one call of the matcher for each question. A request has no state beside its matcher and the
+error that ended it.
 
-The problem. Serving engines differ in names and classes, but not in what they need. An error that is raised
-in the decoding loop of a host ends all of its requests.
+The problem. Serving engines differ in names and classes, but they need the same operations. An error that is
+raised in the decoding loop of a host ends all of its requests.
 
 The idea. An adapter is a thin file over this one: it imports its host where it runs, renames methods, and
 turns errors into the host's own. For the pattern `[0-9]{2}`, with one token for each character:
@@ -19,14 +20,16 @@ turns errors into the host's own. For the pattern `[0-9]{2}`, with one token for
 
 Invariants, which tests/test_hosts.py checks for each adapter:
 
-- Tokens after the end are taken silently, because hosts hand over what they sampled behind a stop token.
+- Tokens after the end are accepted and ignored, because hosts also pass the tokens sampled behind a stop
+token.
 - A rollback takes back exactly what was accepted, the end included.
 - A request whose mask cannot be made ends by itself: its row allows end tokens alone, its `error` says why,
   and `accept` then answers False. A token that the grammar refuses also sets `error`, but it ends nothing.
 - A draft may run over the budget: its row allows end tokens alone, and after a rollback the request goes on.
-- A row is written whole, whatever stood there.
-- What an operator should know is counted and logged (telemetry.py).
-- A constraint that has a keyword with a value of a wrong kind is refused, with the keyword and its place.
+- A row is written whole, whatever it contained before.
+- Compiles, masks and failures are counted and logged for the operator (telemetry.py).
+- A constraint with a keyword whose value has a wrong type is refused. The error has the keyword and its
+place.
 
 The compile thread makes the first masks of a new grammar (`HostEngine.compile`), because a new regex would
 otherwise cost its first masks in the host's loop.
@@ -59,7 +62,8 @@ if TYPE_CHECKING:
 # The compile thread also makes masks of a random text under a new grammar: so many steps, within so many
 # seconds.
 _FIRST_STEPS, _FIRST_SECONDS = 16, 0.03
-# With a limit, a text as well that has so many tokens more than it needs: there limits decide.
+# For a request with a limit, the compile thread also makes masks near the limit, of a text with so many
+# tokens to spare.
 _LAST_SPARE = 8
 # So many values of max_tokens are kept for a grammar.
 _LIMITS_KEPT = 64
@@ -83,11 +87,11 @@ class HostEngine:
         limits, on_limit: as in `Compiler`. By default a mask takes at most about 20 ms, and tokens that
             cannot be decided in that time are left out of it, so that no request holds up or ends the others.
         log: the name of a logger that the host prints.
-        reasoning: how the model thinks, as `sg.generate` takes it, where the host hands over the tokens of
-            thoughts, too. None: it hands over those of the answer alone.
+        reasoning: how the model thinks, as `sg.generate` takes it, for a host that also passes the tokens of
+            thoughts. None: the host passes only the tokens of the answer.
 
     Attributes:
-        telemetry: counts compiles, masks and what went wrong, and logs them.
+        telemetry: counts and logs compiles, masks and failures.
         finish: whether the adapter keeps a text within the limit of its request.
 
     Raises:
@@ -129,7 +133,7 @@ class HostEngine:
         end_token_ids: Iterable[int] | None = None,
         log: str,
     ) -> HostEngine:
-        """An engine as an operator's file or variable sets it: what an adapter does not read is here.
+        """Makes an engine from an operator's settings, which are in a file or an environment variable.
 
         Args:
             settings: `finish` (finish within a request's limit; the default), `cache_bytes`, `reasoning`; all
@@ -150,11 +154,12 @@ class HostEngine:
         return made
 
     def thinks(self, prompt: Sequence[int] = (), thinking_tokens: int | None = None) -> Reasoning | None:
-        """How the model thinks behind a prompt. None: the host hands over no tokens of thoughts.
+        """How the model thinks behind a prompt; None if the host passes no tokens of thoughts.
 
         Args:
-            prompt: the tokens in front of the text, which say whether it begins inside of thoughts.
-            thinking_tokens: what the request gives its thoughts; None or below 0: no limit but the engine's.
+            prompt: the tokens in front of the text. They show whether the text begins inside thoughts.
+            thinking_tokens: the request's limit on thoughts; None or a negative number leaves the engine's
+                limit.
         """
         if self.reasoning is None:
             return None
@@ -168,7 +173,7 @@ class HostEngine:
         """A grammar whose first masks are made, for a host's compile threads.
 
         Args:
-            reasoning: what `thinks` says of the request; None: what it says without a prompt.
+            reasoning: the result of `thinks` for the request; None takes its result without a prompt.
 
         Raises:
             GrammarError: as `compiled`.
@@ -200,7 +205,8 @@ class HostEngine:
 
 
 def joined(ours: type[Any], theirs: type[Any]) -> Any:
-    """Our class with a base class of the host, which is imported where the host runs and nowhere else."""
+    """A class that derives from our class and a class of the host. The host is imported only where it
+    runs."""
     return type(ours.__name__, (ours, theirs), {"__module__": ours.__module__})
 
 
@@ -260,7 +266,7 @@ def _fits(grammar: CompiledGrammar, tokens: int) -> bool:
         except UnsatisfiableBudget:
             fits = False
         if fits and True not in known.values():
-            with contextlib.suppress(StructgenError):  # a text that gets there is told
+            with contextlib.suppress(StructgenError):  # A text that reaches this mask gets the error.
                 few = min(tokens, grammar.matcher()._bounds(False)[1] + _LAST_SPARE)
                 grammar.prepare(few, seconds=_FIRST_SECONDS, max_tokens=few)
         if len(known) >= _LIMITS_KEPT:
@@ -273,7 +279,7 @@ class HostRequest:
     """One request's place in its grammar. Belongs to one thread at a time.
 
     Attributes:
-        error: why the request cannot go on, or why the last `accept` took nothing; None: neither happened.
+        error: the reason why the request cannot go on, or why the last `accept` failed; else None.
         ended: whether the request cannot go on. A refused token does not end a request.
         end_token_ids: the tokens that end its text.
     """
@@ -324,7 +330,7 @@ class HostRequest:
         try:
             count = self.matcher.validate_tokens(draft)
         except StructgenError:
-            return 0  # a dropped draft costs only time; an error is told when a token is accepted
+            return 0  # A dropped draft costs only time. The next `accept` reports the error.
         return next((i for i, token in enumerate(draft[:count], 1) if token in self.end_token_ids), count)
 
     def rollback(self, n: int) -> None:
@@ -337,7 +343,7 @@ class HostRequest:
         if not self.ended:
             begun = time.perf_counter()
             try:
-                exact = self.matcher._core.fill_bitmask(mask, row)  # the first call behind a forward is dear
+                exact = self.matcher._core.fill_bitmask(mask, row)  # The first call after a forward is slow.
             except StructgenError as error:
                 self.without_mask(error)
             else:
@@ -347,7 +353,8 @@ class HostRequest:
         self.end_alone(mask, row)
 
     def without_mask(self, error: Exception) -> None:
-        """Notes why there is no mask. A draft beyond the budget ends nothing, because it is rolled back."""
+        """Notes the error of a missing mask. A draft beyond the budget does not end the request, because the
+        host rolls it back."""
         if isinstance(error, UnsatisfiableBudget) and self.matcher.num_steps:
             self.error = error
         else:

@@ -169,7 +169,7 @@ class LogitsProcessor:
             raise self.error
 
     def reset(self) -> None:
-        """The next call begins a text, whatever its ids."""
+        """Makes the next call begin a new text, whatever its ids."""
         self._ids = self.error = None
         self._request.reset()
 
@@ -215,8 +215,8 @@ class Drafter(LlamaDraftModel):  # type: ignore[misc]
     Several tokens are then checked in one forward. The text is the same as without.
 
     Args:
-        most: tokens of a draft.
-        inner: another draft model, whose drafts are cut where the grammar does not take them.
+        most: the most tokens of a draft.
+        inner: another draft model. Its drafts are cut in front of the first token that the grammar refuses.
     """
 
     def __init__(self, most: int = 8, inner: Callable[[_Ids], _Ids] | None = None) -> None:
@@ -224,7 +224,7 @@ class Drafter(LlamaDraftModel):  # type: ignore[misc]
             raise ValueError(f"a draft has at least one token, not {most}")
         self.most = most
         self.inner = inner
-        self.room: int | None = None  # tokens of the model's context
+        self.room: int | None = None  # the size of the model's context, in tokens
         self._processor: weakref.ref[LogitsProcessor] | None = None
         self._run: _Ids | None = None  # the text and its draft
         self._left = 0
@@ -235,7 +235,8 @@ class Drafter(LlamaDraftModel):  # type: ignore[misc]
         self._run = None
 
     def pending(self, ids: _Ids) -> int:
-        """How many of the last ids are drafts that are not read yet; one call a sampled token."""
+        """The number of ids at the end that are unread drafts. The processor calls it once a sampled
+        token."""
         if self._run is None or self._left <= 0 or not np.array_equal(ids, self._run):
             self._run = None
             return 0
@@ -244,7 +245,7 @@ class Drafter(LlamaDraftModel):  # type: ignore[misc]
         return pending
 
     def __call__(self, input_ids: _Ids, /, **_: Any) -> _Ids:
-        """The draft after these ids. An error gives an empty draft: a text needs none."""
+        """The draft after these ids. It is empty after an error, because a text needs no draft."""
         processor = self._processor() if self._processor is not None else None
         room = self.most if self.room is None else min(self.most, self.room - len(input_ids))
         tokens: list[int] = []

@@ -48,7 +48,7 @@ class ConstrainedHFLM(HFLM):  # type: ignore[misc]
         self._constraint: tuple[CompiledGrammar, int] | None = None
 
     def generate_until(self, requests: list[Any], disable_tqdm: bool = False) -> list[str]:
-        """A text a request.
+        """Generates a text for each request.
 
         Raises:
             GrammarError: a document's constraint cannot be compiled.
@@ -94,6 +94,7 @@ class ConstrainedHFLM(HFLM):  # type: ignore[misc]
 
 @atexit.register
 def _let_go() -> None:
-    """The harness keeps its models to the end; the core would then report what they hold as leaked."""
+    """Drops the compilers of models at exit. The harness keeps its models to the end, and the core would
+    report their grammars as leaked."""
     for model in list(_models):
         model._host = None

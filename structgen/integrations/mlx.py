@@ -8,9 +8,9 @@ token is not allowed. Cost: a mask, and the copies of the ids and of a mask betw
     grammar = Compiler(vocabulary).compile("json_schema", schema)
     mlx_lm.generate(model, tokenizer, prompt, logits_processors=[LogitsProcessor(grammar)])
 
-The first call's ids are the prompt. A later call belongs to the same text where it begins with that prompt
-and goes on as rows.py expects; anything else is a new prompt. Drafts of `draft_model` come back shorter and
-are asked about again, which rows.py follows. Written for mlx-lm 0.32.
+The first call's ids are the prompt. A later call belongs to the same text if it begins with that prompt and
+continues as rows.py expects. Any other call has a new prompt. With a `draft_model` the host shortens drafts
+and passes them again, which rows.py can follow. Written for mlx-lm 0.32.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from .rows import Rows, listed
 
 
 def width_of(model: Any) -> int:
-    """The columns of a model's logits, which its tokenizer may have fewer tokens than."""
+    """The number of columns of a model's logits. The tokenizer may have fewer tokens."""
     return int(model(mx.array([[0]])).shape[-1])
 
 
@@ -67,6 +67,6 @@ class LogitsProcessor:
         return mx.where(mx.array(allowed_bits(self._rows.fill(), size)), logits, -mx.inf)
 
     def reset(self) -> None:
-        """The next call begins a new text, whatever its prompt."""
+        """Makes the next call begin a new text, whatever its prompt."""
         self._prompt = None
         self._rows.reset()

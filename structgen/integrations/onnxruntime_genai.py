@@ -7,8 +7,8 @@ and a copy of the logits a token; forced tokens go through the model together.
     request = engine.request(engine.compile("json_schema", schema), max_tokens=200)
     ids = list(generate(model, prompt_ids, request, max_tokens=200))
 
-The engine has no place for a constraint of one's own, but it lets a loop read and write logits. Its tokenizer
-cannot read every pre-tokenizer; `tokenizers` can. Written for onnxruntime-genai 0.18.
+The host takes no constraint of a user, but it lets a loop read and write logits. Its tokenizer does not
+support every pre-tokenizer; the package `tokenizers` does. Written for onnxruntime-genai 0.18.
 """
 
 from __future__ import annotations
@@ -38,14 +38,15 @@ def generate(
     jump: bool = True,
     **search_options: Any,
 ) -> Iterator[int]:
-    """The ids of the text as they are known, end tokens left out.
+    """Yields the ids of the text as soon as they are known, without end tokens.
 
     Args:
         model: a model of onnxruntime-genai.
         prompt_ids: the prompt as ids of the model's tokenizer.
         request: at the start of its text.
-        max_tokens: the most tokens of the text. If the request gets it, too, the text is complete within it.
-        jump: several tokens that must come next go through the model together. The text is the same.
+        max_tokens: the most tokens of the text. If the request has the same limit, the text is complete
+            within it.
+        jump: whether several forced tokens go through the model together. The text does not change.
         search_options: options of `GeneratorParams.set_search_options`: `do_sample`, `temperature`, `top_p`,
             ...
 
@@ -75,7 +76,8 @@ def generate(
         forced = request.matcher.forced_tokens()[: max_tokens - written - 1] if jump else []
         if not forced or not request.accept(forced):
             continue
-        # The newest token is not in the cache yet, and what is appended now would not see it.
+        # The newest token is not in the cache yet, so the tokens that are appended now would not attend to
+        # it.
         generator.rewind_to(generator.token_count() - 1)
         generator.append_tokens(np.array([token, *forced], np.int32))
         yield from forced

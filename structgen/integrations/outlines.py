@@ -31,7 +31,7 @@ from .hosts import HostEngine
 NAME = "structgen"
 _engines: weakref.WeakKeyDictionary[Any, HostEngine] = weakref.WeakKeyDictionary()
 _lock = threading.Lock()
-_most: int | None = None  # tokens of a text
+_most: int | None = None  # the most tokens of a text
 
 
 def register(*, max_new_tokens: int | None = None) -> None:
@@ -97,7 +97,7 @@ class Backend(backends.BaseBackend):  # type: ignore[misc]
         return self._processor("regex", regex)
 
     def get_cfg_logits_processor(self, grammar: str) -> Any:
-        """Lark, as outlines has it, or GBNF."""
+        """The logits processor of a grammar in Lark, which outlines uses, or in GBNF."""
         return self._processor("grammar", grammar)
 
     def _processor(self, kind: str, text: str, **options: Any) -> Any:

@@ -1,7 +1,7 @@
-"""Rows of token ids that a host hands over whole at every step, each followed by a matcher.
+"""Follows rows of token ids by matchers, for hosts that pass the whole rows at every step.
 
-Enters: for each row the ids generated so far. Leaves: a mask a row, and an error for each row that has none.
-Cost: one comparison of lists a row, the new tokens, and a mask. Needs numpy alone, no host.
+Enters: for each row the ids generated so far. Leaves: a mask for each row, or an error for a row without a
+mask. Cost: one comparison of lists a row, the new tokens, and a mask. Needs numpy alone, no host.
 
 A row is identified by its text, not by its number. The matcher whose history shares the longest prefix with
 the row is extended, or forked and rolled back. So beams may trade places, and a host may ask about drafts,
@@ -34,10 +34,10 @@ _SPARE_TRACKS = 8
 
 # Recipe, host 2: the same, where the host calls a logits processor.
 class Rows:
-    """The rows of one batch and the tracks that follow them.
+    """The rows of one batch and their tracks.
 
     Args:
-        grammars: one for all rows, or one for each equal share of them, in order.
+        grammars: one grammar for all rows; or several, each for an equal share of the rows, in order.
         max_new_tokens: with it, only tokens are allowed after which the text can be completed in time.
         on_dead: the mask of a row that left the language: "eos" allows the end tokens, "all" every token.
         on_error: "raise" once every other row has its mask, or "eos", which allows the end tokens alone.
@@ -68,12 +68,12 @@ class Rows:
             pool.tracks = []
 
     def check(self, count: int) -> None:
-        """ValueError: so many rows do not divide among the grammars."""
+        """Raises ValueError if `count` rows cannot be divided equally among the grammars."""
         if count % len(self._pools):
             raise ValueError(f"{count} rows do not divide among {len(self._pools)} grammars")
 
     def follow(self, texts: Sequence[list[int]]) -> bool:
-        """Brings a matcher to each text; `fill` is about these texts. False: a text came unexpectedly.
+        """Moves a matcher to the end of each text, for the next `fill`. False: some text was not expected.
 
         A text is expected if all of it but the last token was seen before, or if the grammar accepts it and
         nothing stands behind an end: hosts pad a row that ended by one token a call.
@@ -137,12 +137,12 @@ class _Track:
 
     def __init__(self, matcher: Matcher) -> None:
         self.matcher = matcher
-        self.error: Exception | None = None  # why it took no more
+        self.error: Exception | None = None  # the reason why the matcher stopped
         self.seen: list[int] = []
         self.taken = 0
 
     def branch(self, length: int) -> _Track:
-        """A track of its own at a prefix of this one."""
+        """A new track at a prefix of this track's row."""
         other = _Track(self.matcher.fork())
         other.seen, other.taken = self.seen[:length], min(self.taken, length)
         other.matcher.rollback(self.taken - other.taken)
@@ -213,7 +213,8 @@ class _Pool:
         return best, max(longest, 0)
 
     def _placed(self, best: _Track | None, common: int, free: dict[int, _Track]) -> _Track:
-        """The nearest track at what it shares with the text: itself if it only grows, else a fork of it."""
+        """The nearest track, moved to the prefix that it shares with the text. It is a fork unless the text
+        continues the track's row."""
         if best is None:
             return _Track(self.grammar.matcher())
         if common == len(best.seen) and id(best) in free:
@@ -223,7 +224,8 @@ class _Pool:
 
 
 def listed(grammars: CompiledGrammar | Sequence[CompiledGrammar]) -> list[CompiledGrammar]:
-    """One grammar or several, checked. TypeError, ValueError: none, or of different vocabularies."""
+    """The grammars as a list. TypeError: a value is no grammar. ValueError: there is none, or their
+    vocabularies differ."""
     several = isinstance(grammars, Sequence) and not isinstance(grammars, str | bytes)
     found: list[Any] = list(cast(Any, grammars)) if several else [grammars]
     if not all(isinstance(g, CompiledGrammar) for g in found):

@@ -6,9 +6,8 @@ and its errors. Cost: structgen's; compiling runs in SGLang's own threads, the r
     python -m sglang.launch_server --model-path MODEL --grammar-backend structgen
 
 The entry point `sglang.srt.plugins`, which SGLang loads in each of its processes, calls `register`: SGLang
-has a registry of backends and one of hooks, so nothing is patched by hand. One service it gives to its own
-backends alone, so this file does it, too: behind a reasoning parser, a grammar begins where the reasoning
-ends.
+has a registry of backends and one of hooks, so nothing is patched by hand. With a reasoning parser, SGLang
+starts the grammars of its own backends where the reasoning ends. This file does the same for structgen.
 
 The environment variable `SGLANG_STRUCTGEN` may hold options as JSON: those of JSON (`whitespace`,
 `property_order`, ...), `finish` (finish within `max_new_tokens`; the default), `cache_bytes`, `reasoning`:
@@ -43,7 +42,7 @@ NAME = "structgen"
 _ANY_JSON = "$$ANY$$"  # how SGLang asks for any JSON object
 # How the model thinks behind the prompt of the request that SGLang compiles for.
 _thinks: contextvars.ContextVar[Reasoning | None] = contextvars.ContextVar("thinks", default=None)
-_KEPT = 1024  # compiled constraints; SGLang's own cache has no bound, and clients choose its keys
+_KEPT = 1024  # the most compiled constraints. SGLang's own cache has no bound, and clients choose its keys.
 
 
 def register() -> None:
@@ -92,7 +91,7 @@ def _reasoning(backend: Any, tokenizer: Any, serving: Any) -> Any:
 
     parser = ReasoningParser(model_type=serving.reasoning_parser, stream_reasoning=False, tokenizer=tokenizer)
     if not parser.detector.get_think_end_token_ids(tokenizer):
-        return backend  # as SGLang does for its own
+        return backend  # SGLang does the same for its own backends.
     return ReasonerGrammarBackend(
         backend, parser, tokenizer, enable_strict_thinking=serving.enable_strict_thinking
     )
@@ -110,7 +109,7 @@ def _tell_max_tokens(result: Any, manager: Any, req: Any, *_: Any, **__: Any) ->
 
 
 class _Masks:
-    """Rows of masks, which SGLang asks of a backend and of a grammar."""
+    """The methods for rows of masks, which SGLang calls on a backend and on a grammar."""
 
     @staticmethod
     def allocate_vocab_mask(vocab_size: int, batch_size: int, device: Any) -> torch.Tensor:
@@ -179,7 +178,7 @@ class SglangBackend(_Masks):
         except (StructgenError, ValueError) as error:
             return InvalidGrammarObject(str(error))
 
-    # What SGLang asks of a backend that watches over reasoning strictly.
+    # Methods that SGLang calls on a backend with strict reasoning.
 
     @property
     def is_support_token_filter(self) -> bool:
@@ -212,7 +211,7 @@ class SglangGrammar(_Masks):
         self.request: HostRequest = engine.request(compiled)
 
     def limit(self, max_tokens: int | None) -> None:
-        """Before the first token: how many tokens the text may have."""
+        """Sets the most tokens of the text. SGLang calls it before the first token."""
         if self.engine.finish and max_tokens is not None and self.request.matcher.num_steps == 0:
             self.request = self.engine.request(self.compiled, max_tokens=max_tokens)
 
@@ -246,7 +245,7 @@ class SglangGrammar(_Masks):
         return type(self)(self.engine, self.compiled)
 
     def try_jump_forward(self, tokenizer: Any) -> None:
-        """Nothing: see the head of this file."""
+        """Does nothing; see the head of this file."""
 
 
 @functools.cache

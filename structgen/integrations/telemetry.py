@@ -45,13 +45,13 @@ _WHAT = "See structgen.integrations.telemetry.Counters."
 
 @dataclass(slots=True)
 class Counters:
-    """Since the engine began. Times are in seconds, the largest of each kind beside the sum.
+    """The counters since the engine began. Times are in seconds; each kind has a sum and a largest time.
 
     Attributes:
         compiles, remembered: constraints compiled, and those of them that the cache had.
         refused: constraints that do not compile.
         not_enforced: constraints compiled that have a keyword which constrains nothing.
-        masks, inexact: masks made, and those that leave out what is too much to tell (`Matcher.mask_exact`).
+        masks, inexact: masks made, and those of them that may lack tokens (`Matcher.mask_exact`).
         failed: requests that ended because a mask could not be made or a token could not be read.
         cache_bytes: memory of automata, states and masks.
     """
@@ -75,7 +75,7 @@ class Telemetry:
 
     Args:
         log: the name of a logger that the host prints, such as "vllm.structgen".
-        cache_bytes: tells the memory of the compiler's caches.
+        cache_bytes: a function that returns the memory of the compiler's caches, in bytes.
     """
 
     def __init__(self, log: str, cache_bytes: Callable[[], int]) -> None:
@@ -134,7 +134,7 @@ class Telemetry:
     def filled(self, count: int, seconds: float, inexact: int) -> None:
         """Counts the masks of one call."""
         c = self._counters
-        with self._lock:  # as `_add`, which takes longer
+        with self._lock:  # This does the work of `_add`, which takes longer.
             c.masks += count
             c.inexact += inexact
             c.mask_seconds += seconds
@@ -233,8 +233,9 @@ def _counted_here() -> list[Counters]:
 def gather() -> None:
     """Shows the counters of the engines that this process is going to start in its own Prometheus metrics.
 
-    For a host whose engines are other processes, before it starts them. Nothing happens where Prometheus'
-    own way is on, where prometheus-client is not installed, or where this process counts already.
+    A host whose engines are other processes calls it before it starts them. It does nothing if
+    `PROMETHEUS_MULTIPROC_DIR` is set, if prometheus-client is not installed, or if this process counts
+    already.
     """
     here = _metrics.cache_info().currsize or _counted_here.cache_info().currsize
     if "PROMETHEUS_MULTIPROC_DIR" in os.environ or _FOLDER in os.environ or here:
@@ -243,7 +244,7 @@ def gather() -> None:
         from prometheus_client import REGISTRY
     except ImportError:
         return
-    folder = tempfile.TemporaryDirectory(prefix="structgen-")  # goes with this process
+    folder = tempfile.TemporaryDirectory(prefix="structgen-")  # This process removes the folder at its end.
     os.environ[_FOLDER] = folder.name
     REGISTRY.register(_Shown(lambda: [np.fromfile(path) for path in Path(folder.name).iterdir()]))
 
@@ -252,7 +253,8 @@ _ROW = np.dtype([(field.name, np.float64) for field in fields(Counters)])  # of 
 
 
 def _file(folder: str) -> Any:
-    """A new file of counters, which are zero; None where `gather`'s process has gone with its folder."""
+    """A new file of counters, which are zero; None if the process of `gather` has ended and its folder is
+    gone."""
     try:
         handle, path = tempfile.mkstemp(dir=folder)
         os.close(handle)
@@ -262,7 +264,7 @@ def _file(folder: str) -> Any:
 
 
 class _Shown:
-    """A collector of prometheus-client: the counters of engines, as rows of numbers, together."""
+    """A collector of prometheus-client. It sums the counters of all engines, which are rows of numbers."""
 
     def __init__(self, rows: Callable[[], list[npt.NDArray[np.float64]]]) -> None:
         self._rows = rows

@@ -53,8 +53,8 @@ class LogitsProcessor(transformers.LogitsProcessor):
     Args:
         grammars: one for all rows, or one a prompt of the batch (rows of several beams or returned
             sequences share their prompt's).
-        prompt_lengths: columns of `input_ids` before the generated text, padding included: one number, or
-            one a row. None: found out, see the head of this file.
+        prompt_lengths: the columns of `input_ids` before the generated text, padding included: one number, or
+            one for each row. With None the calls show it; see the head of this file.
         max_new_tokens: with it, only tokens are allowed after which the text can be completed in time.
         on_dead: the mask of a row that left the language: "eos" allows the end tokens, "all" every token.
         on_error: where a row's mask or its tokens are beyond a limit of the engine: "raise", or "eos", which
@@ -107,11 +107,11 @@ def prefix_allowed_tokens_fn(
     *,
     max_new_tokens: int | None = None,
 ) -> Callable[[int, torch.Tensor], list[int]]:
-    """The same as a `prefix_allowed_tokens_fn` of `generate()`: (batch_id, ids of a row) -> allowed ids.
+    """Makes a `prefix_allowed_tokens_fn` for `generate()`: (batch_id, ids of a row) -> allowed ids.
 
-    Slower than the processor, which it is meant to replace only where no other argument is passed on:
-    transformers turns the list into a tensor and scatters it, row by row. A row that left the language
-    allows the end-of-sequence tokens.
+    It is slower than the processor, because transformers turns each list into a tensor, row by row. Use it
+    only where a program passes on no other argument. A row that left the language allows the
+    end-of-sequence tokens.
     """
     wanted = listed(grammars)
     batches: dict[int, _Batch] = {}
@@ -132,7 +132,8 @@ def prefix_allowed_tokens_fn(
 
 
 class _Batch:
-    """Rows with the column where their text begins; the caller gives it, or the calls show it."""
+    """The rows of a batch, and the columns where their texts begin. The caller gives the columns, or the
+    calls show them."""
 
     def __init__(self, rows: Rows, prompt_lengths: int | Sequence[int] | None) -> None:
         self.rows = rows
@@ -144,7 +145,8 @@ class _Batch:
         self.rows.reset()
 
     def masks(self, input_ids: torch.Tensor) -> Mask:
-        """int32, shape (rows, ceil(V/32)). `input_ids`: integers, shape (rows, columns)."""
+        """The masks of all rows: int32, shape (rows, ceil(V/32)). `input_ids`: integers, shape (rows,
+        columns)."""
         self.rows.check(input_ids.shape[0])
         if self._lengths is None and not self._goes_on(input_ids):
             self._begin(input_ids)

@@ -51,7 +51,7 @@ from ..logits import allocate_bitmask, apply_bitmask
 from .hosts import HostRequest, fill_rows, request_of
 from .telemetry import Telemetry
 
-_Followed = tuple[CompiledGrammar, HostRequest, list[int]]  # and the text that the request has read
+_Followed = tuple[CompiledGrammar, HostRequest, list[int]]  # a grammar, a request, the text that it has read
 
 
 def generate_batch(
@@ -78,7 +78,7 @@ def generate_batch(
         A `GenerationOutput` a prompt, in their order. Its `error` says where a text ended before its time.
 
     Raises:
-        ValueError: grammars that are not as many as prompts; a configuration that constraints do not fit.
+        ValueError: the numbers of grammars and prompts differ, or the configuration rules constraints out.
         RuntimeError: the host's generation thread ended.
     """
     listed = [grammars] * len(inputs) if isinstance(grammars, CompiledGrammar) else list(grammars)
@@ -176,7 +176,7 @@ class Processor(host.ContinuousBatchingLogitsProcessor):
         self._width = int(model.config.get_text_config().vocab_size)
         self._kept: dict[str, _Followed] = {}
         self._mask: npt.NDArray[np.int32] = allocate_bitmask(0, self._width)
-        self._rows: list[int] = []  # those with a constraint
+        self._rows: list[int] = []  # the rows with a constraint
 
     def fill_defaults(self, int32_tensor: torch.Tensor) -> None:
         int32_tensor.zero_()

@@ -176,13 +176,14 @@ class _Law:
             self._before = None
 
     def logprobs(self, ids: torch.Tensor) -> torch.Tensor:
-        """Of the drawn tokens, shape (rows, answer); places behind an end are of no use."""
+        """Log-probabilities of the drawn tokens, shape (rows, answer). Values behind an end have no
+        meaning."""
         self._note(ids)
         return torch.stack(self._said, 1)
 
 
 def _length(row: list[int], ends: Sequence[int]) -> int:
-    """Tokens up to the first end, with it."""
+    """The number of tokens up to the first end, which is included."""
     return next((i + 1 for i, token in enumerate(row) if token in ends), len(row))
 
 

@@ -79,7 +79,7 @@ def name_plugin() -> None:
 def plugin() -> None:
     """`register` as vLLM's entry point: in a vLLM that it does not fit, a warning and nothing else.
 
-    Whoever has structgen installed runs this in every vLLM, also with another backend.
+    With structgen installed, every vLLM runs this, even if it uses another backend.
     """
     _or_warn(register)
 
@@ -131,7 +131,7 @@ def register() -> None:
     _wrap_validation(SamplingParams, backend_xgrammar)
     _wrap_manager(StructuredOutputManager)
     for extra in (_wrap_beam_search, _wrap_arguments, _mend_drafts_on_cpu):
-        with contextlib.suppress(ImportError, AttributeError):  # all else works without it
+        with contextlib.suppress(ImportError, AttributeError):  # The backend works without this extra.
             extra()
 
 
@@ -164,7 +164,7 @@ def _wrap_validation(params_class: Any, backend_xgrammar: Any) -> None:
         as_xgrammar = copy.copy(structured_outputs_config)
         object.__setattr__(as_xgrammar, "backend", "xgrammar")
         if asked._backend == NAME:
-            asked._backend = None  # of an earlier call with the same parameters
+            asked._backend = None  # An earlier call with the same parameters may have set it.
         token = _checking.set((tokenizer, model_config.get_vocab_size()))
         try:
             validate(self, model_config, as_xgrammar, tokenizer)
@@ -184,7 +184,8 @@ def _wrap_validation(params_class: Any, backend_xgrammar: Any) -> None:
 
 
 def _check(sampling_params: Any, tokenizer: Any, vocab_size: int) -> None:
-    """Compiles over single bytes: the front end has no engine. VLLMValidationError becomes HTTP 400."""
+    """Checks a request by a compile over single bytes, because the front end has no engine. A
+    VLLMValidationError becomes HTTP 400."""
     from vllm.exceptions import VLLMValidationError
     from vllm.v1.structured_output.request import get_structured_output_key
 
@@ -194,7 +195,7 @@ def _check(sampling_params: Any, tokenizer: Any, vocab_size: int) -> None:
         try:
             compiled(bytes_compiler(), kind, text)
         except StructgenError:
-            # Grammars may name special tokens, which single bytes have none of.
+            # A grammar may name special tokens, and a vocabulary of single bytes has none.
             if kind not in ("grammar", "structural_tag"):
                 raise
             compiled(_front_end(tokenizer, vocab_size).compiler, kind, text)
@@ -205,7 +206,7 @@ def _check(sampling_params: Any, tokenizer: Any, vocab_size: int) -> None:
 
 @functools.cache
 def _refusals() -> Telemetry:
-    """Counts what the front end refuses: the engine does not hear of it."""
+    """Counts the requests that the front end refuses, because they do not reach the engine."""
     return Telemetry(_LOG, lambda: 0)
 
 
@@ -359,7 +360,7 @@ class VllmBackend:
                 '--structured-outputs-config \'{"backend": "structgen", "enable_in_reasoning": true}\''
             )
         if config.reasoning_parser and not config.enable_in_reasoning:
-            # Tokens of reasoning count in a request's limit, and the backend does not see them else.
+            # Tokens of reasoning count in a request's limit, but otherwise the backend does not see them.
             settings["finish"] = False
         self.engine: HostEngine = HostEngine.configured(
             settings, getattr(tokenizer, "mistral", tokenizer), vocab_size, log=_LOG
@@ -383,7 +384,7 @@ class VllmBackend:
         return self.tensor
 
     def destroy(self) -> None:
-        """Logs what was counted; the engine goes with this object."""
+        """Logs the counters, because the engine ends with this object."""
         logging.getLogger(_LOG).info("%s", self.engine.telemetry.line())
 
 

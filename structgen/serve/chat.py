@@ -1,4 +1,4 @@
-"""`POST /v1/chat/completions`: a request to what it wants, and pieces to OpenAI's objects.
+"""`POST /v1/chat/completions`: reads requests, and turns pieces of answers into OpenAI's objects.
 
 Enters: a `ChatRequest`. Leaves: one object, or the chunks of a stream. Cost: the answer's.
 """
@@ -21,7 +21,7 @@ from .thinking import thinking_of
 
 
 def wanted(service: Service, request: ChatRequest, text_format: dict[str, Any] | None = None) -> Wanted:
-    """What a request asks for. ApiError: a field is refused.
+    """Reads a request into a `Wanted`. ApiError: a field is refused.
 
     Args:
         text_format: `text.format` of `/v1/responses`.
@@ -89,7 +89,7 @@ def omitted_turns(service: Service, messages: Sequence[Message]) -> tuple[str, .
 
 
 def tool_call(call: Call, custom: bool = False) -> dict[str, Any]:
-    """OpenAI's object of a call; `custom`: of a custom tool."""
+    """OpenAI's object for a call. `custom` means a call of a custom tool."""
     kind, text = (
         ("custom", {"input": input_of(call)}) if custom else ("function", {"arguments": call.arguments})
     )
@@ -117,9 +117,9 @@ def _logprobs(service: Service, request: ChatRequest, entries: list[Entry]) -> d
 
 
 class _Deltas:
-    """The deltas of one answer: of a call its id and name first, then the arguments in parts.
+    """The deltas of one answer. A call gives its id and name first, then its arguments in parts.
 
-    The call of a custom tool comes whole.
+    The call of a custom tool is one delta.
     """
 
     def __init__(self, run: RequestRun) -> None:

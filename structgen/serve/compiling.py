@@ -22,14 +22,15 @@ from .errors import ApiError, busy
 
 T = TypeVar("T")
 _LOST = 8
-_LONG = 0.05  # seconds
+_LONG = 0.05  # seconds after which a task counts as long
 
 
 class Workers:
     """Daemon threads, so that a hung compile does not hold up the end of the process.
 
     Args:
-        count: threads. waiting: tasks that may wait. seconds: of a task, waiting included.
+        count: the number of threads. waiting: the most tasks that may wait.
+        seconds: the most seconds of a task, waiting included.
         after: called in the thread of a task of more than `_LONG` seconds when it is over.
     """
 
@@ -54,7 +55,8 @@ class Workers:
         param: str | None = None,
         code: str = "grammar_too_costly",
     ) -> T:
-        """The task's result. ApiError: too many wait, or it took too long; else what it raises."""
+        """The task's result. ApiError: too many tasks wait, or the task took too long. Errors of the task are
+        raised as they are."""
         future: Future[T] = Future()
         with self._lock:
             if len(self._tasks) >= self._waiting:
@@ -69,11 +71,11 @@ class Workers:
             waited = asyncio.wrap_future(future)
             waited.add_done_callback(
                 lambda done: done.cancelled() or done.exception()
-            )  # nobody else may look
+            )  # No other code reads this future's error.
             return await asyncio.wait_for(asyncio.shield(waited), self._seconds)
         except asyncio.CancelledError:  # the client is gone
             with self._lock:
-                if future.cancel():  # it waits still
+                if future.cancel():  # The task is still waiting.
                     with contextlib.suppress(ValueError):
                         self._tasks.remove((future, task))  # type: ignore[arg-type]
             raise

@@ -21,7 +21,7 @@ from .thinking import Thinking, thinking_of
 
 
 def wanted(service: Service, request: CompletionRequest) -> Wanted:
-    """ApiError: fields that are refused."""
+    """Reads a request into a `Wanted`. ApiError: a field is refused."""
     count = request.n or 1
     if request.best_of is not None and request.best_of != count:
         raise ApiError("'best_of' is not supported: ask for n answers and choose", param="best_of")

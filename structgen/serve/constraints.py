@@ -1,4 +1,4 @@
-"""The one constraint that a request asks for, whichever field it stands in.
+"""Finds the constraint that a request asks for, in whichever field it stands.
 
 Enters: the constraint fields of a request, its tools. Leaves: a `RequestConstraint`: how to compile it, which
 field it came from. Cost: nothing is compiled here. ApiError: two constraints, or one that is malformed.
@@ -64,13 +64,13 @@ class ToolUse:
 
 @dataclass(frozen=True, slots=True)
 class RequestConstraint:
-    """What the text must be.
+    """The constraint of a request.
 
     Attributes:
-        param: the field of the request that asks for it.
-        build: compiles it.
-        schema: the JSON Schema where it is one, for models that read it; None elsewhere.
-        identity: JSON that two constraints share only if they are the same.
+        param: the field of the request that has the constraint.
+        build: compiles the constraint.
+        schema: the JSON Schema, for models that read one; None if the constraint is no JSON Schema.
+        identity: a JSON value that is equal for two constraints only if the constraints are equal.
         parameters: the schemas of functions, by name.
     """
 
@@ -90,7 +90,7 @@ class RequestConstraint:
         return found[:_WARNED]
 
     def key(self) -> str | None:
-        """The identity as text, in time linear in it; None where it is nested too deeply to be written."""
+        """The identity as text; None if it is nested too deeply to be written. Cost: linear in the text."""
         try:
             return json.dumps(self.identity)
         except (RecursionError, ValueError):
@@ -189,7 +189,7 @@ def _given(request: Constrained, name: str) -> Any:
 
 
 def _gaps(request: Constrained, name: str) -> str | None:
-    """How gaps of a field's JSON are written, which vLLM has beside the schema."""
+    """The option `whitespace` for a field's JSON. In vLLM's requests a field beside the schema sets it."""
     if request.structured_outputs is not None and name.startswith(_OUTPUTS):
         return request.structured_outputs.whitespace_pattern
     return request.guided_whitespace_pattern if name == "guided_json" else None
@@ -203,10 +203,10 @@ def tool_use(
     options: OwnOptions | None = None,
     strictness: Strictness = "parameter",
 ) -> ToolUse | None:
-    """The tools of a request in one form; None: there are none.
+    """The tools of a request in one form; None if it has none.
 
-    Takes what `frontend.tools.listed` takes. ApiError: a tool that is no function, two of one name, a choice
-    that names none.
+    It takes the values that `frontend.tools.listed` takes. ApiError: a tool is no function, two tools have
+    one name, or the choice names no tool.
     """
     if not tools:
         if choice not in (None, "none", "auto"):
@@ -330,14 +330,14 @@ def with_tools(use: ToolUse, text: RequestConstraint | None, never: Sequence[str
         if text is not None and use.choice == "auto":
             answer = {"type": "json_schema", "json_schema": text.schema}
             if "whitespace" not in use.options.model_fields_set:
-                answer["max_whitespace_cnt"] = 0  # as that schema alone
+                answer["max_whitespace_cnt"] = 0  # A schema without tools is written in the same way.
             spec["format"] = {"type": "or", "elements": [answer, spec["format"]]}
         return compiler.structural_tag(spec, **style)
 
     if text is not None and use.choice == "none":
         return text
     if text is not None and use.choice != "auto":
-        text = None  # a call is required: it is all there is
+        text = None  # A call is required, so no other text is allowed.
     if text is not None and text.schema is None:
         raise ApiError("beside 'tools' only a JSON Schema can constrain the text", param=text.param)
     answer = None if text is None else text.schema

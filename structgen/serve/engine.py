@@ -60,7 +60,7 @@ _ECHO = 32  # the most prompt tokens of a job in a step, if their log-probabilit
 _STARVING = 5.0  # seconds after which a waiting job counts as starving
 _IDLE = 0.002  # seconds of a pause without live answers
 _LOOK = 0.05  # seconds between looks at the memory of live grammars
-_SMALL = 1 << 15  # scores: for so few, three calls of numpy are quicker than `apply_bitmask` with its checks
+_SMALL = 1 << 15  # up to so many scores, three calls of numpy are quicker than `apply_bitmask`
 _NEVER = np.float32(-np.inf)
 
 _Rows = npt.NDArray[np.float32]
@@ -82,7 +82,7 @@ class ModelThread:
         self._out: list[tuple[Job, Piece]] = []
         self._closing = False
         self._stopped = False
-        self._bounded = 0.0  # when memory was last looked at
+        self._bounded = 0.0  # the time of the last check of memory
         self._keepers = 0
         self._thread = threading.Thread(target=self._run, name="structgen-engine", daemon=True)
 
@@ -261,7 +261,7 @@ class ModelThread:
         Every prompt gets an equal share. Tokens that short prompts do not need go to longer ones.
         """
         left = self.options.prefill
-        wanted: list[tuple[Job, int, int]] = []  # job, from, to
+        wanted: list[tuple[Job, int, int]] = []  # job, first token, end of its tokens
         shortest = sorted(self._reading, key=lambda job: len(job.prefixes) - job.read)
         for number, job in enumerate(shortest):
             share = max(1, left // (len(shortest) - number))
@@ -411,7 +411,7 @@ class ModelThread:
             mine = [(job, piece) for job, piece in out if job.loop is loop]
             try:
                 loop.call_soon_threadsafe(_hand_over, mine)
-            except RuntimeError:  # the loop is closed: nobody waits any more
+            except RuntimeError:  # The loop is closed, so no client waits.
                 for job, _ in mine:
                     job.cancel()
 
