@@ -1,4 +1,4 @@
-"""Training on texts that a grammar allowed: the masks of their generation, and the laws that they give.
+"""Training on constrained texts: the masks of their generation, and log-probabilities under these masks.
 
 Enters: a compiled grammar, token ids, a model's logits. Leaves: the masks that stood in front of each token
 (`replay`), log-probabilities under them with a gradient (`constrained_logprobs`), and certified bounds on

@@ -32,22 +32,22 @@ def constrained_logprobs(
     temperature: float = 1.0,
     chunk: int = 64,
 ) -> torch.Tensor:
-    """log softmax over what was allowed, at the tokens that were drawn; differentiable in the logits.
+    """The log-softmax over the allowed tokens, at the drawn tokens. It is differentiable in the logits.
 
     Args:
         logits: float32, float16, bfloat16 or float64, shape (n, width), on any device; width may exceed V.
-            Row i is what the model said in front of token i.
+            Row i has the model's logits for token i.
         token_ids: n ids, as `replay` takes them.
         masks: `replay` of these ids, or that `merged` with what a sampler kept.
         temperature: divides the logits.
-        chunk: rows worked on at once.
+        chunk: the number of rows that are processed at once.
 
     Returns:
         Shape (n,), in nats: float32, or float64 for float64 logits.
 
     Raises:
-        ValueError: shapes that do not fit; a temperature or a chunk that is not positive; a token that its
-            mask lacks, which is named with its place.
+        ValueError: shapes do not fit, the temperature or the chunk is not positive, or a mask forbids its
+            token; the message names the token and its place.
     """
     from ._torch import allowed_logprobs, tokens_of
 
@@ -58,7 +58,7 @@ def constrained_logprobs(
 def constrained_entropies(
     logits: torch.Tensor, masks: Masks, *, temperature: float = 1.0, chunk: int = 64
 ) -> torch.Tensor:
-    """The entropy of each draw among what was allowed, in nats, shape (n,); without a gradient.
+    """The entropy of each draw among the allowed tokens, in nats, shape (n,). It has no gradient.
 
     Args, Raises: as `constrained_logprobs`.
     """

@@ -1,11 +1,11 @@
-"""The protocol of a drafter: what it may know, what it proposes, what it is told.
+"""The protocol of a drafter: the facts that it gets, and the tokens that it proposes.
 
-Enters: the start of a text, then what was emitted. Leaves: cursors, which offer tokens with probabilities.
-Cost: a drafter's own; the engine measures it and benches a drafter that costs more than it brings.
+Enters: the start of a text, then the emitted tokens. Leaves: cursors, which offer tokens with probabilities.
+Cost: that of the drafter. The engine measures it, and pauses a drafter that costs more time than it saves.
 
-Nothing here can change what is generated. The token of each place is drawn from the target model, whatever a
-drafter offers. A draft only decides whether the next forward is needed. A drafter may therefore be wrong,
-stale or random; it must be fast, bounded in memory, and may know the past only.
+A drafter cannot change the generated text. The token of each place is drawn from the target model, whatever a
+drafter offers. A draft only decides whether the next forward is needed. So a drafter may be wrong, stale or
+random. It must be fast and bounded in memory, and it may use only the past.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 Vector = npt.NDArray[np.float32]
 
-# Tokens of a `Likely` context, and tokens that are reported of each distribution.
+# The most tokens of a context in `Likely`, and the number of tokens reported of each distribution.
 CONTEXT = 8
 LIKELY = 8
 
@@ -39,13 +39,14 @@ class Start:
     Attributes:
         prompt: the target's ids of the prompt, at least one.
         vocabulary: the vocabulary of the target.
-        grammar: None where the text is free.
+        grammar: the grammar of the text; None for free text.
         temperature: the temperature of the draws; 0 is greedy.
-        noise: the noise of the target's draws, None for greedy. A drafter that has probabilities of its own
-            adds it to them: what it then prefers is what the target will probably draw.
-        compile: compiles the same constraint for the vocabulary of another compiler; None where it is not
-            known how the grammar came about.
-        text: the prompt as text, where it was given so.
+        noise: the noise of the target's draws; None for greedy draws. A drafter with probabilities adds the
+            noise to their logarithms. The token with the largest sum is probably the one that the target
+            draws.
+        compile: compiles the same constraint for another compiler's vocabulary; None if the source of the
+            grammar is not known.
+        text: the prompt as text; None if it was given as ids.
     """
 
     prompt: Sequence[int]
@@ -59,10 +60,10 @@ class Start:
 
 @dataclass(slots=True)
 class Here:
-    """Where a cursor stands while the tree is built.
+    """The place of a cursor while the tree is built.
 
     Attributes:
-        matcher: at this node; to be looked at, never moved. None for free text.
+        matcher: the matcher at this node, which the drafter must not move; None for free text.
         position: the number of answer tokens before this place, drafts included.
     """
 
@@ -72,8 +73,8 @@ class Here:
 
 @dataclass(slots=True)
 class Likely:
-    """The tokens that the target found likely at n scored places: refused drafts first, then the text in its
-    order.
+    """The target's most probable tokens at n scored places. Places of refused drafts come first, then those
+    of the text in order.
 
     Attributes:
         contexts: for each place the last tokens before it, at most `CONTEXT`, prompt included.
@@ -88,11 +89,11 @@ class Likely:
 
 @dataclass(slots=True)
 class Step:
-    """What one forward brought.
+    """The result of one forward.
 
     Attributes:
         tokens: the emitted tokens, at least one.
-        look: computes `likely`; called only where somebody asks.
+        look: computes `likely`; it is called only if a drafter reads `likely`.
         probes: for each node that was scored for this drafter alone, the most probable token after it.
     """
 
@@ -102,9 +103,9 @@ class Step:
 
     @property
     def likely(self) -> Likely | None:
-        """What the target found likely.
+        """The target's most probable tokens.
 
-        None if only the allowed rows of the head were computed, and for a step that is told late.
+        None if only the allowed rows of the head were computed, or if the step is reported late.
         """
         return None if self.look is None else self.look()
 
@@ -113,11 +114,11 @@ class Cursor(Protocol):
     """A drafter's place in the tree."""
 
     def children(self, here: Here) -> Sequence[tuple[int, float]]:
-        """Tokens that may follow, and for each a probability that it does; best first, few."""
+        """A few tokens that may follow, each with the probability that it follows; best first."""
         ...
 
     def step(self, token: int) -> Cursor | None:
-        """The place after a token, offered or not; None: the drafter knows nothing there."""
+        """The place after a token, even if it was not offered; None if the drafter has no drafts there."""
         ...
 
 
@@ -125,11 +126,11 @@ class Session(Protocol):
     """A drafter on one text."""
 
     def cursor(self) -> Cursor | None:
-        """At the end of the text so far; None: nothing to offer."""
+        """A cursor at the end of the text so far; None if the drafter has no drafts."""
         ...
 
     def probes(self) -> Sequence[int]:
-        """Tokens to score behind the text for the drafter's own use, mostly none.
+        """Tokens to score behind the text for the drafter's own use. Most drafters have none.
 
         They are a chain. A session that has a method `probe_parents` makes them a tree: it gives for each the
         number of the one before it in the text, which comes earlier in the list, or -1 for the text itself.
@@ -137,11 +138,11 @@ class Session(Protocol):
         ...
 
     def accept(self, step: Step) -> None:
-        """The text grew."""
+        """Tells the session the tokens by which the text grew."""
         ...
 
     def close(self) -> None:
-        """The text is finished; stores that outlive it take what they want."""
+        """Ends the session, because the text is finished. Stores may keep data for later texts."""
         ...
 
 
@@ -157,11 +158,11 @@ class Drafter(Protocol):
 
     @property
     def name(self) -> str:
-        """For statistics."""
+        """The drafter's name in statistics."""
         ...
 
     def open(self, start: Start) -> Session:
-        """Begin a text."""
+        """Begins a session for a new text."""
         ...
 
 

@@ -31,7 +31,7 @@ Law = tuple[npt.NDArray[np.int64], Floats]
 
 
 class Perturbation(Protocol):
-    """Where the numbers come from."""
+    """The source of the numbers."""
 
     def __call__(
         self, path: tuple[int, ...], ids: npt.NDArray[np.int64], scores: Floats, above: float
@@ -71,7 +71,7 @@ def stochastic_beams(
     add: Callable[[Node, int], Node | None],
     perturbation: Perturbation,
 ) -> None:
-    """Grow a tree below `root`, level by level.
+    """Grows a tree below `root`, level by level.
 
     Args:
         width: the most nodes of a level.

@@ -1,4 +1,4 @@
-"""A cursor over a chain of tokens with one probability a link: what copying drafters return."""
+"""The cursor of drafters that copy: a chain of tokens with one probability for each token."""
 
 from __future__ import annotations
 

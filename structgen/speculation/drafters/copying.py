@@ -44,7 +44,7 @@ class _Lookup(Quiet):
     def __init__(self, drafter: PromptLookup, prompt: Sequence[int]) -> None:
         self._drafter = drafter
         self._text: list[int] = []
-        # n-gram -> where its continuation stands
+        # n-gram -> the place of its continuation
         self._places: dict[tuple[int, ...], int] = {}
         self._prompt = len(prompt)
         self._read(prompt)
@@ -77,12 +77,12 @@ class _Lookup(Quiet):
 
 @dataclass(eq=False)
 class SourceCopy(DrafterSettings):
-    """Copies along a source: the prompt, or what `source` says.
+    """Copies along a source: the prompt, or the ids of `source`.
 
     Args:
-        source: ids that the answer is expected to repeat in part; None: the prompt.
-        tokens: tokens to copy at once.
-        again: tokens that must agree to find the place again after a difference.
+        source: ids that the answer probably repeats in part; None takes the prompt.
+        tokens: the number of tokens to copy at once.
+        again: the number of tokens that must agree to find the place again after a difference.
     """
 
     has_distribution = False

@@ -1,4 +1,4 @@
-"""A static suffix automaton over a corpus of texts: copies what followed there what was written here.
+"""Drafts by a static suffix automaton over a corpus: copies continuations of the text's longest suffix there.
 
 Enters: texts, once; then prompts and answers. Leaves: for the longest suffix of the text that occurs in the
 corpus its continuations, by how often they follow there. Cost: some 14 microseconds a token to build,
@@ -56,8 +56,8 @@ if TYPE_CHECKING:
     from ...vocabulary import Vocabulary
 
 _FORMAT = 1
-_OFFERED = 3  # the most continuations
-_LIMIT = 1 << 22  # tokens: a minute to build
+_OFFERED = 3  # the most continuations that a cursor offers
+_LIMIT = 1 << 22  # the most tokens of a corpus by default. Building it takes a minute.
 
 Ints = npt.NDArray[np.int32]
 

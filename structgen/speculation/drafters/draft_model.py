@@ -37,11 +37,11 @@ class DraftModel(ModelDrafter):
 
     Args:
         lm: the draft model.
-        width: children offered a node (same vocabulary).
-        tokens: how many tokens of text are written at a time (another vocabulary).
-        grammar: the constraint over the draft model's own vocabulary, where it cannot be compiled from what
-            the target's was compiled from.
-        name: for statistics.
+        width: the number of children offered at each node (same vocabulary).
+        tokens: the number of tokens of text that are written at a time (another vocabulary).
+        grammar: the constraint over the draft model's own vocabulary. It is needed if the source of the
+            target's grammar cannot be compiled again.
+        name: the drafter's name in statistics.
     """
 
     def __init__(
@@ -72,8 +72,8 @@ class DraftModel(ModelDrafter):
 
 
 def _complete(vocabulary: Vocabulary) -> Vocabulary:
-    """With ids behind the model's for bytes that are no tokens: a draft is a piece of a text, and the target
-    may end it where the draft's own tokens cannot.
+    """The vocabulary with additional ids for bytes that are no tokens of the model. The target may end a
+    piece of text in the middle of a token of the draft model.
     """
     single = {text for text in vocabulary.tokens if len(text) == 1}
     missing = [bytes([b]) for b in range(256) if bytes([b]) not in single]
@@ -109,7 +109,8 @@ class _Same(Quiet):
 
 
 class _Other(Quiet):
-    """`_ids` are the draft's tokens of the answer, `_text` their bytes; both follow the target's text."""
+    """A session of a draft model with another vocabulary. `_ids` are the draft model's tokens of the
+    answer, and `_text` their bytes."""
 
     def __init__(self, drafter: DraftModel, start: Start, grammar: CompiledGrammar | None) -> None:
         self._drafter = drafter
@@ -132,12 +133,13 @@ class _Other(Quiet):
         draft = self._write()
         try:
             tokens = self._vocabulary.encode(draft)[:-1]
-        except VocabularyError:  # a byte that the target has no token for
+        except VocabularyError:  # The target has no token for some byte.
             return None
         return Chain(tokens, 0.8) if tokens else None
 
     def _follow(self) -> bool:
-        """Bring the draft's tokens to the target's text; False where its grammar or vocabulary cannot."""
+        """Makes the draft model's tokens spell the target's text. False if its grammar or vocabulary
+        cannot."""
         vocabulary, wanted = self._drafter.lm.vocabulary, self._wanted
         keep, length = len(self._ids), len(self._text)
         while not wanted.startswith(self._text[:length]):

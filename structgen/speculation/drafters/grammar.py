@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from ...matcher import Matcher
 
 _CANONICAL = 0.98
-# Where the forced text ends in a token that the tokenizer might have continued.
+# The probability of a token at the end of forced text, which the tokenizer might have made longer.
 _OPEN = 0.85
 
 
@@ -50,7 +50,7 @@ class _Session(Quiet):
         pass
 
     def alone(self, matcher: Matcher) -> bool:
-        """Whether a single token is allowed: the target draws it, whatever it thinks."""
+        """Whether a single token is allowed. The target then surely draws this token."""
         matcher.fill_bitmask(self._mask)
         words = self._mask[0].view(np.uint32)
         words = words[words != 0]
@@ -89,8 +89,8 @@ class _Cursor:
         return _Cursor(self._session, known[1:] if known and known[0] == token else ())
 
     def _spelled(self, matcher: Matcher, text: bytes) -> list[int]:
-        """The first token of forced text whose end is open: as it stands alone."""
+        """The first token of forced text whose end is open, from the encoding of that text alone."""
         try:
             return self._session.start.vocabulary.encode(text)[:1]
-        except VocabularyError:  # no token for some byte of it: the grammar's text cannot be written
+        except VocabularyError:  # Some byte has no token, so the grammar's text cannot be written.
             return []

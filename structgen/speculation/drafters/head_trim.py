@@ -34,12 +34,12 @@ class TrimmedHead(ModelDrafter):
 
     Args:
         lm: the draft model, whose head stays as it is.
-        seen: a text of the kind that is drafted, or ids of it, to begin with.
-        keep: tokens whose rows stay, the ends among them.
-        again: after so many emitted tokens the rows are chosen anew, by `seen` and all emitted tokens. Texts
-            that have begun keep their rows. 0: rows are never chosen anew.
-        width: children offered a node.
-        name: for statistics.
+        seen: a text of the kind that is drafted, or its ids, for the first choice of rows.
+        keep: the number of tokens whose rows stay, ends included.
+        again: after so many emitted tokens the rows are chosen again, by `seen` and all emitted tokens. Texts
+            that have begun keep their rows. With 0 the rows are never chosen again.
+        width: the number of children offered at each node.
+        name: the drafter's name in statistics.
 
     Raises:
         LanguageModelError: the model's logits are not its head's rows times a state.
@@ -80,7 +80,7 @@ class TrimmedHead(ModelDrafter):
             return _Session(self, self._draft.open(start))
 
     def learn(self, tokens: Sequence[int]) -> None:
-        """Count what was emitted."""
+        """Counts the emitted tokens."""
         with self._lock:
             self.counts.update(tokens)
             self._fresh += len(tokens)

@@ -42,14 +42,14 @@ if TYPE_CHECKING:
     from ...lm.base import Context
     from ...lm.transformers import TransformersLM
 
-_MOST = 8  # drafts in a row
-_PRIOR = 8.0  # places that the agreement counts for
-_BETTER = 1.03  # of the best so far, for a change to be worth reading the text again
-_KEPT = 4  # sets whose models stay
+_MOST = 8  # the most drafts in a row
+_PRIOR = 8.0  # The measured agreement counts as much as so many drafts.
+_BETTER = 1.03  # A set must be better than the best so far by this factor to replace it.
+_KEPT = 4  # the most sets whose models are kept
 
 
 class Layers:
-    """A set of layers and what was measured of it."""
+    """A set of layers with its measured agreement and cost."""
 
     def __init__(self, skipped: tuple[int, ...], lm: TransformersLM, agreement: float, cost: float) -> None:
         self.skipped = skipped
@@ -64,12 +64,12 @@ class Layers:
         return self._hits / self._places
 
     def observe(self, accepted: bool) -> None:
-        """A draft was the target's token, or not."""
+        """Counts a draft that was accepted or refused."""
         self._hits = 0.98 * self._hits + accepted
         self._places = 0.98 * self._places + 1.0
 
     def measured(self, agreement: float, cost: float) -> None:
-        """On another stretch of text; counts as much as a few drafts."""
+        """Takes in a measurement on another stretch of text. It counts as much as a few drafts."""
         self._hits = 0.8 * self._hits + 0.2 * _PRIOR * agreement
         self._places = 0.8 * self._places + 0.2 * _PRIOR
         self.cost += 0.5 * (cost - self.cost)
@@ -89,18 +89,18 @@ def tokens_per_cost(acceptance: float, cost: float) -> float:
 
 
 class LayerChoice(ModelDrafter):
-    """Drafts by the target's own layers, whichever pay at the moment.
+    """Drafts by some of the target's own layers, chosen by measured speed.
 
     Args:
         lm: the target.
-        skipped: layers that are left out at first; by default every second one of the middle.
-        again: emitted tokens between two looks at other sets.
-        window: tokens of recent text that sets are compared on.
-        width: children offered a node.
+        skipped: the layers that are left out at first; by default every second one of the middle.
+        again: the number of emitted tokens between two comparisons with other sets.
+        window: the number of recent tokens on which sets are compared.
+        width: the number of children offered at each node.
 
     Attributes:
-        layers: the set that drafts now.
-        looks, changes: how often others were looked at, and taken.
+        layers: the current set of layers.
+        looks, changes: the number of comparisons, and of comparisons that changed the set.
 
     Raises:
         LanguageModelError: the model's layers are not a list that can be shortened.
@@ -142,7 +142,7 @@ class LayerChoice(ModelDrafter):
         return _Session(self, start)
 
     def learn(self, tokens: Sequence[int], count: int) -> None:
-        """The text, of which the last `count` tokens are new: looks at other sets when it is time."""
+        """Takes in a text whose last `count` tokens are new. Compares other sets when it is time."""
         with self._lock:
             self._fresh += count
             if self._fresh < self._pause or len(tokens) < 2:
@@ -154,7 +154,7 @@ class LayerChoice(ModelDrafter):
                 self._pause = min(8 * self.again, 2 * self._pause)
 
     def _look(self, text: list[int]) -> bool:
-        """Compare the layers of now with two others on a text; True: one of them drafts from now on."""
+        """Compares the current layers with two other sets on a text. True if one of these replaces them."""
         self.looks += 1
         said, exits, seconds = self._target(text)
         self._measure(self.layers, text, said, seconds)

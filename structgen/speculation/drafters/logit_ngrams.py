@@ -40,8 +40,8 @@ class LogitNgrams(DrafterSettings):
     """Drafts by averaged distributions after n-grams, shared by all texts.
 
     Args:
-        longest: tokens of an n-gram at most.
-        grams: n-grams kept; the oldest go first.
+        longest: the most tokens of an n-gram.
+        grams: the most n-grams that are kept; the oldest go first.
     """
 
     name = "logit n-grams"

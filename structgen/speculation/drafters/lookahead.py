@@ -25,9 +25,9 @@ class Lookahead(DrafterSettings):
     """Drafts from n-grams of Jacobi iterations.
 
     Args:
-        window: guessed tokens in every forward.
-        longest: tokens of an n-gram behind its first.
-        keys: first tokens kept.
+        window: the number of guessed tokens in every forward.
+        longest: the most tokens of an n-gram behind its first token.
+        keys: the most first tokens whose n-grams are kept.
     """
 
     has_distribution = False
@@ -77,7 +77,7 @@ class Pool:
     """N-grams by their first token, the newest last.
 
     Args:
-        keys: first tokens kept; the one that was longest without a new n-gram goes.
+        keys: the most first tokens whose n-grams are kept. The one that got no n-gram for longest goes.
     """
 
     def __init__(self, keys: int) -> None:
@@ -85,7 +85,7 @@ class Pool:
         self._grams: OrderedDict[int, list[tuple[int, ...]]] = OrderedDict()
 
     def learn(self, key: int, gram: tuple[int, ...]) -> None:
-        """An n-gram: its first token and the others."""
+        """Adds an n-gram: its first token, and its other tokens."""
         row = self._grams.setdefault(key, [])
         self._grams.move_to_end(key)
         if gram in row:
@@ -96,7 +96,7 @@ class Pool:
             self._grams.popitem(last=False)
 
     def cursor(self, token: int) -> Cursor | None:
-        """Behind a token; None: no n-gram begins with it."""
+        """A cursor behind a token; None if no n-gram begins with the token."""
         grams = self._grams.get(token)
         return _Cursor(self._grams, token, tuple(grams)) if grams else None
 

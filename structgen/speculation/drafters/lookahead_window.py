@@ -27,9 +27,9 @@ class LookaheadWindow(DrafterSettings):
     """Drafts from the n-grams of a window.
 
     Args:
-        window: columns.
-        ngram: tokens of an n-gram; one less is the number of generations.
-        keys: first tokens kept.
+        window: the number of columns.
+        ngram: the number of tokens of an n-gram, which is one more than the number of generations.
+        keys: the most first tokens whose n-grams are kept.
     """
 
     has_distribution = False
@@ -44,7 +44,7 @@ class LookaheadWindow(DrafterSettings):
 
 
 class _Session(Quiet):
-    """`_rows[r][c]` is a guess for the place r + c behind the next one."""
+    """The window of one text. `_rows[r][c]` is a guess for the place r + c behind the next one."""
 
     def __init__(self, drafter: LookaheadWindow, prompt: Sequence[int]) -> None:
         self._width = drafter.window

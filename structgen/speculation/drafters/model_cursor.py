@@ -61,7 +61,7 @@ def row_of(lm: LanguageModel, context: Context) -> Vector | None:
 
 
 class ModelCursor:
-    """At a place of a reader, `width` children a node."""
+    """A cursor at a place of a reader. It offers `width` children at each node."""
 
     __slots__ = ("_place", "_reader", "_start", "_width")
 

@@ -1,4 +1,4 @@
-"""From a drafter's own probabilities to offers, with the noise of the target's draws where there is any.
+"""Turns a drafter's own probabilities into offers, with the noise of the target's draws if there is any.
 
 Enters: log-probabilities of some tokens. Leaves: (token, probability that the target draws it), best first.
 Cost: a partial sort.
@@ -32,7 +32,7 @@ S = TypeVar("S", bound=Store)
 
 
 class RecentCursor(Generic[S]):
-    """A drafter's place behind the last tokens, of which a store tells what follows."""
+    """A drafter's place behind the last tokens. A store has the tokens that follow them."""
 
     __slots__ = ("_recent", "_start", "_store")
 

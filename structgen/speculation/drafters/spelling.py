@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from ...lm.base import Context, LanguageModel
     from ...vocabulary import Vocabulary
 
-_KEPT = 1 << 14  # pieces of text whose ids are kept
+_KEPT = 1 << 14  # the most pieces of text whose ids are kept
 
 # A context of the draft model and the bytes behind it.
 Place = tuple["Context", bytes]

@@ -42,8 +42,8 @@ if TYPE_CHECKING:
     from ...lm.base import Context, LanguageModel
     from ...vocabulary import Vocabulary
 
-_KEPT = 4096  # strings whose ranges are kept
-_LEAST = 1e-4  # of probability, for a string to be worth a forward
+_KEPT = 4096  # the most strings whose ranges are kept
+_LEAST = 1e-4  # A string with less probability gets no forward.
 
 
 class StringDraft(SpelledDrafter):
@@ -51,10 +51,10 @@ class StringDraft(SpelledDrafter):
 
     Args:
         lm: the draft model.
-        width: children offered a node.
+        width: the number of children offered at each node.
         forwards: the most forwards of the draft model for one distribution.
-        longest: bytes of a token of the target that is drafted at most.
-        name: for statistics.
+        longest: the most bytes of a drafted token of the target.
+        name: the drafter's name in statistics.
     """
 
     def __init__(
