@@ -157,7 +157,7 @@ def generate(model: Any, prompt: Any, schema: Any = None, **options: Any) -> Any
             two); make a `TransformersLM` to use a pair again and again.
         prompt: a text, token ids, or a list of chat messages ({"role": ..., "content": ...}).
 
-    One of these says what the text must be; without any it may be everything:
+    One of these constrains the text; without any, every text is allowed:
         schema: a JSON Schema as dict, bool, JSON text or `pathlib.Path`, or a Python type; also a function,
             which stands for the arguments of a call, or a list of texts, which is a choice. Numbers and
             strings are written in the plain way (`Compiler.json_schema`), unless `numbers` and `strings` say
@@ -197,16 +197,16 @@ def generate(model: Any, prompt: Any, schema: Any = None, **options: Any) -> Any
             complete at the same character; then the result ends before the longer one.
         complete: allow only tokens after which the text can still be completed within `max_tokens`.
 
-    What comes before it:
+    Thoughts in front of the answer:
         reasoning: how the model thinks before it answers: a `Reasoning`, the name of a family
             (`Reasoning.of`), or True or "auto" for what the model's chat template tells. The constraint is
             about the answer; `Result.reasoning` has the thoughts. Masks keep room for an answer.
         answer_tokens: the least number of tokens that thoughts leave to the answer. None: a quarter of
             `max_tokens`; 0: the tokens of a shortest answer.
 
-    What else:
-        whitespace, property_order, numbers, strings, formats, draft, registry, extra_keys, digits: of JSON,
-            as in `Compiler.json_schema`.
+    Other options:
+        whitespace, property_order, numbers, strings, formats, draft, registry, extra_keys, digits: options of
+            JSON, as in `Compiler.json_schema`.
         format: "plain" gives the prompt to the model as it is; "chat" puts it into the tokenizer's chat
             template, "embedded" into the form that the embedded model was trained on; "auto" is "embedded"
             for that model, "chat" for messages, else "plain".

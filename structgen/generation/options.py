@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from ..speculation import Drafter, Speculation
     from ..templates import Template
 
-MOST_READS = 4_096  # of `confidence`, for each leaf
+MOST_READS = 4_096  # the largest value of `confidence`
 Speculate = Union["Literal['auto']", "Sequence[Drafter]", "Speculation", None]
 
 

@@ -43,9 +43,9 @@ def sample(model: Any, prompt: Any, schema: Any = None, **options: Unpack[Sample
             approximate draws that learn, with their weights. "importance": local draws with weights. "mcmc":
             last states of n chains of `steps` steps. "local" or "gcd": token by token, as `generate` does.
             "auto" measures and chooses; `diagnostics.reasons` says why.
-        n: the number of texts (draws, particles or chains); no more come. CARS may give fewer texts after
-        `max_trials`, and a draw that ends without weight gives no text. Where "auto" runs a population of 16
-            particles for fewer texts, n of them are drawn by their weights.
+        n: the most texts (draws, particles or chains). CARS may give fewer texts after `max_trials`, and a
+            draw that ends without weight gives no text. If "auto" runs a population of 16 particles for
+            fewer texts, n of them are drawn by their weights.
         seed: the same seed gives the same result, with any `batch`.
         max_tokens: the most tokens of a text, end-of-sequence included; part of the target.
         temperature, top_k, top_p: applied to the raw logits, before the mask; part of the target.
@@ -67,7 +67,7 @@ def sample(model: Any, prompt: Any, schema: Any = None, **options: Unpack[Sample
             The next forward also computes the vectors of drafted places, so a walk that comes there needs no
             forward. A guess changes neither the law, the texts of a seed nor the bounds: a walk draws by
             frozen vectors and by bounds, and a fetch ahead of time changes neither.
-        check: share of refused prefixes for which the promise "every extension is refused too" is tested
+        check: the share of refused prefixes for which the promise "every extension is refused too" is tested
             with random completions; PotentialError names the text that breaks it.
 
     Raises:

@@ -32,10 +32,10 @@ if TYPE_CHECKING:
 def estimate(
     walker: Walker, walk: Walk, total: float, lot: Vector | Urn, extra: int
 ) -> tuple[int, float] | None:
-    """The drawn slot and the log normaliser; None: the condition refuses every token.
+    """The drawn slot and the log normaliser; None if the condition refuses every token.
 
     Args:
-        total: log of the normaliser without the condition.
+        total: the log of the normaliser without the condition.
         lot: the tokens with their weights.
         extra: K, at least 1.
     """

@@ -56,7 +56,7 @@ class Guide:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        Clauses(self.goals, self.words)  # which checks itself
+        Clauses(self.goals, self.words)  # The constructor checks the goals.
         truth("words", self.words)
         for name in ("goal_weight", "begun", "value_weight"):
             number(name, getattr(self, name), "a finite number", math.isfinite)
@@ -141,7 +141,7 @@ def _extend(
     clauses: Clauses | None,
 ) -> list[_Beam]:
     """The best `size` one-token extensions of a group that the condition allows."""
-    pool: dict[tuple[int, int], float] = {}  # (beam, slot) -> ranked by
+    pool: dict[tuple[int, int], float] = {}  # (beam, slot) -> its rank
     # A guide may prefer tokens that are not among the most probable, so it gets four times as many.
     wanted = size if guide is None else 4 * size
     for at, beam in enumerate(group):

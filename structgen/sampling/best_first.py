@@ -244,11 +244,11 @@ class BestFirst:
         self.seconds: float = 0.0
         self.frontier: list[tuple[float, float, int, int]] = []  # depth or 0, -f, place, 1 for siblings
         self.paid: set[tuple[int, ...]] = set()  # prefixes whose forwards a saved search has counted
-        self._until = math.inf  # forwards
+        self._until = math.inf  # the limit of forwards
         self._clock = math.inf
         self._token_limit = math.inf
         self._begin = 0.0
-        self._written = 0  # tokens of the present step
+        self._written = 0  # the number of tokens in the present step
         self._push(self.root, 0.0, 0)
 
     # Running
@@ -491,7 +491,7 @@ class BestFirst:
         return child
 
     def _look(self, children: Sequence[SearchPlace]) -> None:
-        """Add the log-probabilities of greedy continuations to h."""
+        """Adds the log-probabilities of greedy continuations to h."""
         if not self.plan.lookahead:
             return
         ahead = [(child, child.walk.fork(child.walk.chance)) for child in children if child.walk is not None]
@@ -600,5 +600,6 @@ def _rated(value: float, seen: Partial) -> float:
 
 
 def order(texts: Sequence[Written]) -> list[Written]:
-    """Best first; the more probable first where ranks are equal, then the lower ids."""
+    """Texts sorted by rank, best first. Of equal ranks the more probable text comes first, then the lower
+    ids."""
     return sorted(texts, key=lambda text: (-text.rank, -text.logprob, text.tokens))

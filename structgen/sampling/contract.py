@@ -99,7 +99,7 @@ class Probe:
 def check_laws(
     potential: Potential, vocabulary: Vocabulary, texts: Sequence[Sequence[int]], *, tolerance: float = 1e-6
 ) -> None:
-    """Test the laws of a potential on whole texts, given as ids without end-of-sequence.
+    """Tests the laws of a potential on whole texts, given as ids without end-of-sequence.
 
     If prefix is -inf, every extension is -inf; logw_next is the difference between the values of prefix and
     complete; batches equal single calls.

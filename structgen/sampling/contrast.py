@@ -15,7 +15,7 @@ contrast can act only where the second model is sure, or only where it is unsure
 between floor ** power and 1. So the normaliser of a step lies between floor ** power and 1 times the
 normaliser of plain masking. CARS and the certified bracket work, and a text that is impossible under the
 second model weighs 1. The price: each selected token that the second model expects costs its whole factor, so
-the law prefers shorter texts. `bounded=False` leaves `floor` out of the numerator: Then w lies between 1 and
+the law prefers shorter texts. `bounded=False` leaves `floor` out of the numerator: then w lies between 1 and
 floor ** -power, longer texts gain, and only methods without an upper bound take the potential.
 
 This is the anti-language-model of Li et al. 2016 and of Sia et al. 2024, and the amateur of contrastive
@@ -93,9 +93,9 @@ class Reward(Potential):
 
     Args:
         fn: the reward of a text; larger rewards are better.
-        most: an upper bound of all rewards. With it weights are at most 1, and every method takes the
+        most: an upper bound of all rewards. With a bound, weights are at most 1, and every method takes the
             potential.
-        guides: whether the reward of beginnings guides particles; it is divided out again.
+        guides: whether the rewards of beginnings guide particles. They are divided out again.
     """
 
     def __init__(

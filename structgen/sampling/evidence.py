@@ -29,7 +29,7 @@ from .logspace import NEVER, logsumexp
 
 
 class Evidence:
-    """Shares and estimates of one run."""
+    """The shares and estimates of one run."""
 
     __slots__ = ("_left", "_share", "_terms")
 
@@ -39,12 +39,13 @@ class Evidence:
         self._terms: list[float] = []
 
     def plan(self, more: float) -> None:
-        """Fix the share of the next draw; `more`: draws expected from it on, 1 where it may be the last."""
+        """Fixes the share of the next draw. `more` is the expected number of draws from this one on; it is
+        1 if this draw may be the last."""
         self._share = self._left if more <= 1.0 else self._left / more
         self._left -= self._share
 
     def add(self, *log_parts: float) -> None:
-        """The estimate of the draw that was planned: the sum of these logs' exponentials."""
+        """Adds the estimate of the planned draw: the sum of the exponentials of these logs."""
         if self._share > 0.0:
             self._terms += [math.log(self._share) + part for part in log_parts if part > NEVER]
 

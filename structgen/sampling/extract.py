@@ -1,4 +1,4 @@
-"""The span of a document that a model would most probably answer with, exactly.
+"""Finds the span of a document that is exactly the model's most probable answer.
 
 Enters: a model, a prompt, a document. Leaves: the best span, its place and log-probability. Cost: one vector
 for every token of every start's continuation, at most n * longest of them, equal prefixes once.

@@ -29,7 +29,7 @@ def logsumexp(values: Doubles | Sequence[float]) -> float:
 
 
 def normalised(log_weights: Doubles | Sequence[float]) -> Doubles:
-    """Weights that sum to 1; all zero where every log weight is -inf."""
+    """Weights that sum to 1. All are zero if every log weight is -inf."""
     array = np.asarray(log_weights, np.float64)
     top = float(array.max()) if array.size else NEVER
     if not math.isfinite(top):
@@ -40,7 +40,8 @@ def normalised(log_weights: Doubles | Sequence[float]) -> Doubles:
 
 
 def effective_size(log_weights: Doubles | Sequence[float]) -> float:
-    """Kish's effective sample size, 1 / sum of squared normalised weights; 0 where all are zero."""
+    """Kish's effective sample size: 1 / sum of squared normalised weights. It is 0 if all weights are
+    zero."""
     weights = normalised(log_weights)
     squares = float((weights * weights).sum())
     return 1.0 / squares if squares else 0.0

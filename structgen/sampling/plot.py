@@ -1,4 +1,4 @@
-"""Diagnostics as a picture.
+"""Draws the diagnostics of a run as a picture.
 
 Enters: `Samples`, a file name. Leaves: a PNG, SVG or PDF of up to four panels: the certified bracket, the
 effective sample size, the mass that the grammar takes at each position, the heaviest texts. Cost: matplotlib
@@ -43,7 +43,7 @@ def check(path: str | os.PathLike[str]) -> None:
 
 
 def save(found: Samples, path: str | os.PathLike[str]) -> None:
-    """Write the picture."""
+    """Writes the picture to a file."""
     check(path)
     from matplotlib.figure import Figure
 
@@ -61,7 +61,7 @@ def save(found: Samples, path: str | os.PathLike[str]) -> None:
     figure = Figure(figsize=(9, 2.6 * rows), layout="constrained")
     grid = figure.add_gridspec(rows, 2)
     for at, draw in enumerate(panels):
-        alone = at == len(panels) - 1 and at % 2 == 0  # no panel is left blank beside the last one
+        alone = at == len(panels) - 1 and at % 2 == 0  # A last panel alone in its row fills the row.
         draw(figure.add_subplot(grid[at // 2, :] if alone else grid[at // 2, at % 2]), found)
     figure.suptitle(f"{about.method}: {len(found)} texts, {about.positions} forwards", fontsize=10)
     figure.savefig(path, dpi=110)

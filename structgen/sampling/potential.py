@@ -1,7 +1,7 @@
-"""Potential: the one noun for everything that weighs a text beyond the model and the grammar.
+"""Potentials: weights on texts beyond the model and the grammar.
 
-Enters: a `Prefix` (token ids and the bytes they spell). Leaves: a natural-log weight; -inf forbids.
-Cost: an implementation's own; the samplers ask once a prefix and in batches.
+Enters: a `Prefix` (token ids and their bytes). Leaves: a natural-log weight; -inf forbids the text.
+Cost: that of the implementation. The samplers evaluate each prefix once, in batches.
 
 The problem. A condition on whole texts (a test passes, a second model likes it) is no grammar. A sampler
 that asks only at the end throws finished texts away. One that asks on the way may forbid a text that would
@@ -131,11 +131,11 @@ class Potential:
         raise NotImplementedError(f"{type(self).__name__} has no logw_next")
 
     def prefix_batch(self, texts: Sequence[Prefix]) -> list[float]:
-        """`prefix` of each."""
+        """The value of `prefix` for each text."""
         return [self.prefix(text) for text in texts]
 
     def complete_batch(self, texts: Sequence[Prefix]) -> list[float]:
-        """`complete` of each."""
+        """The value of `complete` for each text."""
         return [self.complete(text) for text in texts]
 
     def __mul__(self, other: Potential) -> Product:
@@ -242,9 +242,10 @@ class Predicate(Potential):
 
 
 class JsonSchemaValid(Potential):
-    """Whole texts that are JSON and valid under a schema, by the library jsonschema.
+    """Accepts whole texts that are JSON and valid under a schema. The library jsonschema decides.
 
-    For what a grammar leaves open: a second schema, a custom format, a draft that the engine refuses.
+    It is for conditions that the grammar lacks: a second schema, a custom format, a draft that the engine
+    refuses.
 
     Raises:
         MissingDependency: jsonschema is not installed.
@@ -274,10 +275,10 @@ class JsonSchemaValid(Potential):
 
 
 class Canonical(Potential):
-    """Token strings that are the vocabulary's own spelling of their bytes.
+    """Accepts texts whose tokens are the tokenizer's own tokenization of their bytes.
 
-    A target is a law over token strings, and a model gives some probability to other spellings. Only whole
-    texts are asked about, because an odd spelling may become canonical with the next token.
+    A target is a law over token strings, and a model gives some probability to other tokenizations. Only
+    whole texts are judged, because another tokenization may become the canonical one with the next token.
     """
 
     name: str = "canonical"  # the vocabulary is in the key of a trie already
@@ -429,7 +430,7 @@ def _serial(thing: Any) -> str:
         if thing not in _serials:
             _serials[thing] = uuid.uuid4().hex
         return _serials[thing]
-    except TypeError:  # no weak reference or no hash: a new name each time
+    except TypeError:  # The object allows no weak reference or no hash, so each call gives a new name.
         return uuid.uuid4().hex
 
 

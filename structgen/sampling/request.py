@@ -112,7 +112,7 @@ class TargetRequest(SampledOptions):
     format: Format = "auto"
     reasoning: Reasoning | str | bool | None = None
     answer_tokens: int = 0
-    thin: ClassVar[bool] = False  # searches look at more than the best tokens
+    thin: ClassVar[bool] = False  # Searches need more than the best tokens, so vectors are whole.
 
     def __post_init__(self) -> None:
         for name in ("max_tokens", "batch", "trie_bytes"):
@@ -121,7 +121,7 @@ class TargetRequest(SampledOptions):
         one_of("budget", self.budget, ("mask", "reject"))
         if self.trie is not None and not isinstance(self.trie, Trie):
             raise TypeError(f"trie is a Trie that an earlier call gave, not {self.trie!r:.60}")
-        Law(self.temperature, self.top_k, self.top_p)  # which checks itself
+        Law(self.temperature, self.top_k, self.top_p)  # The constructor checks the values.
 
     def constraint(self) -> Constraint | None:
         return constraint_of({name: getattr(self, name) for name in NAMED})

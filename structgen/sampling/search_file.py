@@ -1,7 +1,7 @@
 """Files of searches, for `sg.search(resume=path)`.
 
-Enters: an engine, a path. Leaves: a JSON file of about 150 bytes a place of the tree, or the engine as it
-was. Cost: one pass; to load, two forwards that recognise the model.
+Enters: an engine, a path. Leaves: a JSON file of about 150 bytes for each place of the tree, or an engine
+with the saved state. Cost: one pass; loading also takes two forwards, which recognise the model.
 
 The problem. A search that was interrupted has to go on as if it had not been, with the same counts, in
 another process. The model may be another one by then, and the file may be damaged or come from a stranger.
@@ -55,7 +55,7 @@ _FORMAT = 2
 _KEPT = ("tokens", "logprob", "score", "prior", "rank", "ended", "depth", "opened", "rest", "visits", "total",
          "best", "closed")  # fmt: skip
 _SAID = {"law": "temperature, top_k or top_p", "ends": "set of end tokens", "potentials": "potential"}
-_FAR = 300.0  # nats: every log weight of a token is below
+_FAR = 300.0  # nats; the log weight of every token is smaller
 _PROBED = 64  # the tokens of a vector that are compared to recognise a model
 # Errors that reading a damaged file may raise.
 _DAMAGED = (ValueError, LookupError, TypeError, AttributeError, OverflowError, RecursionError, MemoryError)
@@ -152,7 +152,7 @@ def _identity(engine: BestFirst) -> dict[str, Any]:
 
 
 def _differences(engine: BestFirst, body: dict[str, Any]) -> list[str]:
-    """The names of what differs between the file and the call."""
+    """The names of the parts that differ between the file and the call."""
     wanted = _identity(engine)
     parts = wanted.pop("target")
     names = {"plan": "setting of the method", "seed": "seed", "scores": "set of scores"}

@@ -129,7 +129,7 @@ class SearchRequest(TargetRequest):
         if way.needs and all(getattr(self, name) is None for name in way.needs):
             raise ValueError(f"method {self.method!r} needs {' or '.join(f'{name}=' for name in way.needs)}")
 
-        _ = self.limits, self.settings  # which check themselves
+        _ = self.limits, self.settings  # Making both checks their values.
 
     @property
     def limits(self) -> SearchLimits:
@@ -242,7 +242,7 @@ class Searched(Sequence[Candidate]):
         return Searched(self._engine, self._asked, wanted, stopped, asked)
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the search to a file, for `sg.search(..., resume=path)` with the same arguments.
+        """Writes the search to a file, for `sg.search(..., resume=path)` with the same arguments.
 
         The file has no vectors. A prefix of this search that is needed again is computed again, but not
         counted, so a later run's forwards go to new prefixes. `sampling.save_trie(found.trie, file)` keeps
