@@ -1,7 +1,7 @@
-"""Which ids end a sequence.
+"""Finds the ids that end a sequence.
 
-The list of a model is in its generation configuration, not in its tokenizer; then come the model's
-configuration, the tokenizer's own end token, and last the names that only end tokens have.
+The sources are read in this order: the model's generation configuration, the model's configuration, the
+tokenizer's own end token, and names that only end tokens have. The first source with an id counts.
 """
 
 from __future__ import annotations

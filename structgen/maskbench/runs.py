@@ -27,7 +27,7 @@ class RunError(ValueError):
 
 
 def machine() -> dict[str, Any]:
-    """Processor, cores in use, memory, system: what figures depend on."""
+    """The machine on which figures were measured: processor, cores in use, memory, system."""
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
     found: dict[str, Any] = {
         "system": platform.platform(),

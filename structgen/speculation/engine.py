@@ -471,9 +471,9 @@ class SpeculativeRows:
             item.waiting[number] = []
 
     def _finish_without_choice(self, item: _Live) -> None:
-        """Ends a text whose only next token is the end, without a forward.
+        """Ends a text without a forward, if the end is its only next token.
 
-        Only if its probability is not asked for.
+        It is called only if the probability of the end is not needed.
         """
         row = item.row
         if row.matcher is None or len(self.ends) != 1 or not row.matcher.is_accepting():

@@ -66,7 +66,7 @@ def recursive(p: Floats, q: Floats, drafts: Sequence[int], chance: Chance) -> tu
 
 
 def _residual(p: Floats, q: Floats) -> Floats:
-    """norm((p - q)+). Where p equals q nothing is left but rounding, and a refusal had probability 0."""
+    """norm((p - q)+). If p equals q, only rounding errors are left, and a refusal has probability 0."""
     rest: Floats = np.maximum(p - q, 0.0)
     total = rest.sum()
     return rest / total if total > 0.0 else p

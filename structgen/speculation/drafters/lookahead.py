@@ -1,5 +1,4 @@
-"""Lookahead: guesses about later tokens ride along in each forward, and what the target says about them
-becomes n-grams.
+"""Lookahead: each forward also scores guesses about later tokens, and the target's answers become n-grams.
 
 Enters: the target's most probable token after each guess. Leaves: n-grams that begin with the last token.
 Cost: `window` more nodes in every forward, which pays only where a forward's width is nearly free.

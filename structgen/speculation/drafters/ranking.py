@@ -20,8 +20,7 @@ from ..base import Here, Likely, Quiet, Start, Step
 
 
 class Store(Protocol):
-    """A store, shared by all texts, of the tokens that follow the last `longest` tokens of a text or
-    fewer."""
+    """A store that all texts share. For an n-gram of up to `longest` tokens it has the tokens that follow."""
 
     longest: int
 

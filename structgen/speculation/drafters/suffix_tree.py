@@ -159,7 +159,7 @@ class SuffixTreeDrafter:
 
 
 class _Session(Quiet):
-    """`_points` are the suffixes of the text that lie in the tree, longest first."""
+    """A session on one text. `_points` are the text's suffixes in the tree, longest first."""
 
     def __init__(self, drafter: SuffixTreeDrafter, prompt: Sequence[int]) -> None:
         self._tree = drafter.tree
