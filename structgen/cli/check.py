@@ -81,7 +81,8 @@ def run(options: argparse.Namespace) -> int:
 
 
 def texts(files: list[str], inputs: common.Inputs, is_json: bool) -> Iterator[tuple[str, bytes]]:
-    """Each text with its name. Of a .jsonl file every line is a text: "answers.jsonl:3"."""
+    """Each text with its name. Every line of a .jsonl file is a text with a name such as
+    "answers.jsonl:3"."""
     for file in files:
         data = inputs.read(file, "instance").encode()
         if file.endswith((".jsonl", ".ndjson")):
@@ -101,7 +102,7 @@ class Refusal:
 
     Attributes:
         what: the fact and the place. before, after: the text around the place.
-        rows: what else is told, each with its label.
+        rows: further facts, each with its label.
     """
 
     what: str
@@ -115,7 +116,7 @@ class Refusal:
         return "\n".join([self.what, *(f"  {label:8} {words}" for label, words in rows)])
 
     def coloured(self, name: str) -> Text:
-        """For a terminal: the text in one line, and a caret below the place."""
+        """The refusal for a terminal: the text in one line, and a caret below the place."""
         from rich.cells import cell_len
         from rich.text import Text
 
@@ -134,7 +135,7 @@ class Refusal:
 
 
 def explain(grammar: CompiledGrammar, data: bytes, causes: bool = True) -> Refusal | None:
-    """Where a text is not accepted and (of a JSON Schema) why not; None if it is."""
+    """The place where a text is refused and, for a JSON Schema, the reason; None if the text is accepted."""
     matcher, length = common.stand_at(grammar, data)
     if length == len(data) and matcher.is_accepting():
         return None
@@ -152,7 +153,7 @@ def explain(grammar: CompiledGrammar, data: bytes, causes: bool = True) -> Refus
 
 
 def tell(name: str, found: Refusal | None) -> None:
-    """One text's report, in colours where a terminal reads it and rich is installed."""
+    """Prints the report of one text, in colours if the output is a terminal and rich is installed."""
     if sys.stdout.isatty():
         try:
             from rich.console import Console

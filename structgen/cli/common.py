@@ -1,4 +1,4 @@
-"""What the sub-commands share: reading input, options of a schema, vocabularies, readable bytes.
+"""Functions that sub-commands share: reading input, options of a schema, vocabularies, readable bytes.
 
 Enters: flags and files. Leaves: a `Constraint`, a model, a vocabulary, or a `Failure` in one line. Cost: that
 of the files; torch and transformers are loaded only for a model that needs them.
@@ -145,7 +145,7 @@ def add_drawing_options(
     seed: int | None = None,
     max_tokens: int = 256,
 ) -> None:
-    """Adds the flags that say how tokens are drawn, with these defaults. `how`: what 0 and none mean."""
+    """Adds the flags for drawing tokens, with these defaults. `how` is the help text about 0 and no value."""
     parser.add_argument(
         "--max-tokens", type=int, default=max_tokens, metavar="N", help=f"of a text (default: {max_tokens})"
     )
@@ -199,7 +199,7 @@ def add_constraint_options(
 
 
 def add_strictness(group: Any, default: str | None = None) -> None:
-    """The flag of `Compiler.tools(strictness=)`."""
+    """Adds the flag for the argument `strictness` of `Compiler.tools`."""
     group.add_argument(
         "--tool-strictness",
         choices=STRICTNESS,
@@ -210,7 +210,7 @@ def add_strictness(group: Any, default: str | None = None) -> None:
 
 
 def condition(options: argparse.Namespace) -> Condition | None:
-    """The condition of --without, --containing, --max-bytes and --min-bytes together; None: none is given."""
+    """The conjunction of --without, --containing, --max-bytes and --min-bytes; None if none is given."""
     parts: list[Condition] = []
     if options.without:
         parts.append(without(*options.without))
@@ -227,7 +227,7 @@ _FILES = ("schema", "gbnf", "lark", "grammar", "tools", "response_format")
 
 
 def constraint(options: argparse.Namespace, inputs: Inputs, schema: str | None = None) -> Constraint | None:
-    """The constraint that the options name; None: they name none.
+    """The constraint that the options name; None if they name none.
 
     Args:
         schema: a file that takes the place of --schema.
@@ -307,7 +307,7 @@ def given(options: argparse.Namespace, *names: str) -> dict[str, Any]:
 
 
 def writable(name: str | None, what: str = "") -> None:
-    """Failure: the folder of a file that will be written does not exist."""
+    """Raises a Failure if the folder of a file to write does not exist."""
     if name is not None and not Path(name).absolute().parent.is_dir():
         raise Failure(f"cannot write {what}{name}: no such folder")
 

@@ -168,7 +168,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def speculation(what: str) -> Any:
-    """--speculate as `generate` takes it. Failure: no such drafter."""
+    """The value of --speculate as an argument of `generate`. Failure: a drafter does not exist."""
     if what in ("auto", "off"):
         return None if what == "off" else what
     from structgen.speculation.options import named
@@ -182,7 +182,7 @@ def speculation(what: str) -> Any:
 
 
 def show(lm: LanguageModel, request: Request, options: argparse.Namespace) -> int:
-    """Writes the text as it comes. Its end is told as that of other texts."""
+    """Writes the text while it is made, then reports its end as `judge` does. Returns the exit status."""
     from structgen.generation import stream
 
     found = stream(lm, request.prompt, **request.given)
@@ -193,7 +193,7 @@ def show(lm: LanguageModel, request: Request, options: argparse.Namespace) -> in
 
 
 def judge(results: list[Result[Any]], line: Line, max_tokens: int) -> int:
-    """Tells of texts that the limit touched; the exit status."""
+    """Reports texts that the limit cut off or changed, and returns the exit status."""
     cut = sum(1 for result in results if result.finish_reason != "stop")
     if cut:
         common.note(f"structgen: {line.place}{common.plural(cut, 'text')} cut off after {max_tokens} tokens")
@@ -209,7 +209,7 @@ def judge(results: list[Result[Any]], line: Line, max_tokens: int) -> int:
 
 
 def tell_leaves(result: Result[Any]) -> None:
-    """How probable the value of each leaf is, a line each, with its nearest alternative."""
+    """Prints the probability of each leaf's value, one line a leaf, with the most probable alternative."""
     for leaf in result.field_probabilities:
         other = leaf.alternatives[:1]
         beside = "".join(f"; {text:.40} {low:.4f}" for text, low, _ in other)
@@ -219,7 +219,7 @@ def tell_leaves(result: Result[Any]) -> None:
 
 
 def _failed(error: Exception, line: Line) -> int:
-    """Tells of a prompt without a text; the exit status."""
+    """Reports a prompt without a text, and returns the exit status."""
     from .main import explain
 
     if os.environ.get("STRUCTGEN_TRACEBACK"):
@@ -258,8 +258,8 @@ def _records(request: Request, line: Line, outcome: Any) -> list[dict[str, Any]]
 def _kept(options: argparse.Namespace, wanted: list[Request]) -> list[str]:
     """The lines of --output that need not be made again; their requests leave `wanted`.
 
-    A record counts where it has no error and its line is asked for: by its id, else by number and prompt. Of
-    lines with one id, as many as there are records are done. A line that was cut off is no record.
+    A record counts if it has no error and belongs to a wanted line: by its id, else by number and prompt. If
+    several lines have one id, each record counts for one of them. An incomplete line is no record.
     """
     file = Path(options.output)
     groups: dict[str, list[str]] = {}

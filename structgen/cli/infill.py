@@ -91,7 +91,7 @@ def several(grammar: CompiledGrammar, parts: list[str]) -> int:
     if not found:
         print("nothing fits")
         return common.REJECTED
-    # `can_complete` finds some text: each hole of it is written anew, beside what stands in the others.
+    # `can_complete` finds some text. Each hole is then filled again, with the other holes as they are.
     fixed = [part.encode() for part in parts]
     cut = re.fullmatch(b"(.*?)".join(map(re.escape, fixed)), found.text, re.DOTALL)
     assert cut is not None

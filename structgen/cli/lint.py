@@ -1,7 +1,7 @@
-"""`structgen lint SCHEMA...`: what is probably not meant in schemas.
+"""`structgen lint SCHEMA...`: probable mistakes in schemas.
 
-In: schemas. Out: a line a finding. Exit status 2 if a schema cannot be used, 1 if there are warnings and
---strict is given. Cost: a walk, and at most two seconds of asking the engine a schema.
+In: schemas. Out: a line for each finding. Exit status 2 if a schema cannot be used, 1 if there are warnings
+and --strict is given. Cost: a walk over each schema, and at most two seconds of compiles for each.
 """
 
 from __future__ import annotations

@@ -29,8 +29,8 @@ _COMMANDS = (
 
 
 class _Parser(argparse.ArgumentParser):
-    """Wrong usage is two lines: where to look, and what is wrong. argparse prints every option above it.
-    Options are written in full: `--n` is no short form of `--numbers`."""
+    """A parser whose errors have two lines: the command for help, and the mistake. (argparse prints every
+    option.) Options cannot be abbreviated: `--n` is no short form of `--numbers`."""
 
     def __init__(self, **arguments: Any) -> None:
         super().__init__(allow_abbrev=False, **arguments)
@@ -64,7 +64,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         sys.stdout.flush()
         return status
     except BrokenPipeError:
-        # Whoever read our output left; standard output must not be flushed again at exit.
+        # The reader of the output has closed the pipe, so standard output must not be flushed again at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return BROKEN_PIPE
     except KeyboardInterrupt:
@@ -78,9 +78,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _told_once(strict: bool) -> None:
-    """Warnings of schemas as lines on standard error, each once; errors with --strict."""
+    """Prints warnings about schemas on standard error, each once. With --strict they are errors."""
     warnings.simplefilter("error" if strict else "always", SchemaWarning)
-    warnings.simplefilter("ignore", DoubtfulAnswer)  # the commands say it with the result
+    warnings.simplefilter("ignore", DoubtfulAnswer)  # The commands report it with the result.
     others = warnings.showwarning
     forget_warnings()
 

@@ -29,6 +29,6 @@ def run(options: argparse.Namespace) -> int:
 
 
 def show(address: str) -> None:
-    """Open the page; where there is no browser, the address has been printed."""
+    """Opens the page in a browser, if there is one. The address was printed before."""
     if not webbrowser.open(address):
         note("no browser could be opened: open the address above")

@@ -1,7 +1,7 @@
 """The prompts of `structgen generate`: one of the command line, or a JSONL file of them.
 
-In: the options, a file. Out: `Request`s for `generation.many`, one a line; a line that is wrong is one too,
-with its error, so that the others are answered. Cost: reading the file.
+In: the options, a file. Out: a `Request` for `generation.many` for each line. A wrong line also gives a
+request, which has the error, so that the other lines are answered. Cost: reading the file.
 
 A line is a text, or an object: "prompt" (a text or chat messages), "id", and any argument of `sg.generate`.
 "schema" may name a file, looked up beside the JSONL file.
@@ -29,7 +29,7 @@ class Line:
     """Where a request comes from. `number` is 0 for the prompt of the command line.
 
     Attributes:
-        place: the begin of messages about the request: "prompts.jsonl:3: ".
+        place: the beginning of messages about the request, such as "prompts.jsonl:3: ".
         ids: the line's `id` in a dict. The dict is empty if the line has no `id`.
     """
 
@@ -126,7 +126,7 @@ class _Reader:
     def arguments(self, item: dict[str, Any]) -> dict[str, Any]:
         """The arguments of a line's call: its own before those of the command line."""
         own = {name: value for name, value in item.items() if value is not None}
-        settings_of({**self.given, **own})  # names and values that are wrong are told first
+        settings_of({**self.given, **own})  # Wrong names and values raise an error first.
         schema = own.get("schema")
         if isinstance(schema, str):
             own["schema"] = self.file(str(self.folder / schema))

@@ -54,7 +54,7 @@ def add_parser(commands: Commands) -> None:
 
 
 def add_arguments(parser: argparse.ArgumentParser, port: int = 8000) -> None:
-    """The model, and the limits of a server."""
+    """Adds the flags for the model and the limits of a server."""
     parser.add_argument(
         "model",
         nargs="?",
@@ -156,7 +156,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def serve(options: argparse.Namespace, ready: Callable[[str], object] | None = None) -> int:
-    """Serve until a signal ends it. `ready` is called with the address once requests are answered."""
+    """Serves until a signal arrives. `ready` is called with the address when the server accepts requests."""
     try:
         with failing(f"read {options.mcp}"):
             chosen = ServerOptions(**settings(options))
@@ -178,13 +178,14 @@ def serve(options: argparse.Namespace, ready: Callable[[str], object] | None = N
     listening = _listen(options.host, options.port)
     with listening:
         note(f"loading {options.model or 'the embedded model'}")
-        load_model(options.model)  # its words for a folder that is not there
+        load_model(options.model)  # It raises the command line's error for a missing folder.
         app = create_app(options.model, chosen)
         host, port = listening.getsockname()[:2]
         shown = f"[{host}]" if ":" in host else host
         note(f"{app.state.service.name} is served at http://{shown}:{port}/v1")
         note(f"the playground is at http://{shown}:{port}/")
-        # One for every write to a client that has left, some dozens where it asked for many answers.
+        # asyncio logs this line for every write to a client that has left: dozens for a request of many
+        # answers.
         logging.getLogger("asyncio").addFilter(lambda told: told.msg != "socket.send() raised exception.")
         server = uvicorn.Server(
             uvicorn.Config(
