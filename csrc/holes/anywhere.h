@@ -19,25 +19,25 @@
 namespace structgen {
 
 struct Anywhere {
-  // The derivatives, the regex itself among them, with at least one byte to read.
+  // The derivatives that have at least one byte to read, including the regex itself.
   std::vector<RegexId> left;
-  // Sets of literals of which none, some or all bytes are still to be read.
+  // Sets of literals that stand for all their derivatives: none, some or all bytes of a literal may have been
+  // read.
   std::vector<RegexId> sets;
-  // 1 + the label of each text that may end here, ascending; 0 stands for no label.
+  // 1 + the label of each text that may have ended, ascending; 0 stands for a text without a label.
   std::vector<uint32_t> labels;
 };
 
 const Anywhere& anywhere(RegexArena& regexes, RegexId r);
 
-// Turns "any text but these few" into "any text"; any other regex stays r.
+// Returns "any text" for "any text but these few", and any other regex as it is.
 RegexId without_exceptions(RegexArena& regexes, RegexId r);
 
-// The texts of a set of literals that may end inside `rest`: begun before it, and with at least one
-// byte in it.
+// The texts of a set of literals that begin before `rest` and end inside it, behind at least one byte of it.
 struct Endings {
-  // 1 + the label (0: none) of each text that ends behind the first quote of `rest`.
+  // 1 + the label (0 without one) of each text that ends right behind the first quote of `rest`.
   std::vector<uint32_t> plain;
-  // Sets of one text each whose ends have to be found by stepping.
+  // Sets of one text each whose end has to be found by stepping.
   std::vector<RegexId> others;
 };
 Endings ending_in(RegexArena& regexes, RegexId set, std::string_view rest);

@@ -39,13 +39,13 @@
 namespace structgen {
 
 namespace {
-// The most tokens of one way for which the rest of the filling is read again.
+// show_some() reads the rest of the filling again for at most this many tokens of one way.
 constexpr std::size_t kReplayed = 256;
-// The numbers of slots that nearby() writes anew on each side of a change, one after the other.
+// nearby() is tried with each of these numbers of slots, which are written anew on each side of a change.
 constexpr std::size_t kWidths[] = {1, 4, 16, 64};
-// The most slots that dies() reads.
+// dies() reads at most this many slots.
 constexpr std::size_t kDies = 12;
-// The most ways of a slot for which fill_row() looks for a filling.
+// fill_row() searches fillings for at most this many ways of a slot.
 constexpr std::size_t kBuilt = 24;
 }  // namespace
 
@@ -74,7 +74,7 @@ void Canvas::Answers::forget(std::size_t last) {
   for (std::size_t i = 0; i <= last; ++i) of[i].clear();
 }
 
-// Makes the questions that follow be about the slots with the change.
+// Sets the change, if any, that all later questions assume.
 void Canvas::change(std::optional<Change> change) {
   if (change_) leads_changed_.forget(change_->slot);
   change_ = change;
@@ -82,9 +82,9 @@ void Canvas::change(std::optional<Change> change) {
   shown_.reset();
 }
 
-// The places at which the text may end: behind the last slot of text, and no later than the first end
-// token; behind an end token only padding may stand. With the slots `{`, _, `<eos>`, _ the text ends
-// before slot 1 or 2.
+// Returns the places at which the text may end: behind the last slot of text, and no later than the first end
+// token. Only padding may stand behind an end token. With the slots `{`, _, `<eos>`, _ the text ends before
+// slot 1 or 2.
 Canvas::Range Canvas::range() const {
   constexpr Range kNowhere{1, 0};
   const std::size_t n = slots_.size();
@@ -92,7 +92,7 @@ Canvas::Range Canvas::range() const {
   for (std::size_t i = 0; i < n; ++i) {
     const TokenId t = at(i);
     if (t == kMasked) continue;
-    // The text cannot end before a slot that holds text.
+    // This slot holds text, so the text ends behind it.
     if (!ends(t))
       out.lo = i + 1;
     else if (out.hi == n)
@@ -104,7 +104,7 @@ Canvas::Range Canvas::range() const {
   for (std::size_t i = first_end + 1; i < n; ++i)
     if (at(i) != kMasked && at(i) != filler) return kNowhere;
   if (!vocabulary_.is_eos(first)) {
-    // The token is padding: the end stands before it.
+    // This token is padding, so an end token must stand before it.
     if (first_end == 0) return kNowhere;
     out.hi = first_end - 1;
     return out;
@@ -118,31 +118,32 @@ CloudId Canvas::behind(CloudId c, TokenId t) {
   return t == kMasked ? clouds_->any(c) : ends(t) ? Clouds::kNone : clouds_->token(c, t);
 }
 
-// F[i]. Computes F as far as i.
+// Returns F[i], the cloud before slot i, and computes F as far as i.
 CloudId Canvas::before(std::size_t i) {
   while (before_.size() <= i) before_.push_back(behind(before_.back(), slots_[before_.size() - 1]));
   return before_[i];
 }
 
-// The cloud before slot i along the kept filling.
+// Returns the cloud before slot i along the kept filling.
 CloudId Canvas::along(std::size_t i) {
   while (thin_.size() <= i) thin_.push_back(clouds_->token(thin_.back(), filling_->tokens[thin_.size() - 1]));
   return thin_[i];
 }
 
-// Whether the cloud c before slot i, behind the change, holds the cloud of the kept filling before this slot.
-// If so, the rest of the filling leads from c to an end.
+// Tells whether cloud c before slot i, behind the change, holds the cloud of the kept filling before this
+// slot. If so, the rest of the filling leads from c to an end.
 bool Canvas::meets_filling(std::size_t i, CloudId c) {
   return keeps_end() && unchanged_from(i) && i <= filling_->size() && clouds_->holds(c, along(i));
 }
 
-// A short ending of the cloud c before slot i, from which on the slots are free. Null: none fits.
+// Returns a short ending of cloud c for the slots from i on, all of which are masked, or null if no known
+// ending is short enough.
 const std::vector<TokenId>* Canvas::ending(std::size_t i, CloudId c) {
   const std::vector<TokenId>* const rest = clouds_->ending(c);
   return rest && rest->size() <= slots_.size() - i ? rest : nullptr;
 }
 
-// Whether the text may end before slot i with the cloud c.
+// Tells whether the text may end before slot i with cloud c.
 bool Canvas::ends_before(std::size_t i, CloudId c) {
   if (!range_.has(i)) return false;
   return i == slots_.size() && open_ ? clouds_->alive(c) : clouds_->cloud(c).accepting;
@@ -152,8 +153,8 @@ FlatMap<uint32_t, bool>& Canvas::answers(std::size_t i) {
   return (near_ ? leads_near_ : unchanged_from(i) ? leads_ : leads_changed_).of[i];
 }
 
-// Whether the cloud c before slot i can be read on through the slots from there to an end. With near_ an end,
-// or the kept filling, has to be met in front of its `stop`.
+// Tells whether the slots from i on lead from cloud c to an end. With near_, the walk has to meet an end or
+// the kept filling no later than `stop`.
 bool Canvas::leads(std::size_t i, CloudId c) {
   const std::size_t from = i;
   std::vector<CloudId> met;
@@ -176,8 +177,8 @@ bool Canvas::leads(std::size_t i, CloudId c) {
   return out;
 }
 
-// Whether older clouds rule the change out. They were made when fewer slots were known, so they hold more
-// texts than F. If none of their texts is left with the change, none of F is.
+// Tells whether older clouds rule the change out. These clouds were made when fewer slots were known, so they
+// hold all texts of F; if the change leaves none of their texts, it leaves none of F.
 bool Canvas::dies() {
   const std::size_t slot = change_->slot;
   if (!wider_[slot]) return false;
@@ -190,7 +191,7 @@ bool Canvas::dies() {
   return true;
 }
 
-// Whether the text can end at one of the places of range_, with all slots before this place filled.
+// Tells whether the text can end at a place of range_ with all slots before this place filled.
 bool Canvas::somewhere() {
   if (!change_) return leads(0, before(0));
   if (changes_text()) return leads(change_->slot + 1, clouds_->token(before(change_->slot), change_->token));
@@ -199,8 +200,8 @@ bool Canvas::somewhere() {
   return false;
 }
 
-// The order of the tests is by cost: the range, splice(), dies(), nearby(), then the clouds of all
-// slots, and a filling where a cloud is blind.
+// Decides the question by tests in the order of their cost: the range, splice(), dies(), nearby(), the clouds
+// of all slots, and, if a cloud is blind, a filling.
 Verdict Canvas::decide() {
   if (!range_.any()) return Verdict::kNo;
   if (changes_text()) {
@@ -212,7 +213,7 @@ Verdict Canvas::decide() {
   }
   if (!somewhere()) return Verdict::kNo;
   shown_ = show();
-  // Clouds that are not blind are exact, so a yes of theirs needs no filling.
+  // Clouds are exact unless they are blind, and an exact "yes" needs no filling.
   return shown_ || !clouds_->seen_blind() ? Verdict::kYes : Verdict::kUnknown;
 }
 
@@ -225,7 +226,7 @@ Verdict Canvas::possible() {
   return out;
 }
 
-// A copy in which the slot is empty. The copy tells whether another token may replace the one in the slot.
+// Returns a copy with the slot empty, which tells whether another token may replace the one in the slot.
 Canvas Canvas::without(std::size_t slot) const {
   Canvas out(*this);
   out.clear(slot);
@@ -263,7 +264,7 @@ Verdict Canvas::set(std::size_t slot, TokenId t) {
   return told;
 }
 
-// Makes F and the answers up to the slot anew.
+// Sets a slot, and drops the clouds of F and the answers that depend on it.
 void Canvas::assign(std::size_t slot, TokenId t) {
   slots_[slot] = t;
   if (before_.size() > slot + 1) before_.resize(slot + 1);
@@ -271,24 +272,25 @@ void Canvas::assign(std::size_t slot, TokenId t) {
   change({});
 }
 
-// Keeps the clouds of F behind the slot as wider_: with one more token known, the new F holds no more.
+// Sets a slot and keeps the clouds of F behind it as wider_: with one more token known, the new F holds no
+// more.
 void Canvas::put(std::size_t slot, TokenId t) {
-  // A slot that is set is masked first, so that F is made anew from it on.
+  // The slot is cleared first if it is set, so that F is made anew from it on.
   clear(slot);
   for (std::size_t i = slot + 1; i < before_.size(); ++i) wider_[i] = before_[i];
   keep(std::nullopt);
   assign(slot, t);
 }
 
-// With one token less known, F may hold more than the clouds in wider_, so wider_ is dropped.
+// Clears a slot. With one token less known, F may hold more than the clouds in wider_, so these are dropped.
 void Canvas::clear(std::size_t slot) {
   if (slots_[slot] == kMasked) return;
   std::fill(wider_.begin() + static_cast<std::ptrdiff_t>(slot), wider_.end(), std::nullopt);
   assign(slot, kMasked);
 }
 
-// All ways out of the slot's cloud are asked about once, each for all of its tokens. Where clouds are
-// blind, each token needs a filling.
+// Asks each way out of the slot's cloud once, for all of its tokens. If clouds are blind, each token needs a
+// filling.
 bool Canvas::fill_row(std::size_t slot, uint32_t* row) {
   std::fill(row, row + vocabulary_.words(), 0u);
   if (slots_[slot] != kMasked) return without(slot).fill_row(slot, row);
@@ -322,8 +324,8 @@ bool Canvas::fill_row(std::size_t slot, uint32_t* row) {
   return exact;
 }
 
-// Writes the tokens of one way for which a filling is found: by one search, then by replays of its rest.
-// False: some token was left out.
+// Writes the tokens of one way for which it finds a filling, by one search and by replays of the kept
+// filling's rest. Returns false if some token has none.
 bool Canvas::show_some(std::size_t slot, const std::vector<TokenId>& tokens, std::size_t& searches,
                        uint32_t* row) {
   std::size_t replayed = 0;

@@ -29,8 +29,8 @@ namespace structgen {
 class Canvas {
  public:
   static constexpr TokenId kMasked = -1;
-  // `open`: more text may follow the slots; otherwise the text ends within the slots or with the last one.
-  // `pad`: the token that fills the slots behind the end token; kMasked: the end token fills them.
+  // With `open`, more text may follow the slots; otherwise the text ends within the slots or with the last
+  // one. `pad` is the token that fills the slots behind the end token; with kMasked the end token fills them.
   Canvas(std::shared_ptr<Clouds> clouds, const Vocabulary& vocabulary, StateId start, std::size_t slots,
          bool open, TokenId pad);
   std::size_t size() const { return slots_.size(); }
@@ -38,34 +38,34 @@ class Canvas {
 
   Verdict possible();
   Verdict allows(std::size_t slot, TokenId t);
-  // Sets a slot if allows() says yes, and returns the verdict.
+  // Sets a slot if allows() says yes. Returns the verdict.
   Verdict set(std::size_t slot, TokenId t);
-  // Sets a slot in any case.
+  // Sets a slot whatever allows() says.
   void put(std::size_t slot, TokenId t);
   void clear(std::size_t slot);
-  // Writes the tokens for which allows() says yes. False: allows() says "not known" of some token, which is
-  // left out.
+  // Writes the tokens for which allows() says yes. Returns false if allows() says "not known" of some token,
+  // which is left out.
   bool fill_row(std::size_t slot, uint32_t* row);
-  // Tokens for all slots. kUnknown: no tokens were found, and none were ruled out.
+  // Writes tokens for all slots. Returns kUnknown if it finds none although none are ruled out.
   Verdict complete(std::vector<TokenId>& out);
   std::size_t byte_size() const;
 
  private:
-  // Stands for any token of text.
+  // As the token of a change, stands for any token of text.
   static constexpr TokenId kAnyText = -2;
-  // The text may end before slot i if lo <= i <= hi. The number of slots stands for the end behind the last
+  // The text may end before slot i if lo <= i <= hi. The number of slots, as i, is the end behind the last
   // slot.
   struct Range {
     std::size_t lo = 0, hi = 0;
-    // The end token that stands in a slot already.
+    // The end token that some slot holds, otherwise kMasked.
     TokenId end = kMasked;
     bool any() const { return lo <= hi; }
     bool has(std::size_t i) const { return lo <= i && i <= hi; }
   };
-  // Tokens for the first slots.
+  // Tokens for the first slots, which the parser has read.
   struct Filling {
     std::vector<TokenId> tokens;
-    // The state before each token, and the state behind all of them.
+    // The state before each token, and the state behind the last one.
     std::vector<StateId> states;
     std::size_t size() const { return tokens.size(); }
     StateId last() const { return states.back(); }
@@ -80,25 +80,24 @@ class Canvas {
     Filling first(std::size_t n) const;
     void add_rest(const Filling& of);
   };
-  // A token in a slot, and the state behind it.
+  // A token for a slot, and the state behind it.
   struct Next {
     TokenId token;
     StateId state;
   };
-  // The token that is asked about.
+  // The token that a question puts into a slot.
   struct Change {
     std::size_t slot;
     TokenId token;
   };
-  // A search that writes a few slots on each side of the change.
+  // The limits of a search that writes only a few slots on each side of the change.
   struct Near {
-    // The kept filling has to be met before this slot.
+    // The search has to meet the kept filling no later than before this slot.
     std::size_t stop;
-    // Stacks with more symbols are not followed.
+    // The search follows no stacks with more symbols than this.
     uint32_t symbols;
   };
-  // Indexed by slot, then keyed by cloud: whether the cloud before that slot leads to an end. A copy holds no
-  // answers.
+  // of[i] tells for a cloud before slot i whether it leads to an end. A copy has no answers.
   struct Answers {
     explicit Answers(std::size_t slots) : of(slots + 1) {}
     Answers(const Answers& o) : of(o.of.size()) {}
@@ -107,7 +106,7 @@ class Canvas {
   };
   bool ends(TokenId t) const { return t >= 0 && (t == pad_ || vocabulary_.is_eos(t)); }
   TokenId at(std::size_t i) const { return change_ && i == change_->slot ? change_->token : slots_[i]; }
-  // Behind the change the slots do not depend on the question.
+  // Tells whether the slots from i on are independent of the change.
   bool unchanged_from(std::size_t i) const { return !change_ || i > change_->slot; }
   bool changes_text() const { return change_ && !ends(change_->token); }
   void change(std::optional<Change> change);
@@ -120,7 +119,7 @@ class Canvas {
   FlatMap<uint32_t, bool>& answers(std::size_t i);
   bool ends_before(std::size_t i, CloudId c);
   bool meets_filling(std::size_t i, CloudId c);
-  // Whether every slot from i on is masked and the text may end anywhere there.
+  // Tells whether every slot from i on is masked and the text may end before any of them.
   bool free_behind(std::size_t i) const { return i >= range_.lo && range_.hi == slots_.size(); }
   const std::vector<TokenId>* ending(std::size_t i, CloudId c);
   bool leads(std::size_t i, CloudId c);
@@ -129,7 +128,7 @@ class Canvas {
   Verdict decide();
   bool show_some(std::size_t slot, const std::vector<TokenId>& tokens, std::size_t& searches, uint32_t* row);
 
-  // canvas_fillings.cc
+  // ---- canvas_fillings.cc ----
   void keep(std::optional<Filling> filling);
   void begin_filling();
   bool keeps_end() const { return filling_ && range_.has(filling_->size()); }
@@ -149,20 +148,21 @@ class Canvas {
   const bool open_;
   const TokenId pad_;
   std::vector<TokenId> slots_;
-  // The clouds of F that were computed.
+  // F, as far as it was computed.
   std::vector<CloudId> before_;
-  // F as it was when fewer slots were known. Each cloud holds at least what F holds. Null: not known.
+  // F from the time when fewer slots were known, or nothing; each cloud holds at least what F holds.
   std::vector<std::optional<CloudId>> wider_;
-  // The question, and where the text may end with it. Null: the slots as they are.
+  // The change that the question assumes (none for the slots as they are), and where the text may end with
+  // it.
   std::optional<Change> change_;
   Range range_;
   // The answers of leads() for the slots as they are, for the slots with the change, and for near_.
   Answers leads_, leads_changed_, leads_near_;
   std::optional<Near> near_;
-  // The filling that is kept, and the clouds along it.
+  // The kept filling, which shows that the slots as they are can be filled, and the clouds along it.
   std::optional<Filling> filling_;
   std::vector<CloudId> thin_;
-  // The filling that showed the last yes, with the change in it.
+  // The filling that showed the last "yes", including the change.
   std::optional<Filling> shown_;
 };
 

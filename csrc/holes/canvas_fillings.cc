@@ -9,9 +9,9 @@
 namespace structgen {
 
 namespace {
-// A search for a filling takes at most two steps for each slot and kTries more.
+// build() gives up after kTries steps and two more for each slot.
 constexpr std::size_t kTries = 400;
-// The least number of symbols by which stacks may be deeper in nearby() than the stacks of the filling.
+// nearby() follows stacks that are at least this many symbols deeper than those of the filling.
 constexpr uint32_t kDeeper = 6;
 }  // namespace
 
@@ -20,7 +20,7 @@ Canvas::Filling Canvas::Filling::first(std::size_t n) const {
   return {{tokens.begin(), tokens.begin() + end}, {states.begin(), states.begin() + end + 1}};
 }
 
-// Adds the tokens of the other filling that are missing here.
+// Appends the tokens of `of` behind the slots that this filling has.
 void Canvas::Filling::add_rest(const Filling& of) {
   for (std::size_t i = size(); i < of.size(); ++i) add(of.tokens[i], of.states[i + 1]);
 }
@@ -30,7 +30,7 @@ void Canvas::keep(std::optional<Filling> filling) {
   thin_.resize(1);
 }
 
-// Finds a filling of the slots as they are, if none is kept.
+// Finds and keeps a filling of the slots as they are, if none is kept.
 void Canvas::begin_filling() {
   if (filling_) return;
   const std::optional<Change> before = change_;
@@ -47,13 +47,13 @@ StateId Canvas::walk(StateId s, TokenId t) {
   return s;
 }
 
-// Whether the text may end behind these tokens.
+// Tells whether the text may end behind these tokens.
 bool Canvas::ended(const Filling& f) {
   return range_.has(f.size()) &&
          ((f.size() == slots_.size() && open_) || clouds_->parser().state(f.last()).accepting);
 }
 
-// Adds the shortest ending, if it can be read with the real captured text.
+// Appends the shortest ending if the parser reads it with the captured text. Returns false if it does not.
 bool Canvas::add_ending(Filling& out) {
   const std::size_t begun = out.size();
   if (!free_behind(begun)) return false;
@@ -68,8 +68,9 @@ bool Canvas::add_ending(Filling& out) {
   return false;
 }
 
-// The token of slot i. In a masked slot it is the one with the number `way`, in the order of the ways, that
-// the parser reads in state s with its captured text.
+// Returns the token of slot i with the state behind it, or nothing if the parser reads no such token. In a
+// masked slot it takes the token with the number `way` among those, in the order of the ways, that the parser
+// reads in state s with its captured text.
 std::optional<Canvas::Next> Canvas::next(std::size_t i, StateId s, std::size_t way) {
   if (at(i) != kMasked) {
     const StateId to = walk(s, at(i));
@@ -80,7 +81,7 @@ std::optional<Canvas::Next> Canvas::next(std::size_t i, StateId s, std::size_t w
     if (!leads(i + 1, w.to)) return true;
     const std::vector<TokenId> some = clouds_->examples(w);
     for (std::size_t k = 0; k < some.size(); ++k) {
-      // The examples are taken in another order at each slot, so that captured texts differ.
+      // Each slot takes the examples in another order, so that captured texts differ.
       const TokenId t = some[(k + i) % some.size()];
       const StateId to = walk(s, t);
       if (to == Parser::dead() || !leads(i + 1, clouds_->of(to)) || way-- > 0) continue;
@@ -92,10 +93,10 @@ std::optional<Canvas::Next> Canvas::next(std::size_t i, StateId s, std::size_t w
   return out;
 }
 
-// Finds tokens for the slots that are missing in `out`, depth first.
+// Finds tokens for the slots that `out` lacks, depth first. Returns false if it finds none.
 bool Canvas::build(Filling& out) {
   const std::size_t from = out.size();
-  // For each slot from `from` on that was looked at: the number of the way that is taken.
+  // The number of the way that is taken, for each slot from `from` on.
   std::vector<std::size_t> ways;
   for (std::size_t tries = 2 * slots_.size() + kTries; tries > 0; --tries) {
     const std::size_t i = out.size();
@@ -115,7 +116,7 @@ bool Canvas::build(Filling& out) {
       }
       ways.pop_back();
     }
-    // Goes back to the last slot that has another way.
+    // The loop goes back to the last slot that has another way.
     for (;; ways.pop_back()) {
       if (ways.empty()) return false;
       out.remove_last();
@@ -126,7 +127,7 @@ bool Canvas::build(Filling& out) {
   return false;
 }
 
-// The kept filling as far as the change, and the change; null: the parser cannot read it.
+// Returns the kept filling up to the change, and the change, or nothing if the parser cannot read the change.
 std::optional<Canvas::Filling> Canvas::begun() {
   if (!filling_ || change_->slot >= filling_->size()) return std::nullopt;
   const StateId s = walk(filling_->states[change_->slot], change_->token);
@@ -136,7 +137,8 @@ std::optional<Canvas::Filling> Canvas::begun() {
   return out;
 }
 
-// The kept filling with the change in it. The rest stays as it is; null: the parser cannot read it.
+// Returns the kept filling with the change in it and the rest as it is, or nothing if the parser cannot read
+// it.
 std::optional<Canvas::Filling> Canvas::splice() {
   std::optional<Filling> out = begun();
   if (!out || !keeps_end()) return std::nullopt;
@@ -153,7 +155,7 @@ std::optional<Canvas::Filling> Canvas::splice() {
   return ended(*out) ? out : std::nullopt;
 }
 
-// A filling with the change: first with the kept filling's beginning, then from the start.
+// Returns a filling with the change, or nothing. It tries the kept filling's beginning first, then the start.
 std::optional<Canvas::Filling> Canvas::show() {
   if (changes_text())
     if (std::optional<Filling> out = begun();
@@ -163,17 +165,17 @@ std::optional<Canvas::Filling> Canvas::show() {
   return build(out) ? std::optional(std::move(out)) : std::nullopt;
 }
 
-// Whether the change fits if only `width` slots on each side of it are written anew; shown_ is then the
-// filling.
+// Tells whether the change fits if only `width` slots on each side of it are written anew. The filling that
+// shows this becomes shown_.
 bool Canvas::nearby(std::size_t width) {
   const std::size_t slot = change_->slot, length = filling_->size();
   if (slot > length + width || slot + 1 > range_.hi) return false;
-  // The filling is kept up to slot `from`.
+  // The search keeps the filling's tokens before slot `from`.
   const std::size_t from = std::min(slot - std::min(slot, width), length);
   const CloudId begin = along(from);
   leads_near_.forget(slots_.size());
   Undo anew([&] { near_.reset(); });
-  // The number of symbols is rounded up, so that there are few bounds and their clouds are shared.
+  // The limit of symbols is rounded up, so that few limits occur and questions share their clouds.
   near_ = {std::min(slot + 1 + width, slots_.size()), (clouds_->depth(begin) / kDeeper + 2) * kDeeper};
   if (!leads(from, begin)) return false;
   Filling found = filling_->first(from);

@@ -45,17 +45,18 @@
 namespace structgen {
 
 namespace {
-// A cloud of more regexes is refused.
+// A cloud of more regexes than this throws an error.
 constexpr std::size_t kManyEntries = 100'000;
-// The most marks that ends_at_edge() goes through.
+// ends_at_edge() follows at most this many marks, one behind the other.
 constexpr uint32_t kMostEdges = 64;
-// The most entries of a cloud for which ending() looks for a text.
+// ending() looks for a text only if the cloud has at most this many entries.
 constexpr std::size_t kFewEntries = 12;
-// The depth of stacks that have no end.
+// depth() returns this for stacks that have no end.
 constexpr uint32_t kDeepest = 1u << 20;
 constexpr uint64_t pair_key(uint32_t a, uint32_t b) { return uint64_t{a} << 32 | b; }
 
-// Cuts a text into tokens from the left, the longest first. False: no token begins somewhere.
+// Cuts a text into tokens from the left, each as long as possible. Returns false if no token begins at some
+// place.
 bool cut(const TokenTrie& trie, std::string_view text, std::vector<TokenId>& out) {
   while (!text.empty()) {
     std::size_t longest = 0;
@@ -97,7 +98,7 @@ std::size_t Clouds::byte_size() const {
 
 void Clouds::add(RegexId r, StackId s, Cloud& out) { out.groups.push_back({leaps_.set(r), s}); }
 
-// Gives every regex one entry above the union of its stacks, and puts regexes above equal stacks into one
+// Gives each regex one entry, above the union of its stacks, and puts the regexes above equal stacks into one
 // group.
 void Clouds::unite(Cloud& c) {
   sort_unique(c.groups);
@@ -131,7 +132,7 @@ void Clouds::unite(Cloud& c) {
 }
 
 CloudId Clouds::intern(Cloud& c) {
-  // There is one open cloud, because nothing is known of what it holds.
+  // All open clouds become one cloud, because what they hold is not known.
   if (c.open) c = {{}, true, true, true};
   if (c.groups.size() > 1) unite(c);
   if (c.groups.empty() && !c.accepting) return kNone;
@@ -145,8 +146,8 @@ CloudId Clouds::intern(Cloud& c) {
   return out;
 }
 
-// Adds the result of a leap above the stacks s to `out`: the regexes that are left, and what follows where a
-// regex ended.
+// Adds the result of a leap above the stacks s to `out`: the regexes that are left, and what follows the
+// regexes that ended.
 void Clouds::follow(const Leap& l, StackId s, Cloud& out) {
   charge();
   if (!leaps_.regexes(l.left).empty()) out.groups.push_back({l.left, s});
@@ -154,8 +155,8 @@ void Clouds::follow(const Leap& l, StackId s, Cloud& out) {
   for (const Stride::Exit& x : l.exits) out.add(cloud(leave(s, x.label, x.nodes)));
 }
 
-// The counterpart of Parser::ends_at_edge: where a suffix follows, a text also ends where a terminal
-// reads the mark kEdge.
+// Tells whether the text may end before a suffix: a terminal then reads the mark kEdge (Parser::ends_at_edge
+// does this for states).
 bool Clouds::ends_at_edge(const std::vector<Group>& groups, uint32_t depth) {
   check_depth();
   if (depth == kMostEdges) return false;
@@ -181,8 +182,8 @@ const Alternatives& Clouds::expand(RuleId rule, Symbol::Kind kind, uint32_t labe
   });
 }
 
-// The cloud of the symbols on top of the stacks: rules are expanded until terminals are on top. `label`
-// is told to the first reader.
+// Returns the cloud of the symbols on top of the stacks: rules are expanded until terminals are on top.
+// `label` is told to the first reader.
 CloudId Clouds::enter(StackId s, uint32_t label) {
   return entered_.remember(pair_key(s.v, label), [&] {
     FlatMap<uint64_t, bool> visited;
@@ -197,15 +198,15 @@ CloudId Clouds::enter(StackId s, uint32_t label) {
 void Clouds::enter(StackId s, Alive::Pending pending, uint32_t label, Cloud& out) {
   check_depth();
   charge();
-  // Left recursion comes back to the same stacks, which are entered once. With a label the reader on top
-  // decides what follows, so such an entry is not noted.
+  // Left recursion comes back to stacks that have been entered, and enters them once. With a label, the
+  // reader on top decides what follows, so such a visit is not noted.
   if (label == 0 && !visited_.emplace(pair_key(s.v, pending), true).second) return;
   if (parser_.stacks().has_end(s)) out.accepting = true;
   const std::span<const StackEntry> entries = parser_.stacks().entries(s);
   for (const StackEntry& e : entries) read(e.top, e.rest, pending, label, out);
 }
 
-// Adds what can be read of the symbol `top` above the stacks `rest`.
+// Adds to `out` what can be read of the symbol `top` above the stacks `rest`.
 void Clouds::read(Symbol top, StackId rest, Alive::Pending pending, uint32_t label, Cloud& out) {
   std::vector<Alive::Step> steps;
   switch (top.kind()) {
@@ -232,8 +233,7 @@ void Clouds::read(Symbol top, StackId rest, Alive::Pending pending, uint32_t lab
           continue;
         }
         const RegexId follow = parser_.alive().follow(part.to);
-        // A lexeme that restricts the next byte leaves the restriction on the stack, as a kFollow
-        // symbol.
+        // A lexeme that restricts the next byte leaves the restriction on the stack, as a kFollow symbol.
         const bool free = follow == RegexArena::empty();
         add(part.regex, free ? rest : parser_.stacks().push(Symbol::follow(follow), rest), out);
       }
@@ -273,7 +273,8 @@ CloudId Clouds::closed(Entry e) {
   });
 }
 
-// A state that captures text gives a blind cloud, because the text is dropped.
+// Returns the cloud of a parse state. A state that captures text gets a blind cloud, because the text is
+// dropped.
 CloudId Clouds::of(StateId s) {
   return of_.remember(s.v, [&] {
     Cloud out;
@@ -301,7 +302,7 @@ CloudId Clouds::token(CloudId c, TokenId t) {
       for (const Group& e : now.groups)
         follow(leaps_.byte(e.set, static_cast<uint8_t>(bytes[i])), e.stack, next);
       sort_unique(next.groups);
-      // If the text ends inside the token, the token is not read.
+      // A text that ends inside the token does not read the token, so this end does not count.
       if (next.groups.empty() && i + 1 < bytes.size()) next.accepting = false;
       now = std::move(next);
     }
@@ -309,9 +310,9 @@ CloudId Clouds::token(CloudId c, TokenId t) {
   });
 }
 
-// The cloud behind the tokens that have just left a terminal above the stacks s and have their rest below
-// nodes of the trie. The regexes behind the terminal are those of the cloud that enter() gives. Whether that
-// cloud accepts does not count, because all tokens here have bytes left.
+// Returns the cloud behind tokens that have just left a terminal above the stacks s and go on below nodes of
+// the trie. The regexes behind the terminal are those of the cloud that enter() returns. These tokens have
+// bytes left, so it does not matter whether that cloud accepts.
 CloudId Clouds::leave(StackId s, uint32_t label, NodeSetId from) {
   check_depth();
   return left_[pair_key(s.v, label)].remember(from.v, [&] {
@@ -333,7 +334,7 @@ CloudId Clouds::any(CloudId c) {
   });
 }
 
-// The stacks of s that have at most `symbols` symbols.
+// Returns the stacks of s that have at most `symbols` symbols.
 StackId Clouds::shallow(StackId s, uint32_t symbols) {
   check_depth();
   StackArena& stacks = parser_.stacks();
@@ -378,7 +379,7 @@ uint32_t Clouds::depth(CloudId c) {
   return out;
 }
 
-// Each regex of the part must be in the cloud, above at least the same stacks.
+// Tells whether c holds `part`: each regex of `part` must be in c above at least its stacks.
 bool Clouds::holds(CloudId c, CloudId part) {
   if (c == part) return true;
   const Cloud &whole = clouds_[c.v], &some = clouds_[part.v];
@@ -390,21 +391,21 @@ bool Clouds::holds(CloudId c, CloudId part) {
       const auto in = std::find_if(whole.groups.begin(), whole.groups.end(), [&](const Group& e) {
         return std::ranges::binary_search(leaps_.regexes(e.set), r);
       });
-      // Stacks are interned: if the union is the larger set itself, the smaller one is contained in it.
+      // Stacks are interned, so the union is the larger set itself exactly if this set contains the other.
       if (in == whole.groups.end() || parser_.stacks().unite(in->stack, p.stack) != in->stack) return false;
     }
   return true;
 }
 
-// Takes the shortest completion of the cloud's entries, cuts it into tokens, and checks by stepping that the
-// cloud ends there.
+// Writes the tokens of the shortest completion of the cloud's entries, if stepping shows that the cloud ends
+// there. Returns false if it does not.
 bool Clouds::completed(CloudId c, std::vector<TokenId>& out) {
   if (cloud(c).open) return false;
   std::vector<Item> items;
   for (const Entry& e : entries(c)) items.push_back({e.regex, e.stack, CaptureId{0}});
   if (items.empty() || items.size() > kFewEntries) return false;
-  // The completion is that of a parse state without captured text. text_matters() tells whether it holds for
-  // every captured text.
+  // The completion is that of a parse state without captured text. text_matters() tells whether some captured
+  // text may refuse it.
   std::string text;
   const bool found = told([&] {
                        const StateId s = parser_.make(items, false);

@@ -35,18 +35,19 @@ namespace structgen {
 using CloudId = Id<struct CloudTag>;
 
 struct Cloud {
-  // The regexes that stand above one set of stacks. In practice a few hundred regexes share a dozen sets.
+  // Some regexes, and the one set of stacks above which they all stand. A few hundred regexes usually share a
+  // dozen sets.
   struct Group {
     RegexSetId set;
     StackId stack;
     friend auto operator<=>(const Group&, const Group&) = default;
   };
-  // No regex is in two groups of an interned cloud.
+  // In an interned cloud, no regex is in two groups.
   std::vector<Group> groups = {};
   bool accepting = false;
-  // True if some captured text was assumed to differ from all others.
+  // Tells that some captured text was assumed to differ from all others, so the cloud may hold too much.
   bool blind = false;
-  // True if a reader could not tell what follows a text that differs from all others. Then anything may
+  // Tells that a reader could not say what follows a text that differs from all others, so anything may
   // follow.
   bool open = false;
   void add(const Cloud& c) {
@@ -67,7 +68,8 @@ class Clouds {
     RegexId regex;
     StackId stack;
   };
-  // A way on: the tokens of number `left` in the stride of (regex, from) lead to the cloud.
+  // A way out of a cloud: the tokens that leave derivative number `left` in the stride of (regex, from) lead
+  // to cloud `to`.
   struct Way {
     CloudId to;
     RegexId regex;
@@ -75,38 +77,40 @@ class Clouds {
     std::size_t left;
   };
 
-  // `strides`: the most bytes of the arena's table of strides.
+  // `strides` limits the bytes of the arena's table of strides.
   Clouds(RegexArena& regexes, Productions& productions, const Vocabulary& vocabulary, std::size_t strides);
   Parser& parser() { return parser_; }
   const Cloud& cloud(CloudId c) const { return clouds_[c.v]; }
-  // The cloud of a parse state.
+  // Returns the cloud of a parse state.
   CloudId of(StateId s);
-  // The cloud after token t.
+  // Returns the cloud behind token t.
   CloudId token(CloudId c, TokenId t);
-  // The cloud after any one token.
+  // Returns the cloud behind any one token.
   CloudId any(CloudId c);
-  // The part of a cloud whose stacks have at most `symbols` symbols. Unknown tokens lead to new clouds with
-  // ever deeper stacks, and there are few such parts.
+  // Returns the part of a cloud whose stacks have at most `symbols` symbols. Unknown tokens lead to ever new
+  // clouds with deeper stacks, but to few such parts.
   CloudId shallow(CloudId c, uint32_t symbols);
-  // For each group the number of symbols of its smallest stack; the largest of these numbers.
+  // Returns the number of symbols that every group has a stack for: of the smallest stacks of all groups, the
+  // size of the largest.
   uint32_t depth(CloudId c);
-  // Whether some text can be read from the cloud to an end.
+  // Tells whether some text leads from the cloud to an end.
   bool alive(CloudId c);
-  // Whether everything that can be read from `part` can be read from c.
+  // Tells whether everything that can be read from `part` can be read from c.
   bool holds(CloudId c, CloudId part);
-  // The tokens of a short text that completes the cloud, which must have few entries; null: none was found.
+  // Returns the tokens of a short text that completes the cloud, or null if it finds none or the cloud has
+  // many entries.
   const std::vector<TokenId>* ending(CloudId c);
-  // Calls f for every way on, until f returns false.
+  // Calls f for every way out of a cloud, until f returns false.
   using EachWay = std::function<bool(const Way&)>;
   bool ways(CloudId c, const EachWay& f);
-  // Whether the last call of ways() met an open cloud, whose ways are not known.
+  // Tells whether the last call of ways() met an open cloud, whose ways are not known.
   bool lost_ways() const { return lost_; }
-  // All tokens of a way, and some of them.
+  // tokens() returns all tokens of a way, examples() some of them.
   const std::vector<TokenId>& tokens(const Way& w) { return strides_.tokens(w.regex, w.from, w.left); }
   const std::vector<TokenId>& examples(const Way& w) {
     return strides_.stride(w.regex, w.from).left[w.left].examples;
   }
-  // Whether some cloud was blind. If so, a yes has to be shown by a text.
+  // Tells whether some cloud was blind. If so, only a text can show a "yes".
   bool seen_blind() const { return seen_blind_; }
   std::size_t byte_size() const;
 
@@ -122,7 +126,7 @@ class Clouds {
   void follow(const Leap& l, StackId s, Cloud& out);
   const Alternatives& expand(RuleId rule, Symbol::Kind kind, uint32_t label);
   CloudId leave(StackId s, uint32_t label, NodeSetId from);
-  // The cloud of one entry, and of what follows if the regex of the entry may end.
+  // Returns the cloud of one entry, with what follows the entry's regex if this regex may end.
   CloudId closed(Entry e);
   std::vector<Entry> entries(CloudId c) const;
   bool ways(const Entry& e, NodeSetId from, const EachWay& f);
@@ -140,32 +144,32 @@ class Clouds {
   Leaps leaps_;
   std::vector<Cloud> clouds_;
   InternTable index_;
-  // Of clouds_.
+  // The bytes that clouds_ takes.
   std::size_t bytes_ = 0;
   bool seen_blind_ = false, lost_ = false;
-  // Keyed by cloud: 1 + the index of its ending in endings_, or 0.
+  // For each cloud, 1 + the index of its ending in endings_, or 0 if it has none.
   FlatMap<uint32_t, uint32_t> ending_index_;
   std::deque<std::vector<TokenId>> endings_;
-  // Keyed by stacks and label.
+  // The answers of enter() by stacks and label.
   FlatMap<uint64_t, CloudId> entered_;
-  // Keyed by regex and stacks.
+  // The answers of closed() by regex and stacks.
   FlatMap<uint64_t, CloudId> closed_;
-  // Keyed by cloud and token.
+  // The answers of token() by cloud and token.
   FlatMap<uint64_t, CloudId> tokens_;
-  // Keyed by cloud, and by state.
+  // The answers of any() by cloud, and of of() by state.
   FlatMap<uint32_t, CloudId> any_, of_;
   FlatMap<uint32_t, bool> alive_;
-  // Keyed by stacks and number of symbols.
+  // The answers of shallow() for stacks, by stacks and number of symbols.
   FlatMap<uint64_t, StackId> shallow_stacks_;
-  // Keyed by cloud and number of symbols.
+  // The answers of shallow() for clouds, by cloud and number of symbols.
   FlatMap<uint64_t, CloudId> shallow_;
-  // Keyed by stacks.
+  // The answers of depth() by stacks.
   FlatMap<uint32_t, uint32_t> depths_;
-  // Keyed by stacks and label, then by set of nodes.
+  // The answers of leave(): by stacks and label, then by set of nodes.
   std::unordered_map<uint64_t, FlatMap<uint32_t, CloudId>> left_;
-  // Keyed by rule, and 0 or 1 + the label that a reader is told.
+  // The answers of expand(), by rule and by what a reader is told: 1 + a label, or 0 for nothing.
   std::unordered_map<uint64_t, Alternatives> expansions_;
-  // The stacks that enter() has entered, with what was pending.
+  // The stacks that the present call of enter() has entered, each with what was pending.
   FlatMap<uint64_t, bool> visited_;
 };
 

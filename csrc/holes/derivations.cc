@@ -6,9 +6,9 @@
 namespace structgen {
 
 namespace {
-// The most bytes and leaves of a text.
+// A text may have at most this many bytes and leaves.
 constexpr std::size_t kMostBytes = 1u << 20;
-// The most texts of one leaf that are tried.
+// write() tries at most this many texts of one leaf.
 constexpr std::size_t kMostVaried = 4096;
 }  // namespace
 
@@ -19,10 +19,10 @@ RegexId Derivations::captured(Id d, Path::Spot from, Path::Spot to) const {
   return whole ? last.stretch.regex : RegexArena::poison();
 }
 
-// Goes through the tree in depth. False: there are too many leaves.
+// Collects the leaves of a tree, depth first. Returns false if there are too many.
 bool Derivations::collect(Id top, Leaves& out) const {
   std::vector<Id> todo;
-  // For each item that is open: todo.size() once all its leaves are found.
+  // For each item that is open, the size of `todo` at which all leaves of the item have been found.
   std::vector<std::size_t> open;
   if (top != kNone) todo.push_back(top);
   while (!todo.empty()) {
@@ -52,10 +52,10 @@ bool Derivations::write(Id top, bool vary, std::string& out, std::vector<std::st
   if (!collect(top, leaves)) return false;
   const Path& path = stretches_.path();
   std::unordered_set<std::string> used;
-  // Fixed texts of the path count as used: an item in the hole must differ from those beside it.
+  // Fixed texts of the path count as used, because an item in the hole must differ from those beside it.
   for (Id l : leaves.all)
     if (const Stretch& s = nodes_[l].stretch; path.fixed(s.from, s.to)) used.insert(path.text(s.from, s.to));
-  // Offsets in the text before each leaf.
+  // The offset in the text at which each leaf begins.
   std::vector<std::size_t> ends{0};
   for (Id l : leaves.all) {
     const Stretch& s = nodes_[l].stretch;

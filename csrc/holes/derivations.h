@@ -26,24 +26,25 @@ class Derivations {
   static constexpr Id kNone = 0xFFFFFFFFu;
 
   explicit Derivations(Stretches& stretches) : stretches_(stretches) {}
-  // `captured`: the stretch is a whole captured text so far.
+  // Returns a derivation of one stretch. `captured` says that the stretch is the whole text captured so far.
   Id leaf(const Stretch& s, bool captured) { return add({kNone, kNone, s.length, captured, s}); }
   Id joined(Id a, Id b) {
     if (a == kNone || b == kNone) return a == kNone ? b : a;
     return add({a, b, length(a) + length(b), false, {}});
   }
-  // Marks `of` as the text of an item that is compared with other items.
+  // Returns a derivation that marks the text of `of` as an item to be compared with other items.
   Id item(Id of) { return add({of, kNone, length(of), false, {}}); }
   uint32_t length(Id d) const { return d == kNone ? 0 : nodes_[d].length; }
-  // The regex of the last leaf if that leaf is a captured text between the two spots; else poison.
+  // Returns the regex of the last leaf if this leaf is a captured text between the two spots, otherwise
+  // poison.
   RegexId captured(Id d, Path::Spot from, Path::Spot to) const;
-  // Appends the text of a derivation. `items` gets the outermost parts that are items. False: the text is
-  // too long.
+  // Appends the text of a derivation to `out`, and its outermost items to `items`. `vary` makes leaves in
+  // holes differ. Returns false if the text is too long.
   bool write(Id top, bool vary, std::string& out, std::vector<std::string>* items);
   std::size_t byte_size() const { return nodes_.capacity() * sizeof(Node); }
 
  private:
-  // A leaf (left and right are kNone), an item (right is kNone), or two in a row.
+  // A leaf (left and right are kNone), an item (right is kNone), or two derivations in a row.
   struct Node {
     Id left, right;
     uint32_t length;
@@ -52,7 +53,7 @@ class Derivations {
     bool is_leaf() const { return left == kNone; }
     bool is_item() const { return left != kNone && right == kNone; }
   };
-  // The leaves of a derivation from left to right, and for each outermost item its range of leaves.
+  // The leaves of a derivation from left to right, and the range of leaves of each outermost item.
   struct Leaves {
     std::vector<Id> all;
     std::vector<std::pair<std::size_t, std::size_t>> items;

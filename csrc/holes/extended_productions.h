@@ -13,7 +13,7 @@ namespace structgen {
 
 class ExtendedProductions : public Productions {
  public:
-  // `lexed`: whether the rules are made of lexemes. The base must outlive this object.
+  // `lexed` says that the rules are made of lexemes. The base must outlive this object.
   ExtendedProductions(Productions& base, bool lexed) : base_(base), lexed_(lexed) {}
   static RuleId of(RuleId base) { return checked(2 * uint64_t{base.v}); }
 
@@ -47,9 +47,9 @@ class ExtendedProductions : public Productions {
  protected:
   static bool is_own(RuleId rule) { return rule.v % 2 != 0; }
   static RuleId own_rule(std::size_t n) { return checked(2 * uint64_t{n} + 1); }
-  // The alternatives of own rule number n, in this numbering.
+  // Writes the alternatives of own rule number n, in the numbering of this object.
   virtual void expand_own(uint32_t n, const Reading& reading, Alternatives& out) = 0;
-  // A symbol of the base in this numbering.
+  // Returns a symbol of the base in the numbering of this object.
   virtual Symbol translate(Symbol s) const {
     if (s.kind() == Symbol::kRule) return Symbol::rule(of(s.rule_id()));
     return s.kind() == Symbol::kReader ? Symbol::reader(of(s.rule_id())) : s;

@@ -35,7 +35,7 @@ bool FactBase::reads(const Alternatives& all, std::string_view text) {
   return false;
 }
 
-// The items of a suffix are compared with those of the hole, so a quotient tries the varied text first.
+// The parser compares items of a suffix with those of the hole, so a quotient tries the varied text first.
 std::unique_ptr<const FactBase::Proof> FactBase::find_proof(Facts::Head head, PlaceId from, PlaceId to,
                                                             const Alternatives& all) {
   const bool first = aim_ == Facts::Aim::kQuotient;

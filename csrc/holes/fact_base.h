@@ -26,14 +26,13 @@ namespace structgen {
 
 class FactBase {
  public:
-  // `unrestricted` is that of Places. A parser that reads texts and has more than `most` bytes of states is
-  // made anew; `reader`: a parser of the productions that is used in its place. All arguments must outlive
-  // this object.
+  // Places describes `unrestricted`. The parser that reads proofs is made anew when its states take more than
+  // `most` bytes; `reader`, if given, is used instead of it. All arguments must outlive this object.
   FactBase(RegexArena& regexes, Productions& productions, Path path, Facts::Aim aim, bool unrestricted,
            std::size_t most, Parser* reader = nullptr);
-  // Facts that threw are half made and not kept.
+  // Drops all facts: after an exception they are half made.
   void begin_anew();
-  // True: some reader was told one of few texts, perhaps by facts that were dropped since.
+  // Tells whether some reader was told one of few texts, even by facts that were dropped since.
   bool tried() const { return tried_ || facts_->tried(); }
   // A text that leads from one place to another and that a parser has read.
   struct Proof {
@@ -41,10 +40,11 @@ class FactBase {
     // The outermost parts of the text whose values are compared.
     std::vector<std::string> items;
   };
-  // A proof that `head` leads there. The text is read as one of `all`.
+  // Returns a proof that `head` leads from one place to another, or null. The parser reads the text as one of
+  // `all`.
   std::unique_ptr<const Proof> find_proof(Facts::Head head, PlaceId from, PlaceId to,
                                           const Alternatives& all);
-  // Whether the parser reads the text as one of the alternatives.
+  // Tells whether the parser reads the text as one of the alternatives.
   bool reads(const Alternatives& all, std::string_view text);
   Facts& facts() { return *facts_; }
   Places& places() { return places_; }
@@ -53,7 +53,7 @@ class FactBase {
 
  protected:
   RegexArena& regexes_;
-  // alive_ needs an arena of stacks; this one stays empty.
+  // Stays empty; alive_ needs an arena of stacks.
   StackArena stacks_;
   Alive alive_;
   Path path_;

@@ -50,7 +50,7 @@
 namespace structgen {
 
 namespace {
-// The most captured texts of a hole that are tried one by one.
+// Facts try the captured texts of a hole one by one if there are at most this many.
 constexpr std::size_t kTriedTexts = 64;
 constexpr uint64_t key(uint32_t a, uint32_t b) { return (static_cast<uint64_t>(a) << 32) | b; }
 
@@ -87,7 +87,7 @@ Facts::Head Facts::reader(RuleId rule, const Reading& reading) {
     return Head{static_cast<uint32_t>(heads_.size() - 1)};
   };
   if (reading.kind == Reading::kText) return remember(told_, {rule.v, reading.text}, add);
-  // All other messages as one number.
+  // `told` holds any other message as one number.
   const uint32_t told = reading.kind == Reading::kLabel     ? reading.label + 3
                         : reading.kind == Reading::kUnknown ? 1
                         : reading.kind == Reading::kFresh   ? 2
@@ -95,7 +95,7 @@ Facts::Head Facts::reader(RuleId rule, const Reading& reading) {
   return head_index_.remember(key(told, rule.v), add);
 }
 
-// Heads of tails are found by the addresses of their symbols, which stay where they are.
+// Heads of tails are found by the addresses of their symbols, which never move.
 Facts::Head Facts::tail(const Symbol* begin, const Symbol* end, uint32_t label) {
   if (const auto known = tails_.find({begin, end, label}); known != tails_.end()) return known->second;
   Told h;
@@ -139,8 +139,8 @@ uint32_t Facts::opened(uint32_t captures, At here) {
 
 // ---- captured text ----
 
-// The texts of a regex that lead from one spot to the other, as messages to a reader; no value: there are
-// many.
+// Returns the texts of a regex that lead from one spot to the other, as messages to a reader, or nothing if
+// there are many.
 std::optional<std::vector<Reading>> Facts::few(RegexId r, Spot from, Spot to) {
   std::vector<std::string> all;
   if (!stretches_.texts(r, from, to, kTriedTexts, all, 0, true)) return std::nullopt;
@@ -155,7 +155,7 @@ std::vector<Reading> Facts::readings(uint32_t captures, At here, Captured captur
   const Spot from = places_.spot(captures_[captures].begin), to = places_.spot(here);
   const Path& path = stretches_.path();
   if (path.fixed(from, to)) return {Reading::of_text(path.text(from, to))};
-  // If all texts but a few are possible, there is always one more, so none is tried.
+  // If all texts but a few are possible, one more is always possible, so none has to be tried.
   if (terminal != RegexArena::poison() &&
       !(path.loops(from) && without_exceptions(regexes_, terminal) != terminal)) {
     const std::tuple key(terminal.v, from, to);
@@ -170,8 +170,8 @@ std::vector<Reading> Facts::readings(uint32_t captures, At here, Captured captur
   return {Reading::fresh()};
 }
 
-// The captured symbol stands between kCapture and the reader. Its texts are known if it is a terminal,
-// or a rule whose alternatives are single terminals.
+// Returns what is known of the symbol between kCapture and the reader. Its texts are known if it is a
+// terminal, or a rule all of whose alternatives are single terminals.
 Facts::Captured Facts::captured(const Symbol* reader, const Symbol* begin) {
   const RegexId unknown = RegexArena::poison();
   if (aim_ != Aim::kIntersection || reader - begin < 2 || reader[-2].kind() != Symbol::kCapture)
@@ -203,7 +203,7 @@ uint32_t Facts::fact(Head h, At from) {
   facts_[id].from = from;
   fact_index_.emplace(k, id);
   const uint32_t label = heads_[h.v].label;
-  // The alternatives are pushed in reverse, so that the first one is looked at first.
+  // Alternatives are pushed in reverse, so that the first one is looked at first.
   const Alternatives& all = read(h);
   if (aim_ == Aim::kIntersection && !all.assumed.empty() && all.assumed.size() < all.ends.size())
     throw Error(
@@ -239,8 +239,8 @@ void Facts::push(const Step& s) {
   todo_.push_back(id);
 }
 
-// Moves a step behind a rule or reader. A reader that was told a label ends no capture, so the open captures
-// stay.
+// Moves a step behind a rule or reader. A reader that was told a label ends no capture, so the captures stay
+// open.
 void Facts::go_on(Step& s) const {
   if (s.symbol->kind() == Symbol::kReader && s.label == 0 && s.captures)
     s.captures = captures_[s.captures].outer;
@@ -248,8 +248,8 @@ void Facts::go_on(Step& s) const {
   ++s.symbol;
 }
 
-// Notes a new exit of a fact, or a shorter derivation of one, and continues every step that waits for the
-// fact. If the proved place is an exit already, the assumed place is not noted.
+// Adds an exit to a fact, or a shorter derivation of a known exit, and continues every step that waits for
+// the fact. An assumed place is not added if the proved one is an exit.
 void Facts::leave(uint32_t id, At to, Derivations::Id read) {
   if (places_.assumed(to) && exit_index_.find(exit_key(id, places_.proved(to)))) return;
   Fact& f = facts_[id];
@@ -268,7 +268,7 @@ void Facts::leave(uint32_t id, At to, Derivations::Id read) {
   for (std::size_t i = 0; i < f.waiting.size(); ++i) tell(f.waiting[i], to, read);
 }
 
-// A step that waits for a fact goes on from one of its exits.
+// Continues a step that waits for a fact, from one exit of this fact.
 void Facts::tell(uint32_t waiting, At exit, Derivations::Id read) {
   Step s = steps_[waiting];
   s.at = places_.behind(s.at, exit);
@@ -277,7 +277,7 @@ void Facts::tell(uint32_t waiting, At exit, Derivations::Id read) {
   push(s);
 }
 
-// Marks a fact and all that wait for it as unsure.
+// Marks a fact, and all facts that wait for it, as unsure.
 void Facts::doubt(uint32_t id) {
   std::vector<uint32_t> todo{id};
   while (!todo.empty()) {
@@ -289,7 +289,7 @@ void Facts::doubt(uint32_t id) {
   }
 }
 
-// Whether the text of a rule that begins in the last hole must end there too, because the text behind
+// Tells whether the text of a rule that begins in the last hole must also end there, because the text behind
 // the hole is shorter than what the rule needs behind it.
 bool Facts::stays(RuleId rule, Spot from) const {
   const Path& path = stretches_.path();
@@ -297,7 +297,7 @@ bool Facts::stays(RuleId rule, Spot from) const {
          productions_.needed_behind(rule) > path.last() - from;
 }
 
-// Lets a step wait for a fact, and continues it with the exits found so far.
+// Makes a step wait for a fact, and continues it from the exits that are known.
 void Facts::call(Head h, uint32_t step) {
   const RuleId rule = steps_[step].symbol->rule_id();
   if (stays(rule, places_.spot(steps_[step].at))) {
@@ -317,7 +317,7 @@ void Facts::call(Head h, uint32_t step) {
 // Continues a step behind a terminal or a part of a lexeme, once for each exit.
 void Facts::after_terminal(const Step& from, RegexId r, Alive::Pending to) {
   const Spot begin = places_.spot(from.at);
-  // The terminal is the whole captured text so far, so its regex describes that text.
+  // The terminal is the whole text captured so far, so its regex describes this text.
   const bool captured = from.captures && captures_[from.captures].begin == places_.proved(from.at);
   for (const Stretches::Exit& e : stretches_.exits(r, begin)) {
     Step s = from;
@@ -330,7 +330,8 @@ void Facts::after_terminal(const Step& from, RegexId r, Alive::Pending to) {
   }
 }
 
-// Reads the symbol in front of which a step stands. True: the symbol may read nothing, and the step moves on.
+// Reads the symbol in front of a step. Returns true if the symbol may read nothing, so that the step moves
+// on.
 bool Facts::pass(Step& s) {
   switch (s.symbol->kind()) {
     case Symbol::kNote: return true;
@@ -365,8 +366,8 @@ bool Facts::pass(Step& s) {
   return false;
 }
 
-// Takes a step up to its next rule. A step that moved is pushed as a new step, so that equal steps are taken
-// once.
+// Takes a step up to its next rule. A step that has moved is pushed as a new one, so that equal steps are
+// taken once.
 void Facts::proceed(uint32_t id) {
   Step s = steps_[id];
   const auto calls = [&] { return s.symbol->kind() == Symbol::kRule || s.symbol->kind() == Symbol::kReader; };

@@ -64,69 +64,73 @@ namespace structgen {
 class Facts {
  public:
   using At = PlaceId;
-  // A set of alternatives: those of a rule, those of a reader that was told a text, or the tail of a single
-  // alternative.
+  // The number of a set of alternatives: those of a rule, those of a reader that was told a text, or the rest
+  // of one alternative.
   using Head = Id<struct HeadTag>;
   using Spot = Path::Spot;
 
-  // What is asked, and so what facts do with captured text that is not known.
+  // What the facts are for, which decides what they do with unknown captured text.
   enum class Aim : uint8_t {
-    // Whether there is some text. What readers assume counts as proved.
+    // Facts tell whether some text exists. What readers assume counts as proved.
     kText,
-    // All beginnings of texts. An exit that is reached by an assumption of a reader leads to an assumed
+    // Facts give all beginnings of texts. An exit that rests on an assumption of a reader is an assumed
     // place.
     kQuotient,
-    // All texts, and shortest ones. Captured text is never guessed: kSchemaTooComplex is thrown where two
-    // items have to be equal and one of them is not known, and where items have to differ that have few
-    // values in too many spellings. Each exit has a shortest derivation; otherwise it has the first that was
-    // found. Each shorter derivation costs one more step.
+    // Facts give all texts, and shortest ones. They never guess captured text: kSchemaTooComplex is thrown if
+    // two items have to be equal and one of them is not known, or if items have to differ that have few
+    // values in too many spellings. Each exit has a shortest derivation, where the other aims keep the first
+    // one found. Each shorter derivation costs one more step.
     kIntersection,
   };
   // All arguments must outlive this object.
   Facts(RegexArena& regexes, Productions& productions, Alive& alive, Places& places, Path& path, Aim aim);
 
-  // True if some reader was told one of the few texts that a captured symbol has. Another of them may be
-  // read.
+  // Tells whether some reader was told one of few texts of a captured symbol. The real text may be another of
+  // them.
   bool tried() const { return tried_; }
   Stretches& stretches() { return stretches_; }
 
   Head head(RuleId rule) { return reader(rule, Reading{}); }
   Head reader(RuleId rule, const Reading& reading);
-  // The head of the symbols from `begin` to `end` of an alternative. `label`: 1 + the label of the terminal
-  // in front, or 0.
+  // Returns the head of the symbols from `begin` to `end` of an alternative. `label` is 1 + the label of the
+  // terminal in front, or 0.
   Head tail(const Symbol* begin, const Symbol* end, uint32_t label);
   const Alternatives& alternatives(Head h);
-  // Those that are read: alternatives with the same texts, as few as are known (Productions::expand_shared).
+  // Returns the alternatives that facts read: as few as are known that have the texts of alternatives(h)
+  // (Productions::expand_shared).
   const Alternatives& read(Head h);
-  // The number of the list `captures` of open captures with one more capture, which begins at `here`. 0 is
-  // the empty list.
+  // Returns the number of a list of open captures: the list `captures` with one more, which begins at `here`.
+  // Number 0 is the empty list.
   uint32_t opened(uint32_t captures, At here);
-  // What is known of a captured text: all possible texts as one regex, or poison; and whether they have few
+  // What is known of a captured text: a regex of all possible texts (or poison), and whether they have few
   // values.
   struct Captured {
     RegexId regex;
     bool few = false;
   };
-  // The messages to a reader whose captured text lies between two places.
+  // Returns the messages to a reader whose captured text lies between the beginning of the last capture and
+  // `here`.
   std::vector<Reading> readings(uint32_t captures, At here, Captured text);
-  // The captured text in front of a reader; `begin` is the first symbol of the reader's alternative.
+  // Returns what is known of the captured text in front of a reader. `begin` is the first symbol of the
+  // reader's alternative.
   Captured captured(const Symbol* reader, const Symbol* begin);
   uint32_t outer(uint32_t captures) const { return captures_[captures].outer; }
 
-  // Every place behind the texts of a head that are read from a place; the span stays valid. `unsure`: there
-  // may be more places.
+  // Every place behind a text of a head that begins at a given place; the span stays valid. `unsure` says
+  // that there may be more places.
   struct Found {
     std::span<const At> exits;
     bool unsure;
   };
   Found ask(Head h, At from);
-  // The bytes of the text that witness() writes. The exit `to` must be one that ask(h, from) found.
+  // Returns the number of bytes of the text that witness() writes. ask(h, from) must have found the exit
+  // `to`.
   uint32_t length(Head h, At from, At to) {
     const uint32_t f = fact(h, from);
     return derivations_.length(facts_[f].read[*exit_index_.find(exit_key(f, to))]);
   }
-  // Appends the text of a derivation that leads from the first place of `h` to `to`; Derivations::write()
-  // tells what `vary` and `items` are. False: there is no such exit, or the text is too long.
+  // Appends a text of `h` that leads from `from` to `to`; Derivations::write() explains `vary` and `items`.
+  // Returns false if there is no such exit, or the text is too long.
   bool witness(Head h, At from, At to, bool vary, std::string& out,
                std::vector<std::string>* items = nullptr);
   std::size_t byte_size() const;
@@ -136,30 +140,31 @@ class Facts {
     At begin;
     uint32_t outer;
   };
-  // A head: what was asked for, and its alternatives once they are expanded.
+  // What stands behind a head: its rule and message, and its alternatives once they are expanded.
   struct Told {
     Alternatives all;
     bool expanded = false;
-    // Those that are read, where they are not `all`. False of `asked`: there may be such.
+    // The alternatives that are read, or null if they are `all` or nobody asked for them. `asked` says that
+    // somebody did.
     std::unique_ptr<const Alternatives> shared;
     bool asked = true;
     // 1 + the label of the terminal in front, or 0.
     uint32_t label = 0;
     RuleId rule;
-    // Readers compare the texts of this rule.
+    // Tells that readers compare the texts of this rule.
     bool compared = false;
     Reading reading;
   };
-  // An alternative that is read up to `symbol`.
+  // An alternative that has been read up to `symbol`.
   struct Step {
     uint32_t fact;
     At at;
     uint32_t captures;
-    // 1 + the label that the terminal in front ended with, or 0.
+    // 1 + the label with which the terminal in front ended, or 0.
     uint32_t label;
     const Symbol* symbol;
     const Symbol* end;
-    // Of what was read so far.
+    // The derivation of what has been read.
     Derivations::Id read;
   };
   struct Fact {
@@ -167,12 +172,12 @@ class Facts {
     At from;
     bool unsure = false;
     std::vector<At> exits;
-    // Indexed by exit.
+    // read[i] is the derivation that leads to exits[i].
     std::vector<Derivations::Id> read;
-    // Numbers of steps.
+    // The numbers of the steps that go on from each exit of this fact.
     std::vector<uint32_t> waiting;
   };
-  // Whether two steps are the same; their derivations may differ.
+  // Tells whether two steps are equal but for their derivations.
   static bool same(const Step& a, const Step& b) {
     return a.fact == b.fact && a.at == b.at && a.symbol == b.symbol && a.end == b.end &&
            a.captures == b.captures && a.label == b.label;
@@ -207,9 +212,9 @@ class Facts {
   std::map<std::tuple<const Symbol*, const Symbol*, uint32_t>, Head> tails_;
   std::deque<Fact> facts_;
   FlatMap<uint64_t, uint32_t> fact_index_;
-  // For a fact and an exit: the number of the exit among those of the fact.
+  // The index in Fact::exits, by fact and exit.
   FlatMap<uint64_t, uint32_t> exit_index_;
-  // A set: its keys are pairs of a fact and a step that waits for it, its values are not read.
+  // The set of pairs (fact, step that waits for it); the values are not used.
   FlatMap<uint64_t, bool> waits_;
   std::vector<Step> steps_;
   InternTable step_index_;

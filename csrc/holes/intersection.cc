@@ -43,24 +43,24 @@
 namespace structgen {
 
 namespace {
-// A regex whose walk with the path meets more pairs counts as one that the path restricts.
+// If the walk of a regex with the path meets more pairs than this, reads_whole() answers no.
 constexpr std::size_t kMostPairs = 1u << 17;
-// The most bytes of the parser that reads proofs.
+// The parser that reads proofs is made anew when it takes more bytes than this.
 constexpr std::size_t kReaderBytes = 16u << 20;
-// The most labels of a reader for which bound() compares the ways behind them.
+// bound() compares the ways behind the labels of a reader if there are at most this many.
 constexpr std::size_t kFewLabels = 64;
 
-// The derivative to which a text has to lead.
+// An Aim (holes/leading.h): a text has to lead to this derivative.
 struct Derivative {
   RegexId regex;
   bool met(RegexArena&, RegexId at) const { return at == regex; }
   friend auto operator<=>(const Derivative&, const Derivative&) = default;
 };
 
-// The texts that lead from one derivative to another.
+// The languages of texts that lead from one derivative to another, for all regexes of an arena.
 struct AllLeads : RegexCache {
   explicit AllLeads(RegexArena& regexes) : lazy(regexes.define<Leading<Derivative>>()) {}
-  // Owned by the arena.
+  // The arena owns this language.
   Leading<Derivative>& lazy;
   std::size_t byte_size() const override { return lazy.byte_size(); }
 };
@@ -108,8 +108,8 @@ const Intersection::Reads& Intersection::reads(RegexId r, Spot from) {
   });
 }
 
-// Whether the path reads every text of the regex: a walk over all of them together with the path, in which no
-// byte of a text may be missing on the path. Where the walk is too long, the answer is no.
+// Tells whether the path reads every text of the regex: no byte of any text may be missing on the path. If
+// the walk over all texts is too long, the answer is no.
 bool Intersection::reads_whole(RegexId r, Spot from) {
   std::vector<std::pair<RegexId, Spot>> todo{{r, from}};
   const auto pair = [](RegexId d, Spot s) { return static_cast<uint64_t>(d.v) << 32 | s; };
@@ -131,8 +131,7 @@ bool Intersection::reads_whole(RegexId r, Spot from) {
 
 RegexId Intersection::between(RegexId r, Spot from, Spot to) {
   const Reads& all = reads(r, from);
-  // The exits belong to texts of one byte or more, so the empty text is taken out where it leads
-  // elsewhere.
+  // Exits belong to texts of at least one byte, so the empty text counts only if it leads to `to` as well.
   if (all.whole && all.exits.size() == 1 && all.exits[0].spot == to)
     return regexes_.nullable(r) && from != to ? regexes_.minus(r, RegexArena::epsilon()) : r;
   return regexes_.both(r, leads(regexes_, path_.state(from), path_.state(to)));
@@ -153,15 +152,15 @@ std::span<const LexemePart> Intersection::lexeme(uint32_t number, uint32_t conte
 
 // ---- alternatives ----
 
-// The exits of a head. unsure_ is set if there may be more of them.
+// Returns the exits of a head. Sets unsure_ if there may be more.
 std::vector<PlaceId> Intersection::exits(Facts::Head head, At from) {
   const Facts::Found found = facts_->ask(head, from);
   unsure_ = unsure_ || found.unsure;
   return {found.exits.begin(), found.exits.end()};
 }
 
-// Appends a rule or reader, once for each exit, and goes on behind it. The last symbol of an
-// alternative leads where the alternative leads.
+// Appends a rule or reader once for each exit, and goes on behind it. The last symbol of an alternative leads
+// to the place to which the alternative leads.
 void Intersection::put(const Symbol* s, const Triple& what, std::span<const At> exits, uint32_t captures,
                        Walk& walk) {
   Triple t = what;
@@ -176,9 +175,9 @@ void Intersection::put(const Symbol* s, const Triple& what, std::span<const At> 
   }
 }
 
-// A rule is asked for from a place at which anything may follow, so that there are fewer of them; the
-// parser restricts its first byte. If the rule reads nothing, the pending restriction stays as it was
-// before it; then the rule of those empty texts leads to the place at which anything may follow.
+// Appends a rule. The rule is asked from a place at which anything may follow, so that there are fewer rules;
+// the parser restricts its first byte. If the rule reads nothing, the pending restriction stays, and its
+// empty text leads to the place at which anything may follow.
 void Intersection::put_rule(const Symbol* s, At at, std::span<const At> exits, uint32_t captures,
                             Walk& walk) {
   const Triple t{s->rule_id(), unrestricted(at), {}};
@@ -227,8 +226,8 @@ void Intersection::go_terminal(const Symbol* s, At at, uint32_t captures, Walk& 
   if (r == RegexArena::poison()) return walk.add(*s);
   if (regexes_.node(r).labelled) return go_set(s, at, captures, walk);
   const Spot from = places_.spot(at);
-  // The exits are those of the restricted terminal; the parser restricts the terminal of the intersection in
-  // the same way, so the symbol itself stays unrestricted.
+  // The exits are those of the restricted terminal. The symbol itself stays unrestricted, because the parser
+  // restricts the terminals of the intersection, too.
   const RegexId some = alive_.restricted(r, alive_.follow(places_.pending(at)));
   const std::vector<Stretches::Exit>& exits = reads(some, from).exits;
   if (walk.is_last(s) && walk.to == kEnd) return go_last_terminal(r, exits, from, walk);
@@ -238,7 +237,7 @@ void Intersection::go_terminal(const Symbol* s, At at, uint32_t captures, Walk& 
   if (regexes_.nullable(r)) go(s + 1, at, captures, walk);
 }
 
-// The last terminal is intersected with all that is left of the regex.
+// Adds the last terminal of an alternative, intersected with all that the regex has left.
 void Intersection::go_last_terminal(RegexId r, std::span<const Stretches::Exit> exits, Spot from,
                                     Walk& walk) {
   const auto ends = [&](const Stretches::Exit& e) { return path_.ends(e.spot); };
@@ -256,9 +255,9 @@ struct Intersection::Literals {
   Spot from;
 };
 
-// A labelled set of literals and its reader. Literals with one spelling, or all of whose spellings lead
-// to one spot, stay together in one set if their readers lead to the same places. Any other literal becomes a
-// terminal of its own.
+// Adds a labelled set of literals and its reader. Literals stay together in one set if their readers lead to
+// equal places and each literal leads to one spot in all its spellings. Any other literal becomes a terminal
+// of its own.
 void Intersection::go_set(const Symbol* s, At at, uint32_t captures, Walk& walk) {
   const Literals set{s->regex(), s + 1, places_.spot(at)};
   if (walk.is_last(s) || set.reader->kind() != Symbol::kReader ||
@@ -268,7 +267,8 @@ void Intersection::go_set(const Symbol* s, At at, uint32_t captures, Walk& walk)
   std::map<uint32_t, std::vector<Spot>> spots;  // by label
   for (const Stretches::Exit& e : all.exits)
     if (e.label != 0) spots[e.label - 1].push_back(e.spot);
-  // Keyed by the spot behind the literal and the places behind its reader.
+  // The labels of the literals that stay together, by the spot behind the literal and the places behind its
+  // reader.
   std::map<std::pair<Spot, std::vector<At>>, std::vector<uint32_t>> together;
   for (const auto& [label, at_spots] : spots) {
     if (!all.whole || at_spots.size() != 1) {
@@ -293,7 +293,7 @@ void Intersection::go_set(const Symbol* s, At at, uint32_t captures, Walk& walk)
   }
 }
 
-// One literal, in those spellings that lead to one spot.
+// Adds one literal, in the spellings that lead to one spot.
 void Intersection::go_apart(const Literals& set, uint32_t label, Spot to, uint32_t captures, Walk& walk) {
   const RuleId reader = set.reader->rule_id();
   const At begin = places_.of(to, Alive::kClear);
@@ -305,7 +305,7 @@ void Intersection::go_apart(const Literals& set, uint32_t label, Spot to, uint32
   walk.made.pop_back();
 }
 
-// A lexeme between two spots is a lexeme of the intersection's own (lexeme()).
+// Adds a lexeme between two spots, which is a lexeme of the intersection (lexeme()).
 void Intersection::go_lexeme(const Symbol* s, At at, uint32_t captures, Walk& walk) {
   std::vector<Alive::Step> steps;
   alive_.steps(*s, places_.pending(at), steps);
@@ -324,8 +324,8 @@ void Intersection::go_rule(const Symbol* s, At at, uint32_t captures, Walk& walk
   put_rule(s, at, exits(facts_->head(walk.asked(s)), at), captures, walk);
 }
 
-// A reader of captured text, once for all texts that it may be told. If only some of a few texts lead on,
-// these take the place of the captured terminal.
+// Adds a reader of captured text, once for all texts that it may be told. If it may be told a few texts and
+// only some lead on, these replace the captured terminal.
 void Intersection::go_reader(const Symbol* s, At at, uint32_t captures, Walk& walk) {
   const uint32_t open = captures == 0 ? 0 : facts_->outer(captures);
   const Facts::Captured text = facts_->captured(s, walk.begin);
@@ -333,7 +333,7 @@ void Intersection::go_reader(const Symbol* s, At at, uint32_t captures, Walk& wa
   const bool few = !readings.empty() && readings[0].kind == Reading::kText;
   const Triple reader{s->rule_id(), at, {}, few ? Triple::kFewTexts : Triple::kAnyText};
   std::vector<At> all;
-  // Keyed by exit: the texts after which the reader leads there.
+  // For each exit, the texts after which the reader leads there.
   std::map<At, std::vector<RegexId>> by;
   for (const Reading& told : readings)
     for (At e : exits(facts_->reader(walk.asked(s), told), at)) {
@@ -356,17 +356,17 @@ Facts::Head Intersection::head(const Triple& t, const Reading& reading) {
   return facts_->reader(t.rule, t.told == Triple::kOneLabel ? Reading::of_label(t.label) : reading);
 }
 
-// The alternatives of which facts are asked in place of those behind a told text. An example: an object with
-// free keys that may not repeat. MEMBERS-x has the members behind the key x:
+// Returns alternatives of which facts are asked instead of those behind a told text, or null. An example is
+// an object with free keys that may not repeat. MEMBERS-x has the members behind the key x:
 //
 //     told "a"       ":" VALUE MEMBERS-a
 //     told "b"       ":" VALUE MEMBERS-b
 //     told kFresh    ":" VALUE MEMBERS-fresh, for a key that differs from all others
 //
-// All three have the same kinds of symbols. So facts about MEMBERS-fresh serve for all keys, and a key that
+// All three have symbols of the same kinds. So facts about MEMBERS-fresh serve for all keys, and a key that
 // was read brings no new facts, while the symbols of the intersection are made from MEMBERS-a. `of_text` gets
-// the alternatives behind the told text; those behind a fresh text are returned, symbol for symbol. Null: the
-// kinds differ, or the reader is not told any text; then facts are asked of the told text itself.
+// the alternatives behind the told text; the result holds those behind a fresh text, symbol for symbol. It is
+// null if the kinds differ or the reader is told no text; facts are then asked of the told text itself.
 const Alternatives* Intersection::alike(const Triple& t, const Reading& reading, Alternatives& of_text) {
   if (t.told != Triple::kAnyText || reading.kind != Reading::kText || lexed_) return nullptr;
   base_.expand(t.rule, reading, of_text);
@@ -394,7 +394,7 @@ void Intersection::expand_shortest(RuleId rule, const Reading& reading, Alternat
   expand(rule, reading, out);
 }
 
-// The exit that the shortest text leads to; kEnd: there is none.
+// Returns the exit to which the shortest text of the head leads, or kEnd if there is none.
 Intersection::At Intersection::nearest(const Triple& t, Facts::Head h) {
   At best = kEnd;
   for (At e : facts_->ask(h, t.from).exits)
@@ -403,8 +403,8 @@ Intersection::At Intersection::nearest(const Triple& t, Facts::Head h) {
   return best;
 }
 
-// A bound of the texts of a rule. Behind an unknown text the base reads what may follow every text. Each
-// label leads to other alternatives, so the longest of them counts.
+// Writes a bound of the texts of a rule. Behind an unknown text the base reads what may follow every text.
+// Each label leads to other alternatives, so the longest of these counts.
 bool Intersection::bound(RuleId rule, Bound& out) {
   if (lexed_ || rule.v >= triples_.size()) return false;
   const Triple t = triples_[rule.v];

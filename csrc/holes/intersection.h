@@ -28,17 +28,17 @@ namespace structgen {
 
 class Intersection : public Productions, protected FactBase {
  public:
-  // `lexed`: whether the rules are made of lexemes. The arguments must outlive this object; `owner` keeps
+  // `lexed` says that the rules are made of lexemes. The arguments must outlive this object; `owner` keeps
   // them.
   Intersection(RegexArena& regexes, Productions& base, RuleId root, bool lexed, RegexId whole,
                std::shared_ptr<const void> owner);
   RuleId rule() const { return RuleId{0}; }
-  // Whether there is any text.
+  // Tells whether the intersection has any text.
   Verdict possible();
 
   void expand(RuleId rule, const Reading& reading, Alternatives& out) override;
-  // One text of the rule, a shortest one by the facts. (A search through rules has no end if each key that
-  // was read makes new rules.) An unknown captured text counts as a text that differs from all others.
+  // Writes one text of the rule, a shortest one by the facts: a search through rules has no end if each key
+  // that is read makes new rules. An unknown captured text counts as one that differs from all others.
   void expand_shortest(RuleId rule, const Reading& reading, Alternatives& out) override;
   bool bound(RuleId rule, Bound& out) override;
   void start_search() override { base_.start_search(); }
@@ -58,7 +58,7 @@ class Intersection : public Productions, protected FactBase {
  private:
   using At = PlaceId;
   using Spot = Path::Spot;
-  // This number stands for any place at which the text may end.
+  // Stands for any place at which the text may end.
   static constexpr At kEnd{0xFFFFFFFFu};
   // A rule of the intersection: the texts of `rule`, a rule of the base, that lead from one place to another.
   struct Triple {
@@ -66,40 +66,40 @@ class Intersection : public Productions, protected FactBase {
     At from, to;
     // What the rule is told of the text in front of it.
     enum Told : uint8_t {
-      // Nothing: it is no reader.
+      // The rule is no reader and is told nothing.
       kNothing,
-      // `label`, and no other. The triple is no reader, because the answer is known.
+      // The rule is told `label` only. Its answer is known, so the triple is no reader.
       kOneLabel,
-      // One label of a set; `labels` is the number of the set in label_sets_.
+      // The rule is told one label of a set; `labels` is the number of this set in label_sets_.
       kLabels,
-      // A captured text: one of a few texts, or any text.
+      // The rule is told a captured text: one of a few (kFewTexts), or any.
       kFewTexts,
       kAnyText,
     } told = kNothing;
-    // Of kOneLabel, and of kLabels.
+    // `label` belongs to kOneLabel, `labels` to kLabels.
     uint32_t label = 0, labels = 0;
     friend bool operator==(const Triple&, const Triple&) = default;
   };
-  // The spots to which the texts of a regex lead, and whether every text of it leads to one.
+  // The spots to which the texts of a regex lead, and whether the path reads every text of it.
   struct Reads {
     std::vector<Stretches::Exit> exits;
     bool whole = false;
   };
-  // One alternative of the base, as it is read from the left.
+  // One alternative of the base, which is read from the left.
   struct Walk {
     // The symbols of the base.
     const Symbol *begin, *end;
     // The place where the alternative has to end.
     At to;
-    // The symbols of the intersection so far.
+    // The symbols of the intersection that were made so far.
     std::vector<Symbol> made;
     Alternatives& out;
-    // The symbols of which facts are asked in place of those from begin to end, as many. Null: facts are
-    // asked of the symbols themselves.
+    // As many symbols as from `begin` to `end`, of which facts are asked instead; null if facts are asked of
+    // the symbols themselves.
     const Symbol* alike = nullptr;
     RuleId asked(const Symbol* s) const { return (alike ? alike + (s - begin) : s)->rule_id(); }
     bool is_last(const Symbol* s) const { return s + 1 == end; }
-    // The symbols made so far, and `last`, are an alternative.
+    // Adds an alternative: the symbols made so far, and `last`.
     void add(Symbol last) {
       made.push_back(last);
       out.add(made);
@@ -142,20 +142,20 @@ class Intersection : public Productions, protected FactBase {
   const std::shared_ptr<const void> owner_;
   const RuleId root_;
   const bool lexed_;
-  // True: exits() met an answer that may lack some exits.
+  // Tells that exits() met an answer that may lack some exits.
   bool unsure_ = false;
-  // Indexed by rule.
+  // The triple of each rule, by the number of the rule.
   std::vector<Triple> triples_;
   InternTable triple_index_;
   std::vector<std::vector<uint32_t>> label_sets_;
   std::map<std::vector<uint32_t>, uint32_t> label_set_index_;
-  // Keyed by regex and spot.
+  // The answers of reads() by regex and spot.
   std::map<std::pair<uint32_t, Spot>, Reads> reads_;
-  // A lexeme of the base, the spots between which it leads, and the bytes that may not follow.
+  // A lexeme of the base, the two spots between which it leads, and the bytes that may not follow it.
   using Lexeme = std::tuple<uint32_t, Spot, Spot, uint32_t>;
   std::vector<Lexeme> lexemes_;
   std::map<Lexeme, uint32_t> lexeme_index_;
-  // Keyed by lexeme and context.
+  // The answers of lexeme() by lexeme and context.
   std::map<std::pair<uint32_t, uint32_t>, std::vector<LexemePart>> parts_;
 };
 

@@ -21,7 +21,7 @@ RegexSetId Leaps::set(RegexId r) {
   return set(one);
 }
 
-// Adds a derivative to `left` if it has bytes left to read, and its label if it may end.
+// Adds a derivative to `left` if it has bytes left to read, and its label to `out` if it may end.
 void Leaps::meet(RegexId to, std::vector<uint32_t>& left, Leap& out) const {
   const RegexNode& n = regexes_.node(to);
   if (!n.only_ends()) left.push_back(to.v);
@@ -50,7 +50,7 @@ const Leap& Leaps::tokens(RegexSetId s, NodeSetId from) {
   return leaps_[tokens_index_.remember(uint64_t{s.v} << 32 | from.v, [&] {
     Leap out;
     std::vector<uint32_t> left;
-    // Keyed by label.
+    // The sets of nodes at which tokens leave the regexes, by label.
     std::map<uint32_t, std::vector<NodeSetId>> exits;
     for (uint32_t r : sets_[s.v]) {
       const Stride& one = strides_.stride(RegexId{r}, from);
@@ -64,7 +64,7 @@ const Leap& Leaps::tokens(RegexSetId s, NodeSetId from) {
   })];
 }
 
-// The union of sets of nodes. Unions are kept, because many regexes share them.
+// Returns the union of sets of nodes, which is kept, because many regexes share it.
 NodeSetId Leaps::united(std::vector<NodeSetId>& sets) {
   sort_unique(sets);
   return remember(unions_, sets, [&] { return strides_.sets().unite(sets); });

@@ -24,7 +24,7 @@ using RegexSetId = Id<struct RegexSetTag>;
 
 struct Leap {
   RegexSetId left;
-  // Labels of the regexes that may end.
+  // The labels of the regexes that may end.
   std::vector<uint32_t> labels;
   std::vector<Stride::Exit> exits;
 };
@@ -34,7 +34,7 @@ class Leaps {
   Leaps(RegexArena& regexes, Strides& strides) : regexes_(regexes), strides_(strides) {}
   RegexSetId set(std::vector<uint32_t>& regexes);
   RegexSetId set(RegexId r);
-  // Ascending.
+  // Returns the regexes of a set, in ascending order.
   const std::vector<uint32_t>& regexes(RegexSetId s) const { return sets_[s.v]; }
   const Leap& byte(RegexSetId s, uint8_t b);
   const Leap& tokens(RegexSetId s, NodeSetId from);
@@ -49,10 +49,10 @@ class Leaps {
   Strides& strides_;
   std::vector<std::vector<uint32_t>> sets_;
   InternTable set_index_;
-  // Keyed by set and byte, and by set and set of nodes: an index of leaps_.
+  // The indices in leaps_, by set and byte, and by set and set of nodes.
   FlatMap<uint64_t, uint32_t> bytes_index_, tokens_index_;
   std::deque<Leap> leaps_;
-  // Keyed by sets of nodes: their union.
+  // The union of sets of nodes.
   std::map<std::vector<NodeSetId>, NodeSetId> unions_;
   std::size_t bytes_ = 0;
 };

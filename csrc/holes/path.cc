@@ -9,7 +9,7 @@
 namespace structgen {
 
 namespace {
-// All bytes but the mark kEdge.
+// Returns all bytes but the mark kEdge.
 ByteSet made_text() {
   ByteSet out = ByteSet::all();
   out.remove(kEdge);
@@ -17,7 +17,7 @@ ByteSet made_text() {
 }
 }  // namespace
 
-// The size is computed first, so that parts that are too long are refused before memory is taken.
+// The size is computed first, so that parts that are too long are refused before they take memory.
 Path::Path(const std::vector<Part>& parts, const Vocabulary* vocabulary) : vocabulary_(vocabulary) {
   uint64_t size = 1;
   for (const Part& p : parts) {
@@ -64,11 +64,11 @@ Path::Path(const std::vector<Part>& parts, const Vocabulary* vocabulary) : vocab
   }
 }
 
-// `bordered`: the regex over text, then at most one mark.
+// With `bordered` the path has the texts of the regex, then at most one mark.
 Path::Path(RegexArena& regexes, RegexId whole, bool bordered)
     : vocabulary_(nullptr), bordered_(bordered), regexes_(&regexes) {
   if (bordered)
-    // The regex is cut to texts without the mark; then one mark may follow.
+    // The regex is cut to texts without the mark; one mark may follow.
     whole = regexes.cat(regexes.both(whole, regexes.star(regexes.bytes(made_text()))),
                         regexes.optional(regexes.byte(kEdge)));
   nodes_.push_back({kState});
@@ -119,8 +119,8 @@ ByteSet Path::bytes(Spot s) const {
   return {};
 }
 
-// For a regex the next derivative; inside a token the child in the trie; else the next node, or the
-// loop itself.
+// Returns the spot behind a byte: the next derivative of a regex, the child in the trie inside a token,
+// otherwise the next node or the loop itself.
 Path::Spot Path::next(Spot s, uint8_t b) {
   if (regexes_) {
     const RegexId to = regexes_->step(states_[s], b);

@@ -33,11 +33,11 @@ enum class Verdict : int8_t { kNo = 0, kYes = 1, kUnknown = -1 };
 
 struct Part {
   enum PartKind : uint8_t { kText, kAny, kBytes, kTokens } kind = kText;
-  // For kText.
+  // The bytes of a part kText.
   std::string text;
-  // kBytes: the least number of bytes; kTokens: the number of tokens.
+  // The least number of bytes of a part kBytes, or the number of tokens of a part kTokens.
   uint64_t lo = 0;
-  // kBytes: the largest number of bytes; kEndless: any number.
+  // The largest number of bytes of a part kBytes; kEndless for any number.
   uint64_t hi = 0;
   static constexpr uint64_t kEndless = ~uint64_t{0};
 };
@@ -45,25 +45,25 @@ struct Part {
 class Path {
  public:
   using Spot = uint32_t;
-  // Throws kValue where the parts are too long. `vocabulary`: needed for tokens.
+  // Throws kValue if the parts are too long. Parts of tokens need `vocabulary`.
   Path(const std::vector<Part>& parts, const Vocabulary* vocabulary);
-  // `bordered`: the mark kEdge may stand where the regex ends (Productions::bordered()); otherwise it
-  // may stand nowhere.
+  // With `bordered` the mark kEdge may stand where the regex ends (Productions::bordered()), otherwise
+  // nowhere.
   Path(RegexArena& regexes, RegexId whole, bool bordered);
   static constexpr std::size_t kMostNodes = 4u << 20;
-  // For a path of a regex: the derivative that a spot stands for.
+  // Returns the derivative that a spot of a path of a regex stands for.
   RegexId state(Spot s) const { return states_[s]; }
 
   Spot first() const { return 0; }
-  // The spot before byte `at` of fixed text `part`.
+  // Returns the spot before byte `at` of the fixed text `part`.
   Spot of_text(std::size_t part, std::size_t at) const { return begins_[part] + static_cast<Spot>(at); }
   Spot last() const { return static_cast<Spot>(nodes_.size() - 1); }
-  // Calls f(to) for every spot that is reached from s without a byte; s itself comes first.
+  // Calls f(to) for every spot that s reaches without a byte, beginning with s.
   template <class F>
   void for_each_here(Spot s, F&& f) const {
     for (;;) {
       f(s);
-      // Inside a token: if a token ends here, the next slot begins.
+      // The spot is inside a token. If a token ends here, the next slot begins.
       if (s >= nodes_.size()) {
         const Inside in = inside_[s - nodes_.size()];
         if (vocabulary_->trie().tokens(in.node).empty()) return;
@@ -84,25 +84,25 @@ class Path {
     for_each_here(s, [&](Spot at) { out = out || at == last(); });
     return out;
   }
-  // The bytes that lead on from this spot itself. next() tells where a byte leads.
+  // Returns the bytes that lead on from this spot; next() tells where each leads.
   ByteSet bytes(Spot s) const;
   Spot next(Spot s, uint8_t b);
   bool single(Spot s) const { return s < nodes_.size() && nodes_[s].kind == kByte; }
   uint8_t byte(Spot s) const { return nodes_[s].byte; }
   bool loops(Spot s) const { return s < nodes_.size() && nodes_[s].kind == kLoop; }
-  // Classes of bytes: all bytes of one class lead to one derivative of the regex and to one spot. Null: each
-  // byte may lead to another spot.
+  // Returns classes of bytes, or null if each byte may lead to another spot. All bytes of one class lead to
+  // one derivative of the regex and to one spot.
   const ClassMap* alike(RegexArena& arena, RegexId r, Spot s) const {
     if (regexes_) return &arena.classes(r, states_[s]);
     return s < nodes_.size() && nodes_[s].kind < kSlot ? &arena.classes(r) : nullptr;
   }
-  // For a path of a regex: a bound of the number of spots behind texts that begin at `from` and end with a
-  // byte of `last`. kNoBound: the path is another one, or there are many spots.
+  // Returns, on a path of a regex, a bound of the number of spots behind texts that begin at `from` and end
+  // with a byte of `last`. Returns kNoBound on a path of parts, or if there are many spots.
   static constexpr std::size_t kNoBound = ~std::size_t{0};
   std::size_t spots_behind(Spot from, const ByteSet& last);
-  // Whether only fixed text, of at least one byte, stands behind the spot.
+  // Tells whether only fixed text, of at least one byte, stands behind the spot.
   bool text_behind(Spot s) const { return s + 1 < last() && holes_[s + 1] == holes_[last()]; }
-  // Whether exactly one text leads from u to v.
+  // Tells whether exactly one text leads from u to v.
   bool fixed(Spot u, Spot v) const {
     return !regexes_ && u <= v && v < nodes_.size() && holes_[u] == holes_[v] && !loops(v);
   }
@@ -114,10 +114,10 @@ class Path {
   enum NodeKind : uint8_t {
     kByte,  // one byte
     kOne,   // any one byte
-    // The place before a loop, where no byte is read: a text that ends here does not enter the loop.
+    // The place before a loop, where no byte is read. A text that ends here does not enter the loop.
     kEnter,
     kLoop,  // any bytes
-    // Any one byte, or none and on to `to`.
+    // Reads any one byte, or nothing and goes on to `to`.
     kMaybe,
     kSlot,   // a token
     kState,  // bytes that a regex reads
@@ -132,22 +132,22 @@ class Path {
     Spot slot;
     uint32_t node;  // of the trie
   };
-  // Null where no part counts tokens.
+  // The tokens of parts kTokens; null if there is no such part.
   const Vocabulary* vocabulary_;
-  // Of a path of a regex: the mark kEdge may stand where the regex ends.
+  // Tells that in a path of a regex the mark kEdge may stand where the regex ends.
   const bool bordered_ = false;
   std::vector<Node> nodes_;
-  // Indexed by node: the number of holes' nodes before it.
+  // holes_[node] is the number of nodes before it that are part of a hole.
   std::vector<uint32_t> holes_;
-  // Indexed by part.
+  // begins_[part] is the first spot of the part.
   std::vector<Spot> begins_;
-  // The spots inside tokens, numbered behind the nodes.
+  // The spots inside tokens, which are numbered behind the nodes.
   std::vector<Inside> inside_;
-  // Keyed by slot and node of the trie, or by derivative: the spot.
+  // The spots inside tokens by slot and node of the trie, or the spots of derivatives.
   FlatMap<uint64_t, uint32_t> index_;
-  // Null for a path of parts.
+  // The arena of the regex, or null for a path of parts.
   RegexArena* regexes_ = nullptr;
-  // Indexed by spot: the derivatives.
+  // states_[spot] is the derivative for which the spot stands.
   std::vector<RegexId> states_;
 };
 

@@ -26,16 +26,16 @@ namespace structgen {
 
 using PlaceId = Id<struct PlaceTag>;
 
-// Adds a place to a short list that lacks it.
+// Adds a place to a short list unless the list has it.
 inline void add_once(std::vector<PlaceId>& list, PlaceId a) {
   if (std::ranges::find(list, a) == list.end()) list.push_back(a);
 }
 
 class Places {
  public:
-  // `unrestricted`: other text can stand between any two lexemes. Inside the last hole the pending
-  // restriction is then dropped, because every byte may come next. A lexeme that begins with the text behind
-  // the hole is the exception, which the parser checks again.
+  // With `unrestricted`, other text can stand between any two lexemes. Every byte may then come next inside
+  // the last hole, so the pending restriction is dropped there. A lexeme that begins with the text behind the
+  // hole may still break the restriction; the parser checks it.
   Places(const Path& path, Alive& alive, bool unrestricted)
       : path_(path), alive_(alive), unrestricted_(unrestricted) {}
   PlaceId of(Path::Spot spot, Alive::Pending pending, bool assumed = false) {
@@ -51,7 +51,7 @@ class Places {
   Alive::Pending pending(PlaceId a) const { return places_[a.v].pending; }
   bool assumed(PlaceId a) const { return places_[a.v].assumed; }
   PlaceId proved(PlaceId a) { return assumed(a) ? of(spot(a), pending(a)) : a; }
-  // The place `exit`; assumed if it was reached from an assumed place.
+  // Returns the place `exit`, as an assumed place if `before` is assumed.
   PlaceId behind(PlaceId before, PlaceId exit) {
     return assumed(before) && !assumed(exit) ? of(spot(exit), pending(exit), true) : exit;
   }

@@ -62,7 +62,7 @@ Quotient::Quotient(RegexArena& regexes, Productions& base, RuleId root, bool lex
       suffix_(std::move(suffix)),
       end_(places_.of(path_.last(), Alive::kClear)) {}
 
-// What was proved by facts that threw is not kept.
+// Drops the facts, and all proofs that rest on them, after an exception.
 void Quotient::begin_anew() {
   FactBase::begin_anew();
   proofs_.clear();
@@ -71,7 +71,8 @@ void Quotient::begin_anew() {
   resolving_.clear();
 }
 
-// Own rule 0 is the start.
+// Returns the symbol of a crossing, which may be new. The own rule 0 is the start, so crossing i has rule i +
+// 1.
 Symbol Quotient::crossing(const Crossing& c) {
   const uint64_t h = mix(mix(mix(c.kind, c.rule.v), mix(c.pending, c.from.v)), mix(c.to.v, c.text));
   const RuleId id = own_rule(crossing_index_.number(h, crossings_, c) + 1);
@@ -80,13 +81,13 @@ Symbol Quotient::crossing(const Crossing& c) {
 
 uint32_t Quotient::text(const std::string& t) { return numbered(text_index_, texts_, t, t); }
 
-// The bytes of the suffix in front of a place. Spot 0 is the hole, and the spot behind byte i is i + 1; of
-// the spots behind the whole suffix each counts as the last.
+// Returns the number of bytes of the suffix in front of a place, plus 1. Spot 0 is the hole, and the spot
+// behind byte i is i + 1; all spots behind the whole suffix count as the last one.
 std::size_t Quotient::suffix_bytes(At at) const {
   return std::min<std::size_t>(places_.spot(at), path_.last()) - 1;
 }
 
-// Where the suffix's first byte may not follow a lexeme, the mark may not follow it either.
+// Returns the bytes that may not follow a lexeme. If the suffix's first byte is among them, so is the mark.
 RegexId Quotient::marked(RegexId follow) const {
   if (follow == RegexArena::empty()) return follow;
   ByteSet set = regexes_.byte_set(regexes_.node(follow).a);
@@ -95,9 +96,9 @@ RegexId Quotient::marked(RegexId follow) const {
   return regexes_.bytes(set);
 }
 
-// A lexeme that crosses the border is a lexeme of its own, because its length depends on the context,
-// and the context only on text before it. Its parts are the quotients of the base's parts in that
-// context, if they leave behind the restriction that was asked for.
+// Returns the parts of a lexeme. A lexeme that crosses the border is an own one, because its length depends
+// on the context, and the context only on text before it. Its parts are the quotients of the base's parts in
+// this context that leave the wanted restriction behind.
 std::span<const LexemePart> Quotient::lexeme(uint32_t number, uint32_t context) {
   return remember(lexemes_, {number, context}, [&] {
     return number % 2 == 0 ? whole_lexeme(number / 2, context) : cut_parts(cut_lexemes_[number / 2], context);
@@ -115,7 +116,7 @@ std::vector<LexemePart> Quotient::cut_parts(const CutLexeme& cut, uint32_t conte
   std::vector<LexemePart> out;
   for (const LexemePart& part : base_.lexeme(cut.lexeme, context)) {
     if (!path_.ends(cut.end) && part.follow != cut.follow) continue;
-    // `end - 1` bytes of the suffix belong to the lexeme; see suffix_bytes().
+    // `end - 1` bytes of the suffix belong to the lexeme (see suffix_bytes()).
     const RegexId begun = before_text(regexes_, part.regex, std::string_view(suffix_).substr(0, cut.end - 1));
     const RegexId some = regexes_.nullable(begun) ? regexes_.minus(begun, RegexArena::epsilon()) : begun;
     if (!regexes_.judged_empty(some)) out.push_back({some, RegexArena::empty()});
@@ -148,16 +149,16 @@ std::size_t Quotient::fits() {
   return s == 0 ? 0 : s - 1;
 }
 
-// Adds an alternative unless it is there already.
+// Adds an alternative unless `out` has it.
 void Quotient::add(std::vector<Symbol> sequence, Alternatives& out) {
-  // There are few: one for each place at which the text may end.
+  // There are few alternatives: one for each place at which the text may end.
   for (const std::span<const Symbol> known : out.each())
     if (std::ranges::equal(sequence, known)) return;
   out.add(sequence);
 }
 
-// The alternatives across the border. A rule was promised to have a text, so a text that showed it is given
-// where no alternative is known.
+// Writes the alternatives across the border. A rule was promised to have a text, so if no alternative is
+// known, a text that showed this becomes one.
 void Quotient::cross_some(Facts::Head head, Alive::Pending from, At to, Alternatives& out) {
   cross(head, from, to, out);
   inexact_ = inexact_ || doubt_.question;

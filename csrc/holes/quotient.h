@@ -37,15 +37,15 @@ namespace structgen {
 
 class Quotient : public ExtendedProductions, protected FactBase {
  public:
-  // `lexed`: whether the rules are made of lexemes. The arguments except the suffix must outlive this
-  // object. `most`: bytes of the states of the parser that reads proofs.
+  // `lexed` says that the rules are made of lexemes. All arguments but the suffix must outlive this object.
+  // The parser that reads proofs is made anew when its states take more than `most` bytes.
   Quotient(RegexArena& regexes, Productions& base, RuleId root, bool lexed, std::string suffix,
            std::size_t most);
   RuleId rule() const { return own_rule(0); }
-  // Whether there is any text.
+  // Tells whether the quotient has any text.
   Verdict possible();
-  // The number of bytes of the suffix that can be read behind some text; the error message points there. All
-  // bytes: the suffix can be read, and the text cannot end behind it.
+  // Returns how many bytes of the suffix can be read behind some text; the error message points there. If
+  // these are all bytes, the suffix can be read, but the text cannot end behind it.
   std::size_t fits();
 
   std::span<const LexemePart> lexeme(uint32_t lexeme, uint32_t context) override;
@@ -62,27 +62,27 @@ class Quotient : public ExtendedProductions, protected FactBase {
 
  private:
   using At = PlaceId;
-  // An own rule: one whose text holds the border.
+  // An own rule of the quotient; its texts hold the border.
   struct Crossing {
     enum CrossingKind : uint8_t {
       kRule,
       kReader,
-      // A reader that is told the captured text and `text`, and reads nothing before the border.
+      // A reader that is told the captured text with `text` behind it, and reads nothing before the border.
       kEnded,
     } kind;
-    // Of the base.
+    // The rule or reader of the base.
     RuleId rule;
-    // kRule, kReader: what may not follow the text in front of it; it begins anywhere in the hole.
+    // What may not follow the text in front of a kRule or kReader, which begins anywhere in the hole.
     Alive::Pending pending = Alive::kClear;
-    // kEnded: where it begins.
+    // Where a kEnded reader begins.
     At from = {};
     At to = {};
-    // kEnded: the number of a text in texts_.
+    // The number in texts_ of the text that a kEnded reader is told.
     uint32_t text = 0;
     friend bool operator==(const Crossing&, const Crossing&) = default;
   };
-  // A lexeme of the base grammar whose last bytes are the first ones of the suffix: the spot of the path
-  // where it ends, and the bytes that may not follow it.
+  // A lexeme of the base whose last bytes are the first ones of the suffix. It ends at the spot `end` of the
+  // path, and no byte of `follow` may follow it.
   struct CutLexeme {
     uint32_t lexeme;
     Path::Spot end;
@@ -99,7 +99,8 @@ class Quotient : public ExtendedProductions, protected FactBase {
   void begin_anew();
   bool done(At at, At to) const { return at == to || (to == end_ && path_.ends(places_.spot(at))); }
   // ---- quotient_questions.cc ----
-  // Whether `head`, begun at a place, may end at the place `to`.
+  //
+  // A question: may `head`, begun at one place, end at another?
   struct Question {
     Facts::Head head;
     At from, to;
@@ -133,8 +134,8 @@ class Quotient : public ExtendedProductions, protected FactBase {
   class Crossings;
   // ---- quotient.cc ----
   void cross_some(Facts::Head head, Alive::Pending from, At to, Alternatives& out);
-  // What may be missing in an answer: alternatives that depend on a captured text, and alternatives that
-  // depend on a question which took too much work.
+  // Tells what an answer may lack: alternatives that depend on a captured text (`text`), or on a question
+  // that took too much work (`question`).
   struct Doubt {
     bool text = false, question = false;
   };
@@ -146,7 +147,7 @@ class Quotient : public ExtendedProductions, protected FactBase {
     doubt_ = {};
     resolved_ = 0;
   }
-  // A question is resolved: its search ends with the first alternative.
+  // Tells whether the search may stop: while a question is resolved, one alternative is enough.
   bool enough(const Alternatives& out) const { return !resolving_.empty() && !out.ends.empty(); }
   void add(std::vector<Symbol> sequence, Alternatives& out);
   uint32_t text(const std::string& t);
@@ -154,27 +155,27 @@ class Quotient : public ExtendedProductions, protected FactBase {
   const RuleId root_;
   const std::string suffix_;
   const At end_;
-  // Of what was asked since it was cleared.
+  // What the answers may lack that were given since begin().
   Doubt doubt_;
   bool inexact_ = false;
-  // The proof of each question. Null: no proof was found.
+  // The proof of each question, or null if none was found.
   std::map<Question, std::unique_ptr<const Proof>> proofs_;
-  // Keyed by place: texts of proofs that lead there.
+  // For each place, texts of proofs that lead there.
   std::map<At, std::deque<std::string>> shown_;
   std::map<Question, Verdict> decided_;
   // The questions that resolve() is deciding, the outermost first.
   std::vector<Question> resolving_;
-  // Number of questions resolved since a rule was asked for.
+  // How many questions were resolved since a rule was asked for.
   uint32_t resolved_ = 0;
-  // Indexed by own rule, less 1.
+  // crossings_[i] belongs to the own rule i + 1.
   std::vector<Crossing> crossings_;
   InternTable crossing_index_;
   // The captured parts of the suffix (Crossing::text).
   std::vector<std::string> texts_;
   std::map<std::string, uint32_t> text_index_;
-  // Keyed by lexeme and context: the answers of lexeme().
+  // The answers of lexeme() by lexeme and context.
   std::map<std::pair<uint32_t, uint32_t>, std::vector<LexemePart>> lexemes_;
-  // Own lexeme 2n + 1 is number n; 2n is the base's lexeme n.
+  // cut_lexemes_[n] is lexeme 2n + 1 of the quotient; lexeme 2n is lexeme n of the base.
   std::vector<CutLexeme> cut_lexemes_;
   std::map<CutLexeme, uint32_t> cut_lexeme_index_;
 };

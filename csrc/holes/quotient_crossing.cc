@@ -21,17 +21,18 @@
 
 namespace structgen {
 
-// The symbols of the quotient behind the symbol that crosses the border, whose text ends at `at` in the
-// suffix. Symbols that read only suffix are left out, so one empty list means: the rest can be read. Only
-// readers of captures that began before the border stay. Each is told its captured text, the suffix up to the
-// reader included. For M -> capture KEY reader ":" VALUE and the suffix `b":1}` the border lies in KEY:
+// Returns the symbols of the quotient behind a symbol that crosses the border and whose text ends at `at` in
+// the suffix. Symbols that read only suffix are left out, so one empty list says that the rest can be read.
+// What stays is each reader of a capture that began before the border; it is told its captured text with the
+// suffix up to the reader. For M -> capture KEY reader ":" VALUE and the suffix `b":1}` the border lies in
+// KEY:
 //
 //     the captured text goes on     `a` before the border and `b"` of the suffix: the key is `ab"`
 //     the list                      one reader (kEnded, reader, from behind `b"`, to the end, text `b"`)
 //     the alternative               capture KEY' reader', where KEY' has the beginnings of keys with `b"`
 //     behind
 //
-// The reader may lead to several places, so there is a list for each.
+// A reader may lead to several places, so there is a list for each.
 std::vector<std::vector<Symbol>> Quotient::behind(const Symbol* s, const Symbol* end, At at, uint32_t label,
                                                   uint32_t captures, At to) {
   check_depth();
@@ -63,7 +64,7 @@ std::vector<std::vector<Symbol>> Quotient::behind(const Symbol* s, const Symbol*
 }
 
 // Crosses the border in one alternative. It reads the symbols from the left, at all places of the hole at
-// once, and adds an alternative of the quotient for each symbol whose text holds the border.
+// once, and adds an alternative of the quotient for each symbol whose text may hold the border.
 class Quotient::Crossings {
  public:
   Crossings(Quotient& of, std::span<const Symbol> all, Alive::Pending from, At to, Alternatives& out)
@@ -112,15 +113,16 @@ class Quotient::Crossings {
     if (!q_.resolving_.empty())
       q_.doubt_.question = true;
     else
-      // There may be more alternatives: a walk without captured text asks again with the text (mask/fill.h).
+      // Poison says that there may be more alternatives: a walk without captured text asks again with the
+      // text (mask/fill.h).
       q_.add({Symbol::terminal(RegexArena::poison())}, out_);
   }
 
  private:
-  // The place where the crossing symbol s has to lead, if it may lead to `exit`.
+  // Returns the place to which the crossing symbol s has to lead, if `exit` is among its exits.
   At goal(const Symbol* s, At exit, uint32_t open) const { return s + 1 == end_ && open == 0 ? to_ : exit; }
 
-  // Adds what stands before, the crossing symbol, and one of the ways behind it.
+  // Adds an alternative: what stands before, the crossing symbol, and one of the ways behind it.
   void put(Symbol crossing, const std::vector<Symbol>& after) {
     std::vector<Symbol> sequence = before_;
     sequence.push_back(crossing);
@@ -128,7 +130,7 @@ class Quotient::Crossings {
     q_.add(std::move(sequence), out_);
   }
 
-  // Calls f with each exit of a head that lies in the suffix; the others are places in front of the next
+  // Calls f with each exit of a head that lies in the suffix; other exits become places in front of the next
   // symbol.
   template <class F>
   void each_crossing(Facts::Head head, At from, F&& f) {
@@ -139,7 +141,7 @@ class Quotient::Crossings {
         add_once(next_, e);
   }
 
-  // A symbol that reads nothing changes what may not follow.
+  // Reads a symbol that reads no text and changes what may not follow.
   void mark(Symbol s) {
     for (At a : here_) {
       steps_.clear();
@@ -148,7 +150,7 @@ class Quotient::Crossings {
     }
   }
 
-  // A terminal whose text ends at a spot of the suffix becomes its quotient by the suffix up to there.
+  // Adds a terminal whose text ends at a spot of the suffix: its quotient by the suffix up to this spot.
   void put_terminal(RegexId r, Path::Spot spot, const std::vector<Symbol>& after) {
     const RegexId begun = before_text(regexes_, r, std::string_view(q_.suffix_).substr(0, spot - 1));
     const auto some = [&](RegexId part) {
@@ -159,7 +161,7 @@ class Quotient::Crossings {
     some(regexes_.byte(kEdge));
   }
 
-  // A terminal or a lexeme. Its text ends in the hole, or crosses.
+  // Reads a terminal or a lexeme, whose text ends in the hole or crosses the border.
   void text(const Symbol* s) {
     const bool terminal = s->kind() == Symbol::kTerminal;
     for (At a : here_) {
@@ -177,7 +179,7 @@ class Quotient::Crossings {
             add_once(next_, at);
             continue;
           }
-          // The parser checks a pending restriction where the text is read, at its first byte.
+          // The parser checks a pending restriction itself, at the first byte of the text.
           for (const std::vector<Symbol>& after : q_.behind(s + 1, end_, at, 0, captures_, to_))
             if (terminal)
               put_terminal(s->regex(), e.spot, after);
@@ -189,15 +191,15 @@ class Quotient::Crossings {
     }
   }
 
-  // A labelled set of literals and its reader. Only literals that lead to the end are kept, in one set for
-  // each way to go on.
+  // Reads a labelled set of literals and its reader. It keeps only the literals that lead to the end, in one
+  // set for each way to go on.
   void literals(const Symbol* s) {
     const RegexId set = s->regex();
     const RuleId reader = s[1].rule_id();
     if (regexes_.node(set).kind != RegexKind::kLiteralSet) too_complex("a label that is no literal's");
-    // The labels that are kept where the border lies within the literal,
+    // The labels that are kept where the border lies inside the literal.
     std::map<std::pair<Path::Spot, std::vector<Symbol>>, std::set<uint32_t>> split;
-    // and where it lies behind it.
+    // The labels that are kept where the border lies behind the literal.
     std::map<std::pair<At, std::vector<Symbol>>, std::set<uint32_t>> whole;
     const auto only = [&](const std::set<uint32_t>& labels, bool labelled) {
       return regexes_.with_labels(set, std::vector(labels.begin(), labels.end()), labelled);
@@ -262,7 +264,7 @@ class Quotient::Crossings {
           std::optional<RuleId> item;
           if (fits) item = q_.fit(s->rule_id(), s[-1].rule_id(), a, end);
           if (fits ? !item : !q_.leads({head, a, end})) return;
-          // The item that was read before is one of those with which the reader leads there.
+          // The item that was read before may be any with which the reader leads there.
           const Symbol whole = before_.back();
           if (item) before_.back() = q_.translate(Symbol::rule(*item));
           for (const std::vector<Symbol>& after : q_.behind(s + 1, end_, e, 0, open, to_))
@@ -283,11 +285,11 @@ class Quotient::Crossings {
   const Symbol* const end_;
   const At to_;
   Alternatives& out_;
-  // The symbols of the quotient for those that were read; the places that they lead to, and those behind the
-  // next one.
+  // before_ holds the symbols of the quotient for the symbols that were read, here_ the places to which they
+  // lead, next_ the places behind the next symbol.
   std::vector<Symbol> before_;
   std::vector<At> here_, next_;
-  // The open captures; all of them began before the border.
+  // The list of open captures, all of which began before the border.
   uint32_t captures_ = 0;
   std::vector<Alive::Step> steps_;
 };

@@ -26,19 +26,19 @@
 namespace structgen {
 
 namespace {
-// At most so many values of an item are tried one by one.
+// An item with at most this many values has each of them tried.
 constexpr uint32_t kTriedValues = 64;
-// The most items of a proof.
+// A proof with more items than this is not used to compare items.
 constexpr std::size_t kMostItems = 1024;
-// At most so many proofs of a place are kept. Other questions try them again.
+// At most this many proofs of a place are kept, for other questions to try.
 constexpr std::size_t kKeptProofs = 16;
-// Questions may lead to questions down to this depth.
+// resolve() leaves a question undecided at this depth of questions inside questions.
 constexpr std::size_t kDeep = 6;
-// At most so many questions are decided by making alternatives.
+// At most this many questions are decided by making alternatives, for each rule that is asked for.
 constexpr uint32_t kMostResolved = 400;
 }  // namespace
 
-// The exits of a head from a place, as if proved.
+// Returns the exits of a head from a place, as proved places.
 std::vector<Quotient::At> Quotient::exits(Facts::Head head, At from) {
   const Facts::Found found = facts_->ask(head, from);
   doubt_.text = doubt_.text || found.unsure;
@@ -49,8 +49,8 @@ std::vector<Quotient::At> Quotient::exits(Facts::Head head, At from) {
 
 bool Quotient::leads(const Question& q) { return noted(decide(q)) == Verdict::kYes; }
 
-// A proved exit is a yes. An exit that is only assumed needs a proof; without any exit the answer is
-// no.
+// Decides a question: a proved exit is a yes, an assumed exit needs a proof, and without any exit the answer
+// is no.
 Verdict Quotient::decide(const Question& q) {
   const Facts::Found found = facts_->ask(q.head, q.from);
   bool assumed = false;
@@ -67,7 +67,7 @@ Verdict Quotient::decide(const Question& q) {
   return proof(q) ? Verdict::kYes : resolve(q);
 }
 
-// A proof of the first exit that has one.
+// Returns a proof of the question, for the first exit that has one, or null.
 const Quotient::Proof* Quotient::proof(const Question& q) {
   if (const auto known = proofs_.find(q); known != proofs_.end()) return known->second.get();
   std::unique_ptr<const Proof> out;
@@ -77,7 +77,7 @@ const Quotient::Proof* Quotient::proof(const Question& q) {
   return prove(q, std::move(out));
 }
 
-// Keeps a proof, and its text for other questions about the same place.
+// Keeps a proof, and its text for other questions about this place.
 const Quotient::Proof* Quotient::prove(const Question& q, std::unique_ptr<const Proof> found) {
   if (found) {
     std::deque<std::string>& shown = shown_[q.to];
@@ -87,8 +87,8 @@ const Quotient::Proof* Quotient::prove(const Question& q, std::unique_ptr<const 
   return (proofs_[q] = std::move(found)).get();
 }
 
-// Puts a proof together: some text of each symbol before the border, and the proved text of the one
-// across it.
+// Puts a proof together from some text of each symbol before the border and the proved text of the symbol
+// across it. Returns false if one is missing.
 bool Quotient::compose(std::span<const Symbol> alternative, At to, Proof& out) {
   std::size_t captured = 0;
   for (const Symbol& s : alternative) {
@@ -146,7 +146,7 @@ bool Quotient::compose_rule(Symbol s, std::string told, Proof& out) {
   return true;
 }
 
-// Decides by making the alternatives: each alternative that is given has been proved.
+// Decides a question by making the alternatives, each of which is proved before it is added.
 Verdict Quotient::resolve(const Question& q) {
   // A question that is being resolved further up counts as not known, so the recursion ends.
   if (crossed(q.from) || resolving_.size() == kDeep || ++resolved_ > kMostResolved ||
@@ -176,27 +176,28 @@ Verdict Quotient::resolve(const Question& q) {
 
 // ---- items that are compared ----
 
-// Of the texts of a rule, those that a reader may be told so that it leads from one place to another, as a
-// rule. No value: there are none.
+// Returns a rule of those texts of `rule` after which the reader leads from one place to another, or nothing
+// if there are none.
 std::optional<RuleId> Quotient::fit(RuleId reader, RuleId rule, At from, At to) {
   if (!base_.compares(reader)) return rule;
   const Alternatives& all = facts_->alternatives(facts_->reader(reader, Reading::fresh()));
   if (all.ends.empty()) return std::nullopt;
   const RuleId first = all.symbols.front().rule_id(), last = all.symbols.back().rule_id();
-  // If every alternative of a fresh text rests on an assumption, the items have to differ; otherwise
-  // two of them have to be equal.
+  // If every alternative of a fresh text rests on an assumption, the items have to differ; otherwise two of
+  // them have to be equal.
   return all.assumed.size() == all.ends.size() ? fit_apart({reader, rule, from, to}, first)
                                                : fit_again({reader, rule, from, to}, first, last);
 }
 
-// The rule of some of the texts of a rule, as Productions::narrow() makes it. No value: none is known.
+// Returns the rule of some texts of a rule, as Productions::narrow() makes it, or nothing if it cannot.
 std::optional<RuleId> Quotient::narrowed(RuleId rule, const Productions::Choice& choice) {
   RuleId out;
   bool any = false;
   return base_.narrow(rule, choice, out, any) && any ? std::optional(out) : std::nullopt;
 }
 
-// Those of some texts of the item's rule with which the reader leads on (`leads`), or does not.
+// Returns, of some texts of the item's rule, those with which the reader leads on (`leads`) or those with
+// which it does not.
 std::vector<std::string> Quotient::told(const Item& item, const std::vector<std::string>& texts, bool leads) {
   std::vector<std::string> out;
   RuleId one;
@@ -212,9 +213,10 @@ std::vector<std::string> Quotient::told(const Item& item, const std::vector<std:
   return out;
 }
 
-// The items have to differ. `rest`: the rule that follows an item which no later item repeats. Taken out are
-// the texts with which the reader does not lead on. They are among the items of one proof, because the reader
-// leads on with every text that repeats none of these items.
+// Returns a rule of the texts of the item that keep all items different, or nothing. `rest` is the rule that
+// follows an item which no later item repeats. The result lacks the texts with which the reader does not lead
+// on. All of them are among the items of one proof, because the reader leads on with every text that repeats
+// none of these items.
 std::optional<RuleId> Quotient::fit_apart(const Item& item, RuleId rest) {
   const Question others{facts_->head(rest), item.from, item.to};
   const Verdict possible = decide(others);
@@ -237,8 +239,8 @@ std::optional<RuleId> Quotient::fit_apart(const Item& item, RuleId rest) {
   return bad.empty() ? item.rule : narrowed(item.rule, {bad, {}, true});
 }
 
-// Two of the items have to be equal. `rest`: the rule that follows where two others are equal; `free`:
-// the rule that would follow if no equality were asked for.
+// Returns a rule of the texts of the item for which two items are equal, or nothing. `rest` is the rule that
+// follows if two others are equal, `free` the rule that follows if no equality is asked for.
 std::optional<RuleId> Quotient::fit_again(const Item& item, RuleId rest, RuleId free) {
   const Verdict others = decide({facts_->head(rest), item.from, item.to});
   if (others == Verdict::kYes) return item.rule;
@@ -253,7 +255,7 @@ std::optional<RuleId> Quotient::fit_again(const Item& item, RuleId rest, RuleId 
   if (!all) {
     if (const Proof* shown = proof(any)) some = shown->items;
     if (!crossed(item.from)) rules = free_items(free, item.from, item.to);
-    // If only known text is left, its items are all that can be repeated.
+    // If only known text is left, only its items can be repeated.
     all = crossed(item.from) && others == Verdict::kNo;
   }
   const std::vector<std::string> good = told(item, some, true);
@@ -261,7 +263,7 @@ std::optional<RuleId> Quotient::fit_again(const Item& item, RuleId rest, RuleId 
   return narrowed(item.rule, {good, rules, false});
 }
 
-// The rules of items that may come in the hole, at its first few places.
+// Returns the rules of the items that may come at the first few places of the hole.
 std::vector<RuleId> Quotient::free_items(RuleId rest, At from, At to) {
   std::vector<RuleId> todo{rest}, out;
   for (std::size_t i = 0; i < todo.size() && i < 4; ++i) {

@@ -9,7 +9,7 @@
 namespace structgen {
 
 namespace {
-// At most so many paths lead down the stacks to the readers of open captures.
+// go_down() throws if more than this many paths lead down the stacks to the readers of open captures.
 constexpr std::size_t kMostPaths = 10'000;
 }  // namespace
 
@@ -19,7 +19,7 @@ RestOfText::RestOfText(Productions& base, Parser& parser, StateId state)
   start(start_);
 }
 
-// The rule of a set of stacks, new or known.
+// Returns the rule of a set of stacks, which may be new.
 Symbol RestOfText::stack(StackId s) {
   return Symbol::rule(own_rule(stacks_.remember(s.v, [&] {
     own_.push_back({Own::kStack, s});
@@ -27,9 +27,9 @@ Symbol RestOfText::stack(StackId s) {
   })));
 }
 
-// Adds the symbols down to the readers of all captures; each path becomes an alternative. `open`: the
-// number of captures among the symbols that begin in the hole, whose readers come first. `label`: the
-// symbol above is labelled, and its reader comes next.
+// Adds an alternative for each path down the stacks to the readers of all captures. `open` counts the
+// captures on the path that begin in the hole; their readers come first. `label` says that the symbol above
+// is labelled, so its reader comes next.
 void RestOfText::go_down(StackId s, std::vector<std::string>& captured, uint32_t open, bool label,
                          std::vector<Symbol>& above, Alternatives& out) {
   check_depth();
@@ -50,7 +50,7 @@ void RestOfText::go_down(StackId s, std::vector<std::string>& captured, uint32_t
       go_on(e, captured, open, label, above, out);
       continue;
     }
-    // The text of an inner capture belongs to the one around it as well.
+    // The text of an inner capture belongs to the capture around it, too.
     const std::string text = captured.back();
     captured.pop_back();
     own_.push_back({Own::kReader, {}, e.top.rule_id(), text});
@@ -63,7 +63,7 @@ void RestOfText::go_down(StackId s, std::vector<std::string>& captured, uint32_t
   }
 }
 
-// The same as go_down(), but it begins at one entry of the stack, whose top symbol reads none of `captured`.
+// Goes down from one entry of the stack, whose top symbol is no reader of a text in `captured`.
 void RestOfText::go_on(const StackEntry& e, std::vector<std::string>& captured, uint32_t open, bool label,
                        std::vector<Symbol>& above, Alternatives& out) {
   if (e.top.kind() == Symbol::kCapture) ++open;
@@ -74,14 +74,15 @@ void RestOfText::go_on(const StackEntry& e, std::vector<std::string>& captured, 
   above.pop_back();
 }
 
-// The alternatives of the start: one or more for each item of the state.
+// Writes the alternatives of the start: at least one for each item of the state.
 void RestOfText::start(Alternatives& out) {
   if (parser_.state(state_).accepting) out.add({});
   const std::vector<Item> items(parser_.items(state_).begin(), parser_.items(state_).end());
   for (const Item& i : items) {
     std::vector<std::string> captured;
     CaptureId c = i.capture;
-    // Innermost first; each without the text that it passes on to the one around it.
+    // The innermost capture comes first. Each text lacks the part that the capture passes on to the one
+    // around it.
     while (c.v > 1) captured.push_back(parser_.captures().innermost(c));
     std::reverse(captured.begin(), captured.end());
     std::vector<Symbol> above(captured.size(), Symbol::capture());

@@ -25,7 +25,7 @@ namespace structgen {
 
 class RestOfText : public ExtendedProductions {
  public:
-  // `parser`: made over `base`, with the state in it. Both must outlive this object.
+  // `parser` was made over `base` and has the state. Both must outlive this object.
   RestOfText(Productions& base, Parser& parser, StateId state);
   RuleId rule() const { return own_rule(0); }
 
@@ -53,7 +53,7 @@ class RestOfText : public ExtendedProductions {
   uint64_t needed_behind(RuleId rule) const override {
     return is_own(rule) ? 0 : base_.needed_behind(RuleId{rule.v / 2});
   }
-  // With the parser's.
+  // Includes the bytes of the parser.
   std::size_t byte_size() const override {
     return own_.size() * 40 + stacks_.byte_size() + parser_.byte_size();
   }
@@ -61,9 +61,9 @@ class RestOfText : public ExtendedProductions {
  private:
   struct Own {
     enum OwnKind : uint8_t { kStart, kStack, kReader } kind;
-    // kStack: the stacks that are read.
+    // The stacks that a kStack rule reads.
     StackId stack = {};
-    // kReader: a reader of the base, and the text that was captured before.
+    // The reader of the base that a kReader rule stands for, and the text that was captured before the hole.
     RuleId reader = {};
     std::string text = {};
   };
@@ -79,7 +79,7 @@ class RestOfText : public ExtendedProductions {
   const StateId state_;
   Alternatives start_;
   std::vector<Own> own_;
-  // Keyed by StackId.
+  // The own rule of each set of stacks.
   FlatMap<uint32_t, uint32_t> stacks_;
 };
 

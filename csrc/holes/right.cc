@@ -15,7 +15,7 @@
 namespace structgen {
 
 namespace {
-// The text that has to be left, and may be left as a whole.
+// An Aim (holes/leading.h): the text that a beginning has to leave, where it may also be a whole rest.
 struct Behind {
   std::string text;
   bool met(RegexArena& arena, RegexId at) const { return arena.matches(at, text); }
@@ -24,8 +24,8 @@ struct Behind {
 
 struct Quotients : RegexCache {
   explicit Quotients(RegexArena& regexes) : lazy(regexes.define<Leading<Behind>>()) {}
-  // {u : u text in r}, for regexes that are automata and no trees (sets of literals, lazy languages). Owned
-  // by the arena.
+  // The language {u : u text in r}, for regexes that are automata and no trees (sets of literals, lazy
+  // languages). The arena owns it.
   Leading<Behind>& lazy;
   FlatMap<uint64_t, RegexId> by_byte;
   std::size_t byte_size() const override { return by_byte.byte_size() + lazy.byte_size(); }
@@ -33,8 +33,8 @@ struct Quotients : RegexCache {
 
 RegexId before_byte(RegexArena& regexes, RegexId r, uint8_t b);
 
-// The quotient by one byte, by the structure of the regex; the last byte of a concatenation comes from
-// its right part, or from the left one if the right one may be empty.
+// Returns the quotient by one byte, from the structure of the regex. The last byte of a concatenation comes
+// from its right part, or from the left one if the right one is nullable.
 RegexId by_structure(RegexArena& regexes, Leading<Behind>& lazy, RegexId r, uint8_t b) {
   const RegexNode n = regexes.node(r);
   const auto before = [&](uint32_t part) { return before_byte(regexes, RegexId{part}, b); };
@@ -46,7 +46,7 @@ RegexId by_structure(RegexArena& regexes, Leading<Behind>& lazy, RegexId r, uint
     case RegexKind::kPoison: return r;
     case RegexKind::kBytes: return regexes.byte_set(n.a).has(b) ? RegexArena::epsilon() : RegexArena::empty();
     case RegexKind::kLiteral: {
-      // The arena may move the text to which n points.
+      // The text is copied, because the arena may move the bytes to which n points.
       std::string text(n.text, n.n);
       if (static_cast<uint8_t>(text.back()) != b) return RegexArena::empty();
       text.pop_back();
@@ -73,7 +73,7 @@ RegexId by_structure(RegexArena& regexes, Leading<Behind>& lazy, RegexId r, uint
     }
     case RegexKind::kLiteralSet: return lazy.make(regexes, r, {std::string(1, static_cast<char>(b))});
     case RegexKind::kLazy: {
-      // The quotient of a lazy quotient is one by the longer text, so they do not nest.
+      // The quotient of a lazy quotient is the quotient by the longer text, so quotients do not nest.
       const auto [of, behind] = n.a == lazy.definition ? lazy.state(n.min) : std::pair(r, Behind{});
       return lazy.make(regexes, of, {static_cast<char>(b) + behind.text});
     }

@@ -44,19 +44,20 @@
 namespace structgen {
 
 namespace {
-// texts() takes at most so many steps, and 64 for each text and byte that is asked for.
+// texts() gives up after kTextSteps steps, and 64 more for each text and byte that is asked for.
 constexpr std::size_t kTextSteps = 4096;
-// A search for exits that has met kManyPairs pairs asks how many exits there can be.
+// A search for exits that has met this many pairs asks how many exits there can be.
 constexpr std::size_t kManyPairs = 256;
 constexpr uint64_t pair_of(RegexId r, Path::Spot s) { return static_cast<uint64_t>(r.v) << 32 | s; }
 
-// The order of bytes in texts that people may read: letters and digits come first.
+// Orders bytes for texts that people may read: letters and digits come first.
 std::pair<bool, uint8_t> readable(uint8_t c) {
   const bool plain = (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
   return {!plain, c};
 }
 
-// The bytes with which texts of the regex may end; all bytes if the form of the regex does not tell.
+// Returns the bytes with which texts of the regex may end, or all bytes if the form of the regex does not
+// tell.
 ByteSet last_bytes(const RegexArena& regexes, RegexId r) {
   check_depth();
   const RegexNode& n = regexes.node(r);
@@ -88,7 +89,7 @@ std::size_t Stretches::byte_size() const {
 
 // ---- where texts end ----
 
-// A search in breadth over pairs (derivative, spot), so that the first way to an exit is a shortest one.
+// Searches pairs (derivative, spot) breadth first, so that the first way to an exit is a shortest one.
 class Stretches::ExitSearch {
  public:
   ExitSearch(Stretches& of, RegexId r, Spot from)
@@ -121,7 +122,7 @@ class Stretches::ExitSearch {
     Spot spot;
   };
 
-  // A regex that begins in the last hole may read any text first. Each derivative by some text
+  // Begins behind the last hole, in which a regex may read any text first. Each derivative by some text
   // (holes/anywhere.h) steps into the text behind the hole, so the search does not go round the hole.
   void begin_behind_hole() {
     once_ = false;
@@ -140,7 +141,7 @@ class Stretches::ExitSearch {
     }
   }
 
-  // Takes one byte from a pair, in all ways that the regex and the path have in common.
+  // Takes one byte from a pair, in all ways that the regex and the path share.
   void read(Pair at) {
     if (path_.single(at.spot)) return step(at.regex, at.spot);
     once_ = false;
@@ -176,12 +177,14 @@ class Stretches::ExitSearch {
     found_.push_back({s, label, length});
   }
 
-  // Spots inside tokens count for nothing: they are numbered behind the nodes.
+  // Raises the last spot that was reached. Spots inside tokens do not count: they are numbered behind the
+  // nodes.
   void reach(Spot s) {
     if (s < path_.nodes()) of_.furthest_ = std::max(of_.furthest_, s);
   }
 
-  // A search of many pairs asks once how many exits there can be, and ends with the last of them.
+  // Tells whether all exits were found. A search of many pairs asks once how many exits there can be, and
+  // ends with the last of them.
   bool all_found() {
     if (seen_.size() < kManyPairs || regexes_.node(regex_).labelled) return false;
     if (!most_) most_ = path_.spots_behind(from_, last_bytes(regexes_, regex_));
@@ -193,12 +196,12 @@ class Stretches::ExitSearch {
   Path& path_;
   const RegexId regex_;
   const Spot from_;
-  // The pairs behind one byte less than those of next_.
+  // next_ holds the pairs to which the bytes read so far lead, todo_ those with one byte less.
   std::vector<Pair> todo_, next_;
-  // The bytes that were read up to the pairs of next_.
+  // The number of bytes that lead to the pairs of next_.
   uint32_t bytes_ = 0;
   FlatMap<uint64_t, bool> seen_;
-  // True: no pair can be met twice, so none is remembered.
+  // Tells that no pair can be met twice, so that none has to be remembered.
   bool once_ = true;
   std::set<Spot> left_;
   std::optional<std::size_t> most_;
@@ -215,11 +218,11 @@ std::span<const Stretches::Exit> Stretches::exits(RegexId r, Spot from) {
 
 // ---- the texts between two spots ----
 
-// The pairs (derivative, spot) behind the texts of a regex from a spot, as a graph whose edges are bytes.
+// A graph of the pairs (derivative, spot) that texts of a regex reach from a spot; its edges are bytes.
 class Stretches::TextGraph {
  public:
-  // What a graph is made for: all texts, a shortest one, or a shortest one if it has no more bytes than the
-  // stretch is said to have.
+  // What a graph is made for: all texts, a shortest one, or a shortest one that is no longer than the stretch
+  // says.
   enum Aim { kAll, kShortest, kWithinLength };
   TextGraph(Stretches& of, const Stretch& stretch, Aim aim) {
     node(stretch.regex, stretch.from, 0);
@@ -243,7 +246,7 @@ class Stretches::TextGraph {
     measure(of, stretch.to, stretch.label);
   }
 
-  // The first shortest text in the order of readable(); empty: no byte leads to the end.
+  // Returns the first shortest text in the order of readable(), or an empty one if no byte leads to the end.
   std::string first() const {
     std::string out;
     for (uint32_t at = 0; out.empty() || nodes_[at].left > 0;) {
@@ -259,8 +262,8 @@ class Stretches::TextGraph {
 
   bool none() const { return nodes_[0].left == kFar; }
 
-  // Whether some text goes round: then there are infinitely many. Nodes that lead to the end are taken away
-  // from the end on, each behind all that it leads to; those of a cycle stay.
+  // Tells whether the graph has a cycle, and so infinitely many texts. Nodes are taken away from the end on,
+  // each after all nodes to which it leads; those of a cycle stay.
   bool endless() const {
     std::vector<uint32_t> open(nodes_.size(), 0), ready;
     std::size_t alive = 0, done = 0;
@@ -280,8 +283,8 @@ class Stretches::TextGraph {
     return done < alive;
   }
 
-  // Writes all texts of one length, then those of the next, each length by a search in depth. True: all were
-  // written.
+  // Writes all texts of one length, then those of the next, each length by a search in depth. Returns true if
+  // it has written all.
   bool write(bool endless, std::size_t most, std::vector<std::string>& out) {
     for (Node& n : nodes_)
       std::ranges::stable_sort(n.bytes, {}, [](const Edge& e) { return readable(e.byte); });
@@ -290,7 +293,7 @@ class Stretches::TextGraph {
     const std::size_t longest = endless ? nodes_.size() + most : nodes_.size();
     for (std::size_t length = std::max<std::size_t>(nodes_[0].left, 1); length <= longest; ++length) {
       std::string text;
-      // Each node of the way with the number of its edges that were taken.
+      // The nodes of the present way, each with the number of its edges that were taken.
       std::vector<std::pair<uint32_t, std::size_t>> way{{0, 0}};
       while (!way.empty()) {
         charge();
@@ -323,9 +326,9 @@ class Stretches::TextGraph {
   };
   struct Node {
     std::vector<Edge> bytes;
-    // The nodes at the two ends of its edges; one of the bytes that lead to a node counts.
+    // The nodes before and behind this one; of several bytes to a node, one counts.
     std::vector<uint32_t> before, after;
-    // The least number of bytes from the start, and to the end; kFar: no way leads there.
+    // The least number of bytes from the start, and to the end; kFar if no way leads there.
     uint32_t depth = 0, left = kFar;
   };
 
@@ -337,7 +340,7 @@ class Stretches::TextGraph {
     });
   }
 
-  // Breadth first from the end, backwards.
+  // Measures the distances to the end, breadth first and backwards.
   void measure(const Stretches& of, Spot to, uint32_t label) {
     std::vector<uint32_t> todo;
     for (uint32_t i = 0; i < nodes_.size(); ++i)
@@ -370,7 +373,7 @@ bool Stretches::texts(RegexId r, Spot from, Spot to, std::size_t most, std::vect
   return !(endless && finite) && graph.write(endless, most, out);
 }
 
-// In a hole the length of a stretch is a mere lower bound; then a second graph has no bound.
+// The length of a stretch in a hole is only a lower bound; if it is too low, a second graph has no bound.
 const std::string& Stretches::shortest(const Stretch& s) {
   return remember(shortest_, {s.regex.v, s.from, s.to, s.label}, [&] {
     std::string out = TextGraph(*this, s, TextGraph::kWithinLength).first();

@@ -34,14 +34,14 @@ struct Stretch {
   Path::Spot from, to;
   // 1 + the label in which the text ends, or 0.
   uint32_t label;
-  // The bytes of a shortest such text; in a hole a lower bound.
+  // The number of bytes of a shortest such text; in a hole a lower bound of it.
   uint32_t length;
 };
 
 class Stretches {
  public:
   using Spot = Path::Spot;
-  // A spot behind texts of one byte or more; `label` and `length` are those of Stretch.
+  // A spot behind texts of at least one byte; `label` and `length` are those of Stretch.
   struct Exit {
     Spot spot;
     uint32_t label;
@@ -50,20 +50,22 @@ class Stretches {
 
   Stretches(RegexArena& regexes, Path& path) : regexes_(regexes), path_(path) {}
   Path& path() const { return path_; }
-  // All exits of a regex from a spot, sorted by the spot of the exit; each spot and label once. The span
-  // stays valid.
+  // Returns all exits of a regex from a spot, sorted by their spots, each spot and label once. The span stays
+  // valid.
   std::span<const Exit> exits(RegexId r, Spot from);
-  // The last spot up to which any text was read.
+  // Returns the last spot up to which any text was read.
   Spot furthest() const { return furthest_; }
-  // Texts of a regex that lead from one spot to another, shorter ones first, at most `most`. False:
-  // there may be more. `label`: only texts that end with this label, as in Stretch; 0 allows any. `finite`:
-  // no text is written where there are infinitely many.
+  // Writes texts of a regex that lead from one spot to another, shorter ones first, at most `most`. Returns
+  // false if there may be more. `label` asks for texts that end with this label, as in Stretch; 0 allows any.
+  // With `finite` it writes nothing if there are infinitely many texts.
   bool texts(RegexId r, Spot from, Spot to, std::size_t most, std::vector<std::string>& out,
              uint32_t label = 0, bool finite = false);
-  // A shortest text of a stretch, the first in the order of readable(); empty: there is none.
+  // Returns a shortest text of a stretch, the first in the order of readable(), or an empty one if there is
+  // none.
   const std::string& shortest(const Stretch& s);
-  // Calls f(byte, derivative, spot, first) for every byte that the regex and the path read at the spot.
-  // `first`: no smaller byte leads to this derivative and spot. Cost: a derivative for each class of bytes.
+  // Calls f(byte, derivative, spot, first) for every byte that both the regex and the path read at the spot.
+  // `first` says that no smaller byte leads to this derivative and spot. It costs one derivative for each
+  // class of bytes.
   template <class F>
   void steps(RegexId r, Spot here, F&& f) {
     const ByteSet there = path_.bytes(here) & regexes_.steps(r);
@@ -95,10 +97,10 @@ class Stretches {
   RegexArena& regexes_;
   Path& path_;
   Spot furthest_ = 0;
-  // Keyed by regex and spot: the index of the exits in found_.
+  // The index in found_ of the exits of a regex from a spot.
   FlatMap<uint64_t, uint32_t> index_;
   std::deque<std::vector<Exit>> found_;
-  // The answers of shortest(), keyed by regex, spots and label.
+  // The answers of shortest() by regex, spots and label.
   std::map<std::tuple<uint32_t, Spot, Spot, uint32_t>, std::string> shortest_;
   std::size_t bytes_ = 0;
 };

@@ -11,7 +11,7 @@
 namespace structgen {
 
 namespace {
-// Branches with at least so many nodes are remembered.
+// branch() remembers the branches that have at least this many nodes.
 constexpr uint32_t kLargeBranch = 64;
 }  // namespace
 
@@ -20,10 +20,9 @@ Strides::Strides(RegexArena& regexes, const TokenTrie& trie, std::size_t most)
   sets_.intern(nullptr, std::vector<uint32_t>{0});
 }
 
-// The effect of a branch of the trie on a regex. For a large branch below it branch() calls itself, so that
-// other regexes find that part in the memo.
-// Most regexes of one grammar differ along a few tokens only, such as "any text but a name of the
-// object", so they share most branches.
+// Returns what the tokens of a branch of the trie do to a regex. A large branch inside it is a call of its
+// own, so that other regexes find it in the memo: most regexes of a grammar differ along a few tokens only,
+// such as "any text but a name of the object", and share most branches.
 const Strides::Branch& Strides::branch(uint32_t node, RegexId r) {
   check_depth();
   return branches_[branch_index_.remember(uint64_t{node} << 32 | r.v, [&] {
@@ -45,7 +44,7 @@ void Strides::Gathering::add(RegexId to, std::span<const TokenId> tokens) {
     some.push_back(tokens[k]);
 }
 
-// Everything below some nodes that the regex reads from there. A large branch is computed by itself and
+// Collects what the tokens below some nodes do to a regex. A large branch is computed by itself and
 // remembered; its examples are added here.
 void Strides::gather(std::span<const uint32_t> from, RegexId r, Gathering& out) {
   read_below(regexes_, trie_, from, r, [&](uint32_t node, RegexId to) {

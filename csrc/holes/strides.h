@@ -28,29 +28,30 @@ struct Stride {
   static constexpr std::size_t kExamples = 6;
   struct Left {
     RegexId regex;
-    // Some tokens that end there.
+    // Some of the tokens that lead to this derivative.
     std::vector<TokenId> examples;
   };
   struct Exit {
-    // 1 + the label in which the regex ended, or 0.
+    // 1 + the label with which the regex ended, or 0.
     uint32_t label;
     NodeSetId nodes;
   };
   std::vector<Left> left;
   std::vector<Exit> exits;
-  // For each of `left` all tokens that end there; empty until they are asked for.
+  // tokens[i] holds all tokens that lead to left[i]; empty until tokens() is called.
   std::vector<std::vector<TokenId>> tokens;
 };
 
 class Strides : public RegexCache {
  public:
-  // A world has one table (RegexArena::cache). `most`: bytes of the branches that are remembered.
+  // A world has one table (RegexArena::cache), whose remembered branches take at most `most` bytes.
   Strides(RegexArena& regexes, const TokenTrie& trie, std::size_t most);
   // The set of the root alone, where tokens begin.
   static constexpr NodeSetId kRoot{1};
-  // If the remembered branches take too many bytes, all are forgotten; strides stay.
+  // Returns the stride of a regex from some nodes. If the remembered branches take too many bytes, all are
+  // forgotten; strides stay.
   Stride& stride(RegexId r, NodeSetId from);
-  // All tokens that end in the derivative number `left` of a stride.
+  // Returns all tokens that lead to the derivative number `left` of a stride.
   const std::vector<TokenId>& tokens(RegexId r, NodeSetId from, std::size_t left);
   std::size_t byte_size() const override {
     return bytes_ + sets_.byte_size() + known_.byte_size() + branch_index_.byte_size();
@@ -58,10 +59,10 @@ class Strides : public RegexCache {
   NodeSets& sets() { return sets_; }
 
  private:
-  // The effect of the tokens below one node of the trie.
+  // What the tokens below one node of the trie do to a regex.
   struct Branch {
     std::vector<Stride::Left> left;
-    // Pairs of a label and a node.
+    // Pairs (label, node): tokens leave the regex with this label at this node.
     std::vector<std::pair<uint32_t, uint32_t>> exits;
     std::size_t byte_size() const { return sizeof(Branch) + left.size() * 64 + exits.size() * 8; }
   };
