@@ -343,8 +343,8 @@ void Slices::change(const TerminalMask& from, Changes& changes, TerminalMask& ou
 void Slices::whole(RegexId regex, TerminalMask& out) {
   const TerminalMask* from = nullptr;
   RegexId known;
-  // How many tokens begin with a byte that leads both regexes to other derivatives, for the nearest regex so far.
-  // A regex with half of all tokens or more is not compared, because it differs nearly everywhere.
+  // How many tokens begin with a byte by which the nearest regex so far leads elsewhere. A regex for which
+  // these are half of all tokens or more is not compared, because it differs nearly everywhere.
   std::size_t nearest = vocabulary_.trie().subtree_tokens(0).size() / 2;
   const FirstSteps steps = first_steps(regex);
   for (const auto& [other, to] : walked_) {

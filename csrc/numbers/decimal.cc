@@ -29,7 +29,7 @@ double Decimal::approximate() const {
   return negative ? -out : out;
 }
 
-// Digits are collected with the exponent of the last one; then zeros at both ends are cut off.
+// Collects all digits with the exponent of the last one, then drops the zeros at both ends.
 Decimal Decimal::parse_any(std::string_view text) {
   const auto bad = [&]() -> Error {
     return Error(ErrorKind::kGrammar, "'" + std::string(text.substr(0, 40)) + "' is not a JSON number");
@@ -57,7 +57,8 @@ Decimal Decimal::parse_any(std::string_view text) {
     if (rest[i] != 'e' && rest[i] != 'E') throw bad();
     ++i;
     if (i < rest.size() && rest[i] == '+') ++i;
-    // Beyond it the zeros of the other digits decide nothing.
+    // An exponent beyond kMost counts as kMost: no text has enough digits to bring the number back below
+    // 10^kHugeExponent.
     constexpr int64_t kMost = 2 * kHugeExponent;
     int64_t e = 0;
     const auto [end, error] = std::from_chars(rest.data() + i, rest.data() + rest.size(), e);
@@ -103,8 +104,8 @@ std::string Decimal::frac_part() const {
   return std::string(n - digits.size(), '0') + digits;
 }
 
-// Magnitudes with different first digits' places are told apart without their digits; else the digits
-// are compared as texts, which works because neither has leading zeros.
+// Compares the places of the first digits. If they are equal, it compares the digits as texts, because
+// neither text has leading zeros.
 int compare_magnitude(const Decimal& a, const Decimal& b) {
   if (a.zero() || b.zero()) return static_cast<int>(!a.zero()) - static_cast<int>(!b.zero());
   const int64_t x = a.scientific_exponent(), y = b.scientific_exponent();

@@ -13,39 +13,40 @@
 namespace structgen {
 
 constexpr int64_t kMaxDecimalExponent = 4000;
-// 10^18: larger exponents of the first digit are taken for this one. They are those that are written in
-// scientific notation.
+// A larger exponent of the first digit (in scientific notation) is taken for this one, 10^18.
 constexpr int64_t kHugeExponent = 1'000'000'000'000'000'000;
 
-// value = (-1)^negative * digits * 10^exponent. "1.50e3" is digits "15", exponent 2. Invariant: digits
-// has no leading and no trailing zero. Zero is digits = "", exponent = 0, not negative.
+// A number: (-1)^negative * digits * 10^exponent. "1.50e3" has the digits "15" and the exponent 2. The digits
+// never begin or end with a zero. Zero has no digits, exponent 0 and no sign.
 struct Decimal {
   bool negative = false;
   std::string digits;
   int64_t exponent = 0;
 
-  // Throws kGrammar for a text that is no number, and kSchemaTooComplex for a very large exponent.
+  // Reads a number. Throws kGrammar if the text is no number, and kSchemaTooComplex if its exponent is very
+  // large.
   static Decimal parse(std::string_view json_number);
-  // The same without a limit of the exponent.
+  // Reads a number with an exponent of any size. Throws kGrammar if the text is no number.
   static Decimal parse_any(std::string_view json_number);
-  // Throws kSchemaTooComplex as parse() does; `text` is only quoted.
+  // Throws kSchemaTooComplex if the exponent is too large for parse(). The message quotes `text`.
   void require_short(std::string_view text) const;
 
-  // The number as a count: rounded up or down to a whole number, 0 if it is negative, at most 2 * 10^9.
+  // Returns the number rounded up or down to a whole number, but at least 0 and at most 2 * 10^9.
   uint32_t count(bool round_up) const;
-  // As a double: the last digits are wrong, and it is infinite if it is too large.
+  // Returns the number as a double, whose last digits may be wrong. It is infinite if the number is too
+  // large.
   double approximate() const;
   bool zero() const { return digits.empty(); }
   bool integer() const { return exponent >= 0; }
-  // The parts of the magnitude when it is written without exponent: the whole part without leading
-  // zeros (but "0"), the fraction without trailing zeros.
+  // int_part() and frac_part() return the digits before and behind the point when the magnitude is written
+  // without exponent, without leading zeros (but "0") and without trailing zeros.
   std::string int_part() const;
   std::string frac_part() const;
-  // The exponent of the first digit: 123.4 has 2, 0.05 has -2.
+  // Returns the exponent of the first digit: 2 for 123.4, -2 for 0.05.
   int64_t scientific_exponent() const { return exponent + static_cast<int64_t>(digits.size()) - 1; }
 };
 
-// Both return -1, 0 or 1.
+// Both functions return -1, 0 or 1: a is smaller than, equal to or larger than b.
 int compare_magnitude(const Decimal& a, const Decimal& b);
 int compare(const Decimal& a, const Decimal& b);
 

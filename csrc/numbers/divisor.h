@@ -14,28 +14,29 @@ namespace structgen {
 struct NumberLanguage::Divisor {
   uint64_t c = 1;
   int64_t s = 0;
-  // The number of zeros behind a number from which on one zero more does not change whether c divides it.
+  // From this many zeros behind a number on, one more zero does not change whether c divides the number.
   int64_t zeros = 0;
 
-  // Throws kSchemaTooComplex, see NumberLanguage::multiple_of().
+  // Throws kSchemaTooComplex for the divisors that NumberLanguage::multiple_of() refuses.
   explicit Divisor(const Decimal& d);
 };
 
 // Plain unsigned decimals whose value is M / 10^s, where c divides M and first <= M <= last. Both ends are
-// multiples of c. Of the multiples of 0.75 between 1 and 3, c is 75, s is 2, and M is 150, 225 or 300.
+// multiples of c. For the multiples of 0.75 between 1 and 3, c is 75, s is 2, and M is 150, 225 or 300.
 struct Multiples {
   uint64_t c;
   uint32_t s = 0;
   Wide first = 0, last = 0;
-  // False: there is no last.
+  // Tells whether `last` is a limit.
   bool ends = false;
-  // If there is no last: the most digits before the point, or kUnlimited.
+  // The largest number of digits before the point if there is no `last`; kUnlimited for any.
   uint32_t most_whole = NumberLanguage::kUnlimited;
-  // A fraction of at most so many digits may end in zeros.
+  // A fraction of at most this many digits may end in zeros.
   uint32_t zeros_until = 0;
-  // False: there is no fraction.
+  // Tells whether a number may have a fraction.
   bool point = true;
-  // True: the point stands behind the first digit, which is not 0, and a fraction follows.
+  // Tells that the decimals are mantissas: the point stands behind the first digit, which is not 0, and a
+  // fraction follows.
   bool mantissa = false;
 };
 

@@ -33,14 +33,14 @@ namespace structgen {
 
 namespace {
 
-// A divisor has at most so many digits behind the point.
+// A divisor may have at most this many digits behind the point.
 constexpr uint32_t kMaxScale = 40;
 
 [[noreturn]] void divisor_too_complex(const std::string& why) {
   throw Error(ErrorKind::kSchemaTooComplex, "multipleOf: " + why);
 }
 
-// c / gcd(c, 10^t): the divisor of a number that t zeros follow.
+// Returns c / gcd(c, 10^t): it divides a number exactly if c divides the number with t zeros behind it.
 uint64_t reduced(uint64_t c, int64_t t) {
   for (; t > 0; --t) {
     const uint64_t g = std::gcd<uint64_t>(c, 10);
@@ -63,7 +63,8 @@ NumberLanguage::Divisor::Divisor(const Decimal& d) {
   while (reduced(c, zeros) != reduced(c, zeros + 1)) ++zeros;
 }
 
-// Multiples without exponent. If the divisor ends in many zeros, a multiple is one of c, followed by zeros.
+// Returns the multiples without exponent. If the divisor ends in many zeros, a multiple of it is one of c
+// with zeros behind it.
 RegexId NumberLanguage::plain_multiples(const Divisor& d, bool with_zero) {
   if (d.s >= 0)
     return decimals({.c = d.c,
@@ -80,7 +81,7 @@ RegexId NumberLanguage::plain_multiples(const Divisor& d, bool with_zero) {
   return with_zero ? arena_.alt(arena_.cat(digit(0, 0), zero_fraction_), out) : out;
 }
 
-// One digit and an exponent x: digit * 10^(x+s) must be 0 mod c.
+// Returns the multiples of one digit and an exponent x: digit * 10^(x+s) must be 0 mod c.
 RegexId NumberLanguage::one_digit_multiples(const Divisor& d) {
   RegexId out = RegexArena::empty();
   const int64_t s = d.s;
@@ -93,9 +94,10 @@ RegexId NumberLanguage::one_digit_multiples(const Divisor& d) {
   return out;
 }
 
-// Mantissas with a fraction, and an exponent x from `from` to `to`. With f digits behind the point and t =
-// x - f + s, the digits times 10^t must be 0 mod c. The digits do not end in a zero, so t is at least 0 and
-// f at most x + s. A shorter fraction counts as one that ends in zeros. From d.zeros on t does not matter.
+// Returns the multiples that are a mantissa with a fraction and an exponent x from `from` to `to`. With f
+// digits behind the point and t = x - f + s, the digits times 10^t must be 0 mod c. The digits do not end in
+// a zero, so t is at least 0 and f at most x + s. A shorter fraction counts as one that ends in zeros. From
+// d.zeros on, t makes no difference.
 RegexId NumberLanguage::fraction_multiples(const Divisor& d, int64_t from, int64_t to) {
   RegexId out = RegexArena::empty();
   bool last = false;
@@ -113,7 +115,7 @@ RegexId NumberLanguage::fraction_multiples(const Divisor& d, int64_t from, int64
 bool NumberLanguage::is_hard(const Decimal& divisor) { return divisor.digits != "1" || divisor.exponent > 0; }
 
 bool NumberLanguage::common_multiple(const Decimal& a, const Decimal& b, Decimal& out) {
-  // value = odd * 2^twos * 5^fives.
+  // A divisor as odd * 2^twos * 5^fives.
   struct Factors {
     uint64_t odd;
     int64_t twos, fives;
@@ -139,7 +141,7 @@ bool NumberLanguage::common_multiple(const Decimal& a, const Decimal& b, Decimal
 RegexId NumberLanguage::multiple_of(const Decimal& divisor) {
   if (divisor.digits == "1" && divisor.exponent == 0 && !divisor.negative) return integers();
   const Divisor d(divisor);
-  // Without exponents there is no negative zero.
+  // Spellings without exponents have no negative zero.
   if (!exponents_) return arena_.alt(plain_multiples(d, true), minus_sign(plain_multiples(d, false)));
   const RegexId fractions =
       narrow_ ? arena_.alt(fraction_multiples(d, kLongMin, kNone), fraction_multiples(d, -kNone, kLongMax))

@@ -29,12 +29,12 @@ namespace structgen {
 
 namespace {
 
-// The most digits of a bound times 10^s.
+// magnitudes_between() serves bounds that have at most this many digits when multiplied by 10^s.
 constexpr int64_t kMaxDigits = 30;
 constexpr Wide kMaxDivisor = 1'000'000'000'000'000'000;
 
-// 10^n, or 10^37 where that is more than a Wide holds. Beyond 10^30 a power is only compared with divisors
-// and bounds, which are less than 10^30 there.
+// Returns 10^n, or 10^37 if 10^n exceeds a Wide. A power beyond 10^30 is only compared with divisors and
+// bounds, which are smaller.
 Wide power(uint32_t n) { return power_of_ten(std::min(n, 37u)); }
 
 uint32_t digits_of(Wide x) {
@@ -43,8 +43,8 @@ uint32_t digits_of(Wide x) {
   return n;
 }
 
-// A way to complete a decimal number: `whole` digits, then `fraction` digits behind a point. The point
-// is written unless one was read (`point`).
+// A way to complete a decimal number: `whole` digits, then `fraction` digits behind a point. `point` says
+// that the point has to be written.
 struct Completing {
   uint32_t whole, fraction;
   bool point;
@@ -58,11 +58,11 @@ struct Completing {
   }
 };
 
-// Calls `take` with every way to add digits, ordered by the length of the text, until it returns true.
-// `grows`: the whole part may get longer. `point`: a point was read.
+// Calls `take` with every way to add digits, in the order of their lengths, until `take` returns true.
+// `grows` says that the whole part may get longer, `point` that a point was read.
 template <class Take>
 bool complete(bool grows, bool point, Take&& take) {
-  // The digits of a Wide, minus a few.
+  // Fewer digits than a Wide holds.
   constexpr uint32_t kLongest = 36;
   for (uint32_t length = 1; length <= kLongest; ++length) {
     if (point) {
@@ -77,20 +77,20 @@ bool complete(bool grows, bool point, Take&& take) {
   return false;
 }
 
-// The least y of `digits` digits such that (r * 10^digits + y) * 10^zeros is 0 mod c; with `nonzero`,
-// one whose last digit is not 0. False: there is none.
+// Writes the least y of `digits` digits such that (r * 10^digits + y) * 10^zeros is 0 mod c, and, with
+// `nonzero`, the last digit of y is not 0. Returns false if there is none.
 bool least_digits(uint64_t r, uint32_t digits, uint32_t zeros, uint64_t c, bool nonzero, Wide& y) {
   for (; zeros > 0 && std::gcd<uint64_t>(c, 10) > 1; --zeros) c /= std::gcd<uint64_t>(c, 10);
   const Wide size = power_of_ten(digits);
   y = (c - r % c * (size % c) % c) % c;
   for (int tries = 0; tries < 10 && y < size; ++tries, y += c)
-    // The last digits repeat after ten steps.
+    // After ten steps the last digits repeat.
     if (!nonzero || y % 10 != 0) return true;
   return false;
 }
 
-// The automaton over digits and a point. A state that is unfolded costs 11 steps, and a node for each state
-// that they lead to.
+// The automaton of Multiples over digits and a point. To unfold a state costs 11 steps, and a node for each
+// state to which they lead.
 class MultiplesBetween : public LazyLanguage {
  public:
   explicit MultiplesBetween(const Multiples& of)
@@ -101,10 +101,10 @@ class MultiplesBetween : public LazyLanguage {
         most_digits_(std::max(s_ + 1, of.zeros_until == kUnbounded ? 0 : of.zeros_until)),
         first_digits_(digits_of(of.first / power(s_))),
         last_digits_(digits_of(of.last / power(s_))) {}
-  // The node of the first state.
+  // Returns the node of the first state.
   RegexId start(RegexArena& arena) { return node(arena, State{}); }
   RegexId unfold(RegexArena& arena, uint32_t index) override {
-    // Units of work beside those of its nodes.
+    // The units of work for a state, in addition to those of its nodes.
     constexpr int64_t kUnfolding = 600;
     constexpr std::string_view kBytes = "0123456789.";
     charge(kUnfolding);
@@ -132,17 +132,18 @@ class MultiplesBetween : public LazyLanguage {
 
  private:
   enum Phase : uint8_t { kBegin, kZero, kWhole, kFraction };
-  // A state after some digits.
+  // A state behind some digits, whose number without the point is P.
   struct State {
     Phase phase = kBegin;
-    // Past the first bound, and there is no last one: only r matters.
+    // Tells that P is beyond the first bound and there is no last one, so that only r matters.
     bool free = false;
-    // True: the last digit of the fraction was not 0. It counts where zeros have a limit.
+    // Tells that the last digit of the fraction was not 0. This matters if zeros have a limit.
     bool nonzero = false;
-    // Digits that were read; in a fraction, those behind the point, at most most_digits_.
+    // The number of digits that were read. In a fraction only those behind the point count, up to
+    // most_digits_.
     uint32_t n = 0;
     uint64_t r = 0;  // P mod c
-    // P. States that differ in nothing else are one, see sides().
+    // P itself. States that differ only in P are one state if sides() is equal.
     Wide p = 0;
   };
 
@@ -157,7 +158,7 @@ class MultiplesBetween : public LazyLanguage {
     return arena.lazy(definition, n, accepts(state), false);
   }
 
-  // Finds a shortest text of digits that completes the number begun.
+  // Finds a shortest text of digits that completes the number.
   bool completed(const State& q, std::string& text) const {
     if (q.phase == kBegin || of_.mantissa) return false;
     const uint32_t read = q.phase == kFraction ? q.n : 0;
@@ -174,16 +175,16 @@ class MultiplesBetween : public LazyLanguage {
     });
   }
 
-  // Compares the digits read so far with as many leading digits of `bound`: -1 below, 0 equal, 1 above.
-  // `digits`: those of the bound's whole part.
+  // Compares P with as many leading digits of `bound`, whose whole part has `digits` digits. Returns -1
+  // (below), 0 (equal) or 1 (above).
   int side(const State& q, Wide bound, uint32_t digits) const {
     const uint32_t left =
         q.phase == kFraction ? s_ - std::min(q.n, s_) : s_ + (digits > q.n ? digits - q.n : 0);
     const Wide prefix = bound / power(left);
     return q.p < prefix ? -1 : q.p > prefix;
   }
-  // If P equals the beginning of a bound, that says what P is. Else only its remainder matters: with
-  // the same number of digits to come, all that it may become lies on one side of the bound.
+  // Returns side() for both bounds. If P equals the beginning of a bound, this determines P. Otherwise only P
+  // mod c matters: with equally many digits to come, all that P may become lies on one side of the bound.
   std::pair<int, int> sides(const State& q) const {
     const bool inside = !q.free && q.phase >= kWhole;
     return {inside ? side(q, of_.first, first_digits_) : 0,
@@ -229,15 +230,15 @@ class MultiplesBetween : public LazyLanguage {
     return true;
   }
 
-  // True if some multiple of c lies in [from, to] and within the bounds.
+  // Tells whether some multiple of c lies in [from, to] and within the bounds.
   bool any(Wide from, Wide to) const {
     from = std::max(from, of_.first);
     if (of_.ends) to = std::min(to, of_.last);
     return from <= to && (from + c_ - 1) / c_ * c_ <= to;
   }
 
-  // The least y of `digits` digits such that p, y and then `zeros` zeros are a multiple within the
-  // bounds.
+  // Writes the least y of `digits` digits such that p, y and `zeros` zeros behind them are a multiple within
+  // the bounds. Returns false if there is none.
   bool least_inside(Wide p, uint32_t digits, uint32_t zeros, bool nonzero, Wide& y) const {
     constexpr Wide kMost = ~Wide{0} / 10;
     const Wide unit = power(zeros), size = power(digits), common = std::gcd(c_, static_cast<uint64_t>(unit));
@@ -274,7 +275,8 @@ class MultiplesBetween : public LazyLanguage {
       return false;
     }
     const uint32_t n = q.phase == kFraction ? q.n : 0, zeros = s_ - std::min(n, s_);
-    // 1: zeros may not follow to the end. (Behind the point itself one zero must.)
+    // `from` is 1 if the rest of the fraction may not be all zeros. (Right behind the point one zero must
+    // follow.)
     const Wide unit = power(zeros), from = q.nonzero || std::max(n, 1u) <= of_.zeros_until ? 0 : 1;
     if (from >= unit) return false;
     if (!q.free) return any(q.p * unit + from, q.p * unit + unit - 1);
@@ -288,14 +290,14 @@ class MultiplesBetween : public LazyLanguage {
     return static_cast<uint64_t>(v);
   }
 
-  // Behind any digits, so many more lead to a multiple: the divisor has at most 19 digits.
+  // With this many more digits, some multiple follows any digits, because the divisor has at most 19 digits.
   static constexpr uint32_t kEnough = 20;
   const Multiples of_;
   const uint64_t c_;
   const uint32_t s_;
-  // True if the digits before the point have a limit.
+  // Tells whether the number of digits before the point has a limit.
   const bool counts_;
-  // So many digits of a fraction are counted.
+  // State::n counts at most this many digits of a fraction.
   const uint32_t most_digits_;
   // The numbers of digits of the whole parts of the two bounds.
   const uint32_t first_digits_, last_digits_;
@@ -309,8 +311,8 @@ RegexId NumberLanguage::decimals(const Multiples& of) {
   return arena_.define<MultiplesBetween>(of).start(arena_);
 }
 
-// Unsigned multiples between two magnitudes; without `high`, from `low` on. False: the bounds have too
-// many digits.
+// Writes the unsigned multiples between two magnitudes, or, without `high`, from `low` on. Returns false if a
+// bound has too many digits.
 bool NumberLanguage::magnitudes_between(const Divisor& d, const Bound& low, const Bound* high, bool with_zero,
                                         RegexId& out) {
   Wide first = 0, last = 0;
@@ -335,8 +337,8 @@ bool NumberLanguage::magnitudes_between(const Divisor& d, const Bound& low, cons
   of.zeros_until = zeros_until_;
   out = decimals(of);
   if (!exponents_) return true;
-  // Scientific lexemes. Those with a fraction are at least 10^16 or below 10^-4 (narrow universe),
-  // where bounds are rare.
+  // The narrow universe has scientific lexemes with a fraction only from 10^16 on and below 10^-4, where
+  // bounds are rare.
   const Decimal huge{false, "1", kLongMin}, tiny{false, "1", kLongMax + 1};
   const auto within = [&](RegexId lexemes, bool from, bool to) {
     if (from) lexemes = arena_.both(lexemes, above(low.value, low.open));
@@ -348,8 +350,8 @@ bool NumberLanguage::magnitudes_between(const Divisor& d, const Bound& low, cons
     out = arena_.alt(
         out, within(fraction_multiples(d, kLongMin, kNone), compare_magnitude(low.value, huge) > 0, false));
   for (int64_t x = kLongMin; high && x <= high->value.scientific_exponent(); ++x) {
-    // d.ddd with at most 16 digits, times 10^x: a number with x + s digits to come, of which the last
-    // are zeros.
+    // The lexeme is d.ddd with at most 16 digits, times 10^x: a number with x + s digits to come, the last of
+    // which are zeros.
     const auto places = static_cast<uint32_t>(x) + s;
     const Wide zeros = power(places - kMantissaDigits),
                c = d.c / std::gcd(d.c, static_cast<uint64_t>(zeros)) * zeros;
@@ -383,7 +385,8 @@ bool NumberLanguage::multiples_between(const Decimal& divisor, const Bound* low,
   };
   const Bound zero{Decimal{}, false};
   RegexId positive = RegexArena::empty(), negative = RegexArena::empty();
-  // From max(low, 0) up to high; and with a minus sign from max(-high, 0) up to -low.
+  // The multiples are those from max(low, 0) up to high, and with a minus sign those from max(-high, 0) up to
+  // -low.
   if (!high || !high->value.negative) {
     const bool above_zero = low && !low->value.negative;
     if (!magnitudes_between(d, above_zero ? *low : zero, high, true, positive)) return false;
