@@ -19,7 +19,7 @@ namespace structgen {
 
 namespace {
 
-// The least number of values of a chunk that is merged no further.
+// add() merges a chunk with this many values or more into no other one.
 constexpr std::size_t kMostMerged = 8'192;
 
 std::string canonical(const Json& j, JsonRef node) {
@@ -52,7 +52,7 @@ std::string canonical(const Json& j, JsonRef node) {
   return {};
 }
 
-// Merges the sorted list `more` into the sorted list `to`.
+// Merges the sorted list `more` into the sorted list `to`, without doubles.
 template <class T>
 void merge(std::vector<T>& to, const std::vector<T>& more) {
   const auto middle = to.insert(to.end(), more.begin(), more.end());
@@ -171,8 +171,8 @@ Captured::ChunkId Captured::chunk(Values values) {
 
 CapturedId Captured::add(CapturedId set, const std::string& value) { return add(set, intern(value)); }
 
-// A chunk that has no more values than the chunk being added is merged into it, as in a binary counter. A
-// chunk becomes one alternative of a regex, and the size of an alternative is limited (kMostMerged).
+// Adds a value as a chunk of its own, into which it merges every chunk that has no more values, as a binary
+// counter does. A chunk becomes one alternative of a regex, whose size is limited (kMostMerged).
 CapturedId Captured::add(CapturedId set, ValueNumber value) {
   if (contains(set, value)) return set;
   std::vector<ChunkId> next = lists_[set.v].chunks;

@@ -51,40 +51,40 @@ namespace structgen {
 
 class Lowering;
 
-// A set of captured values: an index of Captured::lists_. 0 is the empty set.
+// The number of a set of captured values: an index of Captured::lists_. Set 0 is empty.
 using CapturedId = Id<struct CapturedTag>;
 
 class Captured {
  public:
-  // The name of an array's first item in the questions `behind` and `covered`.
+  // Names the first item of an array in the questions behind() and covered().
   static constexpr std::string_view kFirstItem = "";
 
   Captured(FormulaSpace& formulas, Lowering& lowering) : formulas_(formulas), lowering_(lowering) {}
 
-  // One text for all spellings of a value: {"b": 1.0, "a": "\u0041"} is {"a":"A","b":1e0}.
+  // Returns one text for all spellings of a value: {"a":"A","b":1e0} for {"b": 1.0, "a": "\u0041"}.
   static std::string canonical(std::string_view json);
-  // The canonical text of an object with these keys and values.
+  // Returns the canonical text of an object with these keys and values.
   static std::string object(const std::map<std::string, std::string>& members);
-  // A key as it stands in a canonical text.
+  // Returns a key as it stands in a canonical text.
   static std::string key(std::string_view name);
 
   CapturedId add(CapturedId set, const std::string& value);
   CapturedId join(CapturedId a, CapturedId b);
   bool contains(CapturedId set, const std::string& value) const;
   uint32_t size(CapturedId set) const;
-  // True if some object of the set has the member `part`, or some array of the set has a first item.
+  // Tells whether some object of the set has the member `part`, or, for kFirstItem, some array has an item.
   bool has(CapturedId set, std::string_view part) const;
-  // The names of the members of all objects, and the first items of all arrays.
+  // Returns the names of all members of the objects, and kFirstItem if an array has an item.
   std::vector<std::string> keys(CapturedId set) const;
   std::vector<std::string> first_items(CapturedId set) const;
-  // The values of the set whose part equals `value`, each without the part.
+  // Returns the values of the set whose part equals `value`, each without this part.
   CapturedId behind(CapturedId set, std::string_view part, const std::string& value);
   std::vector<std::string> texts(CapturedId set) const;
-  // The values v of the part such that v together with each of `rests` makes a value of the set. If `rests`
-  // is empty: all values that the part has in the set.
+  // Returns the values v of the part that make a value of the set with each of `rests`. With no `rests` it
+  // returns all values that the part has in the set.
   CapturedId covered(CapturedId set, std::string_view part, const std::vector<std::string>& rests);
 
-  // The formula of the values in the set, and the formula of all other values.
+  // member() returns the formula of the values in the set, outside() the formula of all other values.
   ValueId member(CapturedId set);
   ValueId outside(CapturedId set);
   std::size_t byte_size() const { return held_ + value_index_.byte_size() + list_index_.byte_size(); }
@@ -95,12 +95,12 @@ class Captured {
   using Values = std::vector<ValueNumber>;
   struct Value {
     std::string text;
-    // The members of an object by name. An array has its items here, each item under the name kFirstItem.
+    // The members of an object by name, or the items of an array, each under the name kFirstItem.
     std::vector<std::pair<std::string, std::string>> parts;
   };
   struct Chunk {
     Values values;
-    // Sorted: the parts that some value has.
+    // The parts that some value of the chunk has, sorted.
     std::vector<std::string> parts;
     // The formula of the strings, numbers and constants among the values.
     ValueId simple;
@@ -108,7 +108,7 @@ class Captured {
   };
   struct List {
     std::vector<ChunkId> chunks;
-    // This set is the set `before` with the value `last` added.
+    // The set is `before` with the value `last` added.
     CapturedId before;
     ValueNumber last;
   };
@@ -119,9 +119,9 @@ class Captured {
   ValueNumber intern(const std::string& text);
   bool find(const std::string& text, ValueNumber& out) const;
   static bool composite(const std::string& text) { return text[0] == '{' || text[0] == '['; }
-  // The value of a part; null if the value has no such part.
+  // Returns the value of a part, or null if the value has no such part.
   const std::string* part(ValueNumber value, std::string_view name) const;
-  // The value without a part, and the text `rest` with one more part.
+  // without() returns the value without a part, with() the text `rest` with one more part.
   std::string without(ValueNumber value, std::string_view name) const;
   std::string with(const std::string& rest, std::string_view name, const std::string& value) const;
   ValueId formula(const std::vector<std::string>& texts);
@@ -130,14 +130,14 @@ class Captured {
   Lowering& lowering_;
   std::vector<Value> values_;
   InternTable value_index_;
-  // The values that have a part, keyed by the part's name, a line break and the part's value.
+  // The values that have a part, by the part's name, a line break and the part's value.
   std::unordered_map<std::string, Values> having_;
   std::vector<Chunk> chunks_;
   InternTable chunk_index_;
   std::vector<List> lists_{1};
   InternTable list_index_;
   std::map<std::pair<CapturedId, std::string>, CapturedId> behind_, covered_;
-  // An estimate of the bytes.
+  // An estimate of the bytes that the sets take.
   std::size_t held_ = 0;
 };
 

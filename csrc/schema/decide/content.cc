@@ -32,8 +32,8 @@ RegexId Solver::strings(ValueId v) {
   return texts_.decided(held.texts);
 }
 
-// Adds the strings of p to `out`. A conjunction is sorted into conditions on the text (`plain`) and on
-// the value (`value`); an Or in it is multiplied out.
+// Adds the strings of p to `out`. It sorts the conditions of a conjunction into those on the text (`plain`)
+// and those on the value (`value`), and multiplies out an Or.
 void Solver::take_contents(TypedId p, Contents& out) {
   check_depth();
   if (!(formulas_[p].has & kHasContent)) {
@@ -68,12 +68,12 @@ void Solver::take_contents(TypedId p, Contents& out) {
     }
   }
   const TypedId beside = formulas_.all_of(plain);
-  // If there is no condition on the text, or only the one that every written string meets (write_without),
-  // the value alone decides.
+  // Every written string meets written_free_ (write_without), so it counts as no condition. Without a
+  // condition on the text, the value alone decides.
   if (some && (beside == FormulaSpace::yes() || beside == written_free_)) return out.values.push_back(value);
   std::vector<std::string> kept;
-  // Beside content only a list of constants can be decided, by parsing each constant. `some` is false if the
-  // formula only denies content. Then a constant that is no JSON text satisfies the formula, too.
+  // Beside content, only a list of constants can be decided, by parsing each constant. If the formula only
+  // denies content (`some` is false), a constant that is no JSON text satisfies it, too.
   if (!texts_.constants(beside, kept)) content_too_complex();
   std::erase_if(kept, [&](const std::string& text) {
     return !holds_value(text, value) && (some || holds_value(text, FormulaSpace::yes()));
@@ -81,8 +81,8 @@ void Solver::take_contents(TypedId p, Contents& out) {
   out.texts = formulas_.either(out.texts, formulas_.strings(std::move(kept)));
 }
 
-// True if the text is JSON and its value satisfies v. In brackets a JSON text is a list of one value, whereas
-// a text such as `1, 2` is a list of two.
+// Tells whether the text is JSON and its value satisfies v. In brackets, a JSON text is a list of one value,
+// and a text such as `1, 2` is a list of two.
 bool Solver::holds_value(const std::string& text, ValueId v) {
   auto list = told([&] { return Json::parse("[" + text + "]"); }, [](const Error&) { return true; });
   return list && list->size(0) == 1 && nonempty(formulas_.both(v, lowering_.values(*list, 0)));

@@ -17,10 +17,10 @@ namespace structgen {
 
 namespace {
 
-// A domain is enumerated up to so many values at least, even if fewer are asked for: a longer array then
+// A domain is enumerated up to at least this many values, even if fewer are asked for, so that a longer array
 // seldom needs a new enumeration.
 constexpr uint32_t kMinCap = 64;
-// The most values of a domain. Beyond them a question is too complex.
+// A question that needs more values of a domain than this is too complex.
 constexpr uint32_t kMaxValues = 1u << 20;
 
 std::size_t bytes_of(const std::vector<std::string>& texts) {
@@ -31,8 +31,8 @@ std::size_t bytes_of(const std::vector<std::string>& texts) {
 
 }  // namespace
 
-// The values that `enumerate` finds, or the fact that there are at least `cap` values; remembered under a
-// key. `cap` is rounded up to a power of two, so that the domains of growing arrays are made log n times.
+// Returns the values that `enumerate` finds, or "at least `cap`", and remembers them under a key. It rounds
+// `cap` up to a power of two, so that the domains of an array of n items are made log n times.
 template <class Index, class F>
 const Domain& Domains::listed(Index& index, typename Index::key_type key, uint32_t cap, F&& enumerate) {
   check_depth();
@@ -51,11 +51,11 @@ const Domain& Domains::listed(Index& index, typename Index::key_type key, uint32
   return index[key] = std::move(d);
 }
 
-// The values of a formula.
+// Returns the values of a formula.
 const Domain& Domains::of(ValueId value, uint32_t cap) {
   static const Domain endless{true, kUnbounded, {}};
   if (value == FormulaSpace::yes()) return endless;
-  // The value contains values of its own formula (a tree in a tree), so there is no largest value.
+  // The values contain values of their own formula (a tree in a tree), so there is no largest value.
   if (open_.find(value.v)) return endless;
   return listed(domains_, value, cap, [&](uint32_t most, Domain& d) {
     open_.emplace(value.v, true);
@@ -64,7 +64,7 @@ const Domain& Domains::of(ValueId value, uint32_t cap) {
   });
 }
 
-// What may still be written of an object: each possible set of further members, as an object of its own.
+// Returns what may still be written of an object: each possible set of further members, as an object.
 const Domain& Domains::left(ObjectId state, uint32_t cap) {
   return listed(left_, state, cap, [&](uint32_t most, Domain& d) {
     enumerate_object(state, most, d);
@@ -126,7 +126,8 @@ void Domains::enumerate(ValueId value, uint32_t cap, Domain& out) {
   if (out.values.size() >= cap) out.abundant = true;
 }
 
-// Numbers in plain form. A number has one plain lexeme; zero has two, of which canonical() makes one.
+// Returns the numbers in plain form. Every number has one plain lexeme, except zero, whose two become one in
+// canonical().
 RegexId Domains::plain_numbers() {
   if (plain_numbers_ != RegexArena::empty()) return plain_numbers_;
   RegexArena& regexes = solver_.regexes();
@@ -137,8 +138,8 @@ RegexId Domains::plain_numbers() {
              regexes.cat(regexes.optional(regexes.byte('-')), regexes.cat(whole, regexes.optional(fraction)));
 }
 
-// Appends all arrays, level by level: the prefixes with 0, 1, 2 ... items. Every prefix can be
-// completed, so `cap` different prefixes of one length are at least `cap` arrays.
+// Appends all arrays, level by level: the prefixes with 0, 1, 2 ... items. Every prefix can be completed, so
+// `cap` different prefixes of one length are at least `cap` arrays.
 void Domains::enumerate_array(TypedId p, uint32_t cap, Domain& out) {
   if (p == FormulaSpace::no() || !solver_.array_productive(p)) return;
   std::set<std::pair<std::string, TypedId>> level{{"", p}};
@@ -175,8 +176,8 @@ void Domains::enumerate_array(TypedId p, uint32_t cap, Domain& out) {
   }
 }
 
-// Appends all objects, depth-first through the object states. If a class has `cap` free keys, the object is
-// abundant at once.
+// Appends all objects, depth-first through the object states. An object with a class of at least `cap` free
+// keys is abundant at once.
 void Domains::enumerate_object(ObjectId start, uint32_t cap, Domain& out) {
   Objects& objects = solver_.objects();
   using Members = std::map<std::string, std::string>;

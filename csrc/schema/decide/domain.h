@@ -23,32 +23,33 @@
 namespace structgen {
 
 struct Domain {
-  // True: there are at least `cap` values. `values` is then empty.
+  // Tells that there are at least `cap` values; `values` is then empty.
   bool abundant = false;
   uint32_t cap = 0;
-  // Sorted.
+  // The canonical texts of all values, sorted.
   std::vector<std::string> values;
 };
 
-// The domains of one grammar.
+// Lists the values of the formulas of one grammar, as far as they are few.
 class Domains {
  public:
   explicit Domains(Solver& solver) : solver_(solver), captured_(solver.captured()) {}
 
-  // The values of a formula. The reference is good until the next question.
+  // Returns the values of a formula. The reference is valid until the next question.
   const Domain& of(ValueId value, uint32_t cap);
-  // The arrays of a formula.
+  // Returns the arrays of a formula.
   const Domain& arrays(TypedId p, uint32_t cap) { return of(only(Kind::kArray, p), cap); }
-  // What may still be written of an object: each possible set of further members, as an object of its own.
+  // Returns what may still be written of an object: each possible set of further members, as an object.
   const Domain& left(ObjectId state, uint32_t cap);
-  // True if the formula has a value that is not in the set.
+  // Tells whether some value of the formula is not in the set.
   bool some_outside(ValueId value, CapturedId set);
-  // True if some object or array satisfies `p` and is not in the set.
+  // Tells whether some object or array satisfies `p` and is not in the set.
   bool some_outside(Kind kind, TypedId p, CapturedId set);
-  // The condition on the value of the member `key` under which the object can still end outside of the set.
-  // The state `next` says which members may come behind it.
+  // Returns the condition on the value of the member `key` under which the object can still differ from all
+  // values of the set. The state `next` says which members may come behind it.
   ValueId apart(CapturedId set, std::string_view key, ObjectId next);
-  // Every value of a formula. False: there are at least `most` of them, or counting them takes too much work.
+  // Writes every value of a formula. Returns false if there are at least `most` values, or if counting them
+  // takes too much work.
   bool few(ValueId value, uint32_t most, std::vector<std::string>& out);
   std::size_t byte_size() const { return held_; }
 
@@ -65,11 +66,11 @@ class Domains {
   Captured& captured_;
   std::unordered_map<ValueId, Domain> domains_;
   std::unordered_map<ObjectId, Domain> left_;
-  // Formulas whose values are being listed.
+  // The formulas whose values are being listed.
   FlatMap<uint32_t, bool> open_;
-  // Numbers with one lexeme per value; empty(): not made yet.
+  // The answer of plain_numbers(), or empty() before its first call.
   RegexId plain_numbers_{};
-  // An estimate of the bytes of the values.
+  // An estimate of the bytes that the values take.
   std::size_t held_ = 0;
 };
 

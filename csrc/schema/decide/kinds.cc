@@ -42,20 +42,20 @@ std::size_t Solver::byte_size() const {
          unknown_.byte_size();
 }
 
-// Whether some simple value satisfies v, seen at once. Most schemas are a type with at most one condition;
-// the solver then needs no restriction and no plan (plan.h), of which 67,000 properties would use up its
-// steps.
+// Tells whether the formula itself shows that some simple value satisfies v; a "no" proves nothing. Most
+// schemas are a type with at most one condition. For these the solver needs no restriction and no plan
+// (plan.h), which for 67,000 properties would use up its steps.
 //
-// Counts the conditions on each kind. The answer is yes if an allowed kind has no condition, or a single
+// It counts the conditions on each kind. The answer is yes if an allowed kind has no condition, or one
 // condition that some value meets. A condition that some value meets (`alone`) counts 1. Any other condition
-// counts 2, which is already too many.
+// counts 2, which is too many.
 bool Solver::plainly_nonempty(ValueId v) {
   check_depth();
   if (const Formula& s = formulas_[v]; s.op == Op::kSchema) {
     if (lowering_.broken(s.location())) return false;
     v = lowering_.lower(s.location());
   }
-  // Whether a value is one of the captured values is not seen at once.
+  // The form of the formula does not show whether a value is one of the captured values.
   if (formulas_[v].has & kHasOutside) return false;
   uint32_t mask = kAllKinds, conditions[kKinds] = {};
   for (ValueId k : formulas_.conjuncts(v)) {
@@ -77,8 +77,8 @@ bool Solver::plainly_nonempty(ValueId v) {
   return false;
 }
 
-// True if some value of kind k satisfies v. plainly_nonempty() (values/witness.h) is asked first, because
-// most strings and numbers need no automaton.
+// Tells whether some value of kind k satisfies v. It asks plainly_nonempty() (values/witness.h) first,
+// because most strings and numbers need no automaton.
 bool Solver::kind_nonempty(ValueId v, Kind k) {
   const TypedId p = restrict(v, k);
   if (p == FormulaSpace::no()) return false;
@@ -125,14 +125,14 @@ Outside Solver::outside_of(TypedId p) {
 
 // ---- arrays ----
 
-// The derivative by one item. Ranges of indices move down by one; a range that begins at 0 asks for the value
-// of this item. `items 2..` becomes `items 1..`, and "at least 2 items from index 0" becomes the choice that
-// FormulaSpace::counted makes.
+// Returns the derivative by one item. Ranges of indices move down by one; a range that begins at 0 asks for
+// the value of this item. `items 2..` becomes `items 1..`, and "at least 2 items from index 0" becomes the
+// choice that FormulaSpace::counted makes.
 TypedId Solver::shift(TypedId p, FlatMap<uint32_t, TypedId>& memo) {
   const Formula f = formulas_[p];
   const uint32_t first = f.a == 0 ? 0 : f.a - 1, end = f.d == kUnbounded ? f.d : f.d - 1;
   const OpRow& row = formulas_.row(p);
-  // kUnique stays as it is; Unique::extend changes the atom.
+  // kUnique stays as it is here, because Unique::extend changes this atom.
   if (row.family == Family::kConstant || row.family == Family::kComparison) return p;
   if (row.family == Family::kItems) {
     const ValueId v = f.value();
@@ -147,7 +147,7 @@ TypedId Solver::shift(TypedId p, FlatMap<uint32_t, TypedId>& memo) {
   });
 }
 
-// The cells of the next item of an array without kUnique.
+// Returns the cells of the next item of an array without kUnique.
 std::vector<Cell> Solver::array_cells(TypedId p) {
   check_depth();
   FlatMap<uint32_t, TypedId> memo;
@@ -168,7 +168,7 @@ TypedId Solver::extend(const ItemCell& cell, std::string_view text) {
   return cell.capture ? unique_->extend(cell.rest, text) : cell.rest;
 }
 
-// Nearly all arrays are such a conjunction: `items`, `prefixItems`, `minItems`, `maxItems`.
+// Nearly all arrays are such a conjunction of `items`, `prefixItems`, `minItems` and `maxItems`.
 std::optional<std::vector<ItemRange>> Solver::item_ranges(TypedId p) {
   const auto kids = formulas_.conjuncts(p);
   uint32_t need = 0;
@@ -176,7 +176,8 @@ std::optional<std::vector<ItemRange>> Solver::item_ranges(TypedId p) {
   for (TypedId k : kids) {
     const Formula& l = formulas_[k];
     if (l.op == Op::kTrue) continue;
-    // "Item l.a exists and satisfies V": l.a + 1 items must exist, and V counts for the range of this index.
+    // The conjunct says that item l.a exists and satisfies V: l.a + 1 items must exist, and V counts for the
+    // range of this index.
     if (l.op == Op::kItemSome && l.c == 1 && l.d == l.a + 1)
       need = std::max(need, l.d);
     else if (l.op != Op::kItemAll)
@@ -196,15 +197,14 @@ std::optional<std::vector<ItemRange>> Solver::item_ranges(TypedId p) {
   return out;
 }
 
-// Decides an array by its ranges. Null: the formula has another form.
+// Decides an array by its ranges. Returns nothing if the formula has another form.
 std::optional<bool> Solver::simple_array(TypedId p) {
   const auto ranges = item_ranges(p);
   if (!ranges) return std::nullopt;
   return std::ranges::all_of(*ranges, [&](const ItemRange& r) { return nonempty(r.value); });
 }
 
-// The stored "no" obeys the rule of Solver::nonempty: it depends on no formula that is still being
-// decided.
+// A stored "no" obeys the rule of Solver::nonempty: it depends on no formula that is still being decided.
 bool Solver::array_productive(TypedId p) {
   check_depth();
   if (p == FormulaSpace::no()) return false;
@@ -224,9 +224,9 @@ bool Solver::array_productive(TypedId p) {
   return result;
 }
 
-// Breadth-first search through the rests after 0, 1, 2 ... items. Unlike members of an object, items
-// have positions, so conjuncts cannot be met one by one. The number of different rests is finite:
-// counts and ranges only fall.
+// Searches the rests behind 0, 1, 2 ... items breadth first. Unlike members of an object, items have
+// positions, so conjuncts cannot be met one by one. There are finitely many rests, because counts and ranges
+// only fall.
 bool Solver::search_array(TypedId p) {
   check_depth();
   std::vector<TypedId> queue{p};

@@ -59,12 +59,14 @@
 namespace structgen {
 
 namespace {
-// The most states of an automaton of strings that endless_texts() visits.
+// spread() visits at most this many states of an automaton of strings. A larger language counts as one that
+// does not multiply.
 constexpr std::size_t kMostStates = 256;
-// Strings multiply where every beginning is at most kFar bytes in front of a choice: kMany bytes that go on,
-// each at the cost of at most kNear bytes with the way to the next choice.
+// Strings multiply if every beginning is at most kFar bytes in front of a choice. A choice is a place at
+// which at least kMany bytes go on, each of which costs at most kNear bytes, including the way to the next
+// choice.
 constexpr uint32_t kFar = 12, kNear = 4, kMany = 8;
-// No value of this kind is known.
+// The number of bytes of the shortest value of a kind of which no value is known.
 constexpr uint32_t kNoValue = 1u << 30;
 }  // namespace
 
@@ -75,7 +77,7 @@ bool Unique::lasting(TypedId p) {
   return lasting_[p.v] = decided([&] { return lasts(p); });
 }
 
-// The answer of f(); false where it takes too much work.
+// Returns f(), or false if f() takes too much work.
 template <class F>
 bool Unique::decided(F&& f) {
   try {
@@ -87,7 +89,7 @@ bool Unique::decided(F&& f) {
   }
 }
 
-// The answer of lasting(), which remembers it.
+// Computes the answer of lasting(), which remembers it.
 bool Unique::lasts(TypedId p) {
   const std::vector<TypedId> all = branches(p);
   if (all.size() != 1 || all[0] != p) return false;
@@ -99,7 +101,7 @@ bool Unique::lasts(TypedId p) {
          all_cells(s.rest, [&](const Cell& c) { return dense(c.value); });
 }
 
-// True if n new values take log4(n) bytes more than the shortest value. The value is endless.
+// Tells whether n new values take log4(n) bytes more than the shortest value. The value must be endless.
 bool Unique::dense(ValueId value) {
   const auto of = [&](Kind k) { return solver_.restrict(value, k); };
   const auto has = [&](Kind k) { return of(k) != FormulaSpace::no(); };
@@ -119,8 +121,8 @@ bool Unique::dense(ValueId value) {
   return std::min(number, string) <= other && (number <= string || spread.dense);
 }
 
-// True if behind every beginning of a value infinitely many values follow, but for the beginnings that
-// lasting() names. An object with a free class of keys can get one more key wherever a text stands in it.
+// Tells whether infinitely many values follow behind every beginning of a value, except for the beginnings
+// that lasting() names. An object with a free class of keys can get one more key at any place of its text.
 bool Unique::endless(ValueId value) {
   check_depth();
   if (value == FormulaSpace::yes()) return true;
@@ -149,8 +151,8 @@ bool Unique::endless(ValueId value) {
          });
 }
 
-// True for all integers, for the numbers from 0 on, and for the integers from a bound on that is not
-// negative: more digits make a number larger. Other formulas are not looked into.
+// Tells whether p is all integers, the numbers from 0 on, or the integers from a bound on that is not
+// negative: more digits make a number larger. It answers no for any other formula.
 bool Unique::endless_numbers(TypedId p) {
   const auto kids = formulas_.conjuncts(p);
   const bool whole = std::ranges::any_of(kids, [&](TypedId k) { return formulas_[k].op == Op::kInteger; });
@@ -162,9 +164,9 @@ bool Unique::endless_numbers(TypedId p) {
          });
 }
 
-// How the strings of a language multiply. A path costs the bytes by which it makes the string longer than the
-// shortest one from its start. Of the bytes of a choice at most half spell a character that another one
-// spells.
+// Tells how the strings of a language multiply. A path costs the bytes by which it makes a string longer than
+// the shortest one from its start. At most half of the bytes of a choice spell a character that another byte
+// spells as well.
 Unique::Spread Unique::spread(RegexId language) {
   if (const Spread* known = spreads_.find(language.v)) return *known;
   RegexArena& regexes = solver_.regexes();
@@ -175,7 +177,7 @@ Unique::Spread Unique::spread(RegexId language) {
     uint32_t bytes;
   };
   std::vector<std::vector<Step>> steps;
-  // The bytes of the shortest end.
+  // end[i] is the number of bytes from state i to the nearest end.
   std::vector<uint32_t> end;
   for (std::size_t i = 0; i < states.size(); ++i) {
     solver_.spend(20);
@@ -209,7 +211,8 @@ Unique::Spread Unique::spread(RegexId language) {
     for (const Step& s : steps[i]) least = std::min(least, end[s.to] + 1);
     return least;
   });
-  // The cost of the way to the next choice. A state that is no choice any more makes others none.
+  // near[i] is the cost of the way from state i to the next choice. When a state stops being a choice, others
+  // may stop as well.
   std::vector<uint32_t> near(states.size());
   const auto choices = [&](uint32_t most) {
     std::ranges::fill(near, 0);
@@ -230,15 +233,15 @@ Unique::Spread Unique::spread(RegexId language) {
   return spreads_[language.v] = out;
 }
 
-// The names of a plan and the written keys are finitely many. So it does not matter that they are no keys.
-// How many keys must still be written is not known here, so the keys have to be dense.
+// The names of a plan and the written keys are excluded from the keys, but they are finitely many, so the
+// answer stays right. It is not known here how many keys must still be written, so the keys have to be dense.
 bool Unique::lasting(RegexId keys) {
   if (!spreads_.find(keys.v) && !decided([&] { return spread(keys), true; })) spreads_[keys.v] = {};
   const Spread found = spreads_[keys.v];
   return found.multiplies && found.dense;
 }
 
-// True if each array of p that is still open can get one more item, of values that never run out.
+// Tells whether each array of p that is still open can get one more item, whose values never run out.
 bool Unique::endless_array(TypedId p) {
   if (formulas_[p].has & kHasOutside || (formulas_[p].has & kHasUnique && !lasting(p))) return false;
   if (const bool* known = endless_arrays_.find(p.v)) return *known;

@@ -19,8 +19,8 @@ bool Matching::add(uint32_t count, const std::vector<std::string>& values) {
   return true;
 }
 
-// Depth-first along an explicit stack of (group, next value to try). Owners change only once the path is
-// complete, so a failed path needs no undoing.
+// Searches depth first, with an explicit stack of (group, next value to try). Owners change only when a path
+// is complete, so a failed path undoes nothing.
 bool Matching::augment(GroupId start) {
   ++round_;
   std::vector<std::pair<GroupId, uint32_t>> stack{{start, 0}};
@@ -64,7 +64,7 @@ bool Matching::complete() {
   return true;
 }
 
-// A value can be spared if an alternating path leads to it from a value that no group uses. The loop spreads
+// A value is not needed if an alternating path leads to it from a value that no group uses. The loop spreads
 // `spare` from group to group until nothing changes.
 std::vector<std::string> Matching::needed() const {
   std::vector<bool> spare(texts_.size());

@@ -22,18 +22,19 @@ namespace structgen {
 
 class Matching {
  public:
-  // `spend` pays for steps; it may throw.
+  // The search calls `spend` to pay for its steps; `spend` may throw.
   explicit Matching(std::function<void(uint32_t)> spend) : spend_(std::move(spend)) {}
-  // Adds a group of `count` items, each with one of the values. False: there are fewer values than items.
+  // Adds a group of `count` items, each of which takes one of the values. Returns false if there are fewer
+  // values than items.
   bool add(uint32_t count, const std::vector<std::string>& values);
-  // Finds a matching of all groups. False: there is none.
+  // Matches all groups. Returns false if there is no matching.
   bool complete();
-  // The values that every matching uses. To be called after complete() was true.
+  // Returns the values that every matching uses. complete() must have returned true.
   std::vector<std::string> needed() const;
 
  private:
   using GroupId = Id<struct GroupTag>;
-  // An index of texts_ and owner_.
+  // The number of a value: an index of texts_ and owner_.
   using ScarceId = Id<struct ScarceTag>;
   static constexpr GroupId kFree{0xFFFFFFFFu};
   struct Group {
@@ -48,7 +49,7 @@ class Matching {
   std::map<std::string, ScarceId> index_;
   // The group that uses each value, or kFree.
   std::vector<GroupId> owner_;
-  // The last search that visited each value.
+  // The number of the last search that visited each value.
   std::vector<uint32_t> seen_;
   uint32_t round_ = 0;
 };

@@ -19,17 +19,18 @@
 namespace structgen {
 
 namespace {
-// The most steps of one distance().
+// One distance() takes at most this many steps; if they do not suffice, it returns kFar.
 constexpr uint32_t kMaxSteps = 3'000;
-// The most members above the lower bound to which the search deepens.
+// The search of distance() goes at most this many members beyond the lower bound.
 constexpr uint32_t kMaxMembers = 40;
-// The most names and classes that useful() returns.
+// useful() returns at most this many names and classes.
 constexpr std::size_t kEnough = 3;
 }  // namespace
 
 // ---- distance ----
 
-// A lower bound of the distance: the number of names that are asked for one by one, or the largest count.
+// Returns a lower bound of the distance: the number of names that are asked for one by one, or the largest
+// count.
 uint32_t Objects::least_members(TypedId p) const {
   std::vector<NameId> names;
   uint32_t most = 0;
@@ -44,7 +45,7 @@ uint32_t Objects::least_members(TypedId p) const {
   return std::max(most, static_cast<uint32_t>(names.size()));
 }
 
-// True if some n further members meet p. The bounds that a search proves are stored in `not_within` and
+// Tells whether some n further members meet p. It stores the bounds that a search proves in `not_within` and
 // `within`; a search that ends at kMaxSteps stores nothing.
 bool Objects::within(PlanId plan_id, TypedId p, const Gone& gone, uint32_t n) {
   check_depth();
@@ -79,14 +80,14 @@ bool Objects::within(PlanId plan_id, TypedId p, const Gone& gone, uint32_t n) {
   return found;
 }
 
-// Some member must meet the literal. The order of members does not matter here, so the next member may be the
-// one that meets it.
+// Tells whether n members meet p, of which some member must meet the literal. The order of members makes no
+// difference here, so the next member may be this one.
 bool Objects::within_literal(PlanId plan_id, TypedId p, TypedId literal, const Gone& gone, uint32_t n) {
   return some_member(plan_id, p, literal, gone,
                      [&](TypedId rest, const Gone& next) { return within(plan_id, rest, next, n - 1); });
 }
 
-// Iterative deepening from the lower bound on.
+// Deepens the search one member at a time, from the lower bound on.
 uint32_t Objects::distance(PlanId plan_id, TypedId p, const Gone& gone) {
   if (solver_.closes(p)) return 0;
   const Situation key = situation(plan_id, p, gone);
@@ -103,7 +104,7 @@ uint32_t Objects::distance(PlanId plan_id, TypedId p, const Gone& gone) {
   return out;
 }
 
-// The conditions that are still to be met: the rest, and the required names that were not written.
+// Returns the conditions that are still to be met: the rest, and the required names that were not written.
 TypedId Objects::demanded(const ObjectState& st) {
   const Plan& plan = plans_[st.plan];
   std::vector<TypedId> kids{st.rest};
@@ -112,7 +113,7 @@ TypedId Objects::demanded(const ObjectState& st) {
   return formulas_.all_of(kids);
 }
 
-// The distance of a state. If the plan has no rest, the distance is the number of required names that are
+// Returns the distance of a state. If the plan has no rest, this is the number of required names that are
 // missing.
 uint32_t Objects::members_needed(ObjectId s) {
   const ObjectState st = states_[s.v];
@@ -138,7 +139,8 @@ void Objects::wanted(TypedId p, std::unordered_set<TypedId>& seen, std::vector<R
   }
 }
 
-// The offers whose key some count asks for: the answer of useful() if the distance is not known.
+// Returns the offers whose key some count asks for; useful() falls back on these if the distance is not
+// known.
 Offers Objects::wanted_offers(ObjectId s) {
   Offers out = offers(s);
   const ObjectState st = states_[s.v];
@@ -157,7 +159,8 @@ Offers Objects::wanted_offers(ObjectId s) {
   return out;
 }
 
-// Offers that lower the distance by one. An offer that leads to an unknown distance is never returned.
+// Returns offers that lower the distance by one. An offer that leads to an unknown distance is never among
+// them.
 Offers Objects::useful(ObjectId s) {
   const Offers all = offers(s);
   const ObjectState st = states_[s.v];
@@ -167,7 +170,7 @@ Offers Objects::useful(ObjectId s) {
   Offers out;
   out.close = all.close;
   out.names.assign(all.names.size(), 0);
-  // Every required name has to come, and the order of names changes no length. So one name is enough.
+  // Every required name has to come, and the order of names changes no length, so one name is enough.
   if (st.rest == FormulaSpace::yes()) {
     for (PlanNameId i : names_in(all.names))
       if (has_bit(plan.required, i)) {
@@ -185,7 +188,7 @@ Offers Objects::useful(ObjectId s) {
     return false;
   };
   // If keys have no order, a member that meets the first unmet count may come first. If keys have an order,
-  // another member may have to come before this member, so all offers are tried.
+  // another member may have to come before this one, so all offers are tried.
   std::vector<TypedId> branches, others;
   TypedId literal = FormulaSpace::no();
   const bool asked = far > 0 && !solver_.branch(demanded(st), branches, literal, others);

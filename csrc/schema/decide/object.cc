@@ -58,9 +58,9 @@
 namespace structgen {
 
 namespace {
-// The most members that search() writes one after the other.
+// search() writes at most this many members one behind the other.
 constexpr uint32_t kMaxSearchDepth = 1'000;
-// The most conjuncts that are all visited for each name. More conjuncts are looked up by name (Parts).
+// Up to this many conjuncts are all visited for each name. More conjuncts are looked up by name (Parts).
 constexpr std::size_t kFewParts = 32;
 }  // namespace
 
@@ -92,8 +92,8 @@ bool Objects::productive(TypedId p) {
   return search(id, plans_.forget(plan, plan.rest, none.names), none);
 }
 
-// A lower bound of the number of keys of a class that are left; 0 means that no key is left. Throws if the
-// count of the class is only a bound and would give 0.
+// Returns a lower bound of the number of keys of a class that are left; 0 means that no key is left. Throws
+// if the count of the class is only a bound and would give 0.
 uint64_t Objects::remaining(const Plan& plan, KeyClassId cls, const Bits& taken) const {
   const KeyClass& c = plan.classes[cls.v];
   if (c.keys == kEndless) return kEndless;
@@ -103,15 +103,15 @@ uint64_t Objects::remaining(const Plan& plan, KeyClassId cls, const Bits& taken)
   return left;
 }
 
-// Counts a key of the class as written. Endless classes are not counted.
+// Counts a key of the class as written, unless the class is endless.
 void Objects::take_one(const Plan& plan, KeyClassId cls, Bits& taken) const {
   if (plan.classes[cls.v].keys == kEndless) return;
   if (taken.empty()) taken.resize(plan.classes.size());
   ++taken[cls.v];
 }
 
-// The questions that split() asks about a rest. `productive` is exact, and `possible` ignores the keys that
-// were written. `possible` has one answer for all members, so the memo has the answer after the first member.
+// Returns the questions that split() asks about a rest. `productive` is exact; `possible` ignores the keys
+// that were written, so its answers are remembered and serve all members.
 Solver::Judges Objects::judges(PlanId plan_id, Solver::Judge productive) {
   return {
       std::move(productive),
@@ -119,7 +119,7 @@ Solver::Judges Objects::judges(PlanId plan_id, Solver::Judge productive) {
       nullptr};
 }
 
-// True if some set of members meets p. The result is exact; productive_ remembers it.
+// Tells whether some set of members meets p. The answer is exact; productive_ remembers it.
 //
 // For p = some({a}) and some(any key, 3): a is forced; then some(any key, 2) is left, and an endless class of
 // keys meets it at once. So the answer needs two steps and no enumeration.
@@ -139,7 +139,7 @@ bool Objects::search(PlanId plan_id, TypedId p, Gone gone) {
   return result;
 }
 
-// Tries four ways, from the cheapest to the dearest.
+// Decides p in four ways, from the cheapest to the dearest.
 bool Objects::decide(PlanId plan_id, TypedId p, const Gone& at) {
   check_depth();
   Gone gone = at;
@@ -158,9 +158,8 @@ bool Objects::decide(PlanId plan_id, TypedId p, const Gone& at) {
   return search_literal(plan_id, p, literal, gone);
 }
 
-// Writes names that a count asks for by name, all in one pass. Returns false if no name was written. `dead`:
-// some such name cannot be written, so p cannot be met. A name whose derivative is a choice is left to the
-// search.
+// Writes all names that a count of p asks for by name. Returns false if it wrote none. Sets `dead` if such a
+// name cannot be written, so that p cannot be met. A name whose derivative is a choice is left to the search.
 bool Objects::take_forced(PlanId plan_id, TypedId& p, Gone& gone, bool& dead) {
   Plan& plan = plans_[plan_id];
   std::vector<PlanNameId> forced;
@@ -184,7 +183,7 @@ bool Objects::take_forced(PlanId plan_id, TypedId& p, Gone& gone, bool& dead) {
   for (uint32_t i = 0; i < all.size(); ++i) all[i] = PartId{i};
   bool any = false;
   for (PlanNameId name : forced) {
-    // Two counts may ask for one name.
+    // Two counts may ask for one name, which is written once.
     if (has_bit(gone.names, name)) continue;
     const std::vector<PartId> touched = parts ? parts->touched(name) : all;
     solver_.spend(static_cast<uint32_t>(touched.size()));
@@ -212,8 +211,8 @@ bool Objects::take_forced(PlanId plan_id, TypedId& p, Gone& gone, bool& dead) {
   return any;
 }
 
-// True if some key of the class can be written such that `fewer` is left: the rest of p with one member less
-// to count. Then such keys can be written again and again.
+// Tells whether some key of the class can be written such that `fewer` is left: the rest of p with one member
+// less to count. If so, such keys can be written again and again.
 bool Objects::repeats(const Plan& plan, TypedId p, KeyClassId cls, ValueId start, ValueId value,
                       TypedId fewer) {
   std::vector<Cell> cells;
@@ -223,8 +222,9 @@ bool Objects::repeats(const Plan& plan, TypedId p, KeyClassId cls, ValueId start
   return std::ranges::any_of(cells, [&](const Cell& cell) { return cell.rest == fewer; });
 }
 
-// True if no list in the conjuncts contains the name, and the derivative of each other conjunct by the name
-// is a condition on the value, which goes to `values`, and the conjunct itself.
+// Tells whether p treats the name as other keys: no list in the conjuncts contains the name, and the
+// derivative of each other conjunct by the name is the conjunct itself and a condition on the value, which
+// goes to `values`.
 bool Objects::names_alike(const Plan& plan, const Parts& parts, PlanNameId name,
                           std::vector<ValueId>& values) {
   return !parts.by_name.count(name) && std::ranges::all_of(parts.wide, [&](PartId part) {
@@ -237,10 +237,10 @@ bool Objects::names_alike(const Plan& plan, const Parts& parts, PlanNameId name,
   });
 }
 
-// Meets "at least n members of a region", n > 1, by keys that nothing else in p tells apart. To write such a
-// key never does harm, so no other choice needs to be tried. An endless class always has enough such keys;
-// keys of other classes, and names, are counted. Returns false if nothing was taken. `dead`: the object has
-// too few members, and no further key could help.
+// Meets "at least n members of a region", n > 1, by keys that nothing else in p tells apart. Such a key never
+// does harm, so no other choice has to be tried. An endless class always has enough such keys; names, and
+// keys of other classes, are counted. Returns false if it took nothing. Sets `dead` if the object has too few
+// members and no further key can help.
 bool Objects::take_alike(PlanId plan_id, TypedId& p, Gone& gone, TypedId literal, bool& dead) {
   Plan& plan = plans_[plan_id];
   const Formula l = formulas_[literal];
@@ -253,7 +253,7 @@ bool Objects::take_alike(PlanId plan_id, TypedId& p, Gone& gone, TypedId literal
   const TypedId others = formulas_.all_of(conjuncts);
   const auto with = [&](uint32_t n) { return formulas_.both(others, formulas_.some(region, value, n)); };
   uint64_t supply = 0;
-  // True if further keys, which are not alike, could help.
+  // Tells whether further keys, which are not alike, may help.
   bool more = false;
   bool exact = true;
   Gone after = gone;
@@ -297,8 +297,8 @@ bool Objects::take_alike(PlanId plan_id, TypedId& p, Gone& gone, TypedId literal
   }
   if (!exact && !solver_.effort().omits())
     throw Error(ErrorKind::kSchemaTooComplex, "too many keys of one pattern to count them");
-  // Keys that are alike are all used up: the count is lowered by their number, and the search goes on
-  // with others.
+  // All keys that are alike are used up. The count is lowered by their number, and the search goes on with
+  // other keys.
   dead = !more;
   if (supply == 0) return dead;
   gone = std::move(after);
@@ -311,8 +311,8 @@ bool Objects::search_literal(PlanId plan_id, TypedId p, TypedId literal, const G
                      [&](TypedId rest, const Gone& next) { return search(plan_id, rest, next); });
 }
 
-// True if some member meets the literal (a count), and then(rest, gone) holds for the rest and the gone keys
-// behind this member. Names are tried before classes.
+// Tells whether some member meets the literal (a count) and then(rest, gone) holds for the rest and the gone
+// keys behind this member. Names are tried before classes.
 bool Objects::some_member(PlanId plan_id, TypedId p, TypedId literal, const Gone& gone,
                           const std::function<bool(TypedId, const Gone&)>& then) {
   check_depth();
@@ -341,8 +341,8 @@ bool Objects::some_member(PlanId plan_id, TypedId p, TypedId literal, const Gone
   return false;
 }
 
-// True if the rest can be met. A conjunct matters only if it shares keys with a conjunct that is not met yet.
-// Every other conjunct is met now, and stays so whatever members the search writes.
+// Tells whether the rest can be met. A conjunct matters only if it shares keys with a conjunct that is not
+// met. Every other conjunct is met and stays so, whatever members the search writes.
 bool Objects::possible(PlanId plan_id, const Left& left, const Gone& gone) {
   Plan& plan = plans_[plan_id];
   const Parts& parts = *left.parts;
@@ -371,7 +371,8 @@ bool Objects::possible(PlanId plan_id, const Left& left, const Gone& gone) {
 
 // ---- states ----
 
-// Writing a name also passes over the earlier names of its chain, which can no longer come.
+// Returns the names that are used up once `name` is written: the name itself, and the earlier names of its
+// chain, which can no longer come.
 Bits Objects::after(const Plan& plan, const Bits& used, PlanNameId name) const {
   Bits out = used;
   add_bit(out, name);
@@ -430,8 +431,8 @@ CapturedId Objects::values_of(ObjectId s, std::string_view name) {
 
 ObjectId Objects::read_fresh(ObjectId s) { return with_outside(s, {}); }
 
-// The steps after which the object can still end outside of the set. A step with `capture` keeps the set,
-// which read() changes when the value is known.
+// Returns the steps behind which the object can still end outside of the set. A step with `capture` keeps the
+// set, which read() changes when the value is known.
 std::vector<Objects::Step> Objects::apart(CapturedId set, std::string_view name, std::vector<Step> steps) {
   if (set.v == 0) return steps;
   const std::string key = Captured::key(name);
@@ -448,8 +449,8 @@ std::vector<Objects::Step> Objects::apart(CapturedId set, std::string_view name,
   return out;
 }
 
-// The free keys that may not be written, because behind each of them the object could only become a captured
-// value.
+// Returns the free keys that may not be written, because behind each of them the object could only become a
+// captured value.
 std::vector<std::string> Objects::refused_keys(ObjectId s, KeyClassId cls) {
   std::vector<std::string> out;
   const ObjectState st = states_[s.v];
@@ -462,7 +463,7 @@ std::vector<std::string> Objects::refused_keys(ObjectId s, KeyClassId cls) {
   return out;
 }
 
-// The cells of a name; remembered by state and name.
+// Returns the cells of a name, remembered by state and name.
 const std::vector<Cell>& Objects::name_cells(ObjectId s, PlanNameId name) {
   const uint64_t key = (static_cast<uint64_t>(s.v) << 32) | name.v;
   if (const auto it = cells_.find(key); it != cells_.end()) return it->second;
@@ -472,7 +473,7 @@ const std::vector<Cell>& Objects::name_cells(ObjectId s, PlanNameId name) {
   return cells_.emplace(key, std::move(cells)).first->second;
 }
 
-// The cells of the derivative of the rest by the name.
+// Returns the cells of the derivative of the rest by the name.
 std::vector<Cell> Objects::split_name(ObjectId s, PlanNameId name, bool first) {
   const ObjectState st = states_[s.v];
   const Plan& plan = plans_[st.plan];
@@ -489,15 +490,14 @@ std::vector<Cell> Objects::split_name(ObjectId s, PlanNameId name, bool first) {
   return cells;
 }
 
-// True if name_cells() would have a cell. A text takes one of the names on offer, so the cells of all others
-// are never needed in full.
+// Tells whether name_cells() would have a cell. A text takes one of the offered names, so the cells of the
+// other names are never needed in full.
 bool Objects::has_cell(ObjectId s, PlanNameId name) {
   const auto it = cells_.find((static_cast<uint64_t>(s.v) << 32) | name.v);
   return it != cells_.end() ? !it->second.empty() : !split_name(s, name, true).empty();
 }
 
-// The cells of a key of the class, which are the same for all keys of the class. They are stored under a
-// number above the numbers of the plan's names.
+// Returns the cells of any key of the class, remembered under a number above those of the plan's names.
 const std::vector<Cell>& Objects::free_cells(ObjectId s, KeyClassId cls) {
   const ObjectState st = states_[s.v];
   Plan& plan = plans_[st.plan];
@@ -516,8 +516,8 @@ const std::vector<Cell>& Objects::free_cells(ObjectId s, KeyClassId cls) {
   return cells_.emplace(key, std::move(cells)).first->second;
 }
 
-// The answer of has_cell(), computed from the conjuncts that mention the name. Without it offers() would
-// derive all of 500 conjuncts for each of 500 names.
+// Returns the answer of has_cell(), computed from the conjuncts that mention the name. Without this function,
+// offers() would derive all of 500 conjuncts for each of 500 names.
 bool Objects::may_write(ObjectId s, const Parts& parts, PlanNameId name, const Bits& next) {
   check_depth();
   const ObjectState st = states_[s.v];
@@ -545,9 +545,9 @@ bool Objects::may_write(ObjectId s, const Parts& parts, PlanNameId name, const B
   return found;
 }
 
-// Computes the offers of a state and remembers them. In a world that omits parts (base/effort.h), an offer
-// that takes too much work to decide is omitted; refuse_starved() then makes sure that an answer without any
-// offer is not remembered.
+// Computes the offers of a state and remembers them. A world that omits parts (base/effort.h) leaves out an
+// offer that takes too much work to decide; refuse_starved() then keeps an answer without any offer from
+// being remembered.
 const Offers& Objects::offers(ObjectId s) {
   check_depth();
   if (offers_[s.v]) return *offers_[s.v];
@@ -562,7 +562,8 @@ const Offers& Objects::offers(ObjectId s) {
   out->close = solver_.closes(st.rest) && !solver_.captured().contains(st.outside, "{}");
   out->close = out->close && names_without(plan.required, used).empty();
   for (const std::vector<PlanNameId>& chain : plan.chains) {
-    // Every later name of the chain would pass over the required name, so all later names are blocked.
+    // The chain has an earlier required name, which every later name would pass over, so all later names are
+    // blocked.
     bool passed = false;
     for (PlanNameId i : chain) {
       blocked[i.v] = passed;
@@ -609,8 +610,8 @@ std::vector<Objects::Step> Objects::take_name(ObjectId s, PlanNameId name) {
   return apart(st.outside, text, std::move(out));
 }
 
-// Whichever later name of a chain is written, it passes over the first one. So it makes no difference whether
-// the first one was written, if nothing but its bit tells the state behind it from `s`.
+// Each later name of a chain passes over the first one. So the state with the first name written serves as
+// well, if nothing but the bit of this name tells it from `s`.
 std::vector<ObjectId> Objects::later(ObjectId s, Bits& names) {
   std::vector<ObjectId> out;
   const Plan& plan = plan_of(s);
@@ -641,7 +642,7 @@ std::vector<Objects::Step> Objects::take_free(ObjectId s, KeyClassId cls, const 
     next.written = write_key(st.written, *text);
   else if (!fresh)
     next.unknown_key = true;
-  // Only a key whose text is known can be compared with the keys of captured values.
+  // The keys of captured values can be compared only with a key whose text is known.
   const auto leave = [&](std::vector<Step> steps) {
     return text ? apart(st.outside, *text, std::move(steps)) : steps;
   };
@@ -706,8 +707,8 @@ RegexId Objects::free_language(ObjectId s, KeyClassId cls) {
   return taken.empty() ? language : regexes.minus(language, regexes.alt(std::span<const RegexId>(taken)));
 }
 
-// In the spelling of an element there are no labels and no shared literal tables, so the keys of
-// free_language() are built from the patterns of the class.
+// The spelling of an element has no labels and no shared literal tables, so the keys of free_language() are
+// built from the patterns of the class.
 RegexId Objects::free_texts(ObjectId s, KeyClassId cls, Texts& texts) {
   const ObjectState& st = states_[s.v];
   const Plan& plan = plans_[st.plan];

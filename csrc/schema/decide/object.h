@@ -22,25 +22,25 @@
 
 namespace structgen {
 
-// An index of Objects::states_: the state of an object that is being written.
+// The number of the state of an object that is being written: an index of Objects::states_.
 using ObjectId = Id<struct ObjectTag>;
-// A bitset over the names of a plan, or a count for each class: an index of Objects::bits_.
+// The number of a set of names of a plan, or of a count for each class: an index of Objects::bits_.
 using BitsId = Id<struct BitsTag>;
-// A set of free keys: an index of Objects::written_.
+// The number of a set of free keys: an index of Objects::written_.
 using WrittenId = Id<struct WrittenTag>;
 
-// An object after some of its members. Equal states have one id, so equal parse states stay equal.
+// An object behind some of its members. Equal states have one id, so equal parse states stay equal.
 struct ObjectState {
   PlanId plan;
   // The rest of the plan that is still to be met.
   TypedId rest;
-  // Names that were written, or passed over by the order of keys.
+  // The names that were written, or passed over by the order of keys.
   BitsId used;
-  // The number of written keys of each class; kept only if some class has finitely many keys.
+  // The number of written keys of each class; counted only if some class has finitely many keys.
   BitsId taken;
-  // The free keys that were written and whose texts the state has.
+  // The free keys that were written and whose texts the state knows.
   WrittenId written;
-  // True: a free key was written whose text this state does not have. This happens in a mask, which walks
+  // Tells that a free key was written whose text the state does not know. This happens in a mask, which walks
   // through keys without their texts (mask/fill.h).
   bool unknown_key = false;
   // The captured values that the object must not equal, each without the members that were written
@@ -51,9 +51,9 @@ struct ObjectState {
 
 // The members that may come next in an object.
 struct Offers {
-  // Names that may come next.
+  // The names that may come next.
   Bits names;
-  // Classes of which a key may come next.
+  // The classes of which a key may come next.
   std::vector<KeyClassId> classes;
   bool close = false;
   bool any_key() const {
@@ -62,12 +62,12 @@ struct Offers {
 };
 
 // The key of the memos about objects: a plan, a formula that is still to be met, and the keys that can no
-// longer be written. Keys are compared in full: a memo keyed by a hash alone once gave one plan the answer of
-// another.
+// longer be written. Keys are compared in full, because a memo keyed by a hash alone once gave one plan the
+// answer of another.
 struct Situation {
   PlanId plan;
   TypedId rest;
-  // As in ObjectState.
+  // The names and counts of ObjectState::used and ObjectState::taken.
   BitsId used, taken;
   friend bool operator==(const Situation&, const Situation&) = default;
 };
@@ -77,70 +77,74 @@ struct SituationHash {
   }
 };
 
-// All object states of a grammar.
+// Keeps all object states of a grammar.
 class Objects {
  public:
   explicit Objects(Solver& solver);
 
-  // True if some object satisfies p.
+  // Tells whether some object satisfies p.
   bool productive(TypedId p);
   TypedId without_order(TypedId p) { return plans_.without_order(p); }
-  // The state after `{`.
+  // Returns the state behind `{`.
   ObjectId start(TypedId p);
   const ObjectState& state(ObjectId s) const { return states_[s.v]; }
   const Plan& plan(PlanId p) { return plans_[p]; }
-  // The members that may come next. Only keys with which the object can still be completed are offered.
+  // Returns the members that may come next. Only keys with which the object can still be completed are
+  // offered.
   const Offers& offers(ObjectId s);
   Plan& plan_of(ObjectId s) { return plans_[states_[s.v].plan]; }
-  // Names that were written or passed over.
+  // Returns the names that were written or passed over.
   const Bits& used(ObjectId s) const { return bits_[states_[s.v].used.v]; }
   ValueId class_value(ObjectId s, KeyClassId cls) { return plans_.class_value(plan_of(s), cls); }
-  // The functions below serve the search for a shortest completion (nearest.cc).
+  // The functions down to useful() serve the search for a shortest completion (nearest.cc). kFar stands for a
+  // distance that was not found.
   static constexpr uint32_t kFar = 0xFFFFFFFFu;
-  // The least number of members after which the object may close, whatever their order; kFar: not found
-  // within the limit of steps.
+  // Returns the least number of members behind which the object may close, whatever their order, or kFar if
+  // the limit of steps does not suffice to find it.
   uint32_t members_needed(ObjectId s);
-  // Some of the offers that bring the object one member nearer to its end. One of them lies on a shortest
+  // Returns some offers that bring the object one member nearer to its end. One of them lies on a shortest
   // way.
   Offers useful(ObjectId s);
   // One way to write a name, or a key of a class: the formula of the value, and the state behind the member.
   struct Step {
     ValueId value;
     ObjectId next;
-    // True: the text of the value decides what may follow. So the parser captures the text and passes it to
-    // read().
+    // Tells that the text of the value decides what may follow, so that the parser captures the text and
+    // passes it to read().
     bool capture = false;
   };
-  // The state behind a member whose value was captured; `value` is the canonical text of the value.
+  // Returns the state behind a member whose value was captured; `value` is the canonical text of the value.
   ObjectId read(ObjectId s, std::string_view name, const std::string& value);
-  // The values of the member `name` in the captured values that the object must not equal.
+  // Returns the values that the member `name` has in the captured values that the object must not equal.
   CapturedId values_of(ObjectId s, std::string_view name);
-  // The state behind a member whose value no captured value has: the object differs from all captured values.
+  // Returns the state behind a member with a value that no captured value has, so that the object differs
+  // from all of them.
   ObjectId read_fresh(ObjectId s);
   std::vector<Step> take_name(ObjectId s, PlanNameId name);
-  // States whose keys lead where the same keys of `s` lead. Their keys are taken out of `names`, the names
-  // on offer.
+  // Returns states whose keys lead where the same keys of `s` lead, and removes these keys from `names`, the
+  // names on offer.
   std::vector<ObjectId> later(ObjectId s, Bits& names);
-  // `text` is null if the key is not known. `fresh`: the text is not known, but the key differs from every
-  // other key.
+  // Returns the ways to write a key of a class. `text` is null if the key is not known. `fresh` says that an
+  // unknown key differs from every other key.
   std::vector<Step> take_free(ObjectId s, KeyClassId cls, const std::string* text, bool fresh = false);
-  // The keys of a class that may still be written: without the names of the plan and the written keys.
+  // Returns the keys of a class that may still be written: without the names of the plan and the written
+  // keys.
   RegexId free_language(ObjectId s, KeyClassId cls);
-  // The keys of free_language() as plain texts, without a closing quote.
+  // Returns the keys of free_language() as plain texts, without a closing quote.
   RegexId free_texts(ObjectId s, KeyClassId cls, Texts& texts);
-  // The most free keys that a state of any object holds.
+  // Returns the largest number of free keys that a state of any object holds.
   std::size_t most_written() const { return most_written_; }
-  // A lower bound of the number of keys in free_language(), or kEndless.
+  // Returns a lower bound of the number of keys in free_language(), or kEndless.
   uint64_t free_keys(ObjectId s, KeyClassId cls) const;
   std::size_t byte_size() const;
 
  private:
-  // Keys that cannot be written any more: names by a bit, classes by a count.
+  // The keys that can no longer be written: names by a bit, classes by a count.
   struct Gone {
     Bits names, taken;
   };
-  // The start of a search after a key was written: the conjuncts that the key did not touch (all of `parts`
-  // but `touched`), and the derivatives of the touched conjuncts.
+  // The start of a search behind a written key: the conjuncts that the key left alone (all of `parts` but
+  // `touched`), and the derivatives of the touched conjuncts (`changed`).
   struct Left {
     const Parts* parts;
     std::vector<PartId> touched;  // sorted
@@ -179,7 +183,7 @@ class Objects {
   BitsId intern_bits(const Bits& b);
   WrittenId write_key(WrittenId written, const std::string& text);
   const std::vector<Cell>& name_cells(ObjectId s, PlanNameId name);
-  // If `first` is true, at most one cell is made.
+  // Returns the cells of a name; with `first`, at most one.
   std::vector<Cell> split_name(ObjectId s, PlanNameId name, bool first);
   bool has_cell(ObjectId s, PlanNameId name);
   const std::vector<Cell>& free_cells(ObjectId s, KeyClassId cls);
@@ -199,7 +203,7 @@ class Objects {
   std::unordered_map<uint64_t, std::vector<Cell>> cells_;
   std::unordered_map<Situation, uint8_t, SituationHash> productive_;
   struct Known {
-    // Fewer than `not_within` members do not suffice; `within` members suffice.
+    // `not_within` members or more are needed, and `within` members suffice.
     uint32_t not_within = 0, within = kFar;
   };
   std::unordered_map<Situation, Known, SituationHash> within_;

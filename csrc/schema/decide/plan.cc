@@ -48,11 +48,11 @@
 namespace structgen {
 
 namespace {
-// The most classes of a plan.
+// A plan has at most this many classes.
 constexpr std::size_t kMaxClasses = 256;
-// The most keys of a class that is written out as names.
+// A class of at most this many keys is written out as names.
 constexpr uint32_t kFiniteClass = 64;
-// The most nodes that are visited to count the keys of a class.
+// The count of the keys of a class visits at most this many nodes.
 constexpr uint32_t kCountNodes = 3'000;
 }  // namespace
 
@@ -80,7 +80,7 @@ void Plans::collect_region(RegionId r, std::vector<NameId>& names, std::vector<V
   for (RegionId k : x.kids) collect_region(k, names, leaves);
 }
 
-// Collects the names, languages and maps of a formula. `seen` are formulas that were visited.
+// Collects the names, languages and maps of a formula. `seen` holds the formulas that were visited.
 void Plans::collect(TypedId f, Plan& plan, std::vector<MapId>& maps, FlatMap<uint32_t, bool>& seen) {
   check_depth();
   charge();
@@ -91,7 +91,7 @@ void Plans::collect(TypedId f, Plan& plan, std::vector<MapId>& maps, FlatMap<uin
   for (TypedId k : formulas_.kids(f)) collect(k, plan, maps, seen);
 }
 
-// The formula with every kOrder replaced by true.
+// Returns the formula with every kOrder replaced by true.
 TypedId Plans::strip_order(TypedId f, Memo& memo) {
   const Formula& n = formulas_[f];
   if (!(n.has & kHasOrder)) return f;
@@ -104,8 +104,8 @@ TypedId Plans::without_order(TypedId p) {
   return strip_order(p, memo);
 }
 
-// Six steps: collect; drop the order; write finite classes out; sort the names; count the keys of the
-// classes; order the names and take the formula apart.
+// Makes a plan in six steps: collect; drop the order; write finite classes out; sort the names; count the
+// keys of the classes; order the names and take the formula apart.
 PlanId Plans::plan_of(TypedId p) {
   if (const auto* known = plan_index_.find(p.v)) return *known;
   auto plan = std::make_unique<Plan>();
@@ -138,20 +138,20 @@ PlanId Plans::plan_of(TypedId p) {
   return id;
 }
 
-// Puts the names into chains. Each name belongs to the first map that lists it, and only names of one
-// map are ordered, so the chains have no cycles whatever the maps say. The maps [a, b] and [b, a]
-// contradict each other about `a`, so `a` gets no place in a chain.
+// Puts the names into chains. Each name belongs to the first map that lists it, and only names of one map are
+// ordered, so chains have no cycles whatever the maps say. The maps [a, b] and [b, a] contradict each other
+// about `a`, so `a` gets no place in a chain.
 void Plans::order_names(Plan& plan, const std::vector<MapId>& maps) {
   plan.chain_of.assign(plan.names.size(), kNoChain);
   plan.position.assign(plan.names.size(), 0);
   if (maps.empty()) return;
-  // Keyed by NameId.
+  // The index of each name in the plan, by NameId.
   FlatMap<uint32_t, PlanNameId> index;
   for (PlanNameId i; i.v < plan.names.size(); ++i.v) index.emplace(plan.names[i.v].v, i);
   std::vector<bool> torn(plan.names.size(), false);
   for (MapId m : maps) {
     std::vector<PlanNameId> chain;
-    // Per chain: the highest position that this map has met.
+    // The highest position that this map has met, for each chain.
     FlatMap<uint32_t, uint32_t> last;
     for (NameId n : solver_.lowering().map_names(m)) {
       const PlanNameId* const at = index.find(n.v);
@@ -168,8 +168,8 @@ void Plans::order_names(Plan& plan, const std::vector<MapId>& maps) {
       position = static_cast<uint32_t>(chain.size());
       chain.push_back(*at);
     }
-    // Names that this map lists first need no entry in `last`: they get their positions in the order of
-    // the map.
+    // The names that this map is the first to list get their positions in the order of the map, so they need
+    // no entry in `last`.
     plan.chains.push_back(std::move(chain));
   }
   if (std::find(torn.begin(), torn.end(), true) == torn.end()) return;
@@ -181,8 +181,8 @@ void Plans::order_names(Plan& plan, const std::vector<MapId>& maps) {
   }
 }
 
-// Writes out classes of at most kFiniteClass keys as names: {"patternProperties": {"^[ab]$": V}} has
-// the names a and b. The class of all other keys stays.
+// Writes out classes of at most kFiniteClass keys as names: {"patternProperties": {"^[ab]$": V}} has the
+// names a and b. The class of all other keys stays.
 void Plans::expand_finite(Plan& plan) {
   if (plan.leaves.empty()) return;
   find_classes(plan);
@@ -203,7 +203,7 @@ void Plans::expand_finite(Plan& plan) {
 
 // Splits the free keys by every pattern of the plan and drops empty classes. If there are too many classes,
 // or if it takes too much work to tell them apart, a world that omits parts (base/effort.h) goes on with
-// fewer classes. Its objects have no keys of the missing classes.
+// fewer classes, and its objects have no keys of the missing ones.
 void Plans::find_classes(Plan& plan) {
   if (plan.classes_known) return;
   RegexArena& regexes = solver_.regexes();
@@ -235,7 +235,7 @@ void Plans::find_classes(Plan& plan) {
   plan.classes_known = true;
 }
 
-// Counts the keys of each class, names of the plan excluded. So the names must be complete.
+// Counts the keys of each class without the names of the plan, so the names must be complete.
 void Plans::count_keys(Plan& plan) {
   if (plan.leaves.empty()) return;
   find_classes(plan);
@@ -253,8 +253,8 @@ void Plans::count_keys(Plan& plan) {
   }
 }
 
-// True if p has a condition that a further member can violate although no list names its key: "at most n", or
-// "every key of a pattern ...". A One or a Not counts as such a condition if it mentions a pattern at all.
+// Tells whether p has a condition that a further member can violate although no list names its key: "at most
+// n", or "every key of a pattern ...". A One or a Not counts as such a condition if it mentions any pattern.
 bool Plans::limits_members(TypedId p, FlatMap<uint32_t, bool>& seen) {
   check_depth();
   const Formula& f = formulas_[p];
@@ -279,7 +279,7 @@ void Plans::take_apart(Plan& plan) {
   plan.required.assign(plan.words(), 0);
   plan.value.assign(plan.names.size(), FormulaSpace::no());
   plan.ok.assign(plan.names.size(), 0);
-  // Keyed by NameId.
+  // The index of each name in the plan, by NameId.
   FlatMap<uint32_t, PlanNameId> index;
   for (PlanNameId i; i.v < plan.names.size(); ++i.v) index.emplace(plan.names[i.v].v, i);
   std::vector<TypedId> rest;
@@ -304,8 +304,8 @@ void Plans::take_apart(Plan& plan) {
   }
   for (uint32_t i = 0; i < plan.names.size(); ++i) plan.value[i] = formulas_.all_of(values[i]);
   // A required name that the rest also mentions stays in the rest, because a count there has to see the
-  // member. A region matters only in a condition that a member can violate; "at least n" is met by required
-  // members as by others.
+  // member. A region matters only in a condition that a member can violate; required members meet "at least
+  // n" as others do.
   std::vector<PlanNameId> named;
   bool wide = false;
   const TypedId counting = formulas_.all_of(rest);
@@ -323,8 +323,8 @@ void Plans::take_apart(Plan& plan) {
 
 // ---- questions ----
 
-// Follows the structure of the region. A language is decided by the bits of the class, or by a match of the
-// name, which is remembered.
+// Follows the structure of the region. The bits of the class decide a language, or a match of the name, which
+// is remembered.
 bool Plans::hits(const Plan& plan, RegionId r, PlanNameId name, KeyClassId cls) {
   check_depth();
   charge();
@@ -365,7 +365,8 @@ bool Plans::name_ok(Plan& plan, PlanNameId name) {
   return plan.ok[name.v] == 2;
 }
 
-// The conjunction of the V of all conjuncts "every member in L satisfies V" whose L contains the class.
+// Returns the conjunction of the V of all conjuncts "every member in L satisfies V" whose L contains the
+// class.
 ValueId Plans::class_value(Plan& plan, KeyClassId cls) {
   if (plan.class_value.empty()) {
     const TypedId self = plan.formula;
@@ -424,7 +425,7 @@ TypedId Plans::forget(const Plan& plan, TypedId p, const Bits& gone) {
   return forget(plan, p, gone, memo);
 }
 
-// A count over names becomes a count over those names that are not gone. The change may decide the count: "at
+// Turns a count over names into a count over those names that are not gone. This may decide the count: "at
 // least 2 of {a, b}" is false once `a` was passed over.
 TypedId Plans::forget(const Plan& plan, TypedId p, const Bits& gone, Memo& memo) {
   check_depth();
@@ -471,8 +472,8 @@ void Plans::names_of(const Plan& plan, TypedId p, std::vector<PlanNameId>& names
   walk_names(plan, p, names, wide, seen);
 }
 
-// The conjuncts of p, indexed by name; remembered for the plan. The table is emptied at kKept entries,
-// because a text has few states at a time.
+// Returns the conjuncts of p, indexed by name, and remembers them for the plan. The table is emptied at kKept
+// entries, because a text has few states at a time.
 std::shared_ptr<const Parts> Plans::parts(PlanId plan_id, TypedId p) {
   constexpr std::size_t kKept = 256;
   const uint64_t key = (static_cast<uint64_t>(plan_id.v) << 32) | p.v;

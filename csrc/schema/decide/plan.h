@@ -22,21 +22,21 @@
 namespace structgen {
 
 using PlanId = Id<struct PlanTag>;
-// A name of a plan: an index of Plan::names.
+// The number of a name of a plan: an index of Plan::names.
 using PlanNameId = Id<struct PlanNameTag>;
-// A class of a plan: an index of Plan::classes.
+// The number of a class of a plan: an index of Plan::classes.
 using KeyClassId = Id<struct KeyClassTag>;
-// A chain of a plan: an index of Plan::chains.
+// The number of a chain of a plan: an index of Plan::chains.
 using ChainId = Id<struct ChainTag>;
-// A part of a conjunction: an index of Parts::kids.
+// The number of a part of a conjunction: an index of Parts::kids.
 using PartId = Id<struct PartTag>;
 
-// A set of names of a plan, one bit for each name. A list of counts has one word for each class.
+// A set of names of a plan, one bit for each name, or a list of counts, one word for each class.
 using Bits = std::vector<uint64_t>;
 inline bool has_bit(const Bits& b, PlanNameId i) { return (b[i.v >> 6] >> (i.v & 63)) & 1; }
 inline void add_bit(Bits& b, PlanNameId i) { b[i.v >> 6] |= 1ull << (i.v & 63); }
 inline void take_bit(Bits& b, PlanNameId i) { b[i.v >> 6] &= ~(1ull << (i.v & 63)); }
-// The names of a set, in the order of the plan.
+// Returns the names of a set, in the order of the plan.
 inline std::vector<PlanNameId> names_in(const Bits& b) {
   std::vector<PlanNameId> out;
   for (uint32_t i = 0; i < b.size(); ++i)
@@ -44,7 +44,7 @@ inline std::vector<PlanNameId> names_in(const Bits& b) {
       out.push_back(PlanNameId{64 * i + static_cast<uint32_t>(std::countr_zero(left))});
   return out;
 }
-// The names of a set that are not in `other`.
+// Returns the names of a set that are not in `other`.
 inline std::vector<PlanNameId> names_without(Bits b, const Bits& other) {
   for (std::size_t i = 0; i < b.size(); ++i) b[i] &= ~other[i];
   return names_in(b);
@@ -52,36 +52,36 @@ inline std::vector<PlanNameId> names_without(Bits b, const Bits& other) {
 
 constexpr PlanNameId kNoName{0xFFFFFFFFu};
 constexpr ChainId kNoChain{0xFFFFFFFFu};
-// The number of keys of a class with infinitely many keys.
+// The number of keys of a class that has infinitely many.
 constexpr uint64_t kEndless = ~0ull;
 
 // A class of free keys. A free key is no name of the plan, and no region of the plan tells two keys of one
 // class apart. With "patternProperties": {"^x": ...} the free keys that begin with x are one class, and all
-// others are another.
+// others another.
 struct KeyClass {
   // The keys with their closing quotes. Names of the plan may be among them.
   RegexId language;
-  // For each pattern (leaf of the plan): whether the keys match the pattern.
+  // in[i] tells whether the keys match pattern i (Plan::leaves).
   std::vector<bool> in;
-  // The number of keys, names of the plan excluded.
+  // The number of keys, without the names of the plan.
   uint64_t keys = kEndless;
-  // False: `keys` is only a lower bound.
+  // Tells whether `keys` is the exact number; otherwise it is a lower bound.
   bool exact = true;
 };
 
-// Everything about a formula of objects that does not depend on the members written so far. `classes` and the
-// fields that depend on them are made when first needed (Plans::find_classes).
+// Everything about a formula of objects that does not depend on the members written so far.
+// Plans::find_classes makes `classes`, and the members that depend on it, when they are first needed.
 struct Plan {
-  // The formula without kOrder. The order of keys is in `chains`.
+  // The formula without kOrder; `chains` holds the order of keys.
   TypedId formula;
   // The part of the formula that is derived by each key.
   TypedId rest;
-  // Sorted by text, like the literal table.
+  // The names, sorted by text like the literal table.
   std::vector<NameId> names;
   std::vector<std::string> texts;
   // The literal table of the names; a label of the table is an index of `names`.
   uint32_t table = 0;
-  // Chains: lists of names. The names of one chain must be written in the order of the list.
+  // Lists of names. The names of one chain must be written in the order of the list.
   std::vector<std::vector<PlanNameId>> chains;
   // The chain of each name, or kNoChain.
   std::vector<ChainId> chain_of;
@@ -91,24 +91,24 @@ struct Plan {
   std::vector<ValueId> leaves;
   std::vector<KeyClass> classes;
   bool classes_known = false;
-  // True if some class has finitely many keys.
+  // Tells whether some class has finitely many keys.
   bool limited = false;
-  // Names that the static part requires.
+  // The names that the static part requires.
   Bits required;
   // The condition of the static part on the value of each name.
   std::vector<ValueId> value;
-  // For each name: whether some value meets `value`. 0: not known, 1: no, 2: yes.
+  // ok[i] tells whether some value meets value[i]: 0 if it is not known, 1 for no, 2 for yes.
   std::vector<uint8_t> ok;
   std::vector<ValueId> class_value;
 
   bool pure() const { return rest == FormulaSpace::yes(); }
-  // The number of words of a bitset over the names.
+  // Returns the number of words of a bitset over the names.
   std::size_t words() const { return (names.size() + 63) / 64 + 1; }
-  // The index of a name, or kNoName.
+  // Returns the index of a name, or kNoName.
   PlanNameId find(std::string_view text) const;
 };
 
-// The conjuncts of a formula, indexed by the names that they mention. Few of a thousand conjuncts mention one
+// The conjuncts of a formula, indexed by the names that they mention. Of a thousand conjuncts few mention one
 // name.
 struct Parts {
   std::vector<TypedId> kids;
@@ -116,42 +116,41 @@ struct Parts {
   std::vector<PartId> open;
   // The kids with a region that is no list of names. Every key may change such a kid.
   std::vector<PartId> wide;
-  // For each name: the kids with a list that contains the name.
+  // For each name, the kids with a list that contains it.
   std::unordered_map<PlanNameId, std::vector<PartId>> by_name;
-  // The kids of the conjunction that may change when the name is written, sorted.
+  // Returns the kids that may change when the name is written, sorted.
   std::vector<PartId> touched(PlanNameId name) const;
 };
 
-// All plans of a grammar, and the questions about a plan that need the solver.
+// Keeps all plans of a grammar, and answers the questions about a plan that need the solver.
 class Plans {
  public:
   explicit Plans(Solver& solver) : solver_(solver), formulas_(solver.formulas()) {}
 
-  // The plan of a formula; made when it is first asked for.
+  // Returns the plan of a formula, which is made when it is first asked for.
   PlanId plan_of(TypedId p);
-  // The formula with every kOrder replaced by true.
+  // Returns the formula with every kOrder replaced by true.
   TypedId without_order(TypedId p);
   Plan& operator[](PlanId id) { return *plans_[id.v]; }
   const Plan& operator[](PlanId id) const { return *plans_[id.v]; }
   std::size_t size() const { return plans_.size(); }
 
-  // To be called before any question about a class.
+  // Makes the classes of a plan. Callers call it before any question about a class.
   void find_classes(Plan& plan);
-  // The condition of the static part on the values of a class's keys.
+  // Returns the condition of the static part on the values of a class's keys.
   ValueId class_value(Plan& plan, KeyClassId cls);
-  // True if some value meets the condition of the static part on the name.
+  // Tells whether some value meets the condition of the static part on the name.
   bool name_ok(Plan& plan, PlanNameId name);
-  // True if the region contains the name or, with name = kNoName, the keys of the class.
+  // Tells whether the region contains the name, or, with name = kNoName, the keys of the class.
   bool hits(const Plan& plan, RegionId r, PlanNameId name, KeyClassId cls);
-  // The derivative of p by a key: the condition on the members behind it. The condition on the key's own
-  // value is in kVal.
+  // Returns the derivative of p by a key: the condition on the members behind it. Its kVal atoms hold the
+  // condition on the key's own value.
   TypedId derive(const Plan& plan, TypedId p, PlanNameId name, KeyClassId cls);
   // Removes the names in `gone`, which can no longer be written, from every list of names: a count over {a,
   // b, c} becomes a count over {c} when a and b are gone.
   TypedId forget(const Plan& plan, TypedId p, const Bits& gone);
   std::shared_ptr<const Parts> parts(PlanId plan, TypedId p);
-  // The names of the plan that lists in p contain. `wide` becomes true if p also has regions of another
-  // form.
+  // Writes the names of the plan that lists in p contain. Sets `wide` if p also has regions of another form.
   void names_of(const Plan& plan, TypedId p, std::vector<PlanNameId>& names, bool& wide);
 
  private:

@@ -54,20 +54,22 @@
 namespace structgen {
 
 namespace {
-// The most steps between two calls of refill().
+// A search may take this many steps between two calls of refill(); then spend() throws.
 constexpr uint64_t kBudget = 1'200'000;
-// The most values that must exist inside of each other: {"required": ["a"]} in {"required": ["a"]} ...
+// At most this many values may have to exist inside of each other, as in {"required": ["a"]} in {"required":
+// ["a"]} ...; a deeper value is too complex.
 constexpr uint32_t kMaxDepth = 1'500;
-// The greatest depth of applicators in place, such as `allOf` in `allOf`.
+// Applicators in place, such as `allOf` in `allOf`, may be at most this deep.
 constexpr uint32_t kMaxRestrictDepth = 2'000;
-// The most cells of one split.
+// One split may have at most this many cells.
 constexpr std::size_t kMaxCells = 3'000;
-// The most steps for which exclusive() tries split_by_truth() before it takes its own way.
+// exclusive() tries split_by_truth() for this many steps before it takes its own way.
 constexpr uint32_t kTrialSteps = 200;
-// The most branches of an exactly-one that may be able to hold beside another branch of it.
+// exclusive() gives up if a branch of an exactly-one has more rivals than this: branches that may hold beside
+// it.
 constexpr std::size_t kMaxRivals = 2;
-// The fewest branches that exclusive() takes on: this many must ask about the value, with as many different
-// questions.
+// exclusive() takes on an exactly-one only if at least this many branches ask about the value, with as many
+// different questions.
 constexpr uint32_t kManyBranches = 6;
 }  // namespace
 
@@ -80,8 +82,8 @@ void Solver::spend(uint32_t steps) {
 
 // ---- restriction ----
 
-// True if the formula depends on a broken reference. The meaning of such a formula is not known, so neither
-// the formula nor its negation counts: `not {"$ref": "#/missing"}` must not accept everything.
+// Tells whether the formula depends on a broken reference. Its meaning is then not known, so neither the
+// formula nor its negation counts: `not {"$ref": "#/missing"}` must not accept everything.
 bool Solver::unknown(ValueId v) {
   if (!lowering_.schemas().any_broken() && !lowering_.any_broken()) return false;
   check_depth();
@@ -89,7 +91,7 @@ bool Solver::unknown(ValueId v) {
   spend();
   // While v is open the answer is no: a loop of dynamic references back to v says nothing new about v.
   unknown_.emplace(v.v, 0);
-  // If an error ends the search, the entry is removed.
+  // An error ends the search and removes the entry.
   Undo forget([&] { unknown_.erase(v.v); });
   const Formula f = formulas_[v];
   bool out = false;
@@ -101,7 +103,7 @@ bool Solver::unknown(ValueId v) {
 }
 
 namespace {
-// Thrown by restrict_once() where a schema is met that is being restricted already.
+// restrict_once() throws this at a schema that is already being restricted.
 struct Looping {
   LocationId location;
 };
@@ -120,7 +122,7 @@ TypedId Solver::restrict(ValueId v, Kind k) {
     }
 }
 
-// Follows the structure of the formula. An atom of kind k stays as it is, an atom of another kind becomes
+// Follows the structure of the formula. An atom of kind k stays as it is; an atom of another kind becomes
 // true.
 TypedId Solver::restrict_once(ValueId v, Kind k) {
   check_depth();
@@ -144,7 +146,7 @@ TypedId Solver::restrict_once(ValueId v, Kind k) {
   spend();
   TypedId out;
   if (f.op == Op::kSchema)
-    // A broken schema counts as empty, and so does its negation (below): nothing may rest on it.
+    // A broken schema counts as empty, and so does its negation (below), because nothing may rest on it.
     out = lowering_.broken(f.location()) ? FormulaSpace::no() : restrict(lowering_.lower(f.location()), k);
   else if (f.op == Op::kNot)
     out = unknown(formulas_.kids(v)[0]) ? FormulaSpace::no()
@@ -159,7 +161,7 @@ TypedId Solver::restrict_once(ValueId v, Kind k) {
 
 // ---- non-emptiness ----
 
-// The depth is bounded by `levels`, so no check_depth() is needed.
+// `levels` bounds the depth, so no check_depth() is needed.
 std::optional<LocationId> Solver::schema_of(ValueId v, uint32_t levels) const {
   const Formula& f = formulas_[v];
   if (f.op == Op::kSchema) {
@@ -172,9 +174,8 @@ std::optional<LocationId> Solver::schema_of(ValueId v, uint32_t levels) const {
   return std::nullopt;
 }
 
-// While v is being decided it counts as empty, and low_ records that its answer was used. When v itself
-// has no value and low_ is below v's own depth, the "no" depends on a formula further out and is not
-// stored.
+// While v is being decided it counts as empty, and low_ records that its answer was used. If v has no value
+// and low_ is below v's own depth, the "no" depends on a formula further out and is not stored.
 bool Solver::nonempty(ValueId v) {
   check_depth();
   if (v == FormulaSpace::yes()) return true;
@@ -220,7 +221,7 @@ bool Solver::nonempty(ValueId v) {
   return result;
 }
 
-// The kinds without members come first: they ask about no further value.
+// The kinds without members come first, because they ask about no further value.
 bool Solver::compute_nonempty(ValueId v) {
   if (plainly_nonempty(v)) return true;
   FirstLimit unsure;  // one kind with a value decides, whatever the others are
@@ -246,7 +247,7 @@ bool Solver::closes(TypedId p) const {
 
 // ---- splitting ----
 
-// Replaces val(value) by true or false everywhere in x.
+// Returns x with val(value) replaced by true or false everywhere.
 TypedId Solver::substitute(TypedId x, ValueId value, bool truth, FlatMap<uint32_t, TypedId>& memo) {
   const Formula f = formulas_[x];
   if (!(f.has & kHasVal)) return x;
@@ -257,14 +258,14 @@ TypedId Solver::substitute(TypedId x, ValueId value, bool truth, FlatMap<uint32_
   });
 }
 
-// The formula v if p is "not val(v)"; no value if p has another form.
+// Returns the formula v if p is "not val(v)", otherwise nothing.
 std::optional<ValueId> Solver::denied_val(TypedId p) const {
   if (formulas_[p].op != Op::kNot) return std::nullopt;
   const Formula& denied = formulas_[formulas_.kids(p)[0]];
   return denied.op == Op::kVal ? std::optional(denied.value()) : std::nullopt;
 }
 
-// The value of the first kVal in x; x has one.
+// Returns the value of the first kVal in x, which has one.
 ValueId Solver::first_val(TypedId x) const {
   while (formulas_[x].op != Op::kVal) {
     for (TypedId k : formulas_.kids(x))
@@ -302,8 +303,8 @@ class Solver::Branches {
       : solver_(solver), formulas_(solver.formulas_), value_(value), judges_(judges) {}
 
   // Finds the "exactly one" among the conjuncts of d, and groups its branches by what they say about the
-  // rest. False: no conjunct is an exactly-one of kManyBranches branches, or some branch is no conjunction of
-  // a value and a rest.
+  // rest. Returns false if no conjunct is an exactly-one of kManyBranches branches, or if some branch is no
+  // conjunction of a value and a rest.
   bool read(TypedId d) {
     TypedId one = FormulaSpace::no();
     for (TypedId k : formulas_.conjuncts(d)) {
@@ -339,7 +340,7 @@ class Solver::Branches {
   }
 
   // Finds the rivals of each group: the groups that can hold beside it. The rests decide, and with `by_value`
-  // also the values. False if some group has more than kMaxRivals rivals.
+  // also the values. Returns false if some group has more than kMaxRivals rivals.
   bool find_rivals(bool by_value) {
     for (Group& g : groups_) {
       g.rivals.clear();
@@ -384,7 +385,8 @@ class Solver::Branches {
 
   // Makes one cell for each set of rests that can hold together. This way is for formulas many of whose
   // branches can hold together: with optional discriminators, an object without any discriminator satisfies
-  // all branches at once. False, and nothing is appended, if there are more than about two sets a group.
+  // all branches at once. Returns false, with nothing appended, if there are more than about two sets for
+  // each group.
   bool split_by_rests(std::vector<Cell>& out) {
     if (!untouched_.empty()) return false;
     std::vector<Cell> leaves;
@@ -399,18 +401,19 @@ class Solver::Branches {
   }
 
  private:
-  // Branches with the same rest. `one`: exactly one of the branches' values holds; `any`: at least one holds.
+  // The branches with one rest. `one` says that exactly one of their values holds, `any` that at least one
+  // does.
   struct Group {
     TypedId rest;
     ValueId one, any;
     std::vector<ValueId> values;
     // The groups that can hold beside this group.
     std::vector<const Group*> rivals;
-    // The keys that the rest requires, and the constant that it asks of each; sorted by key.
+    // The keys that the rest requires, each with the constant that the rest asks of it; sorted by key.
     std::vector<std::pair<NameId, std::string>> tags;
   };
 
-  // The key of a conjunct about one key.
+  // Returns the key of a conjunct that is about one key, otherwise nothing.
   std::optional<NameId> only_key(const Formula& f) const {
     if (f.op != Op::kAll && f.op != Op::kSome) return std::nullopt;
     const Region& r = formulas_.region(RegionId{f.a});
@@ -418,7 +421,8 @@ class Solver::Branches {
   }
 
   // Reads the constants of the keys that the rest of a group requires. Two groups with different constants of
-  // one key need no search to exclude each other, and of many branches nearly all pairs are of this kind.
+  // one key exclude each other without a search; if there are many branches, nearly all pairs are of this
+  // kind.
   void find_tags(Group& g) {
     std::vector<NameId> required;
     const auto kids = formulas_.conjuncts(g.rest);
@@ -454,8 +458,8 @@ class Solver::Branches {
     return false;
   }
 
-  // Lets each group from `at` on be true or false, and appends a leaf for each combination that is possible.
-  // False: there are too many leaves.
+  // Makes each group from `at` on true or false, and appends a leaf for each possible combination. Returns
+  // false if there are too many leaves.
   bool choose(std::size_t at, TypedId rest, std::vector<ValueId>& values, std::vector<Cell>& leaves) {
     if (!judges_.possible(rest)) return true;
     if (at == groups_.size()) {
@@ -475,11 +479,11 @@ class Solver::Branches {
   const ValueId value_;
   const Judges& judges_;
   std::vector<Group> groups_;
-  // Branches that say nothing about the value. Either no such branch holds, or one such branch holds and no
-  // group does.
+  // The branches that say nothing about the value. Either no such branch holds, or one such branch holds and
+  // no group does.
   std::vector<TypedId> untouched_;
-  // given_: the conjuncts beside the exactly-one. others_: given_, and "no branch of untouched_ holds".
-  // beside_: the conjunction of all others_ that say nothing about the value.
+  // given_ holds the conjuncts beside the exactly-one. others_ holds those of given_, and "no branch of
+  // untouched_ holds". beside_ is the conjunction of all in others_ that say nothing about the value.
   std::vector<TypedId> given_, others_;
   TypedId beside_;
 };
@@ -490,9 +494,10 @@ class Solver::Branches {
 //
 // The cell of branch i must deny the branches that could hold beside it. Most branches cannot: R_i excludes
 // R_j (each asks for another constant of a discriminator), or V_i excludes V_j. At most kMaxRivals branches
-// may remain. Example: oneOf over 50 kinds of events, each with {"kind": {"const": ...}}, at the key `data`.
+// may remain. An example is oneOf over 50 kinds of events, each with {"kind": {"const": ...}}, at the key
+// `data`.
 //
-// Returns false where this way does not apply; then nothing was appended.
+// Returns false, with nothing appended, if the derivative has another form.
 bool Solver::exclusive(TypedId d, ValueId value, const Judges& judges, std::vector<Cell>& out) {
   Branches branches(*this, value, judges);
   if (!branches.read(d)) return false;
@@ -519,7 +524,7 @@ bool Solver::exclusive(TypedId d, ValueId value, const Judges& judges, std::vect
   return branches.split_by_rests(out);
 }
 
-// Two cells with the same rest become one cell, whose value satisfies either of the two formulas.
+// Adds a cell. Two cells with one rest become one cell, whose value satisfies either of the two formulas.
 void Solver::add_cell(Cell cell, std::vector<Cell>& out) {
   for (Cell& c : out)
     if (c.rest == cell.rest) {
@@ -538,8 +543,8 @@ void Solver::split(TypedId d, ValueId value, const Judges& judges, std::vector<C
   if (judges.trial && (*judges.trial == 0 || --*judges.trial == 0)) return;
   if (judges.enough && *judges.enough) return;
   // A conjunct val(v) or not val(v) leaves no choice: its condition goes to `value`, and all other
-  // occurrences of val(v) are replaced by true or false. The replacement may make new conjuncts of this form,
-  // so the loop repeats.
+  // occurrences of val(v) become true or false. This may make new conjuncts of this form, so the loop
+  // repeats.
   for (bool again = true; again;) {
     again = false;
     if (d == FormulaSpace::no()) return;
@@ -592,7 +597,7 @@ void Solver::split_by_truth(TypedId d, ValueId value, const Judges& judges, std:
 bool Solver::branch(TypedId p, std::vector<TypedId>& branches, TypedId& literal,
                     std::vector<TypedId>& others) {
   const auto kids = formulas_.conjuncts(p);
-  // A count is preferred to a union: it names keys or indices, and so leaves fewer members to try.
+  // A count is preferred to a union: it names keys or indices, so it leaves fewer members to try.
   TypedId chosen = FormulaSpace::no();
   bool found = false;
   for (TypedId k : kids) {
@@ -623,8 +628,8 @@ bool Solver::branch(TypedId p, std::vector<TypedId>& branches, TypedId& literal,
     for (TypedId k : formulas_.kids(chosen)) branches.push_back(with(k));
     return true;
   }
-  // Exactly one: each part in turn holds, with all others denied. Its negation: no part holds, or some two
-  // parts hold.
+  // For an exactly-one, each part in turn holds while all others are denied. For its negation, no part holds,
+  // or some two parts hold.
   const bool negated = f.op == Op::kNot;
   const TypedId one = negated ? formulas_.kids(chosen)[0] : chosen;
   const std::vector<TypedId> parts(formulas_.kids(one).begin(), formulas_.kids(one).end());

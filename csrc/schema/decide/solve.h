@@ -30,8 +30,8 @@
 
 namespace structgen {
 
-// One way to go on after a key or a comma: the value satisfies `value`, and the members or items behind
-// it satisfy `rest`.
+// One way to go on behind a key or a comma: the value satisfies `value`, and the members or items behind it
+// satisfy `rest`.
 struct Cell {
   ValueId value;
   TypedId rest;
@@ -41,7 +41,7 @@ struct Cell {
 struct ItemCell {
   ValueId value;
   TypedId rest;
-  // True: the text of the item is captured and given to Solver::extend.
+  // Tells that the text of the item is captured and passed to Solver::extend.
   bool capture = false;
 };
 
@@ -51,8 +51,8 @@ struct ItemRange {
   uint32_t count;
 };
 
-// The condition of a formula on strings: the string satisfies `texts`, or is the JSON text of a value
-// that satisfies one of `values`.
+// The condition of a formula on strings: the string satisfies `texts`, or is the JSON text of a value that
+// satisfies one of `values`.
 struct Contents {
   TypedId texts = FormulaSpace::no();
   std::vector<ValueId> values;
@@ -79,12 +79,13 @@ class Solver {
   Solver(Lowering& lowering, FormulaSpace& formulas, RegexArena& regexes, Texts& texts, Numbers& numbers);
   ~Solver();
 
-  // The condition of v on values of kind k. {"type": "string", "minimum": 3} allows no number, so its
+  // Returns the condition of v on values of kind k. {"type": "string", "minimum": 3} allows no number, so its
   // restriction to numbers is no().
   TypedId restrict(ValueId v, Kind k);
-  // True if some value satisfies v.
+  // Tells whether some value satisfies v.
   bool nonempty(ValueId v);
-  // The strings that satisfy v: body and closing quote. Throws if strings among them hold JSON texts.
+  // Returns the strings that satisfy v, each as a body and its closing quote. Throws if some of them have to
+  // hold JSON texts.
   RegexId strings(ValueId v);
   // Separates conditions on the text of a string from conditions on the JSON value that the text denotes
   // (content.cc).
@@ -94,7 +95,7 @@ class Solver {
   // of the JSON text excludes the mark (content.cc).
   void write_without(TypedId texts) { written_free_ = texts; }
   RegexId numbers(ValueId v) { return numbers_.language(restrict(v, Kind::kNumber)); }
-  // True if the empty object or array satisfies p, so that no further member or item is needed.
+  // Tells whether the empty object or array satisfies p, so that no further member or item is needed.
   bool closes(TypedId p) const;
   // Returns f(). In a world that omits parts (base/effort.h), returns `otherwise` if f() meets a limit or a
   // reference that leads nowhere. `otherwise` must never allow a text that f() might refuse.
@@ -103,66 +104,71 @@ class Solver {
 
   // ---- arrays ----
 
-  // True if some array satisfies p.
+  // Tells whether some array satisfies p.
   bool array_productive(TypedId p);
-  // The cells of the next item; p has no kUnique.
+  // Returns the cells of the next item; p has no kUnique.
   std::vector<Cell> array_cells(TypedId p);
-  // The cells of the next item of any formula of arrays.
+  // Returns the cells of the next item of any formula of arrays.
   std::vector<ItemCell> item_cells(TypedId p);
-  // The rest of an array behind an item of the cell. `text`: the JSON text of the item.
+  // Returns the rest of an array behind an item of the cell. `text` is the JSON text of the item.
   TypedId extend(const ItemCell& cell, std::string_view text);
 
   // Takes apart a conjunction of "every item in a range satisfies V" and "item i exists and satisfies V".
-  // The ranges of the items that must exist, in the order of indices; null for any other formula.
+  // Returns the ranges of the items that must exist, in the order of indices, or nothing for any other
+  // formula.
   std::optional<std::vector<ItemRange>> item_ranges(TypedId p);
 
   // ---- excluded captured values ----
-  // The captured values that p excludes, and p without this condition.
+  //
+  // Returns the captured values that p excludes, and p without this condition.
   Outside outside_of(TypedId p);
-  // Replaces every atom "outside of the captured values" by the negation of these values as constants.
+  // Returns p with every atom "outside of the captured values" replaced by the negation of these values as
+  // constants.
   TypedId spell_out(TypedId p, FlatMap<uint32_t, TypedId>& memo);
 
   // ---- shared with objects ----
   using Judge = std::function<bool(TypedId)>;
   // The questions that split() asks about a rest.
   struct Judges {
-    // Can the rest be completed?
+    // Tells whether the rest can be completed.
     Judge productive;
-    // A cheaper question, for exclusive(): a no means that the rest cannot be completed, a yes means nothing.
+    // A cheaper question, for exclusive(): a "no" means that the rest cannot be completed, a "yes" means
+    // nothing.
     Judge possible;
     // The caller sets `*enough` to true when it needs no more cells.
     const bool* enough = nullptr;
     // The steps that a trial has left. When they are used up, the caller takes another way.
     uint32_t* trial = nullptr;
-    // True: a cell that takes too much work to decide is omitted (attempt()). A search sets it to false,
+    // Tells split() to omit a cell that takes too much work to decide (attempt()). A search sets it to false,
     // because the "no" of a search must be exact.
     bool omits = false;
   };
   // Takes a derivative, which may contain kVal, apart into cells, and appends the cells to `out`.
   void split(TypedId derivative, ValueId value, const Judges& judges, std::vector<Cell>& out);
-  // Chooses a conjunct of p that the empty object or array does not satisfy: a count if there is one, else a
-  // union (Or, One, not One). Of a count the result is false: `literal` is the count, and `others` are the
-  // other conjuncts. Of a union the result is true: `branches` are its alternatives, each with all other
-  // conjuncts.
+  // Chooses a conjunct of p that the empty object or array does not satisfy. If it is a count, branch()
+  // returns false, `literal` is the count, and `others` holds the other conjuncts. If there are only unions
+  // (Or, One, not One), it returns true, and `branches` holds the alternatives of one union, each with all
+  // other conjuncts.
   bool branch(TypedId p, std::vector<TypedId>& branches, TypedId& literal, std::vector<TypedId>& others);
-  // Takes f apart as "the value satisfies `value`, and `rest`". False if f is no such conjunction.
+  // Takes f apart as "the value satisfies `value`, and `rest`". Returns false if f is no such conjunction.
   bool value_and_rest(TypedId f, ValueId& value, TypedId& rest);
   // Pays for steps of a search. Throws kSchemaTooComplex if the steps since the last refill() exceed the
   // limit.
   void spend(uint32_t steps = 1);
   void refill() { spent_ = 0; }
-  // The first schema that the formula names, at most `levels` connectives deep. Errors name this schema.
+  // Returns the first schema that the formula names, at most `levels` connectives deep. Errors name this
+  // schema.
   std::optional<LocationId> schema_of(ValueId v, uint32_t levels) const;
   const Effort& effort() const { return regexes_.effort(); }
   void omit() { ++omitted_; }
-  // The number of parts that were omitted so far.
+  // Returns the number of parts that were omitted so far.
   const uint64_t& omitted() const { return omitted_; }
-  // True if the running search has asked an open formula, which is still being decided. A "no" must not be
-  // stored then, because the open formula may turn out to have a value.
+  // Tells whether the running search has asked an open formula, which is still being decided. A "no" must not
+  // be stored then, because the open formula may turn out to have a value.
   bool tainted() const { return low_ != kClean; }
 
   Objects& objects() const { return *objects_; }
-  // The bytes of the answers about formulas, objects and arrays.
+  // Returns the bytes of the answers about formulas, objects and arrays.
   std::size_t byte_size() const;
   Captured& captured() { return captured_; }
   const Captured& captured() const { return captured_; }
@@ -205,23 +211,22 @@ class Solver {
   FlatMap<uint64_t, TypedId> restricted_;
   FlatMap<uint64_t, bool> restricting_;
   FlatMap<uint32_t, bool> unknown_;
-  // Keyed by formula: 1 no, 2 yes.
+  // The answers of nonempty() by formula: 1 for no, 2 for yes.
   FlatMap<uint32_t, uint8_t> nonempty_;
-  // Formulas that are being decided, with their depths.
+  // The formulas that are being decided, with their depths.
   FlatMap<uint32_t, uint32_t> open_;
   FlatMap<uint32_t, uint8_t> array_productive_;
   TypedId written_free_ = FormulaSpace::yes();
   uint32_t depth_ = 0;
   uint32_t restrict_depth_ = 0;
-  // The smallest depth of an open formula that was asked; kClean: no open formula was asked.
+  // The smallest depth of an open formula that was asked, or kClean if none was asked.
   uint32_t low_ = kClean;
   uint64_t spent_ = 0;
   uint64_t omitted_ = 0;
 };
 
-// To be called before an answer without alternatives is stored. If parts were omitted while the answer was
-// made, the omitted parts may be the only alternatives, and more work may find them. Then this throws, so
-// that the answer is not stored.
+// Throws if an answer without alternatives must not be stored. Parts that were omitted while the answer was
+// made may be the only alternatives, and more work may find them.
 inline void refuse_starved(bool empty, const Omissions& omissions) {
   if (empty && omissions.any())
     throw Error(ErrorKind::kBudgetExceeded, "what may follow takes too much work to tell");

@@ -44,7 +44,7 @@
 namespace structgen {
 
 namespace {
-// The most states of an array. Beyond them a question is too complex.
+// A question about an array with more states than this is too complex.
 constexpr std::size_t kMaxReachable = 5'000;
 }  // namespace
 
@@ -56,7 +56,7 @@ Unique::Unique(Solver& solver)
 
 // ---- normal form ----
 
-// The atom kUnique of a formula that has one.
+// Returns the atom kUnique of a formula that has one.
 TypedId Unique::find_atom(TypedId f) const {
   while (formulas_[f].op != Op::kUnique)
     for (TypedId k : formulas_.kids(f))
@@ -67,7 +67,7 @@ TypedId Unique::find_atom(TypedId f) const {
   return f;
 }
 
-// The formula with the atom replaced by true or false.
+// Returns the formula with the atom replaced by true or false.
 TypedId Unique::assume(TypedId x, bool truth, FlatMap<uint32_t, TypedId>& memo) {
   const Formula f = formulas_[x];
   if (!(f.has & kHasUnique)) return x;
@@ -75,7 +75,7 @@ TypedId Unique::assume(TypedId x, bool truth, FlatMap<uint32_t, TypedId>& memo) 
   return formulas_.map_kids(x, memo, [&](TypedId k) { return assume(k, truth, memo); });
 }
 
-// Finds out whether the atom kUnique occurs positively and whether it occurs negatively; `sign` is the sign
+// Finds whether the atom kUnique occurs positively in x and whether it occurs negatively; `sign` is the sign
 // of x. Under an exactly-one the atom occurs in both ways.
 void Unique::polarity(TypedId x, bool sign, bool& positive, bool& negative,
                       FlatMap<uint64_t, bool>& seen) const {
@@ -92,7 +92,7 @@ void Unique::polarity(TypedId x, bool sign, bool& positive, bool& negative,
   }
 }
 
-// The formula as a union of "unique(C) and Q" and "not unique(C) and Q", with Q free of the atom.
+// Returns the formula as a union of "unique(C) and Q" and "not unique(C) and Q", where Q is free of the atom.
 std::vector<TypedId> Unique::branches(TypedId p) {
   if (!(formulas_[p].has & kHasUnique)) return {p};
   const TypedId atom = find_atom(p);
@@ -115,7 +115,7 @@ std::vector<TypedId> Unique::branches(TypedId p) {
   return out;
 }
 
-// Reads a branch: its mode, its list, and the rest Q.
+// Returns the parts of a branch: its mode, its list, and the rest Q.
 Unique::Parts Unique::parts(TypedId p) const {
   Parts out;
   out.rest = p;
@@ -138,7 +138,7 @@ Unique::Parts Unique::parts(TypedId p) const {
   return out;
 }
 
-// The inverse of parts().
+// Returns the branch that has these parts: parts() backwards.
 TypedId Unique::join(Mode mode, CapturedId list, TypedId rest) {
   if (mode == kPlain) return rest;
   const TypedId atom = formulas_.atom(Op::kUnique, list.v);
@@ -171,7 +171,7 @@ void Unique::add_outside(CapturedId set, ItemCell cell, std::vector<ItemCell>& o
   };
   CapturedId bad;
   if (cell.capture) {
-    // Which items may come behind this item depends on its value.
+    // The value of this item decides which items may come behind it.
     for (const std::string& first : captured_.first_items(set))
       if (captured_.contains(covered(extend(cell.rest, first)), first)) bad = captured_.add(bad, first);
   } else {
@@ -184,7 +184,7 @@ void Unique::add_outside(CapturedId set, ItemCell cell, std::vector<ItemCell>& o
 
 // ---- unique(C) ----
 
-// The cells of a formula of arrays without the atom kUnique; remembered if the answer is final.
+// Returns the cells of a formula of arrays without the atom kUnique, and remembers them if they are final.
 std::vector<Cell> Unique::plain_cells(TypedId q) {
   if (const auto it = plain_cells_.find(q); it != plain_cells_.end()) return it->second;
   const Omissions omissions(solver_.omitted());
@@ -195,7 +195,8 @@ std::vector<Cell> Unique::plain_cells(TypedId q) {
   return plain_cells_.emplace(q, cells).first->second;
 }
 
-// Matches the items that must exist with different values outside of the list. Nothing: there is no matching.
+// Matches the items that must exist with different values outside of the list. Returns nothing if there is no
+// matching.
 std::optional<Matching> Unique::match(CapturedId list, const std::vector<ItemRange>& ranges) {
   check_depth();
   uint32_t need = 0;
@@ -217,7 +218,7 @@ std::optional<Matching> Unique::match(CapturedId list, const std::vector<ItemRan
   return out;
 }
 
-// All rests that an array can have after any number of items.
+// Returns all rests that an array can have behind any number of items.
 std::vector<TypedId> Unique::reachable(TypedId q) {
   check_depth();
   if (const auto it = reachable_.find(q); it != reachable_.end()) return it->second;
@@ -236,7 +237,7 @@ std::vector<TypedId> Unique::reachable(TypedId q) {
   return reachable_.emplace(q, std::move(queue)).first->second;
 }
 
-// True if some array of distinct items satisfies q, and none of its items is in the list.
+// Tells whether some array of distinct items satisfies q and has no item in the list.
 bool Unique::distinct(CapturedId list, TypedId q) {
   if (solver_.closes(q)) return true;
   if (!solver_.array_productive(q)) return false;
@@ -245,15 +246,16 @@ bool Unique::distinct(CapturedId list, TypedId q) {
   return search(list, q, used);
 }
 
-// Finds such an array; `used` gets its scarce values.
+// Finds an array of distinct items that satisfies q and has no item in the list; `used` gets its scarce
+// values.
 bool Unique::search(CapturedId list, TypedId q, Values& used) {
   std::vector<TypedId> path;
   return search(q, list, static_cast<uint32_t>(reachable(q).size()), used, path);
 }
 
-// Depth-first search for an array of distinct items. An item with more values than the array can use gets no
-// value here, because at the end some value is still left for it. A rest that is already on the path would be
-// a detour.
+// Searches depth first for an array of distinct items. An item with more values than the array can use gets
+// no value here, because at the end some value is still left for it. A rest that is already on the path would
+// be a detour.
 bool Unique::search(TypedId q, CapturedId list, uint32_t bound, Values& used, std::vector<TypedId>& path) {
   check_depth();
   if (solver_.closes(q)) return true;
@@ -279,10 +281,10 @@ bool Unique::search(TypedId q, CapturedId list, uint32_t bound, Values& used, st
   return false;
 }
 
-// The values that an item may not have: the values of the list, and those whose capture would leave no way to
-// complete the array. Nothing: the array cannot be completed even now. For a formula without item_ranges(),
-// one array of distinct items is found first. Only the values in this array can be needed, and each of them
-// is tested by a search for an array without it.
+// Returns the values that an item may not have: the values of the list, and those whose capture would leave
+// no way to complete the array. Returns nothing if the array cannot be completed even now. For a formula
+// without item_ranges(), one array of distinct items is found first. Only the values in this array can be
+// needed, and each of them is tested by a search for an array without it.
 std::optional<CapturedId> Unique::refused(CapturedId list, TypedId rest, ValueId value) {
   if (solver_.closes(rest)) return list;
   Values used, needed;
@@ -303,8 +305,8 @@ std::optional<CapturedId> Unique::refused(CapturedId list, TypedId rest, ValueId
 
 // ---- not unique(C) ----
 
-// The formula of the values of all items that can still come. A captured value that satisfies it may be
-// repeated.
+// Returns the formula of the values of all items that can still come. A captured value that satisfies it may
+// be repeated.
 ValueId Unique::repeats(TypedId q) {
   check_depth();
   if (const auto* known = repeats_.find(q.v)) return *known;
@@ -318,7 +320,7 @@ ValueId Unique::repeats(TypedId q) {
   return out;
 }
 
-// True if two equal items are still possible: a later item equals a captured one, or two later items
+// Tells whether two equal items are still possible: a later item equals a captured one, or two later items
 // are equal.
 bool Unique::repeat_productive(CapturedId list, TypedId q) {
   if (!solver_.array_productive(q)) return false;
@@ -345,9 +347,9 @@ bool Unique::productive(TypedId p) {
   return false;
 }
 
-// The cells of the next item. For unique(C): any value of the cell that is outside of C and not needed later
-// (refused()). For not unique(C): a value in C settles the condition; any other value is captured, if it can
-// be repeated later.
+// Returns the cells of the next item. For unique(C) the item is any value of the cell that is outside of C
+// and not needed later (refused()). For not unique(C) a value in C settles the condition; any other value is
+// captured if it can be repeated later.
 std::vector<ItemCell> Unique::cells(TypedId p) {
   check_depth();
   if (const Outside o = solver_.outside_of(p); o.set.v != 0 || o.rest != p) {
@@ -386,7 +388,7 @@ std::vector<ItemCell> Unique::cells(TypedId p) {
         if (s.mode == kDistinct) {
           const std::optional<CapturedId> never = refused(s.list, rest, c.value);
           if (!never || !domains_.some_outside(c.value, *never)) continue;
-          // Where no further item can follow, the text need not be captured.
+          // If no further item can follow, the text need not be captured.
           const ValueId value = formulas_.both(c.value, captured_.outside(*never));
           const bool more = !plain_cells(rest).empty();
           add(value, more ? join(kDistinct, s.list, rest) : rest, more);
@@ -403,8 +405,8 @@ std::vector<ItemCell> Unique::cells(TypedId p) {
   return out;
 }
 
-// True if the array may close behind some cell whose item has more values than the captured values could
-// exclude.
+// Tells whether the array may close behind some cell whose item has more values than the captured values
+// could exclude.
 bool Unique::surely_more(TypedId rest) {
   if (formulas_[rest].has & kHasOutside) return false;
   const Parts s = parts(rest);

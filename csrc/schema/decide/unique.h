@@ -37,47 +37,48 @@ class Unique {
  public:
   explicit Unique(Solver& solver);
 
-  // True if some array satisfies p.
+  // Tells whether some array satisfies p.
   bool productive(TypedId p);
-  // The cells of the next item.
+  // Returns the cells of the next item.
   std::vector<ItemCell> cells(TypedId p);
-  // The rest of an array after the item whose JSON text is `text` was captured.
+  // Returns the rest of an array behind an item that was captured and whose JSON text is `text`.
   TypedId extend(TypedId rest, std::string_view text);
-  // True if another item may follow whatever the last item was. False: the answer depends on the text of the
-  // last item.
+  // Tells whether another item may follow whatever the last item was. Otherwise the answer depends on the
+  // text of the last item.
   bool surely_more(TypedId rest);
-  // True if the last item only had to differ from other items. Then an item that differs from all others
-  // changes nothing for later items.
+  // Tells whether the last item only had to differ from other items. If so, an item that differs from all
+  // others changes nothing for later items.
   bool asks_apart(TypedId rest) { return parts(solver_.outside_of(rest).rest).mode != kRepeat; }
-  // True if the items of the arrays of p must differ, and nothing else depends on the values of the items:
-  // every beginning of an item can still become infinitely many values (lasting.cc). Two beginnings are left
-  // to the reader of the text (engine/distinct.h): a number behind which no digit counts any more, and a
+  // Tells whether the items of the arrays of p must differ, and nothing else depends on their values: every
+  // beginning of an item can still become infinitely many values (lasting.cc). The reader of the text
+  // (engine/distinct.h) decides two beginnings itself: a number behind which no digit counts any more, and a
   // word.
   bool lasting(TypedId p);
-  // True if every beginning of a key of this language (KeyClass::language) can become infinitely many of its
-  // keys. Then a key that was written forbids one byte only: the quote that would close the same key again.
+  // Tells whether every beginning of a key of this language (KeyClass::language) can become infinitely many
+  // of its keys. If so, a written key forbids only one byte: the quote that would close this key again.
   bool lasting(RegexId keys);
-  // True if some array was asked to have two equal items (`"not": {"uniqueItems": true}`).
+  // Tells whether some array was asked to have two equal items (`"not": {"uniqueItems": true}`).
   bool asked_alike() const { return asked_alike_; }
   std::size_t byte_size() const { return held_; }
-  // The rest behind an item that differs from all others. With `any`, the rest does not ask that items
-  // differ.
+  // Returns the rest behind an item that differs from all others. With `any`, the rest does not ask that
+  // items differ.
   TypedId behind_fresh(TypedId rest, bool any) {
     const TypedId q = solver_.outside_of(rest).rest;
     return any ? parts(q).rest : q;
   }
 
   // ---- excluded values ----
-  // The first items of the arrays that p excludes.
+  //
+  // Returns the first items of the arrays that p excludes.
   CapturedId first_items(TypedId p) {
     return captured_.covered(solver_.outside_of(p).set, Captured::kFirstItem, {});
   }
-  // The cell, restricted to the items that no excluded array has in this place. Such an item need not be
-  // captured because of the excluded arrays.
+  // Returns the cell, restricted to the items that no excluded array has in this place. Such an item need not
+  // be captured because of the excluded arrays.
   ItemCell fresh(const ItemCell& cell);
 
  private:
-  // kPlain: no atom. kDistinct: unique(list). kRepeat: not unique(list).
+  // A kPlain formula has no atom, a kDistinct one has unique(list), a kRepeat one has not unique(list).
   enum Mode : uint8_t { kPlain, kDistinct, kRepeat };
   struct Parts {
     Mode mode = kPlain;
@@ -103,7 +104,7 @@ class Unique {
   std::optional<CapturedId> refused(CapturedId list, TypedId rest, ValueId value);
   std::vector<TypedId> reachable(TypedId q);
   std::vector<Cell> plain_cells(TypedId q);
-  // True if f holds for every cell of every rest of an array of q.
+  // Tells whether f holds for every cell of every rest of an array of q.
   template <class F>
   bool all_cells(TypedId q, F&& f) {
     return std::ranges::all_of(reachable(q),
@@ -116,8 +117,9 @@ class Unique {
   bool lasts(TypedId p);
   bool endless(ValueId value);
   bool endless_numbers(TypedId p);
-  // How the strings of a language multiply: whether every beginning can become many of them, whether the
-  // first choice is on the shortest way and each next one costs a byte, and the bytes of the shortest string.
+  // How the strings of a language multiply: whether every beginning can become many of them (`multiplies`),
+  // whether the first choice is on the shortest way and each next one costs a byte (`dense`), and the bytes
+  // of the shortest string.
   struct Spread {
     bool multiplies = false, dense = false;
     uint32_t bytes = 0;
@@ -140,10 +142,10 @@ class Unique {
   // The answers of lasting() for arrays, and of spread().
   FlatMap<uint32_t, bool> lasting_;
   FlatMap<uint32_t, Spread> spreads_;
-  // The answers of endless_array(). No while it is decided.
+  // The answers of endless_array(), which is "no" for an array that is being decided.
   FlatMap<uint32_t, bool> endless_arrays_;
   mutable bool asked_alike_ = false;
-  // An estimate of the bytes of lists and cells.
+  // An estimate of the bytes that lists and cells take.
   std::size_t held_ = 0;
 };
 
