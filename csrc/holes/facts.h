@@ -30,10 +30,10 @@
 //     extended_productions.h    R and R' in one numbering
 //     intersection.h    the texts of S of at most 4 bytes: each rule between two derivatives of .{0,4}
 //     leading.h      the beginnings of a terminal that lead from one derivative to another
-//     strides.h      the slots `[` _ `]`: a token such as `12` leaves [0-9]* of [0-9]+, and `1]` leaves the
-//     regex leaps.h        the same for all regexes of a cloud cloud.h        what may be read behind `[` and
-//     any one token: [0-9]* "]", or nothing canvas.h       the last slot holds `]`, so the slot before it may
-//     hold `12`, and not `1]`
+//     strides.h      the slots `[` _ `]`: the token `12` leaves [0-9]* of [0-9]+, and `1]` leaves the regex
+//     leaps.h        what strides.h tells of one regex, for all regexes of a cloud at once
+//     cloud.h        what may be read behind `[` and any one token: [0-9]* "]", or nothing
+//     canvas.h       the last slot holds `]`, so the slot before it may hold `12`, but not `1]`
 #pragma once
 
 #include <cstdint>

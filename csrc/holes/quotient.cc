@@ -81,8 +81,8 @@ Symbol Quotient::crossing(const Crossing& c) {
 
 uint32_t Quotient::text(const std::string& t) { return numbered(text_index_, texts_, t, t); }
 
-// Returns the number of bytes of the suffix in front of a place. Spot 0 is in the hole, spot 1 at its end, and
-// spot i + 1 behind i bytes; all spots behind the whole suffix count as the last one.
+// Returns the number of bytes of the suffix in front of a place. Spot 0 is in the hole, spot 1 at its end,
+// and spot i + 1 behind i bytes; all spots behind the whole suffix count as the last one.
 std::size_t Quotient::suffix_bytes(At at) const {
   return std::min<std::size_t>(places_.spot(at), path_.last()) - 1;
 }

@@ -8,6 +8,11 @@
 // The symbols are read from the left with the places that they may lead to. A symbol whose exit lies in the
 // suffix (crossed()) is the one across the border. behind() then asks whether the symbols after it can be
 // read in the rest of the suffix, and gives the readers that have to be told a captured text.
+//
+// Invariants.
+// - An alternative is added only if the facts or a proof say that its crossing symbol, and what stands behind
+//   this symbol, lead to the end.
+// - At each symbol, `here_` holds all places of the hole to which the symbols before it lead.
 #include <algorithm>
 #include <map>
 #include <set>

@@ -2,8 +2,8 @@
 // form that is mapped into memory.
 //
 // In: a vocabulary and a path, or a path. Out: a file, or a vocabulary whose arrays lie in the mapped
-// file. Cost: to save writes about 18 MB for 131k tokens; to load maps the file and reads it once, to
-// check it (a few milliseconds, where building the trie takes 60). The processes of a server that map
+// file. Cost: for 131k tokens saving writes about 18 MB; loading maps the file and reads it once, to
+// check it (a few milliseconds, while building the trie takes 60). The processes of a server that map
 // the same file share its pages.
 //
 // A file belongs to one version, byte order and struct layout. Another file is refused and not

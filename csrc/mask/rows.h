@@ -1,6 +1,6 @@
 // What the loops over rows of logits share: element types as numbers, words of a mask, threads over rows.
 //
-// In/out: see apply.h. Cost: nothing of its own.
+// In and out: as in apply.h. Cost: that of the loops which use them.
 #pragma once
 
 #include <bit>

@@ -1,17 +1,22 @@
 // The automaton of multipleOf, and multipleOf with bounds (see number.h).
 //
-// A divisor c / 10^s and its bounds meet in one automaton. While digits are read, a plain decimal is a
-// number P, and the values that it may become are M = value * 10^s in [P * 10^k, (P + 1) * 10^k).
-// Whether a multiple of c within the bounds is among them is arithmetic. So no state is a dead end, and
-// nothing is searched.
+// The problem. A mask may allow a digit only if some multiple within the bounds can still be completed. A
+// product of the divisor's automaton with those of the bounds would have to be searched for its dead ends;
+// for divisors of five digits this is too much.
+//
+// The idea. A divisor c / 10^s and its bounds meet in one automaton. While digits are read, a plain decimal
+// is a number P, and the values that it may become are M = value * 10^s in [P * 10^k, (P + 1) * 10^k).
+// Whether a multiple of c within the bounds is among them is arithmetic, so nothing is searched.
 //
 //     multiples of 7 between 10 and 30     14, 21, 28
 //     `1` may become 10 to 19              14 is among them, so `1` is allowed
 //     `3` may become 3, or 30 to 39        no multiple within the bounds, so `3` is not allowed
 //
-// The alternative, a product of the divisor's automaton with those of the bounds, would have to be
-// searched; for divisors of five digits that is too much. Cost: one node for each combination of digits
-// read, remainder, and side of each bound that the text meets.
+// Invariants.
+// - No state is a dead end: node() makes a state only if alive() finds a multiple behind it.
+// - Two states are one if their phase, number of digits, remainder and side of each bound are equal (same()).
+//
+// Costs. One node for each combination of digits read, remainder, and side of each bound that the text meets.
 #include <algorithm>
 #include <numeric>
 #include <string>

@@ -2,8 +2,9 @@
 //
 // In: a formula of values, or a state of an object. Out: the values as canonical texts (captured.h), or the
 // fact that there are at least `cap` values (`abundant`). Values are asked for only where they can run out:
-// an item with more values than the array can use always finds a value. Cost: remembered. The cap is rounded
-// up to a power of two, so that the domains of growing arrays are made log n times.
+// an item with more values than the array can use always finds a value. Cost: an enumeration for each formula
+// and cap, whose result is kept. The cap is rounded up to a power of two, so that the domains of an array of
+// n items are made log n times.
 //
 //     {"enum": [1, 2]}        1, 2
 //     {"type": "integer"}     abundant: the values 0, 1, 2 ... reach every cap

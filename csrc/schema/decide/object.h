@@ -203,7 +203,7 @@ class Objects {
   std::unordered_map<uint64_t, std::vector<Cell>> cells_;
   std::unordered_map<Situation, uint8_t, SituationHash> productive_;
   struct Known {
-    // `not_within` members or more are needed, and `within` members suffice.
+    // Fewer members than `not_within` are too few; `within` members suffice.
     uint32_t not_within = 0, within = kFar;
   };
   std::unordered_map<Situation, Known, SituationHash> within_;
