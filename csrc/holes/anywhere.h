@@ -35,7 +35,7 @@ RegexId without_exceptions(RegexArena& regexes, RegexId r);
 
 // The texts of a set of literals that begin before `rest` and end inside it, behind at least one byte of it.
 struct Endings {
-  // 1 + the label (0 without one) of each text that ends right behind the first quote of `rest`.
+  // For each text that ends with the first quote of `rest`, 1 + its label, or 0 if it has none.
   std::vector<uint32_t> plain;
   // Sets of one text each whose end has to be found by stepping.
   std::vector<RegexId> others;

@@ -45,7 +45,7 @@ constexpr std::size_t kReplayed = 256;
 constexpr std::size_t kWidths[] = {1, 4, 16, 64};
 // dies() reads at most this many slots.
 constexpr std::size_t kDies = 12;
-// fill_row() searches fillings for at most this many ways of a slot.
+// fill_row() searches fillings for at most this many ways of a slot; tokens of other ways stay unknown.
 constexpr std::size_t kBuilt = 24;
 }  // namespace
 

@@ -68,8 +68,8 @@ class Clouds {
     RegexId regex;
     StackId stack;
   };
-  // A way out of a cloud: the tokens that leave derivative number `left` in the stride of (regex, from) lead
-  // to cloud `to`.
+  // A way out of a cloud: the tokens behind which derivative number `left` of the stride of (regex, from) is
+  // left lead to cloud `to`.
   struct Way {
     CloudId to;
     RegexId regex;

@@ -71,8 +71,8 @@ void Quotient::begin_anew() {
   resolving_.clear();
 }
 
-// Returns the symbol of a crossing, which may be new. The own rule 0 is the start, so crossing i has rule i +
-// 1.
+// Returns the symbol of a crossing, which may be new. Crossing i is the own rule i + 1, because the own rule
+// 0 is the start.
 Symbol Quotient::crossing(const Crossing& c) {
   const uint64_t h = mix(mix(mix(c.kind, c.rule.v), mix(c.pending, c.from.v)), mix(c.to.v, c.text));
   const RuleId id = own_rule(crossing_index_.number(h, crossings_, c) + 1);

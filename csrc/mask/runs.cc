@@ -52,10 +52,9 @@ namespace {
 
 // A vocabulary keeps up to this many bytes of classes that no world uses.
 constexpr std::size_t kKept = 24u << 20;
-// An element whose automaton has more states than this shares its class with no other arena.
+// automaton() gives up on an element with more states than this; no class of such an element is kept.
 constexpr std::size_t kKeyStates = 32;
-// An element whose automaton takes more new regexes than this shares no class either. Counters in counters
-// would make ever more.
+// automaton() also gives up after this many new regexes, because counters in counters make ever more.
 constexpr uint32_t kKeyNodes = 1'000;
 
 // Returns the automaton of a regex as a string, or an empty one if it is too large or the regex is no finite

@@ -70,7 +70,7 @@ class Loops {
 
  private:
   static constexpr uint32_t kUnknown = 0xFFFFFFFFu, kNothing = 0xFFFFFFFEu;
-  // A state whose set is unknown is looked at only above at least this many tokens.
+  // Below a node with fewer tokens than this, worth() refuses a state whose set is unknown.
   static constexpr std::size_t kMany = 48;
   // A set has at most this many states. If more are reached, the state forms a set alone.
   static constexpr std::size_t kStates = 4;

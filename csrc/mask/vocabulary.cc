@@ -13,8 +13,8 @@ namespace {
 // A vocabulary of at least this many tokens makes the runs of JSON strings at once. Otherwise the first mask
 // inside a string makes them, which takes 3 ms for 131,072 tokens.
 constexpr uint32_t kLargeVocabulary = 1u << 16;
-// A token that contains one of these bytes is never read. UTF-8 uses neither of the first two: kEdge marks
-// the border between tokens, and kSpecialByte begins the path of a special token.
+// A token that contains one of these bytes is never read. UTF-8 uses neither: kEdge stands for the border
+// between two tokens, and kSpecialByte begins the path of a special token. The 0 ends the list.
 constexpr char kReservedBytes[] = {static_cast<char>(kEdge), static_cast<char>(Vocabulary::kSpecialByte), 0};
 }  // namespace
 

@@ -72,8 +72,9 @@ void Solver::take_contents(TypedId p, Contents& out) {
   // condition on the text, the value alone decides.
   if (some && (beside == FormulaSpace::yes() || beside == written_free_)) return out.values.push_back(value);
   std::vector<std::string> kept;
-  // Beside content, only a list of constants can be decided, by parsing each constant. If the formula only
-  // denies content (`some` is false), a constant that is no JSON text satisfies it, too.
+  // A condition on the text can be decided beside one on the content only if it is a list of constants, each
+  // of which is parsed. If the formula only denies content (`some` is false), a constant that is no JSON text
+  // satisfies it, too.
   if (!texts_.constants(beside, kept)) content_too_complex();
   std::erase_if(kept, [&](const std::string& text) {
     return !holds_value(text, value) && (some || holds_value(text, FormulaSpace::yes()));

@@ -52,7 +52,7 @@ namespace {
 constexpr std::size_t kMaxClasses = 256;
 // A class of at most this many keys is written out as names.
 constexpr uint32_t kFiniteClass = 64;
-// The count of the keys of a class visits at most this many nodes.
+// count_keys() visits at most this many nodes for one class; beyond them the count is only a lower bound.
 constexpr uint32_t kCountNodes = 3'000;
 }  // namespace
 

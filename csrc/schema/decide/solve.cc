@@ -54,7 +54,7 @@
 namespace structgen {
 
 namespace {
-// A search may take this many steps between two calls of refill(); then spend() throws.
+// Beyond this many steps without a refill(), spend() throws, unless the world omits.
 constexpr uint64_t kBudget = 1'200'000;
 // At most this many values may have to exist inside of each other, as in {"required": ["a"]} in {"required":
 // ["a"]} ...; a deeper value is too complex.
@@ -109,9 +109,9 @@ struct Looping {
 };
 }  // namespace
 
-// A loop of dynamic references is found only by following the references. The schema at which the loop closes
-// is then marked as broken, and the whole restriction begins again, because negations that were already
-// restricted may change their answer.
+// Calls restrict_once() until it meets no loop of dynamic references, which only following the references can
+// find. The schema at which a loop closes is marked as broken, and the whole restriction begins again,
+// because negations that were already restricted may change their answer.
 TypedId Solver::restrict(ValueId v, Kind k) {
   if (restrict_depth_ > 0) return restrict_once(v, k);
   for (;;) try {
