@@ -26,8 +26,9 @@ namespace structgen {
 
 class FactBase {
  public:
-  // Places describes `unrestricted`. The parser that reads proofs is made anew when its states take more than
-  // `most` bytes; `reader`, if given, is used instead of it. All arguments must outlive this object.
+  // Places (holes/places.h) takes `unrestricted`. The parser that reads proofs is made anew when its states
+  // take more than `most` bytes; `reader`, if given, is used instead of it. All arguments must outlive this
+  // object.
   FactBase(RegexArena& regexes, Productions& productions, Path path, Facts::Aim aim, bool unrestricted,
            std::size_t most, Parser* reader = nullptr);
   // Drops all facts: after an exception they are half made.

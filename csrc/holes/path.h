@@ -112,15 +112,15 @@ class Path {
 
  private:
   enum NodeKind : uint8_t {
-    kByte,  // one byte
-    kOne,   // any one byte
+    kByte,  // reads one fixed byte
+    kOne,   // reads any one byte
     // The place before a loop, where no byte is read. A text that ends here does not enter the loop.
     kEnter,
-    kLoop,  // any bytes
+    kLoop,  // reads any bytes
     // Reads any one byte, or nothing and goes on to `to`.
     kMaybe,
-    kSlot,   // a token
-    kState,  // bytes that a regex reads
+    kSlot,   // reads a token
+    kState,  // reads what a derivative of a regex reads
     kEnd,
   };
   struct Node {
@@ -130,7 +130,7 @@ class Path {
   };
   struct Inside {
     Spot slot;
-    uint32_t node;  // of the trie
+    uint32_t node;  // a node of the trie of the vocabulary
   };
   // The tokens of parts kTokens; null if there is no such part.
   const Vocabulary* vocabulary_;

@@ -55,7 +55,7 @@ namespace {
 
 // A search for completions (completes()) gives up after this many pairs of states.
 constexpr uint32_t kPairBudget = 4'000;
-// The same search gives up after this many pairs when covers() asks, which only saves the walk of another
+// completes() gives up after this many pairs when covers() calls it, which only saves the walk of another
 // regex.
 constexpr uint32_t kCoverBudget = 300;
 constexpr uint32_t kNever = TerminalMask::kUnknown;

@@ -81,9 +81,9 @@ STRUCTGEN_CLONES void largest(const float* in, const uint32_t* mask, std::size_t
 }
 
 struct Sums {
-  double all = 0;      // of exp(x - best)
-  double below = 0;    // over allowed x below the threshold
-  double weighed = 0;  // the same, each times x - best
+  double all = 0;      // sum of exp(x - best) over all tokens
+  double below = 0;    // the part of the sum from allowed x below the threshold
+  double weighed = 0;  // that part with each summand times x - best
 };
 
 // Sums a row in one pass: the weights of all tokens into `all`, those of allowed tokens below the threshold

@@ -34,7 +34,7 @@ struct Brief {
   double shift = 0;    // log of the sum of exp over the whole row
   double best = 0;     // the largest allowed value
   double tail = 0;     // sum of exp(x - best) over allowed tokens that were not kept
-  double entropy = 0;  // of the allowed tokens, normalised, in nats
+  double entropy = 0;  // entropy of the distribution of allowed tokens, in nats
   // The most probable token that the mask refuses (the first of equal ones), or -1 if the mask refuses none.
   int64_t lost = -1;
   double lost_value = 0;

@@ -206,9 +206,10 @@ class MaskBuilder {
   BumpPool pool_;
   // The bytes that parts and endings take.
   std::size_t bytes_ = 0;
-  std::unordered_map<uint64_t, std::unique_ptr<Part>> parts_[4];  // [capturing, covered]; key (regex, stack)
+  // The parts by (regex, stack), in one map for each pair of "captures text" and "is covered".
+  std::unordered_map<uint64_t, std::unique_ptr<Part>> parts_[4];
   std::unordered_map<const Suffixes*, std::unordered_map<uint32_t, std::unique_ptr<Ending>>>
-      endings_;  // by state
+      endings_;  // by trie, then by state
   FlatMap<uint32_t, bool> any_wide_;
   FlatMap<uint32_t, uint32_t> clamped_;
   FlatMap<uint32_t, StateId> blind_;

@@ -246,8 +246,9 @@ bool MaskBuilder::sure(StateId s) const {
   return !st.poisoned || st.n > 1 || st.accepting;
 }
 
-// Returns the tokens of a trie of endings that go on from a state, kept by both. If lengths are measured now
-// and were not before, the walk is made again for the bound alone, because masks point to the lists.
+// Returns the tokens of a trie of endings that go on from a state, and keeps them by trie and state. If
+// lengths are measured now and were not before, the walk is made again for the bound alone, because masks
+// point to the lists.
 const MaskBuilder::Ending& MaskBuilder::ending(const Suffixes& suffixes, StateId from) {
   std::unique_ptr<Ending>& slot = endings_[&suffixes][from.v];
   if (slot && measured(slot->worst)) return *slot;

@@ -76,7 +76,8 @@ class ItemEnds {
 
   // A row as pairs: the index of a word and the bits of this word.
   using Bits = std::vector<std::pair<uint32_t, uint32_t>>;
-  // The tokens that hold the bytes `added`, without a backslash or a quote, and then a quote.
+  // The tokens that begin with the bytes `added`, which hold no backslash and no quote, and go on with a
+  // quote.
   struct Quote {
     std::string_view added;
     std::vector<TokenId> tokens;

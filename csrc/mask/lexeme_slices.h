@@ -45,7 +45,7 @@ class LexemeSlices {
   // Returns the slice of a regex whose lexeme begins at the node; the bytes above the node stand before the
   // lexeme. `forbidden` is a kBytes regex of the bytes that may not follow the lexeme, or empty().
   const LexemeSlice& slice(RegexId regex, uint32_t node, RegexId forbidden);
-  // Tells whether the regex may have so many tokens inside that a slice is worth its walk.
+  // Tells whether the regex may have many tokens inside; only then a slice is worth its walk.
   bool wide(RegexId regex);
   std::size_t byte_size() const { return bytes_; }
 
