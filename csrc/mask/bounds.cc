@@ -60,8 +60,8 @@ constexpr uint32_t kPairBudget = 4'000;
 constexpr uint32_t kCoverBudget = 300;
 constexpr uint32_t kNever = TerminalMask::kUnknown;
 // counted() serves a regex only if fewer than kSpare bytes complete each of its texts. spare() looks for the
-// completions in an automaton of at most kSpareStates states.
-constexpr uint32_t kSpare = 12, kSpareStates = 400;
+// completions in an automaton of at most kSpareStates states, and gives up after kSpareNodes new regexes.
+constexpr uint32_t kSpare = 12, kSpareStates = 200, kSpareNodes = 1'500;
 // shorter() tries at most kTriedTokens tokens one by one near the limit of a run. It does not serve a regex
 // whose bound is closer than kLeastRoom characters.
 constexpr std::size_t kTriedTokens = 4'000;
@@ -394,26 +394,36 @@ bool Slices::counted(RegexId regex, TerminalMask& out) {
 // Tells whether the regex has a counter that counted() may leave out.
 bool Slices::counts(RegexId regex) { return regexes_.lifted(regex, NodeIndex::kDeep + kSpare) != regex; }
 
-// Returns how many bytes complete every text inside the regex, or kNever if some text cannot be completed or
-// the automaton has more than kSpareStates states.
+// Returns a bound of the bytes that complete every text inside the regex. Returns kNever if some text cannot be
+// completed or the automaton is too large. The bound holds for all states of the automaton.
+// Where too many states are met within a few bytes, the next byte of a text would meet as many, so all states
+// that were met get kNever. A chain of many states tells nothing of its end.
 uint32_t Slices::spare(RegexId regex) {
   if (const auto known = spares_.find(regex.v); known != spares_.end()) return known->second;
   const uint64_t omitted = regexes_.effort().omitted();
   WalkTable table(regexes_);
   table.state(regex);
   std::vector<Edge> edges;
-  for (uint32_t i = 1; i < table.size() && i <= kSpareStates; ++i) {
+  // The number of bytes that lead to each state, by number.
+  std::vector<uint32_t> depths{0, 0};
+  const uint32_t nodes = regexes_.size();
+  const auto too_large = [&] { return table.size() > kSpareStates || regexes_.size() > nodes + kSpareNodes; };
+  for (uint32_t i = 1; i < table.size() && !too_large(); ++i) {
     const ClassMap& classes = table.classes(i);
     for (uint16_t k = 0; k < classes.n; ++k)
       if (const uint32_t to = table.next(i, classes.rep[k]); to != WalkTable::kDead)
         edges.push_back({i, to, true});
+    depths.resize(table.size(), depths[i] + 1);
   }
   if (regexes_.effort().omitted() != omitted) return kNever;
-  bytes_ += 40;
-  return spares_[regex.v] =
-             table.size() > kSpareStates
-                 ? kNever
-                 : farthest(table.size(), edges, [&](uint32_t i) { return i == 0 || table.ends(i); });
+  const bool too_many = too_large();
+  const uint32_t out =
+      too_many ? kNever : farthest(table.size(), edges, [&](uint32_t i) { return i == 0 || table.ends(i); });
+  const uint32_t told = too_many && depths.back() > kSpare ? 1 : table.size() - 1;
+  const std::size_t before = spares_.size();
+  for (uint32_t i = 1; i <= told; ++i) spares_.try_emplace(table.regex(i).v, out);
+  bytes_ += (spares_.size() - before) * 40;
+  return out;
 }
 
 }  // namespace structgen
