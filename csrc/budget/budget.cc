@@ -154,21 +154,17 @@ Finish Budget::spelled(StateId s) {
   return best;
 }
 
-// The tokens that suffice from s, found without a search: the tokens of its shortest text, else a bound of
-// its bytes. Throws if the text takes too much work to find and no bound is known. A search that ran out of
-// work is taken up again by a call that has twice as much.
+// Returns so many tokens that surely complete the text from s: those of its shortest text, else a bound of
+// its bytes. No tokens are searched for. Throws if the text takes too much work to find and no bound is
+// known.
 Finish Budget::by_text(StateId s) {
   if (parser().state(s).accepting) return {1, Finish::kOwn};
-  const int64_t work = std::max<int64_t>(meter.left(), 1);
-  if (const auto kept = all_.shortest.find(s.v);
-      kept != all_.shortest.end() && kept->second.searched > 0 && work / 2 > kept->second.searched)
-    all_.shortest.erase(kept);
   return remember(all_.shortest, s.v, [&] {
     FirstLimit none;
     Finish best = none.otherwise(Finish{kTooMany, Finish::kNone}, [&] { return spelled(s); });
     if (best.tokens == kTooMany && all_.fast && !partial_)
       if (const uint32_t bytes = all_.lengths.of(all_.masks.blind(s)); bytes < Lengths::kFar)
-        best = {bytes + std::size_t{1}, Finish::kBytes, -1, meter.exhausted() ? work : 0};
+        best = {bytes + std::size_t{1}, Finish::kBytes};
     if (best.tokens == kTooMany) none.rethrow();
     return best;
   });

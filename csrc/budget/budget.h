@@ -63,9 +63,6 @@ struct Finish {
   From from;
   // The first of the tokens; -1 if it is the end token or no tokens are known.
   TokenId next = -1;
-  // The work that the search for a text had before it ran out of work; 0: more work would not change the
-  // answer.
-  int64_t searched = 0;
 };
 
 // How many bytes a whole text may have.

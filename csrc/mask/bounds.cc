@@ -394,10 +394,10 @@ bool Slices::counted(RegexId regex, TerminalMask& out) {
 // Tells whether the regex has a counter that counted() may leave out.
 bool Slices::counts(RegexId regex) { return regexes_.lifted(regex, NodeIndex::kDeep + kSpare) != regex; }
 
-// Returns a bound of the bytes that complete every text inside the regex. Returns kNever if some text cannot be
-// completed or the automaton is too large. The bound holds for all states of the automaton.
-// Where too many states are met within a few bytes, the next byte of a text would meet as many, so all states
-// that were met get kNever. A chain of many states tells nothing of its end.
+// Returns a bound of the bytes that complete every text inside the regex. Returns kNever if some text cannot
+// be completed or the automaton is too large. The bound holds for all states of the automaton. Where too many
+// states are met within a few bytes, the next byte of a text would meet as many, so all states that were met
+// get kNever. A chain of many states tells nothing of its end.
 uint32_t Slices::spare(RegexId regex) {
   if (const auto known = spares_.find(regex.v); known != spares_.end()) return known->second;
   const uint64_t omitted = regexes_.effort().omitted();

@@ -1,43 +1,161 @@
-// The divisor of multipleOf, and the multiples that an automaton reads (multiple_between.cc).
+// What the automata of multipleOf share: the divisor, and a language of digits that is unfolded as they
+// are read.
 //
 // In: an exact decimal. Out: c / 10^s in whole numbers; s is negative if c * 10^-s has more than 18
-// digits. Of 0.75 c is 75 and s is 2. Cost: linear in its digits.
+// digits. Of 0.75 c is 75 and s is 2. Cost: linear in its digits. A state of the automaton costs 11
+// steps when it is unfolded, and a node for each state that they lead to.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
+#include <memory>
+#include <numeric>
+#include <string>
+#include <string_view>
+#include <vector>
 
+#include "base/intern.h"
+#include "base/work.h"
 #include "numbers/fixed.h"
 #include "numbers/number.h"
+#include "regex/regex.h"
 
 namespace structgen {
 
 struct NumberLanguage::Divisor {
-  uint64_t c = 1;
+  // `odd` is c without its factors 2 and 5: the divisor that remains when enough zeros follow.
+  uint64_t c = 1, odd = 1;
   int64_t s = 0;
-  // From this many zeros behind a number on, one more zero does not change whether c divides the number.
-  int64_t zeros = 0;
+  // The smallest t such that 10^t is a multiple of c / odd.
+  int64_t twos = 0;
 
-  // Throws kSchemaTooComplex for the divisors that NumberLanguage::multiple_of() refuses.
+  // Throws kSchemaTooComplex, see NumberLanguage::multiple_of().
   explicit Divisor(const Decimal& d);
 };
 
 // Plain unsigned decimals whose value is M / 10^s, where c divides M and first <= M <= last. Both ends are
-// multiples of c. For the multiples of 0.75 between 1 and 3, c is 75, s is 2, and M is 150, 225 or 300.
+// multiples of c. Of the multiples of 0.75 between 1 and 3, c is 75, s is 2, and M is 150, 225 or 300.
 struct Multiples {
   uint64_t c;
   uint32_t s = 0;
   Wide first = 0, last = 0;
-  // Tells whether `last` is a limit.
+  // False: there is no last.
   bool ends = false;
-  // The largest number of digits before the point if there is no `last`; kUnlimited for any.
+  // If there is no last: the most digits before the point, or kUnlimited.
   uint32_t most_whole = NumberLanguage::kUnlimited;
-  // A fraction of at most this many digits may end in zeros.
+  // A fraction of at most so many digits may end in zeros.
   uint32_t zeros_until = 0;
-  // Tells whether a number may have a fraction.
+  // False: there is no fraction.
   bool point = true;
-  // Tells that the decimals are mantissas: the point stands behind the first digit, which is not 0, and a
-  // fraction follows.
+  // True: the point stands behind the first digit, which is not 0, and a fraction follows.
   bool mantissa = false;
 };
+
+// An automaton over digits and a point, unfolded as they are read. A State is a value; State{} is the
+// first one.
+template <class State>
+class DigitAutomaton : public LazyLanguage {
+ public:
+  // The node of the first state.
+  RegexId start(RegexArena& arena) { return node(arena, State{}); }
+  RegexId unfold(RegexArena& arena, uint32_t index) override {
+    constexpr std::string_view kBytes = "0123456789.";
+    charge(kUnfolding);
+    const State state = states_[index];
+    RegexId nodes[kBytes.size()];
+    for (std::size_t i = 0; i < kBytes.size(); ++i) {
+      State to = state;
+      nodes[i] = step(to, kBytes[i]) ? node(arena, to) : RegexArena::empty();
+    }
+    std::vector<RegexId> parts;
+    for (std::size_t i = 0; i < kBytes.size(); ++i) {
+      if (nodes[i] == RegexArena::empty() || std::find(nodes, nodes + i, nodes[i]) != nodes + i) continue;
+      ByteSet bytes;
+      for (std::size_t j = i; j < kBytes.size(); ++j)
+        if (nodes[j] == nodes[i]) bytes.add(static_cast<uint8_t>(kBytes[j]));
+      parts.push_back(arena.cat(arena.bytes(bytes), nodes[i]));
+    }
+    if (accepts(state)) parts.push_back(RegexArena::epsilon());
+    return arena.alt(parts);
+  }
+  bool shortest(uint32_t index, std::string& text) const override {
+    text.clear();
+    return accepts(states_[index]) || completed(states_[index], text);
+  }
+
+ protected:
+  virtual bool step(State& state, char c) const = 0;
+  virtual bool accepts(const State& state) const = 0;
+  // It accepts, or some continuation does.
+  virtual bool alive(const State& state) const = 0;
+  // Finds a shortest continuation, if it is known.
+  virtual bool completed(const State&, std::string&) const { return false; }
+  // Two states of one language are one.
+  virtual bool same(const State& x, const State& y) const = 0;
+  // Equal for states that are one.
+  virtual uint64_t hash(const State& state) const = 0;
+
+ private:
+  // Units of work to unfold one state, beside those of its nodes.
+  static constexpr int64_t kUnfolding = 600;
+  RegexId node(RegexArena& arena, const State& state) {
+    if (!alive(state)) return RegexArena::empty();
+    const uint32_t n = index_.find_or_add(
+        hash(state), [&](uint32_t i) { return same(states_[i], state); },
+        [&] {
+          states_.push_back(state);
+          return static_cast<uint32_t>(states_.size() - 1);
+        });
+    return arena.lazy(definition, n, accepts(state), false);
+  }
+  std::vector<State> states_;
+  InternTable index_;
+};
+
+// A way to complete a decimal number: `whole` digits, then `fraction` digits behind a point. The point
+// is written unless one was read (`point`).
+struct Completing {
+  uint32_t whole, fraction;
+  bool point;
+
+  uint32_t digits() const { return whole + fraction; }
+  std::string text(Wide y) const {
+    std::string out(digits(), '0');
+    for (std::size_t i = out.size(); i > 0; --i, y /= 10) out[i - 1] = static_cast<char>('0' + y % 10);
+    if (point && fraction > 0) out.insert(whole, 1, '.');
+    return out;
+  }
+};
+
+// Calls `take` with every way to add digits, ordered by the length of the text, until it returns true.
+// `grows`: the whole part may get longer. `point`: a point was read.
+template <class Take>
+bool complete(bool grows, bool point, Take&& take) {
+  // The digits of a Wide, minus a few.
+  constexpr uint32_t kLongest = 36;
+  for (uint32_t length = 1; length <= kLongest; ++length) {
+    if (point) {
+      if (take(Completing{0, length, false})) return true;
+      continue;
+    }
+    if (grows && take(Completing{length, 0, true})) return true;
+    for (uint32_t fraction = 1; fraction < length; ++fraction)
+      if ((grows || fraction + 1 == length) && take(Completing{length - fraction - 1, fraction, true}))
+        return true;
+  }
+  return false;
+}
+
+// The least y of `digits` digits such that (r * 10^digits + y) * 10^zeros is 0 mod c; with `nonzero`,
+// one whose last digit is not 0. False: there is none.
+inline bool least_digits(uint64_t r, uint32_t digits, uint32_t zeros, uint64_t c, bool nonzero, Wide& y) {
+  for (; zeros > 0 && std::gcd<uint64_t>(c, 10) > 1; --zeros) c /= std::gcd<uint64_t>(c, 10);
+  const Wide size = power_of_ten(digits);
+  y = (c - r % c * (size % c) % c) % c;
+  for (int tries = 0; tries < 10 && y < size; ++tries, y += c)
+    // The last digits repeat after ten steps.
+    if (!nonzero || y % 10 != 0) return true;
+  return false;
+}
 
 }  // namespace structgen

@@ -1,4 +1,5 @@
-// multipleOf as regexes (see number.h) of numbers that the automaton of multiple_between.cc reads.
+// multipleOf without bounds (see number.h); its automaton is that of multiple_between.cc, with one bound or
+// none.
 //
 // The problem. Which texts are multiples of 0.75? The value of `3.75` is known only behind its last
 // digit, and a mask must not allow a digit behind which no multiple can be completed.
@@ -33,14 +34,14 @@ namespace structgen {
 
 namespace {
 
-// A divisor may have at most this many digits behind the point.
+// A divisor has at most so many digits behind the point.
 constexpr uint32_t kMaxScale = 40;
 
 [[noreturn]] void divisor_too_complex(const std::string& why) {
   throw Error(ErrorKind::kSchemaTooComplex, "multipleOf: " + why);
 }
 
-// Returns c / gcd(c, 10^t): it divides a number exactly if c divides the number with t zeros behind it.
+// c / gcd(c, 10^t): the divisor of a number that t zeros follow.
 uint64_t reduced(uint64_t c, int64_t t) {
   for (; t > 0; --t) {
     const uint64_t g = std::gcd<uint64_t>(c, 10);
@@ -49,6 +50,76 @@ uint64_t reduced(uint64_t c, int64_t t) {
   }
   return c;
 }
+
+// The digits of a mantissa that were read.
+struct Mantissa {
+  enum Phase : uint8_t { kBegin, kWhole, kFraction } phase = kBegin;
+  // Digits read behind the point.
+  uint32_t digits = 0;
+  // The remainder.
+  uint64_t r = 0;
+  // The last digit was not 0; unless the automaton is exact, any digit.
+  bool nonzero = false;
+  friend bool operator==(const Mantissa&, const Mantissa&) = default;
+};
+
+// d.ddd whose digits are 0 mod c. The last digit before the zeros stands at place `last`: at most, or
+// exactly if `exact`. (At most is only used if c is prime to 10; then zeros on the right change
+// nothing.)
+class MantissaMultiples : public DigitAutomaton<Mantissa> {
+ public:
+  MantissaMultiples(uint64_t c, uint32_t last, bool exact) : c_(c), last_(last), exact_(exact) {}
+
+ private:
+  using State = Mantissa;
+  bool same(const State& x, const State& y) const override { return x == y; }
+  uint64_t hash(const State& q) const override { return mix(mix(q.phase * 2u + q.nonzero, q.digits), q.r); }
+
+  bool step(State& q, char c) const override {
+    if (c == '.') {
+      if (q.phase != State::kWhole) return false;
+      q.phase = State::kFraction;
+      return true;
+    }
+    const auto d = static_cast<uint32_t>(c - '0');
+    if (q.phase == State::kWhole || (q.phase == State::kBegin && d == 0)) return false;
+    const bool beyond = q.phase == State::kFraction && q.digits == last_;
+    if (beyond && d != 0) return false;
+    if (!beyond) q.r = static_cast<uint64_t>((static_cast<Wide>(q.r) * 10 + d) % c_);
+    if (q.phase == State::kFraction && !beyond) {
+      ++q.digits;
+      // If the number of digits is exact, the last digit decides; else any digit does.
+      q.nonzero = d != 0 || (!exact_ && q.nonzero);
+    }
+    if (q.phase == State::kBegin) q.phase = State::kWhole;
+    return true;
+  }
+
+  bool accepts(const State& q) const override {
+    return q.phase == State::kFraction && q.nonzero && q.r == 0 && (!exact_ || q.digits == last_);
+  }
+
+  bool alive(const State& q) const override {
+    if (accepts(q)) return true;
+    if (q.phase == State::kBegin) return true;
+    const uint32_t left = last_ - q.digits;
+    if (exact_ || left == 0) return completes(q, left);
+    // The digits to come are not all zero, or an earlier one was not.
+    for (uint32_t m = 1; m <= left; ++m)
+      if (completes(q, m)) return true;
+    return false;
+  }
+
+  // True if m more digits, the last of which is not 0, make a multiple.
+  bool completes(const State& q, uint32_t m) const {
+    Wide y = 0;
+    return least_digits(q.r, m, 0, c_, true, y);
+  }
+
+  const uint64_t c_;
+  const uint32_t last_;
+  const bool exact_;
+};
 
 }  // namespace
 
@@ -60,62 +131,117 @@ NumberLanguage::Divisor::Divisor(const Decimal& d) {
   const bool long_zeros = d.exponent > 0 && d.exponent + static_cast<int64_t>(d.digits.size()) > 18;
   c = std::stoull(d.exponent > 0 && !long_zeros ? d.int_part() : d.digits);
   s = d.exponent < 0 || long_zeros ? -d.exponent : 0;
-  while (reduced(c, zeros) != reduced(c, zeros + 1)) ++zeros;
+  odd = reduced(c, 64);
+  for (uint64_t rest = c; rest != odd; rest = reduced(rest, 1)) ++twos;
 }
 
-// Returns the multiples without exponent. If the divisor ends in many zeros, a multiple of it is one of c
-// with zeros behind it.
+// Multiples without exponent. Three forms: c followed by zeros, the automaton, and for 10^-k a plain
+// regex.
 RegexId NumberLanguage::plain_multiples(const Divisor& d, bool with_zero) {
-  if (d.s >= 0)
+  if (d.s < 0) {
+    const auto zeros = static_cast<uint32_t>(-d.s);
+    const uint32_t most =
+        most_digits_ == kUnlimited ? kUnlimited : most_digits_ - std::min(most_digits_, zeros);
+    RegexId front = RegexArena::empty();
+    if (d.c != 1)
+      front = decimals({.c = d.c, .first = d.c, .most_whole = most, .point = false});
+    else if (most > 0)
+      front = arena_.cat(digit(1, 9), digits(0, most == kUnlimited ? kUnbounded : most - 1));
+    const RegexId parts[] = {front, arena_.repeat(digit(0, 0), zeros, zeros), zero_fraction_};
+    const RegexId out = arena_.cat(parts);
+    return with_zero ? arena_.alt(arena_.cat(digit(0, 0), zero_fraction_), out) : out;
+  }
+  const RegexId positive = arena_.cat(digit(1, 9), any_digits_);
+  const auto s = static_cast<uint32_t>(d.s);
+  if (d.c != 1)
     return decimals({.c = d.c,
-                     .s = static_cast<uint32_t>(d.s),
+                     .s = s,
                      .first = with_zero ? 0 : d.c,
-                     .most_whole = d.c == 1 ? kUnlimited : most_digits_,
+                     .most_whole = most_digits_,
                      .zeros_until = zeros_until_});
-  const auto zeros = static_cast<uint32_t>(-d.s);
-  const uint32_t most =
-      most_digits_ == kUnlimited ? kUnlimited : most_digits_ - std::min(most_digits_, zeros);
-  const RegexId parts[] = {decimals({.c = d.c, .first = d.c, .most_whole = most, .point = false}),
-                           arena_.repeat(digit(0, 0), zeros, zeros), zero_fraction_};
-  const RegexId out = arena_.cat(parts);
-  return with_zero ? arena_.alt(arena_.cat(digit(0, 0), zero_fraction_), out) : out;
+  const RegexId whole = arena_.alt(digit(0, 0), positive);
+  if (s == 0) return arena_.cat(with_zero ? whole : positive, zero_fraction_);
+  const RegexId to_nonzero = arena_.cat(digits(0, s - 1), digit(1, 9));
+  RegexId end = to_nonzero;
+  if (exponents_)
+    end = arena_.cat(digits(1, s), zeros(0));
+  else if (zeros_until_ > 0)
+    end = arena_.alt(end, s >= zeros_until_
+                              ? digits(1, zeros_until_)
+                              : arena_.cat(digits(1, s), arena_.repeat(digit(0, 0), 0, zeros_until_ - s)));
+  const RegexId fraction = arena_.cat(point_, end);
+  if (with_zero) return arena_.cat(whole, arena_.optional(fraction));
+  const RegexId small = exponents_ || zeros_until_ == 0 ? fraction : arena_.both(fraction, some_fraction_);
+  return arena_.alt(arena_.cat(positive, arena_.optional(fraction)), arena_.cat(digit(0, 0), small));
 }
 
-// Returns the multiples of one digit and an exponent x: digit * 10^(x+s) must be 0 mod c.
+// One digit and an exponent x: digit * 10^(x+s) must be 0 mod c.
 RegexId NumberLanguage::one_digit_multiples(const Divisor& d) {
   RegexId out = RegexArena::empty();
   const int64_t s = d.s;
-  for (int64_t t = 0; t <= d.zeros; ++t) {
+  for (int64_t t = 0; t <= d.twos; ++t) {
     const uint64_t modulus = reduced(d.c, t);
-    const RegexId exponents = t == d.zeros ? exponent_at_least(t - s) : exponent_equal(t - s);
+    const RegexId exponents = t == d.twos ? exponent_at_least(t - s) : exponent_equal(t - s);
     for (int v = 1; v <= 9; ++v)
       if (static_cast<uint64_t>(v) % modulus == 0) out = arena_.alt(out, one_digit(v, v, exponents));
   }
   return out;
 }
 
-// Returns the multiples that are a mantissa with a fraction and an exponent x from `from` to `to`. With f
-// digits behind the point and t = x - f + s, the digits times 10^t must be 0 mod c. The digits do not end in
-// a zero, so t is at least 0 and f at most x + s. A shorter fraction counts as one that ends in zeros. From
-// d.zeros on, t makes no difference.
-RegexId NumberLanguage::fraction_multiples(const Divisor& d, int64_t from, int64_t to) {
+// d.ddd whose last digit before the zeros stands at place `last`, and which is 0 mod c.
+RegexId NumberLanguage::mantissas(uint64_t c, uint32_t last, bool exact) {
+  if (c != 1) return arena_.define<MantissaMultiples>(c, last, exact).start(arena_);
+  const RegexId parts[] = {digit(1, 9), point_, digits(exact ? last - 1 : 0, last - 1), digit(1, 9),
+                           arena_.star(digit(0, 0))};
+  return arena_.cat(parts);
+}
+
+// Mantissas with f digits behind the point and exponent x: N * 10^t must be 0 mod c, with t = x - f + s
+// >= 0.
+RegexId NumberLanguage::fraction_multiples(const Divisor& d, bool huge, bool tiny) {
   RegexId out = RegexArena::empty();
-  bool last = false;
-  for (int64_t x = std::max(from, 1 - d.s); x <= to && !last; ++x) {
-    const int64_t f = std::min<int64_t>(kMantissaDigits, x + d.s), t = x + d.s - f;
-    last = f == kMantissaDigits && t >= d.zeros;
-    const Multiples of{
-        .c = reduced(d.c, t), .s = static_cast<uint32_t>(f), .zeros_until = kUnbounded, .mantissa = true};
-    const RegexId parts[] = {decimals(of), e_, last ? exponent_between(x, to) : exponent_equal(x)};
-    out = arena_.alt(out, arena_.cat(parts));
+  const int64_t s = d.s;
+  // d is a power of ten, or the size does not matter.
+  if (!narrow_) {
+    for (uint32_t f = 1; f <= kMantissaDigits; ++f)
+      // From twos on only `odd` matters. t < 0 is impossible, because N does not end in a zero.
+      for (int64_t t = 0; t <= d.twos; ++t) {
+        const int64_t x = t + f - s;
+        const RegexId parts[] = {mantissas(reduced(d.c, t), f, true), e_,
+                                 t == d.twos ? exponent_at_least(x) : exponent_equal(x)};
+        out = arena_.alt(out, arena_.cat(parts));
+      }
+    return out;
   }
+  const auto exact = [&](uint32_t f, int64_t x) {
+    const int64_t t = x - f + s;
+    if (t < 0) return;
+    const RegexId parts[] = {mantissas(reduced(d.c, t), f, true), e_, exponent_equal(x)};
+    out = arena_.alt(out, arena_.cat(parts));
+  };
+  // Exponents so large that only `odd` matters. The automaton is the same for every f up to `free`.
+  const int64_t free = !huge ? 0 : std::min<int64_t>(kMantissaDigits, kLongMin + s - d.twos);
+  if (free > 0) {
+    const RegexId parts[] = {mantissas(d.odd, static_cast<uint32_t>(free), false), e_,
+                             long_exponent(kLongMin, kNone)};
+    out = arena_.cat(parts);
+  }
+  for (uint32_t f = static_cast<uint32_t>(std::max<int64_t>(free, 0)) + 1; huge && f <= kMantissaDigits;
+       ++f) {
+    const int64_t enough = f + d.twos - s;
+    const RegexId parts[] = {mantissas(d.odd, f, true), e_, long_exponent(enough, kNone)};
+    out = arena_.alt(out, arena_.cat(parts));
+    for (int64_t x = kLongMin; x < enough; ++x) exact(f, x);
+  }
+  for (uint32_t f = 1; tiny && f <= kMantissaDigits; ++f)
+    for (int64_t x = kLongMax; x - f + s >= 0; --x) exact(f, x);
   return out;
 }
 
 bool NumberLanguage::is_hard(const Decimal& divisor) { return divisor.digits != "1" || divisor.exponent > 0; }
 
 bool NumberLanguage::common_multiple(const Decimal& a, const Decimal& b, Decimal& out) {
-  // A divisor as odd * 2^twos * 5^fives.
+  // value = odd * 2^twos * 5^fives.
   struct Factors {
     uint64_t odd;
     int64_t twos, fives;
@@ -141,12 +267,10 @@ bool NumberLanguage::common_multiple(const Decimal& a, const Decimal& b, Decimal
 RegexId NumberLanguage::multiple_of(const Decimal& divisor) {
   if (divisor.digits == "1" && divisor.exponent == 0 && !divisor.negative) return integers();
   const Divisor d(divisor);
-  // Spellings without exponents have no negative zero.
+  // Without exponents there is no negative zero.
   if (!exponents_) return arena_.alt(plain_multiples(d, true), minus_sign(plain_multiples(d, false)));
-  const RegexId fractions =
-      narrow_ ? arena_.alt(fraction_multiples(d, kLongMin, kNone), fraction_multiples(d, -kNone, kLongMax))
-              : fraction_multiples(d, -kNone, kNone);
-  const RegexId parts[] = {plain_multiples(d, true), zero_, one_digit_multiples(d), fractions};
+  const RegexId parts[] = {plain_multiples(d, true), zero_, one_digit_multiples(d),
+                           fraction_multiples(d, true, true)};
   return either_sign(arena_.alt(parts));
 }
 

@@ -1,31 +1,24 @@
-// The automaton of multipleOf, and multipleOf with bounds (see number.h).
+// multipleOf with bounds (see number.h).
 //
-// The problem. A mask may allow a digit only if some multiple within the bounds can still be completed. A
-// product of the divisor's automaton with those of the bounds would have to be searched for its dead ends;
-// for divisors of five digits this is too much.
-//
-// The idea. A divisor c / 10^s and its bounds meet in one automaton. While digits are read, a plain decimal
-// is a number P, and the values that it may become are M = value * 10^s in [P * 10^k, (P + 1) * 10^k).
-// Whether a multiple of c within the bounds is among them is arithmetic, so nothing is searched.
+// A divisor c / 10^s and its bounds meet in one automaton. While digits are read, a plain decimal is a
+// number P, and the values that it may become are M = value * 10^s in [P * 10^k, (P + 1) * 10^k).
+// Whether a multiple of c within the bounds is among them is arithmetic. So no state is a dead end, and
+// nothing is searched.
 //
 //     multiples of 7 between 10 and 30     14, 21, 28
 //     `1` may become 10 to 19              14 is among them, so `1` is allowed
 //     `3` may become 3, or 30 to 39        no multiple within the bounds, so `3` is not allowed
 //
-// Invariants.
-// - No state is a dead end: node() makes a state only if alive() finds a multiple behind it.
-// - Two states are one if their phase, number of digits, remainder and side of each bound are equal (same()).
-//
-// Costs. One node for each combination of digits read, remainder, and side of each bound that the text meets.
+// The alternative, a product of the divisor's automaton with those of the bounds, would have to be
+// searched; for divisors of five digits that is too much. Cost: one node for each combination of digits
+// read, remainder, and side of each bound that the text meets.
 #include <algorithm>
+#include <memory>
 #include <numeric>
 #include <string>
-#include <string_view>
 #include <utility>
 #include <vector>
 
-#include "base/intern.h"
-#include "base/work.h"
 #include "numbers/divisor.h"
 #include "numbers/number.h"
 #include "regex/regex.h"
@@ -34,12 +27,12 @@ namespace structgen {
 
 namespace {
 
-// magnitudes_between() serves bounds that have at most this many digits when multiplied by 10^s.
+// The most digits of a bound times 10^s.
 constexpr int64_t kMaxDigits = 30;
 constexpr Wide kMaxDivisor = 1'000'000'000'000'000'000;
 
-// Returns 10^n, or 10^37 if 10^n exceeds a Wide. A power beyond 10^30 is only compared with divisors and
-// bounds, which are smaller.
+// 10^n, or 10^37 where that is more than a Wide holds. Beyond 10^30 a power is only compared with divisors
+// and bounds, which are less than 10^30 there.
 Wide power(uint32_t n) { return power_of_ten(std::min(n, 37u)); }
 
 uint32_t digits_of(Wide x) {
@@ -48,55 +41,24 @@ uint32_t digits_of(Wide x) {
   return n;
 }
 
-// A way to complete a decimal number: `whole` digits, then `fraction` digits behind a point. `point` says
-// that the point has to be written.
-struct Completing {
-  uint32_t whole, fraction;
-  bool point;
-
-  uint32_t digits() const { return whole + fraction; }
-  std::string text(Wide y) const {
-    std::string out(digits(), '0');
-    for (std::size_t i = out.size(); i > 0; --i, y /= 10) out[i - 1] = static_cast<char>('0' + y % 10);
-    if (point && fraction > 0) out.insert(whole, 1, '.');
-    return out;
-  }
+struct BetweenPhases {
+  enum Phase : uint8_t { kBegin, kZero, kWhole, kFraction };
+};
+// A state of the automaton after some digits.
+struct DigitsBetween {
+  BetweenPhases::Phase phase = BetweenPhases::kBegin;
+  // Past the first bound, and there is no last one: only r matters.
+  bool free = false;
+  // True: the last digit of the fraction was not 0. It counts where zeros have a limit.
+  bool nonzero = false;
+  // Digits that were read; in a fraction, those behind the point, at most most_digits_.
+  uint32_t n = 0;
+  uint64_t r = 0;  // P mod c
+  // P. States that differ in nothing else are one, see sides().
+  Wide p = 0;
 };
 
-// Calls `take` with every way to add digits, in the order of their lengths, until `take` returns true.
-// `grows` says that the whole part may get longer, `point` that a point was read.
-template <class Take>
-bool complete(bool grows, bool point, Take&& take) {
-  // Fewer digits than a Wide holds.
-  constexpr uint32_t kLongest = 36;
-  for (uint32_t length = 1; length <= kLongest; ++length) {
-    if (point) {
-      if (take(Completing{0, length, false})) return true;
-      continue;
-    }
-    if (grows && take(Completing{length, 0, true})) return true;
-    for (uint32_t fraction = 1; fraction < length; ++fraction)
-      if ((grows || fraction + 1 == length) && take(Completing{length - fraction - 1, fraction, true}))
-        return true;
-  }
-  return false;
-}
-
-// Writes the least y of `digits` digits such that (r * 10^digits + y) * 10^zeros is 0 mod c, and, with
-// `nonzero`, the last digit of y is not 0. Returns false if there is none.
-bool least_digits(uint64_t r, uint32_t digits, uint32_t zeros, uint64_t c, bool nonzero, Wide& y) {
-  for (; zeros > 0 && std::gcd<uint64_t>(c, 10) > 1; --zeros) c /= std::gcd<uint64_t>(c, 10);
-  const Wide size = power_of_ten(digits);
-  y = (c - r % c * (size % c) % c) % c;
-  for (int tries = 0; tries < 10 && y < size; ++tries, y += c)
-    // After ten steps the last digits repeat.
-    if (!nonzero || y % 10 != 0) return true;
-  return false;
-}
-
-// The automaton of Multiples over digits and a point. To unfold a state costs 11 steps, and a node for each
-// state to which they lead.
-class MultiplesBetween : public LazyLanguage {
+class MultiplesBetween : public DigitAutomaton<DigitsBetween>, BetweenPhases {
  public:
   explicit MultiplesBetween(const Multiples& of)
       : of_(of),
@@ -106,65 +68,12 @@ class MultiplesBetween : public LazyLanguage {
         most_digits_(std::max(s_ + 1, of.zeros_until == kUnbounded ? 0 : of.zeros_until)),
         first_digits_(digits_of(of.first / power(s_))),
         last_digits_(digits_of(of.last / power(s_))) {}
-  // Returns the node of the first state.
-  RegexId start(RegexArena& arena) { return node(arena, State{}); }
-  RegexId unfold(RegexArena& arena, uint32_t index) override {
-    // The units of work for a state, in addition to those of its nodes.
-    constexpr int64_t kUnfolding = 600;
-    constexpr std::string_view kBytes = "0123456789.";
-    charge(kUnfolding);
-    const State state = states_[index];
-    RegexId nodes[kBytes.size()];
-    for (std::size_t i = 0; i < kBytes.size(); ++i) {
-      State to = state;
-      nodes[i] = step(to, kBytes[i]) ? node(arena, to) : RegexArena::empty();
-    }
-    std::vector<RegexId> parts;
-    for (std::size_t i = 0; i < kBytes.size(); ++i) {
-      if (nodes[i] == RegexArena::empty() || std::find(nodes, nodes + i, nodes[i]) != nodes + i) continue;
-      ByteSet bytes;
-      for (std::size_t j = i; j < kBytes.size(); ++j)
-        if (nodes[j] == nodes[i]) bytes.add(static_cast<uint8_t>(kBytes[j]));
-      parts.push_back(arena.cat(arena.bytes(bytes), nodes[i]));
-    }
-    if (accepts(state)) parts.push_back(RegexArena::epsilon());
-    return arena.alt(parts);
-  }
-  bool shortest(uint32_t index, std::string& text) const override {
-    text.clear();
-    return accepts(states_[index]) || completed(states_[index], text);
-  }
 
  private:
-  enum Phase : uint8_t { kBegin, kZero, kWhole, kFraction };
-  // A state behind some digits, whose number without the point is P.
-  struct State {
-    Phase phase = kBegin;
-    // Tells that P is beyond the first bound and there is no last one, so that only r matters.
-    bool free = false;
-    // Tells that the last digit of the fraction was not 0. This matters if zeros have a limit.
-    bool nonzero = false;
-    // The number of digits that were read. In a fraction only those behind the point count, up to
-    // most_digits_.
-    uint32_t n = 0;
-    uint64_t r = 0;  // P mod c
-    // P itself. States that differ only in P are one state if sides() is equal.
-    Wide p = 0;
-  };
+  using State = DigitsBetween;
 
-  RegexId node(RegexArena& arena, const State& state) {
-    if (!alive(state)) return RegexArena::empty();
-    const uint32_t n = index_.find_or_add(
-        hash(state), [&](uint32_t i) { return same(states_[i], state); },
-        [&] {
-          states_.push_back(state);
-          return static_cast<uint32_t>(states_.size() - 1);
-        });
-    return arena.lazy(definition, n, accepts(state), false);
-  }
-
-  // Finds a shortest text of digits that completes the number.
-  bool completed(const State& q, std::string& text) const {
+  // Finds a shortest text of digits that completes the number begun.
+  bool completed(const State& q, std::string& text) const override {
     if (q.phase == kBegin || of_.mantissa) return false;
     const uint32_t read = q.phase == kFraction ? q.n : 0;
     return complete(q.phase == kWhole, q.phase == kFraction, [&](const Completing& way) {
@@ -180,28 +89,30 @@ class MultiplesBetween : public LazyLanguage {
     });
   }
 
-  // Compares P with as many leading digits of `bound`, whose whole part has `digits` digits. Returns -1
-  // (below), 0 (equal) or 1 (above).
+  // Compares the digits read so far with as many leading digits of `bound`: -1 below, 0 equal, 1 above.
+  // `digits`: those of the bound's whole part.
   int side(const State& q, Wide bound, uint32_t digits) const {
     const uint32_t left =
         q.phase == kFraction ? s_ - std::min(q.n, s_) : s_ + (digits > q.n ? digits - q.n : 0);
     const Wide prefix = bound / power(left);
     return q.p < prefix ? -1 : q.p > prefix;
   }
-  // Returns side() for both bounds. If P equals the beginning of a bound, this determines P. Otherwise only P
-  // mod c matters: with equally many digits to come, all that P may become lies on one side of the bound.
+  // If P equals the beginning of a bound, that says what P is. Else only its remainder matters: with
+  // the same number of digits to come, all that it may become lies on one side of the bound.
   std::pair<int, int> sides(const State& q) const {
     const bool inside = !q.free && q.phase >= kWhole;
     return {inside ? side(q, of_.first, first_digits_) : 0,
             inside && of_.ends ? side(q, of_.last, last_digits_) : 0};
   }
-  bool same(const State& x, const State& y) const {
+  bool same(const State& x, const State& y) const override {
     return x.phase == y.phase && x.free == y.free && x.nonzero == y.nonzero && x.n == y.n && x.r == y.r &&
            sides(x) == sides(y);
   }
-  uint64_t hash(const State& q) const { return mix(mix(q.phase * 4u + q.free * 2u + q.nonzero, q.n), q.r); }
+  uint64_t hash(const State& q) const override {
+    return mix(mix(q.phase * 4u + q.free * 2u + q.nonzero, q.n), q.r);
+  }
 
-  bool step(State& q, char c) const {
+  bool step(State& q, char c) const override {
     if (c == '.') {
       if ((q.phase != kZero && q.phase != kWhole) || !of_.point) return false;
       q.phase = kFraction;
@@ -235,15 +146,15 @@ class MultiplesBetween : public LazyLanguage {
     return true;
   }
 
-  // Tells whether some multiple of c lies in [from, to] and within the bounds.
+  // True if some multiple of c lies in [from, to] and within the bounds.
   bool any(Wide from, Wide to) const {
     from = std::max(from, of_.first);
     if (of_.ends) to = std::min(to, of_.last);
     return from <= to && (from + c_ - 1) / c_ * c_ <= to;
   }
 
-  // Writes the least y of `digits` digits such that p, y and `zeros` zeros behind them are a multiple within
-  // the bounds. Returns false if there is none.
+  // The least y of `digits` digits such that p, y and then `zeros` zeros are a multiple within the
+  // bounds.
   bool least_inside(Wide p, uint32_t digits, uint32_t zeros, bool nonzero, Wide& y) const {
     constexpr Wide kMost = ~Wide{0} / 10;
     const Wide unit = power(zeros), size = power(digits), common = std::gcd(c_, static_cast<uint64_t>(unit));
@@ -259,7 +170,7 @@ class MultiplesBetween : public LazyLanguage {
     return false;
   }
 
-  bool accepts(const State& q) const {
+  bool accepts(const State& q) const override {
     if (q.phase == kBegin || (of_.mantissa && q.phase == kWhole)) return false;
     const uint32_t zeros = q.phase == kFraction ? s_ - std::min(q.n, s_) : s_;
     if (q.phase == kFraction && (q.n == 0 || !(q.nonzero || q.n <= of_.zeros_until))) return false;
@@ -267,7 +178,7 @@ class MultiplesBetween : public LazyLanguage {
     return any(q.p * power(zeros), q.p * power(zeros));
   }
 
-  bool alive(const State& q) const {
+  bool alive(const State& q) const override {
     if (q.phase == kBegin || accepts(q)) return true;
     if (q.phase == kWhole && !of_.mantissa) {
       if (!of_.ends) {
@@ -280,8 +191,7 @@ class MultiplesBetween : public LazyLanguage {
       return false;
     }
     const uint32_t n = q.phase == kFraction ? q.n : 0, zeros = s_ - std::min(n, s_);
-    // `from` is 1 if the rest of the fraction may not be all zeros. (Right behind the point one zero must
-    // follow.)
+    // 1: zeros may not follow to the end. (Behind the point itself one zero must.)
     const Wide unit = power(zeros), from = q.nonzero || std::max(n, 1u) <= of_.zeros_until ? 0 : 1;
     if (from >= unit) return false;
     if (!q.free) return any(q.p * unit + from, q.p * unit + unit - 1);
@@ -295,19 +205,17 @@ class MultiplesBetween : public LazyLanguage {
     return static_cast<uint64_t>(v);
   }
 
-  // With this many more digits, some multiple follows any digits, because the divisor has at most 19 digits.
+  // Behind any digits, so many more lead to a multiple: the divisor has at most 19 digits.
   static constexpr uint32_t kEnough = 20;
   const Multiples of_;
   const uint64_t c_;
   const uint32_t s_;
-  // Tells whether the number of digits before the point has a limit.
+  // True if the digits before the point have a limit.
   const bool counts_;
-  // State::n counts at most this many digits of a fraction.
+  // So many digits of a fraction are counted.
   const uint32_t most_digits_;
   // The numbers of digits of the whole parts of the two bounds.
   const uint32_t first_digits_, last_digits_;
-  std::vector<State> states_;
-  InternTable index_;
 };
 
 }  // namespace
@@ -316,8 +224,8 @@ RegexId NumberLanguage::decimals(const Multiples& of) {
   return arena_.define<MultiplesBetween>(of).start(arena_);
 }
 
-// Writes the unsigned multiples between two magnitudes, or, without `high`, from `low` on. Returns false if a
-// bound has too many digits.
+// Unsigned multiples between two magnitudes; without `high`, from `low` on. False: the bounds have too
+// many digits.
 bool NumberLanguage::magnitudes_between(const Divisor& d, const Bound& low, const Bound* high, bool with_zero,
                                         RegexId& out) {
   Wide first = 0, last = 0;
@@ -342,8 +250,8 @@ bool NumberLanguage::magnitudes_between(const Divisor& d, const Bound& low, cons
   of.zeros_until = zeros_until_;
   out = decimals(of);
   if (!exponents_) return true;
-  // The narrow universe has scientific lexemes with a fraction only from 10^16 on and below 10^-4, where
-  // bounds are rare.
+  // Scientific lexemes. Those with a fraction are at least 10^16 or below 10^-4 (narrow universe),
+  // where bounds are rare.
   const Decimal huge{false, "1", kLongMin}, tiny{false, "1", kLongMax + 1};
   const auto within = [&](RegexId lexemes, bool from, bool to) {
     if (from) lexemes = arena_.both(lexemes, above(low.value, low.open));
@@ -353,10 +261,10 @@ bool NumberLanguage::magnitudes_between(const Divisor& d, const Bound& low, cons
   out = arena_.alt(out, within(one_digit_multiples(d), from, to));
   if (!high)
     out = arena_.alt(
-        out, within(fraction_multiples(d, kLongMin, kNone), compare_magnitude(low.value, huge) > 0, false));
+        out, within(fraction_multiples(d, true, false), compare_magnitude(low.value, huge) > 0, false));
   for (int64_t x = kLongMin; high && x <= high->value.scientific_exponent(); ++x) {
-    // The lexeme is d.ddd with at most 16 digits, times 10^x: a number with x + s digits to come, the last of
-    // which are zeros.
+    // d.ddd with at most 16 digits, times 10^x: a number with x + s digits to come, of which the last
+    // are zeros.
     const auto places = static_cast<uint32_t>(x) + s;
     const Wide zeros = power(places - kMantissaDigits),
                c = d.c / std::gcd(d.c, static_cast<uint64_t>(zeros)) * zeros;
@@ -374,7 +282,7 @@ bool NumberLanguage::magnitudes_between(const Divisor& d, const Bound& low, cons
     out = arena_.alt(out, arena_.cat(parts));
   }
   if (compare_magnitude(low.value, tiny) < 0)
-    out = arena_.alt(out, within(fraction_multiples(d, -kNone, kLongMax), from,
+    out = arena_.alt(out, within(fraction_multiples(d, false, true), from,
                                  to && compare_magnitude(high->value, tiny) < 0));
   if (first == 0) out = arena_.alt(out, zero_);
   return true;
@@ -390,8 +298,7 @@ bool NumberLanguage::multiples_between(const Decimal& divisor, const Bound* low,
   };
   const Bound zero{Decimal{}, false};
   RegexId positive = RegexArena::empty(), negative = RegexArena::empty();
-  // The multiples are those from max(low, 0) up to high, and with a minus sign those from max(-high, 0) up to
-  // -low.
+  // From max(low, 0) up to high; and with a minus sign from max(-high, 0) up to -low.
   if (!high || !high->value.negative) {
     const bool above_zero = low && !low->value.negative;
     if (!magnitudes_between(d, above_zero ? *low : zero, high, true, positive)) return false;

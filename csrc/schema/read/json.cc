@@ -285,7 +285,7 @@ class JsonParser {
   // Reads one escape, writes its character to `out`, and returns the number of bytes of the character. A high
   // surrogate and a low surrogate behind it make one character. A high surrogate without a low surrogate
   // behind it stands for itself, because JSON allows such a text, and a `pattern` or `const` may hold one. In
-  // `"\ud83dA"`, which is read as `\ud83d` and `A`, the second escape is read again from its beginning.
+  // `"\ud83d\u0041"` the second escape is no low surrogate, so it is read again from its backslash.
   std::size_t escape(char* out) {
     ++at_;
     const char c = peek();

@@ -19,7 +19,8 @@ namespace structgen {
 // (SchemaSet::scan_word).
 struct Keywords {
   const Json& json;
-  JsonRef values[64];
+  // Indexed by Word, whose last one is kContentAnnotation.
+  JsonRef values[static_cast<std::size_t>(Word::kContentAnnotation) + 1];
   Draft draft;
   bool validates;
 
