@@ -1,4 +1,5 @@
-"""Checks of `oracles` fail with the values that were compared, as those of tests do."""
+"""The package's `__init__` makes pytest rewrite the asserts of `oracles`, so their failures show the compared
+values."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Engines that misbehave on purpose, for `tests/test_bench.py`: named as `tests.bench_engines:bad`."""
+"""Engines that misbehave on purpose. `tests/test_bench.py` names them as `tests.bench_engines:bad`."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 
 from structgen.maskbench.engines.base import Refused, Sequence, row_of
 
-_EVER = 3600.0  # seconds: whoever waits for it is ended from outside
+_EVER = 3600.0  # seconds; the test ends the process long before
 
 
 class Grammar:
@@ -31,7 +31,8 @@ class Grammar:
 
 
 class Bad:
-    """Does what the schema's title says: hang, crash, grow, refuse, raise, stubborn; else allows all."""
+    """The title of a schema names the fault: hang, crash, grow, refuse, raise or stubborn. Other titles allow
+    all tokens."""
 
     name = "tests.bench_engines:bad"
     version = "1"
@@ -55,7 +56,7 @@ class Bad:
             for _ in range(400):
                 held.append(bytearray(b"x" * (4 << 20)))
                 time.sleep(0.02)
-            time.sleep(_EVER)  # 1.6 GB, for whoever looks late
+            time.sleep(_EVER)  # Holds 1.6 GB until the supervisor measures the memory.
         if how == "refuse":
             raise Refused('Unimplemented keys: ["not"]')
         return Grammar(how, self._size)
@@ -69,7 +70,7 @@ bad.version = "1"  # type: ignore[attr-defined]
 
 
 def plain(tokens: Any) -> Any:
-    """structgen behind an adapter that cannot be told how many tokens are left."""
+    """structgen behind an adapter that takes no number of tokens left."""
     from structgen.maskbench.engines.structgen import Engine
 
     class Grammar:
@@ -100,7 +101,7 @@ plain.version = "1"  # type: ignore[attr-defined]
 
 
 def giving_up(tokens: Any) -> Any:
-    """Allows nothing but the end of the text, and says that it broke."""
+    """The matcher allows only the end of the text and reports that it failed."""
     row = row_of(len(tokens.text))
     row[tokens.eos >> 5] = 1 << (tokens.eos & 31)
 

@@ -1,9 +1,11 @@
-"""The clients that people use, at a real server: which calls of each work.
+"""Real clients of the server's interfaces: each call of each client is tried at a running server.
 
-In: the clients' packages, in an environment of their own (`make test-clients`). Out: a table, a row a
-client, and exit status 1 where a call failed. Cost: a minute; a client that is not installed is named.
+Input: the packages of the clients, in an environment of their own (`make test-clients`). Output: a table with
+one row per client; the exit status is 1 if a call failed. Time: one minute. The table names every client that
+is not installed.
 
-The server runs with the embedded model in another process, so that nothing of this environment is in its way.
+The server runs the embedded model in another process, so the packages of this environment do not affect the
+server.
 """
 
 from __future__ import annotations
@@ -30,7 +32,7 @@ ROOT = Path(__file__).resolve().parents[1]
 TEXT = "Maria Lopez ordered 3 oak chairs and 2 desk lamps, ship to Lisbon by 5 March 2027"
 MESSAGES: list[Any] = [{"role": "user", "content": TEXT}]
 KEY = "sk-test"
-PYTHON = sys.executable  # runs servers
+PYTHON = sys.executable  # the interpreter that runs the servers
 
 
 class Item(BaseModel):
@@ -307,7 +309,7 @@ def anthropic_errors(base: str) -> None:
 
 # ---- MCP ----
 
-TOOLS = [str(ROOT / "oracles" / "mcp_server.py")]  # its arguments; the interpreter is the server's
+TOOLS = [str(ROOT / "oracles" / "mcp_server.py")]  # arguments of the MCP server; the interpreter is `PYTHON`
 
 
 def mcp_session(base: str) -> None:
@@ -333,7 +335,8 @@ def mcp_session(base: str) -> None:
 
 
 def agents_with_mcp(base: str) -> None:
-    """The model calls a tool of an MCP server and one of Python; the tool's answer is the agent's."""
+    """The model calls a tool of an MCP server and a tool in Python. The agent's answer is the answer of the
+    tool."""
     from agents import (
         Agent,
         ModelSettings,
@@ -380,7 +383,7 @@ def agents_outputs(base: str) -> None:
 
 
 def pydantic_ai_mcp(base: str) -> None:
-    """The model calls a tool of an MCP server: its answer is the next message."""
+    """The model calls a tool of an MCP server. The next message holds the tool's answer."""
     from pydantic_ai import Agent
     from pydantic_ai.mcp import MCPToolset, StdioTransport
     from pydantic_ai.messages import ToolReturnPart
@@ -390,7 +393,8 @@ def pydantic_ai_mcp(base: str) -> None:
     async def run() -> None:
         model = OpenAIChatModel("embedded", provider=OpenAIProvider(base_url=base, api_key=KEY))
         tools = MCPToolset(StdioTransport(command=PYTHON, args=TOOLS))
-        agent = Agent(model, toolsets=[tools], output_type=int)  # an output by a tool asks for a call
+        # pydantic_ai asks for a tool call if the output type is a tool
+        agent = Agent(model, toolsets=[tools], output_type=int)
         async with agent, agent.iter(ASK[0]["content"]) as steps:
             async for step in steps:
                 parts = getattr(getattr(step, "request", None), "parts", [])
@@ -402,7 +406,8 @@ def pydantic_ai_mcp(base: str) -> None:
 
 
 def served_mcp(base: str) -> None:
-    """`structgen serve --mcp`: a request names the server's label and gets calls of its tools."""
+    """`structgen serve --mcp`: a request names the label of an MCP server and gets calls of the server's
+    tools."""
     from openai import OpenAI
 
     with tempfile.NamedTemporaryFile("w", suffix=".json") as file:
@@ -440,7 +445,8 @@ def instructor_modes(base: str) -> None:
         order = client.chat.completions.create(
             model="embedded", messages=list(MESSAGES), response_model=Order, max_retries=1, max_tokens=200
         )
-        assert isinstance(order, Order)  # how good it is, is the small model's business
+        # the test checks the type alone; a small model may fill in poor values
+        assert isinstance(order, Order)
     partial = instructor.from_openai(OpenAI(base_url=base, api_key=KEY), mode=instructor.Mode.TOOLS)
     parts = list(
         partial.chat.completions.create_partial(
@@ -571,9 +577,10 @@ CALLS: list[tuple[str, str, Callable[[str], None]]] = [
 
 @contextmanager
 def server(python: str, *more: str) -> Iterator[str]:
-    """Starts a server with a key in a process of the given Python, and yields its address.
+    """Starts a server that asks for a key, in a process of the given interpreter, and yields the server's
+    address.
 
-    `more`: arguments of the command.
+    `more` holds further arguments of the command.
     """
     command = [python, "-m", "structgen", "serve", *more, "--port", "0"]
     environment = {**os.environ, "STRUCTGEN_API_KEY": KEY, "PYTHONPATH": str(ROOT)}
@@ -608,7 +615,8 @@ def main() -> int:
     parser.add_argument("--only", default="", help="a client's name")
     options = parser.parse_args()
     os.environ.setdefault("no_proxy", "127.0.0.1")
-    os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")  # it would ask the network first
+    # otherwise litellm downloads a price list at import
+    os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")
     failed = 0
     global PYTHON
     PYTHON = options.python

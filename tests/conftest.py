@@ -1,7 +1,7 @@
-"""Fixtures shared by the tests: the data root, the 131k vocabulary, and a rule about skips.
+"""Fixtures of all tests: the data folder, the vocabulary of 131,000 tokens, and a rule about skipped tests.
 
-Data that is absent is a skip on a developer's machine and a failure in CI (`CI` set), so that a
-green run there means that the corpus really was read.
+A test whose data is absent is skipped on a developer's machine. In CI (`CI` is set) the test fails, so a
+passing run in CI has read the corpus.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ _TOOLS = {
     "build",
     "dist",
     "__pycache__",
-}  # what builds and imports leave; names that begin with a dot are caches
+}  # what builds and imports leave behind; the check skips names that begin with a dot
 
 
 @pytest.fixture(autouse=True)
 def tidy() -> Iterator[None]:
-    """Tests write into folders of their own: a file left in the checkout fails the test."""
+    """Tests write only into temporary folders: the run fails if a test leaves a file in the checkout."""
     before = set(os.listdir(ROOT))
     yield
     left = [n for n in set(os.listdir(ROOT)) - before - _TOOLS if not n.startswith((".", "build"))]

@@ -26,7 +26,7 @@ HEAVY = ("torch", "transformers", "numba", "jax", "tokenizers", "pydantic")
 
 
 def read_table(text: str, heading: str = "group") -> dict[str, set[str]]:
-    """group -> what it may import (groups and single files), itself included."""
+    """Returns, for each group, the groups and single files that the group may import, itself included."""
     allowed: dict[str, set[str]] = {}
     lines = text.splitlines()
     start = next(i for i, line in enumerate(lines) if line.startswith(f"| {heading} |"))
@@ -53,7 +53,7 @@ def table() -> dict[str, set[str]]:
 
 
 def includes() -> Iterator[tuple[str, str, str]]:
-    """(file, its group, what it includes) for project headers."""
+    """Yields (file, the file's group, the included header) for each header of the project."""
     base = ROOT / "csrc"
     for path in sorted(base.rglob("*")):
         if path.suffix not in (".h", ".cc", ".inc"):
@@ -84,7 +84,7 @@ def group_of(module: str) -> str | None:
 
 
 def imports() -> Iterator[tuple[str, str, str]]:
-    """Yields (file, the group of the file, a group that it imports)."""
+    """Yields (file, the file's group, an imported group)."""
     for path in sorted((ROOT / "structgen").rglob("*.py")):
         relative = path.relative_to(ROOT)
         package = ".".join(relative.parts[:-1])
@@ -132,7 +132,7 @@ def test_imports_follow_the_table(table) -> None:
 
 
 def absolute(path: Path) -> Iterator[str]:
-    """The first names of what a file imports, at its top and inside of functions."""
+    """Yields the top-level names of all imports of a file, also of imports inside functions."""
     for node in ast.walk(ast.parse(path.read_text("utf-8"))):
         if isinstance(node, ast.Import):
             yield from (alias.name.split(".")[0] for alias in node.names)
@@ -168,7 +168,7 @@ def modules() -> dict[str, Path]:
 
 
 def imported(module: str, path: Path, known: dict[str, Path]) -> set[str]:
-    """The modules that one imports at any time: also inside functions, but not for type checkers alone."""
+    """The modules that a module imports at any time: also inside functions, but not under TYPE_CHECKING."""
     tree = ast.parse(path.read_text("utf-8"))
     hidden = {
         inner
@@ -199,7 +199,8 @@ def imported(module: str, path: Path, known: dict[str, Path]) -> set[str]:
 
 
 def cycle(graph: dict[str, set[str]]) -> list[str]:
-    """The nodes that are left when those that need nothing left are taken away, again and again; sorted."""
+    """The nodes of the graph's cycles and the nodes that need them, sorted: nodes that need nothing left are
+    removed in turn."""
     left = {node: set(kids) for node, kids in graph.items()}
     while free := {node for node, kids in left.items() if not kids & left.keys()}:
         for node in free:
@@ -214,8 +215,8 @@ def test_no_module_imports_itself_in_a_circle() -> None:
 
 
 def test_include_knots_stay_small() -> None:
-    """A header and its `.cc` are one unit. Units that include each other in a circle must be read together.
-    The largest circle once had nine units, around the solver of formulas."""
+    """A header and its `.cc` are one unit. A reader must read units that include each other in a circle
+    together. The largest circle once had nine units, around the solver of formulas."""
     graph: dict[str, set[str]] = {}
     for file, _, name in includes():
         unit = Path(file).relative_to("csrc").with_suffix("").as_posix()
@@ -238,7 +239,8 @@ def test_import_is_light() -> None:
     assert done.stdout.strip() == "[]"
 
 
-# Locks that are held while nothing else of the core is waited for, and left behind in a forked child.
+# A thread that holds a lock of these files waits for no other work of the core. A forked child leaves the
+# locks alone.
 OWN_THREADS = {
     "csrc/base/depth.cc",
     "csrc/base/fork.h",
@@ -263,7 +265,8 @@ def test_functions_that_are_named_exist() -> None:
 
 
 def test_locks_of_the_core_are_free_in_a_forked_child() -> None:
-    """Every other lock is a Mutex of base/fork.h; static objects of functions have a hidden lock, too."""
+    """Every lock is a Mutex of base/fork.h, except for the listed ones. A static object of a function has a
+    hidden lock, too."""
     for path in sorted((ROOT / "csrc").rglob("*.[hc]*")):
         text, name = path.read_text("utf-8"), path.relative_to(ROOT).as_posix()
         if "std::call_once" in text:
@@ -291,7 +294,7 @@ def test_the_table_can_say_no() -> None:
 
 
 def test_no_number_is_read_by_the_locale() -> None:
-    """`strtod` reads "1.5" as 1 where the locale writes a comma."""
+    """`strtod` reads "1.5" as 1 if the locale writes decimals with a comma."""
     reads = re.compile(r"\b(?:strto[dfl]+d?|atof|sto[dfl]d?|sscanf|setlocale)\s*\(")
     found = {
         str(path.relative_to(ROOT))
@@ -303,8 +306,8 @@ def test_no_number_is_read_by_the_locale() -> None:
 
 
 def test_no_two_classes_share_a_name() -> None:
-    """The linker keeps one definition of each inline function, so two classes of one name would share their
-    destructors, and memory is freed with the layout of the other."""
+    """The linker keeps one definition of each inline function. Two classes of one name would share a
+    destructor, and the destructor would free memory with the layout of the other class."""
     defined: dict[str, str] = {}
     for path in sorted((ROOT / "csrc").rglob("*.h")):
         for name in re.findall(
@@ -350,7 +353,7 @@ def test_every_module_has_a_line_in_the_folders() -> None:
 
 
 def test_a_constant_of_the_core_has_one_meaning() -> None:
-    """`kMax...` is a limit of its file, `kNone` and `kUnset` are the values that no number of a file has."""
+    """A constant `kMax...` is a limit of one file. `kNone` and `kUnset` have one value in all files."""
     defined: dict[str, str] = {}
     for path in sorted((ROOT / "csrc").rglob("*.[hc]*")):
         here = path.relative_to(ROOT).as_posix()

@@ -1,4 +1,4 @@
-"""Automata that users bring: the same texts as walking the table, and as the pattern they came from."""
+"""Automata from users: the grammar matches the texts that the table and the original pattern match."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def test_random_tables_are_walked() -> None:
             empty += 1
             continue
         assert {t for t in texts if verdict(grammar, t)} == want, (table, finals)
-        # Masks have no dead ends: every allowed byte can be completed.
+        # Every allowed byte can be completed to a text.
         matcher = grammar.matcher()
         for _ in range(6):
             live = matcher.live_bytes()

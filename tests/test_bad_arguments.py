@@ -1,5 +1,6 @@
-"""Values that make no sense, for every argument of searches, samplers and mixed models: each is refused where
-it is given, with the argument's name. A planted acceptance fails, since every row must raise."""
+"""Invalid values for every argument of searches, samplers and mixed models. The call that gets the value
+raises an error that names the argument. Every row must raise, so a value that is wrongly taken fails the
+test."""
 
 from __future__ import annotations
 
@@ -19,7 +20,8 @@ from structgen.sampling.request import Request, TargetRequest
 from structgen.sampling.searches import SearchRequest
 
 NAN = math.nan
-COUNTS: list[Any] = [0, -1, 1.5, "2", True, NAN, [1]]  # of what must be an integer of at least 1
+# invalid for an argument that must be an integer of at least 1
+COUNTS: list[Any] = [0, -1, 1.5, "2", True, NAN, [1]]
 FROM_ZERO: list[Any] = [-1, 1.5, "2", True, NAN, [1]]
 SHARES: list[Any] = [-0.1, 1.1, NAN, "x", None, [0.5]]
 REALS: list[Any] = [NAN, "x", [1.0], True]
@@ -221,7 +223,8 @@ def test_it_is_refused_by_its_name(name: str, argument: str, value: Any) -> None
 
 
 def test_every_public_argument_is_in_the_table() -> None:
-    """Every argument but constraints, prompts and models, which have tests of their own."""
+    """The table has every public argument except constraints, prompts and models, which have tests of their
+    own."""
     elsewhere = {field.name for field in dataclasses.fields(TargetRequest)} - set(TARGET)
     for name, kind in (("search", SearchRequest), ("sample", Request)):
         arguments = {field.name for field in dataclasses.fields(kind)} - elsewhere - {"plan"}
@@ -244,6 +247,7 @@ def test_scores_that_are_no_numbers_are_named(value: Any) -> None:
     if value is not math.inf:
         for method, score in (("value", "score"), ("a*", "heuristic"), ("mcts", "reward")):
             with pytest.raises(ValueError, match="a score of '.*' is no number"):
-                sg.search(LM, [], grammar, method=method, **{score: lambda seen: value})  # type: ignore[arg-type]
+                # type: ignore[arg-type]
+                sg.search(LM, [], grammar, method=method, **{score: lambda seen: value})
     with pytest.raises((ValueError, TypeError), match="the value of '"):
         s.beam_search(s.prepare(LM, [], grammar), 2, guide=s.Guide(value=lambda text: value))

@@ -1,4 +1,4 @@
-"""A batch of masks: what befalls one row stays with it."""
+"""Batches of masks: a failure of one row changes no other row."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ DEEP = 5_000
 
 
 def required(depth: int) -> dict:
-    """A value that needs members nested so deep that the engine decides nothing about it."""
+    """A schema whose required members are nested so deep that the engine cannot decide whether a value
+    exists."""
     schema: dict = {"type": "integer"}
     for _ in range(depth):
         schema = {"type": "object", "properties": {"a": schema}, "required": ["a"]}
@@ -27,7 +28,7 @@ def mask(rows: int) -> np.ndarray:
 
 
 class Using:
-    """Tokens that are read while something else is done with the matcher that reads them."""
+    """Tokens whose iteration uses the matcher that reads them."""
 
     def __init__(self, meanwhile) -> None:
         self.meanwhile = meanwhile
@@ -119,7 +120,8 @@ def test_wrong_arguments_touch_nothing() -> None:
 @pytest.mark.parametrize("threads", [1, 2])
 @pytest.mark.parametrize("seed", range(20))
 def test_scattered_rows(kind: str, threads: int, seed: int) -> None:
-    """Each matcher's mask is in its row, the other rows are as they were; one matcher in five fails."""
+    """Each matcher's mask is in the matcher's row, and other rows are unchanged. One matcher in five
+    fails."""
     chance = random.Random(seed)
     compiler = structgen.Compiler(harness.vocabulary(harness.WORDS))
     height = chance.choice([1, 5, 40, 200])

@@ -1,8 +1,8 @@
-"""Rule "beam": every outcome of drafting by stochastic beams and of recursive rejection, with its weight.
+"""Rule "beam": every outcome of stochastic-beam drafts under recursive rejection, with its probability.
 
-The largest Gumbel number below a node is the node's own. So the order of all texts of the depth that is
-drafted, which is drawing them without replacement, decides what the beams of every level are. The enumeration
-goes through those orders, and through all answers to the coins of the rule.
+Each node of the tree has the largest Gumbel number below it. So the beams of every level follow from the
+order of all texts of the drafted depth, and drawing texts without replacement gives this order. The
+enumeration visits every order and every outcome of the rule's coins.
 """
 
 from __future__ import annotations
@@ -32,7 +32,8 @@ Path = tuple[int, ...]
 
 
 class Ordered:
-    """Numbers by the place of the best text below a node in a given order of all texts."""
+    """Gumbel numbers for a given order of all texts: a node's number is the place of the best text below
+    it."""
 
     def __init__(self, order: list[Path]) -> None:
         self.order = order
@@ -45,7 +46,7 @@ class Ordered:
 
 
 def orders(texts: dict[Path, float]) -> Iterator[tuple[list[Path], float]]:
-    """Every order of the texts and its probability when they are drawn without replacement."""
+    """Yields every order of the texts with its probability under draws without replacement."""
     for order in itertools.permutations(texts):
         weight, left = 1.0, sum(texts.values())
         for text in order:
@@ -67,7 +68,7 @@ def texts_of(q: Any, depth: int) -> dict[Path, float]:
 
 
 def one_step(p: Any, q: Any, width: int, depth: int, rule: Any = recursive) -> Counter:
-    """The law of all that a step emits and of plain draws up to depth + 1 tokens behind it."""
+    """The law of the tokens that one step emits, followed by plain draws up to depth + 1 tokens."""
     law: Counter = Counter()
     for order, weight in orders(texts_of(q, depth)):
         children: dict[Path, list[int]] = {}
@@ -97,12 +98,12 @@ def one_step(p: Any, q: Any, width: int, depth: int, rule: Any = recursive) -> C
 
 
 def table(seed: int, size: int, zero: bool = False) -> Any:
-    """A law of the next token for every text."""
+    """A random law of the next token for every prefix."""
 
     def ask(text: Path) -> Any:
         random = np.random.default_rng([seed, len(text), *text])
         found = random.dirichlet(np.ones(size))
-        if zero:  # one of three tokens is never drafted, another at every place
+        if zero:  # the drafter never proposes one of the three tokens; another token at each prefix
             found[sum(text) % size] = 0.0
         return found / found.sum()
 
@@ -126,7 +127,7 @@ def test_texts_of_a_step_follow_the_target(size: int, depth: int, width: int) ->
 
 
 def test_planted_faults_are_found() -> None:
-    """Children in another order, and children that the beam had no room for."""
+    """The check fails if children are reordered, or if children that the beam dropped count as drafted."""
     p, q = table(0, 3), table(9, 3)
 
     def by_probability(p: Any, q: Any, drafts: list[int], chance: Any) -> Any:
@@ -142,7 +143,8 @@ def test_planted_faults_are_found() -> None:
 
 
 def test_numbers_have_the_order_of_draws_without_replacement() -> None:
-    """Two levels of conditioned numbers against drawing whole texts; the largest is the parent's."""
+    """Two levels of conditioned numbers have the law of draws of whole texts; a parent's number is the
+    largest of its children."""
     q = table(3, 2)
     want = {tuple(order): weight for order, weight in orders(texts_of(q, 2))}
     logs = [np.log(q(())), np.log(q((0,))), np.log(q((1,)))]
@@ -159,7 +161,7 @@ def test_numbers_have_the_order_of_draws_without_replacement() -> None:
         found[tuple(sorted(leaves, key=lambda t: -leaves[t]))] += 1
     for order, weight in want.items():
         assert abs(found[order] / count - weight) < 5 * np.sqrt(weight * (1 - weight) / count)
-    # Far apart, and improbable: neither overflow nor NaN.
+    # Log-probabilities far apart give neither overflow nor NaN.
     hard = numbers((), np.arange(3), np.array([-700.0, -1e-9, -1e4]), 300.0)
     assert np.isfinite(hard).all() and hard.max() == pytest.approx(300.0)
     assert GumbelBelow(np.random.default_rng(1))((), np.arange(1), np.array([0.0]), -2.0)[0] == -2.0
@@ -167,7 +169,8 @@ def test_numbers_have_the_order_of_draws_without_replacement() -> None:
 
 @pytest.mark.parametrize("width", [1, 2, 3])
 def test_the_engine_has_the_law_too(width: int) -> None:
-    """One step of the loop, every way through it, with masks, an end of the text and what follows plainly."""
+    """One step of the loop along every path, with masks, an end of the text and plain draws behind the
+    step."""
     vocabulary = sg.Vocabulary.from_bytes([b"a", b"b", b"c", b""], eos_token_ids=[3])
     lm, draft = (RandomModel(seed, vocabulary, sharp=1.0) for seed in (1, 2))
     grammar = sg.Compiler(vocabulary).regex("a|(ab|cb|ca)c?")
@@ -202,7 +205,7 @@ def test_the_engine_has_the_law_too(width: int) -> None:
             for text, p in begun.items():
                 law[text] += weight * chance.weight * p / sum(begun.values())
     assert sum(law.values()) == pytest.approx(1.0)
-    assert max(abs(law[t] - want[t]) for t in want) < 1e-7  # vectors are float32
+    assert max(abs(law[t] - want[t]) for t in want) < 1e-7  # the engine's vectors are float32
 
 
 @pytest.mark.parametrize("drafter", ["model", "n-grams", "strings"])

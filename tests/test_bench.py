@@ -1,7 +1,8 @@
-"""`structgen bench`: the fixed set is answered rightly, no engine takes a run down, reports tell the truth.
+"""`structgen bench`: verdicts on the fixed set are right, no engine ends a run, and reports state what was
+measured.
 
-Times are never judged. Engines that misbehave are in `tests/bench_engines.py`; the vocabulary is the embedded
-model's, so that no other package is needed.
+The tests judge no times. `tests/bench_engines.py` has engines that misbehave. The vocabulary is the embedded
+model's, so the tests need no other package.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ MASKS = "masks --tokenizer embedded"
 
 
 def write_schemas(folder: Path, titles: list[str]) -> Path:
-    """MaskBench files whose titles tell the bad engine what to do."""
+    """Writes MaskBench files whose titles tell the bad engine its fault."""
     folder.mkdir()
     tests = [{"description": "", "valid": valid, "data": data} for valid, data in ((True, 1), (False, "x"))]
     for title in titles:
@@ -51,7 +52,8 @@ def write_schemas(folder: Path, titles: list[str]) -> Path:
 
 
 def bench(command: str) -> int:
-    """The exit status of a command. Its limit of time is that of a hang, unless the command gives another."""
+    """Runs a command and returns its exit status. The time limit suits a hanging engine unless the command
+    sets one."""
     given = shlex.split(f"bench {command}")
     if given[1] in ("masks", "generate") and "--limit" not in given:
         given += ["--limit", str(HANG)]
@@ -64,7 +66,7 @@ def rows(path: Path) -> dict[tuple[str, str], dict[str, Any]]:
 
 @pytest.fixture(scope="module")
 def smoke(tmp_path_factory) -> Path:
-    """The fixed set through structgen; this is the run that must be right."""
+    """A run of structgen on the fixed set, in which every verdict must be right."""
     path = tmp_path_factory.mktemp("bench") / "smoke"
     assert bench(f"{MASKS} --data smoke --engines structgen --strict --jobs 1 --out {path}") == 0
     return path
@@ -83,7 +85,7 @@ def troubled(tmp_path_factory) -> Path:
 
 @pytest.fixture(scope="module")
 def hung(tmp_path_factory) -> Path:
-    """A run in which one engine hangs for ever at one schema; the others take a millisecond."""
+    """A run in which one engine hangs at one schema. The other schemas take a millisecond each."""
     base = tmp_path_factory.mktemp("hung")
     data = write_schemas(base / "data", ["fine", "hang", "other"])
     assert bench(f"{MASKS} --data {data} --engines {BAD} --limit 4 --jobs 1 --out {base}/run") == 0
@@ -148,10 +150,10 @@ def test_a_run_goes_on_where_it_stood(tmp_path) -> None:
     assert found[0] == lines[0] and len(found) == 3
     assert len({json.loads(line)["id"] for line in found}) == 3
     assert len(runs.read(tmp_path / "run").config["sessions"]) == 2
-    assert bench(f"{again} --limit 3") == 2  # another kind of run
+    assert bench(f"{again} --limit 3") == 2  # the folder holds another kind of run
     meta = tmp_path / "run" / "run.json"
     meta.write_text(meta.read_text().replace('"version": "1"', '"version": "0"'))
-    assert bench(again) == 2  # begun with another version of the engine
+    assert bench(again) == 2  # the folder's run has another version of the engine
 
 
 def test_what_is_wrong_with_the_question_is_said(tmp_path, capsys, monkeypatch) -> None:
@@ -289,11 +291,10 @@ def test_named_cases_and_generation_have_their_parts(tmp_path) -> None:
 
 
 def as_maskbench_counts(folder: Path) -> dict[str, Any]:
-    """The lines of the table that MaskBench's `scripts/maskbench_results.py` makes of a folder.
+    """The rows of the table that MaskBench's `scripts/maskbench_results.py` makes of a folder.
 
-    Told anew from what that script reads: which keys it asks of which rows, what it takes for a crash, how
-    it tells the two kinds of wrong verdicts, how it cuts percentiles and reads exit codes. A key that it
-    asks for and that is not there is an error here as it is there.
+    The function repeats what the script reads: the keys of each row, what counts as a crash, the two kinds of
+    wrong verdicts, the percentiles and the exit codes. A missing key raises an error here, as in the script.
     """
     assert json.loads((folder / "meta.txt").read_text())["name"]
     files = sorted(folder.glob("*.json"))
@@ -319,7 +320,7 @@ def as_maskbench_counts(folder: Path) -> dict[str, Any]:
     }
     for name, unsorted in times.items():
         ordered = sorted(unsorted)
-        assert all(0 <= us < 1e10 for us in ordered)  # its histogram has ten decades of microseconds
+        assert all(0 <= us < 1e10 for us in ordered)  # the script's histogram has ten decades of microseconds
         lines[f"{name} avg (us)"] = sum(ordered) / len(ordered)
         for p in (25, 50, 75, 90, 95, 99, 99.9, 100):
             lines[f"{name} p{p}"] = ordered[min(int(len(ordered) * p / 100), len(ordered) - 1)]
@@ -342,12 +343,14 @@ def test_the_export_is_what_maskbench_reads(troubled, hung, smoke, tmp_path) -> 
         assert bench(f"export {run} {tmp_path / run.parent.name}") == 0
         for folder in sorted((tmp_path / run.parent.name).glob("out--*")):
             counted = as_maskbench_counts(folder)
-            ours = json.loads((folder / "entries.txt").read_text())  # with -q, this is all that it reads
+            # with -q the script reads this file alone
+            ours = json.loads((folder / "entries.txt").read_text())
             assert list(ours) == list(counted)
             assert ours == pytest.approx(counted, abs=0.01)
             stats = json.loads((folder / "stats.txt").read_text())
             assert stats["meta"]["name"].startswith(folder.name.removeprefix("out--").split("-bad")[0])
-            for value in ours.values():  # its table's cells; its plot divides by the smallest of a line
+            # the cells of the script's table; its plot divides by the least of a row
+            for value in ours.values():
                 assert f"{value:,}"
             assert all(value > 0 for line, value in ours.items() if line.startswith(("TBM", "TTFM")))
             slow = [us for row in runs.rows_of(run) for us in row.get("all_mask_us", ()) if us >= 10_000]
@@ -395,7 +398,8 @@ def test_the_export_gives_the_last_wrong_verdict_as_maskbench_does(tmp_path) -> 
     assert (folder / "log.txt").read_text() == "Exit code: 1\n"
     assert as_maskbench_counts(folder)["validation errors"] == 1
     empty = runs.BenchRun.open(tmp_path / "empty", config("structgen"))
-    assert bench(f"export {empty.path} {tmp_path}/out") == 0  # nothing measured: its script divides by 0
+    # nothing was measured, so the script would divide by 0
+    assert bench(f"export {empty.path} {tmp_path}/out") == 0
     assert figures.math.isnan(json.loads((folder / "entries.txt").read_text())["TBM p50"])
 
 
@@ -434,7 +438,7 @@ def masks_row(engine: str, name: str, ttfm: float, steps: list[float], **more: A
 
 
 def test_the_intervals_hold_the_true_ratio() -> None:
-    """On samples of one known ratio, 95% intervals hold it about that often."""
+    """Samples have one known ratio. About 95% of the intervals hold the ratio."""
     random = np.random.default_rng(3)
     hits = 0
     for _ in range(30):
@@ -458,7 +462,7 @@ def test_compare_tells_times_from_answers(tmp_path) -> None:
     a, b = (runs.BenchRun.open(tmp_path / name, config("structgen")) for name in "ab")
     a.write([masks_row("structgen", str(i), 10.0, [1.0, 2.0]) for i in range(5)])
     b.write([masks_row("structgen", str(i), 40.0, [2.0, 4.0]) for i in range(5)])
-    assert bench(f"compare {tmp_path}/a {tmp_path}/b") == 0  # slower is no failure
+    assert bench(f"compare {tmp_path}/a {tmp_path}/b") == 0  # a slower engine is no failure of the command
     text, worse = comparison.compare(a, b)
     assert "4.000 [" in text and "2.000 [" in text and not worse
     c = runs.BenchRun.open(tmp_path / "c", config("structgen"))
@@ -471,7 +475,7 @@ def test_durations_have_three_digits() -> None:
     assert found == ["0.123 µs", "9.88 µs", "999 µs", "1.23 ms", "56.8 ms", "1.5 s", "123 s", "–"]
 
 
-# ---- end to end, and elsewhere
+# ---- end to end, and on other machines
 
 
 def test_generation_with_the_embedded_model(tmp_path) -> None:
@@ -505,7 +509,8 @@ GIVING_UP = "tests.bench_engines:giving_up"
 
 
 def generated(base: Path, more: str = "", limit: int = 30, engines: str = f"structgen,{PLAIN}") -> Path:
-    """A run over a long schema and one that no 30 tokens can hold; `said.txt` is what the command said."""
+    """A run over a long schema and over a schema that needs more than 30 tokens; `said.txt` has the command's
+    output."""
     data = base / "data"
     if not data.exists():
         data.mkdir()
@@ -521,7 +526,8 @@ def generated(base: Path, more: str = "", limit: int = 30, engines: str = f"stru
 
 @pytest.fixture(scope="module")
 def told(tmp_path_factory) -> tuple[Path, Path]:
-    """The same schemas with the limit told and not told."""
+    """Two runs of the same schemas: the adapter of the first takes the limit of tokens, the other's does
+    not."""
     base = tmp_path_factory.mktemp("told")
     return generated(base), generated(base, "--untold")
 
@@ -533,7 +539,7 @@ def test_an_engine_that_is_told_the_limit_ends_in_time(told) -> None:
     row = without["long", "structgen"]
     assert not row["limit_told"] and row["finish"] == "length" and row["num_tokens"] == 30
     assert figures.outcome(row) == figures.CUT and row["declared"] and not row["valid"]
-    for found in (with_limit, without):  # the same engine behind an adapter without the feature
+    for found in (with_limit, without):  # the second adapter hides the feature of the first
         row = found["long", PLAIN]
         assert not row["limit_told"] and figures.outcome(row) == figures.CUT
     assert with_limit["long", PLAIN]["text"] == without["long", "structgen"]["text"]
@@ -624,7 +630,8 @@ def test_a_prompt_that_fills_the_model_is_not_the_engines_fault() -> None:
 
 
 def test_coverage_is_what_the_paper_defines() -> None:
-    """Declared: taken without an error; empirical: valid, over all; compliance: their ratio."""
+    """Declared coverage counts schemas that compile. Empirical coverage is valid texts over all schemas.
+    Compliance is empirical over declared."""
     base = {"split": "s", "finish": "stop", "ttft_us": 1e3, "tpot_us": 1e3}
     a = [
         base | {"id": "1", "declared": True, "valid": True, "gct_us": 1e3},
@@ -692,13 +699,14 @@ def test_turns_keep_every_case_and_rotate_who_goes_first() -> None:
         ["two", "three", "one"],
         ["three", "one", "two"],
     ]
-    assert turns[1][1]["engines"] == ["two", "three"]  # what is done already stays left out
+    assert turns[1][1]["engines"] == ["two", "three"]  # a finished engine stays out of the turns
 
 
 def test_a_turn_takes_all_its_cases_through_one_engine_after_the_other() -> None:
     lane = drive.Lane(drive.Task("masks", ("a", "b"), {}, 1.0, None))
     asked = []
-    lane._call = lambda engine, job: asked.append((engine, job["name"])) or [{"id": job["name"]}]  # type: ignore[method-assign]
+    # type: ignore[method-assign]
+    lane._call = lambda engine, job: asked.append((engine, job["name"])) or [{"id": job["name"]}]
     turn = [{"name": "x", "engines": ["b", "a"]}, {"name": "y", "engines": ["b"]}]
     assert lane.run(turn) == [{"id": "x"}, {"id": "y"}, {"id": "x"}]
     assert asked == [("b", "x"), ("b", "y"), ("a", "x")]

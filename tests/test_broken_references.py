@@ -1,8 +1,9 @@
-"""References that lead nowhere, or back to their own schema: what needs them is refused, and nothing else is.
+"""References that lead nowhere or back to their own schema. Only a schema that needs such a reference is
+refused.
 
-Validators raise or recurse without end on such values. So the oracle is a reading of the schema in three
-values: true, false and unknown (Kleene), in which a broken reference says "unknown". Every text that the
-engine accepts must be true in it, and no call may raise in mid-text.
+Validators raise an error or recurse without end on such values. So the oracle reads a schema in three values,
+true, false and unknown (Kleene's logic): a broken reference is "unknown". The oracle must say "true" of every
+text that the engine accepts, and no call may raise in the middle of a text.
 """
 
 from __future__ import annotations
@@ -79,16 +80,16 @@ def test_loops_through_a_value_are_no_loops() -> None:
     grammar = compiler().json_schema(schema)
     assert grammar.matcher().accept_bytes(b'{"next":{"next":null}}')
     assert not grammar.report
-    # A branch that has no say makes no loop.
+    # A `then` without `if` has no effect, so its reference makes no loop.
     idle = {"$defs": {"a": {"then": {"$ref": "#"}, "type": "null"}}, "allOf": [{"$ref": "#/$defs/a"}]}
     assert compiler().json_schema(idle).matcher().accept_bytes(b"null")
 
 
-# ---- three values ----
+# ---- Kleene's three values ----
 
 
 def _holds(schema: Any, value: Any, root: Any, path: frozenset[str]) -> bool | None:
-    """True, false, or None where it depends on a reference that means nothing."""
+    """True, false, or None if the verdict depends on a broken reference."""
     if isinstance(schema, bool):
         return schema
     parts: list[bool | None] = []
@@ -134,7 +135,7 @@ def _schema(r: random.Random, depth: int) -> Any:
     if kind in ("not", "items"):
         return {kind: _schema(r, depth - 1)}
     kids = [_schema(r, depth - 1) for _ in range(r.randint(1, 3))]
-    # Of two branches that are one it is known that "exactly one holds" is false, whatever they say.
+    # Two equal branches make `oneOf` false, whether they are true, false or unknown.
     return {kind: [k for i, k in enumerate(kids) if k not in kids[:i]]}
 
 

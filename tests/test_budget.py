@@ -1,6 +1,6 @@
-"""Masks under a budget: exact against all texts of finite languages and against `tokens_needed`, equal to the
-plain mask where loose, cheap and small where nearly any token may stand. That walks end is tested where the
-grammars are."""
+"""Masks under a budget. Oracles: all texts of finite languages, and `tokens_needed`. With many tokens left a
+mask equals the plain mask. Masks of languages that allow nearly any token stay cheap and small. The tests of
+each grammar check that walks end."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ TEXTS = [bytes([b]) for b in range(32, 127)] + [
     *(b"\xc3", b"\xa9", b"12", b"]}", b"{}", b'""', b'"a"', b'"a":', b',"a', b'a","b'),
 ]
 SIZE = len(TEXTS) + 1
-FREE: dict[str, Any] = {  # any other name may stand, three must
+FREE: dict[str, Any] = {  # three names are required; any other name may stand, too
     "type": "object",
     "properties": {
         "deviceName": {"type": "string", "minLength": 1},
@@ -61,9 +61,9 @@ def small() -> structgen.Compiler:
     return structgen.Compiler(structgen.Vocabulary.from_bytes([*TEXTS, b""], SIZE - 1))
 
 
-# ---- finite languages: every text is known, and the fewest tokens of a text are counted from its end ----
+# ---- finite languages: every text is known, and each text's fewest tokens are counted from its end ----
 
-# No escapes, exponents or fractions can be written with these, so each value has one text.
+# These tokens write no escapes, exponents or fractions, so each value has one text.
 PIECES = [bytes([b]) for b in b'{}[]":,abc12'] + [
     b'{"', b'":', b'","', b'"]', b'"}', b'",', b"ab", b"abc", b'a"', b'["', b'b","', b'"a"', b',"a', b'":"',
     b"12", b'"abc"', b'1,"', b'":1',
@@ -77,7 +77,7 @@ def arrays(items: list[Any], longest: int) -> list[Any]:
 
 
 def objects(names: list[str], values: list[Any]) -> list[Any]:
-    """Every order of every choice of names."""
+    """Every order of every subset of the names."""
     return [
         dict(zip(keys, chosen, strict=True))
         for n in range(len(names) + 1)
@@ -86,7 +86,7 @@ def objects(names: list[str], values: list[Any]) -> list[Any]:
     ]
 
 
-# name -> (schema, values of which those that `jsonschema` takes are the language)
+# name -> (schema, values); the language is the values that `jsonschema` accepts
 FINITE: dict[str, tuple[Any, list[Any]]] = {
     "different items": (
         {"type": "array", "items": {"enum": ITEMS}, "minItems": 2, "maxItems": 3, "uniqueItems": True},
@@ -135,7 +135,7 @@ FINITE: dict[str, tuple[Any, list[Any]]] = {
 
 
 class Texts:
-    """All texts of a language, and how many tokens finish one."""
+    """All texts of a language, and the number of tokens that finish a text."""
 
     def __init__(self, schema: Any, values: list[Any]) -> None:
         validator = jsonschema.Draft202012Validator(schema)
@@ -144,8 +144,9 @@ class Texts:
         self._known: dict[bytes, tuple[float, float]] = {}
 
     def needs(self, prefix: bytes) -> tuple[float, float]:
-        """Tokens from here to the end of a text, the end-of-sequence among them, each text cut into as few as
-        it takes: the fewest of any text, and the most of one that is shortest in bytes. Infinite: none."""
+        """Two numbers of tokens from a prefix to the end of a text, the end token included: the fewest of any
+        text, and the most of any text that is shortest in bytes. Each text is cut into as few tokens as
+        possible. Both are infinite if no text begins with the prefix."""
         if prefix not in self._known:
             rests = [text[len(prefix) :] for text in self._texts if text.startswith(prefix)]
             shortest = min(map(len, rests), default=0)
@@ -195,7 +196,7 @@ def test_what_is_allowed_can_be_finished_and_what_surely_can_is_allowed(name: st
     assert denied
 
 
-# ---- a vocabulary that spells everything: some texts of languages without end, in several spellings ----
+# ---- a vocabulary that spells every text: a sample of texts of infinite languages, in several spellings ----
 
 SPELLING = [*(bytes([b]) for b in range(256)), *(p for p in PIECES if len(p) > 1)] + [
     b'": ', b'": "', b"\n  ", b'",\n', b"  ", b'a"}', b'"}}', b"\\u00", b"61", b"\\n", b'c"', b"[[",
@@ -236,7 +237,7 @@ def spellings(value: Any) -> list[bytes]:
 
 
 def pieces(text: bytes, known: dict[bytes, int]) -> int:
-    """The fewest tokens that spell a text, and the end."""
+    """The fewest tokens that spell a text, and the end token."""
     if text not in known:
         known[text] = (
             1 if not text else 1 + min(pieces(text[len(p) :], known) for p in SPELLING if text.startswith(p))
@@ -268,7 +269,7 @@ def test_no_budget_is_refused_within_which_a_known_text_ends(name: str) -> None:
                     assert left < fewest, (done, left)
                     refused += 1
                     continue
-                except structgen.BudgetExceeded:  # no text was found, and none was ruled out
+                except structgen.BudgetExceeded:  # the search found no text and proved nothing
                     continue
                 assert within.any()
                 told += left >= fewest
@@ -279,28 +280,30 @@ def test_no_budget_is_refused_within_which_a_known_text_ends(name: str) -> None:
     assert told > harness.cases(100) and refused > harness.cases(10)
 
 
-# ---- languages without end: the engine's own count, which the finite ones have checked ----
+# ---- infinite languages: the oracle is the engine's own count, which the finite languages have checked ----
 
 
 def near_the_end(matcher: structgen.Matcher, plain: np.ndarray, left: int, spare: int = 0) -> bool:
-    """Whether a large mask may hold the pieces of the shortest text alone: so few tokens are to spare."""
+    """Whether so few tokens are to spare that a large mask may hold only the pieces of the shortest text."""
     return bool(plain.sum() > 100 and left <= enough(matcher) + spare)
 
 
 def shown_to_fit(matcher: structgen.Matcher, left: int) -> bool:
-    """What `fits` says; where it leaves that to the mask, what the number of tokens that suffice says."""
+    """The answer of `fits`. If `fits` leaves the answer to the mask: whether the number of tokens that
+    suffices is left."""
     fits = matcher._core.fits(left)
     if fits is not None:
         return fits
     try:
         return enough(matcher) <= left
-    except (structgen.BudgetExceeded, structgen.SchemaTooComplex):  # nothing is shown
+    except (structgen.BudgetExceeded, structgen.SchemaTooComplex):  # neither method proves a text
         return False
 
 
 @pytest.mark.parametrize("index", range(len(SCHEMAS)))
 def test_allowed_iff_it_can_be_finished(index: int) -> None:
-    """A token is allowed exactly if what it leads to is shown to be finished by the tokens left behind it."""
+    """A token is allowed exactly if `fits` says of the state behind it that the remaining tokens finish a
+    text."""
     grammar = small().json_schema(SCHEMAS[index])
     for seed in harness.seeds(5):
         source = np.random.default_rng(seed)
@@ -315,7 +318,8 @@ def test_allowed_iff_it_can_be_finished(index: int) -> None:
                 assert fork.accept_token(token)
                 fits = shown_to_fit(fork, left - 1)
                 shown = TEXTS[token] if token < len(TEXTS) else "end"
-                # The vocabulary lacks bytes: those that end a character are searched for, within a limit.
+                # The vocabulary lacks some bytes. The engine searches for bytes that end a character, within
+                # a limit.
                 assert within[token] or not fits or shown == b"\xc3", (shown, left)
                 if within[token] and not fits:
                     assert oracle.mask_of(fork, SIZE, left - 1).any(), (shown, left)
@@ -325,7 +329,7 @@ def test_allowed_iff_it_can_be_finished(index: int) -> None:
         assert left >= 0
 
 
-# ---- random schemas over a vocabulary that can spell everything ----
+# ---- random schemas over a vocabulary that spells every text ----
 
 WHOLE = [
     *(bytes([i]) for i in range(256)),
@@ -337,9 +341,11 @@ WHOLE = [
 
 
 def law_of_budgets(seed: int, family: str) -> int:
-    """A token is allowed under a budget exactly if what it leads to is shown to need no more, but where a
-    large mask says that it gives up tokens (near_the_end()). Every state of a walk is asked from a large
-    budget down, where one comparison answers. Returns the tokens refused."""
+    """A mask allows a token exactly if the state behind it is proved to need no more tokens than are left.
+
+    Exception: a large mask may omit tokens (near_the_end()). Every state of a walk is asked with falling
+    budgets. A budget so large that one comparison answers comes first. Returns the number of refused tokens.
+    """
     from oracles.differential.check import FAMILIES
     from oracles.strategies import Seeded
 
@@ -374,7 +380,7 @@ def law_of_budgets(seed: int, family: str) -> int:
     return refused
 
 
-# What a mask held depended on the texts that were read earlier: one token or two after `{"a` with 11 left.
+# The mask behind `{"a` with 11 tokens left once depended on texts that were read earlier.
 SHORT_PATTERN = {
     "properties": {
         "a": {"type": "string", "pattern": "^[a-c]{2,5}$"},
@@ -393,12 +399,12 @@ def schemas(vocabulary: structgen.Vocabulary, order: str, **options: Any) -> lis
     return [lambda s=s: compiled(s) for s in (SHORT_PATTERN, FREE, COUNTED, DIFFERENT)]
 
 
-LIMITED = [  # rules that limit their tokens
+LIMITED = [  # rules with a limit of tokens
     'start: "[" w ("," w)* "]"\nw[max_tokens=3]: /[a-c]+/',
     'start: a b\na[max_tokens=4]: "x" a | "y"\nb: /[0-9]{2,5}/',
     'start: "{" (k ":" v ","?)* "}"\nk[max_tokens=2]: /"[ab]*"/\nv[max_tokens=5]: "[" v* "]" | /[0-9]+/',
 ]
-ROWS = {  # a source of rows each, csrc/engine/row_source.h
+ROWS = {  # one grammar for each source of rows (csrc/engine/row_source.h)
     "plain": schemas(histories.VOCABULARY, "any"),
     "plain, in order": schemas(histories.VOCABULARY, "schema"),
     "part": schemas(histories.VOCABULARY, "any", on_limit="subset"),
@@ -415,14 +421,14 @@ def test_masks_do_not_depend_on_what_was_asked_before(source: str) -> None:
     for seed, compiled in enumerate(ROWS[source]):
         found = histories.differing(compiled, seed, walks=harness.cases(6) if source == "limited" else 2)
         asked, differ = asked + found[0], differ + found[1]
-    # Where a grammar limits tokens a way that was found is kept: what leads there is allowed from then on.
+    # A grammar with limits of tokens keeps a text that was found, and later masks allow the text's tokens.
     assert asked > harness.cases(100) and differ <= (0.02 * asked if source == "limited" else 0), (
         asked,
         differ,
     )
 
 
-KEYS = [  # what a key allows may be known for each key alone
+KEYS = [  # schemas whose keys may each have a bound of their own
     {"patternProperties": {"^a": {"type": "integer"}, "^b$": {}}, "minProperties": 3},
     {"patternProperties": {"^x-": {"enum": ["a", 1]}, "^(a|ab)(c|bc)$": {"const": 1}}, "minProperties": 4},
     {"patternProperties": {"^[ab]{1,2}$": {"type": "string"}, "^[^b]*$": False}, "minProperties": 4},
@@ -435,7 +441,8 @@ ESCAPING = [*histories.PIECES, *ESCAPES, b""]
 @pytest.mark.parametrize("order", ["schema", "any"])
 @pytest.mark.parametrize("schema", KEYS)
 def test_rows_do_not_depend_on_where_tokens_end(schema: dict[str, Any], order: str) -> None:
-    """The tokens that end a text are those of a plan, which was looked for between tokens of the text."""
+    """The tokens that end a text come from a plan. The search for the plan once looked only between tokens of
+    the text."""
     vocabulary = structgen.Vocabulary.from_bytes(ESCAPING, len(ESCAPING) - 1)
     compiler = structgen.Compiler(vocabulary)
     asked = 0
@@ -451,7 +458,8 @@ def test_rows_do_not_depend_on_where_tokens_end(schema: dict[str, Any], order: s
 
 @pytest.mark.parametrize("spare", [0, 1, 5])
 def test_a_row_is_a_part_of_the_mask_where_bytes_are_missing(spare: int) -> None:
-    """The mask lacked `{`, because only `{"` led near a text that can be spelled; the row had both."""
+    """The mask lacked `{` because only `{"` led towards a text that the tokens can spell. The row had both
+    tokens."""
     schema = {
         "type": "object",
         "properties": {"b": {"enum": [1, "a"]}, "x-1": {"enum": [1]}},
@@ -470,7 +478,8 @@ def test_a_row_is_a_part_of_the_mask_where_bytes_are_missing(spare: int) -> None
 
 @pytest.mark.parametrize("family", ["general", "discriminated", "counts"])
 def test_masks_of_random_schemas_do_not_depend_on_what_was_asked_before(family: str) -> None:
-    """Of texts of one length the completion is one: `{"b":` had two by what was compiled before."""
+    """Equally short texts give one completion. `{"b":` once had two, by the grammars that were compiled
+    before."""
     from oracles.differential.check import FAMILIES
     from oracles.strategies import Seeded
 
@@ -493,7 +502,7 @@ def test_masks_of_random_schemas_do_not_depend_on_what_was_asked_before(family: 
 
 @pytest.mark.parametrize("memory", [1, 30_000, 1 << 20])
 def test_a_small_cache_changes_no_mask(memory: int) -> None:
-    """Texts are tried however small the cache is. A small cache once allowed only `",` after `["a`."""
+    """The engine tries texts however small the cache is. A small cache once allowed only `",` after `["a`."""
     enum: Any = {"type": "array", "items": {"enum": ["a", "b", "c"]}, "minItems": 2, "uniqueItems": True}
     compared = 0
     for schema, text in ((enum, b'["a'), (DIFFERENT, b'["a","'), (COUNTED, b'{"a'), (FREE, b'{"alarm')):
@@ -518,8 +527,8 @@ def test_a_small_cache_changes_no_mask(memory: int) -> None:
 
 
 def test_a_text_found_while_a_rule_was_open_is_not_kept() -> None:
-    """The completion of `[[{"` had an object as second item, though `[]` is shorter. So the token was refused
-    until another query had looked at that item."""
+    """The completion of `[[{"` had an object as its second item, though `[]` is shorter. So the mask refused
+    the token until another query had looked at the second item."""
     value = {
         "oneOf": [
             {"type": "object", "required": ["c"]},
@@ -534,11 +543,11 @@ def test_a_text_found_while_a_rule_was_open_is_not_kept() -> None:
     assert begun[1] in mask.answer, mask
 
 
-SMALL = [1, 100_000, 1 << 20]  # bytes of a cache
+SMALL = [1, 100_000, 1 << 20]  # sizes of a cache in bytes
 
 
 def law_of_small_caches(seed: int, family: str, memory: int) -> tuple[int, int]:
-    """Whatever a small cache was asked before, it gives the masks of a fresh large one."""
+    """A small cache gives the masks of a fresh large cache, whatever was asked before."""
     from oracles.differential.check import FAMILIES
     from oracles.strategies import Seeded
 
@@ -570,7 +579,7 @@ def test_budgets_of_random_schemas(family: str) -> None:
 
 
 def enough(matcher: structgen.Matcher) -> int:
-    """Tokens that suffice, without a search for fewer."""
+    """A number of tokens that suffices, without a search for a smaller one."""
     return matcher._bounds(False)[1]
 
 
@@ -582,7 +591,7 @@ def bound(matcher: structgen.Matcher, size: int, left: int) -> tuple[np.ndarray,
 
 @pytest.mark.parametrize("schema", [FREE, COUNTED, DIFFERENT], ids=["free", "counted", "different"])
 def test_any_token_may_stand(schema: dict[str, Any], tekken_vocabulary: structgen.Vocabulary) -> None:
-    """127,000 tokens are open; a mask costs milliseconds, and neither time nor memory for each of them."""
+    """127,000 tokens are allowed. A mask costs milliseconds, because no work or memory is spent per token."""
     size = len(tekken_vocabulary)
     compiler = structgen.Compiler(tekken_vocabulary)
     matcher = compiler.json_schema(schema).matcher()
@@ -603,8 +612,8 @@ def test_any_token_may_stand(schema: dict[str, Any], tekken_vocabulary: structge
 
 
 def test_a_pattern_beside_a_length_limit(tekken_vocabulary: structgen.Vocabulary) -> None:
-    """One bound tells of all tokens that stay in such a string (Budget::staying). A token is allowed exactly
-    if the state that it leads to is shown to be finished by what is left."""
+    """One bound covers all tokens that stay inside such a string (Budget::staying). A mask allows a token
+    exactly if the remaining tokens finish the state behind it."""
     words = {"type": "string", "pattern": r"^$|^(?:\S+\s+){0,99}\S+$", "minLength": 1, "maxLength": 5_000}
     schema = {"type": "object", "properties": {"a": words, "b": words}, "required": ["a", "b"]}
     grammar = structgen.Compiler(tekken_vocabulary).json_schema(schema | {"additionalProperties": False})
@@ -637,9 +646,10 @@ def test_a_pattern_beside_a_length_limit(tekken_vocabulary: structgen.Vocabulary
 def test_a_token_of_a_counted_run_is_told_by_its_characters(
     tekken_vocabulary: structgen.Vocabulary,
 ) -> None:
-    """Rows of `[a-z ]{400}` at many counts = arithmetic on the lengths of its tokens."""
+    """Rows of `[a-z ]{400}` at many counts equal arithmetic on the byte lengths of the tokens."""
     vocabulary = tekken_vocabulary
-    lengths = np.zeros(vocabulary.vocab_size, np.int64)  # 0: a token that cannot stand in the text
+    # the length 0 marks a token that cannot stand in the text
+    lengths = np.zeros(vocabulary.vocab_size, np.int64)
     for t, text in enumerate(vocabulary.tokens):
         if text and t not in vocabulary.eos_token_ids and not text.strip(b" abcdefghijklmnopqrstuvwxyz"):
             lengths[t] = len(text)
@@ -662,8 +672,8 @@ def test_a_token_of_a_counted_run_is_told_by_its_characters(
 
 
 def test_a_row_that_runs_out_of_work_spoils_no_later_row(tekken_vocabulary: structgen.Vocabulary) -> None:
-    """A row looks for a text behind each count, which is more than a server's limit allows. Later texts have
-    the rows of a compiler without that limit."""
+    """A row looks for a text at each count, which takes more work than a server's limit. Later texts still
+    get the rows of a compiler without a limit."""
     size = tekken_vocabulary.vocab_size
     large = structgen.Compiler(tekken_vocabulary).regex("[a-z ]{400}")
     limits = structgen.Limits(mask=200_000)
@@ -682,7 +692,7 @@ def test_a_row_that_runs_out_of_work_spoils_no_later_row(tekken_vocabulary: stru
     ["[a-z ]{30};", "[a-z ]{2,40}", "x[a-z ]{9,30}[;.]y?", "([a-z ]{12}[,;]){3}", "[a-z ]{9}[A-Z]{9}"],
 )
 def test_a_run_is_left_where_its_count_allows(tekken_vocabulary: structgen.Vocabulary, pattern: str) -> None:
-    """A token is allowed exactly if the state that it leads to is shown to be finished by what is left."""
+    """A mask allows a token exactly if the remaining tokens finish the state behind it."""
     size, source = tekken_vocabulary.vocab_size, np.random.default_rng(0)
     matcher = structgen.Compiler(tekken_vocabulary).regex(pattern).matcher()
     leaves = np.array([text[-1:] in (b";", b".", b",", b"y", b"Z") for text in tekken_vocabulary.tokens])
@@ -708,7 +718,8 @@ def test_a_run_is_left_where_its_count_allows(tekken_vocabulary: structgen.Vocab
 
 @pytest.mark.parametrize("keys", harness.chosen([500, 2_000]))
 def test_many_required_members_have_a_bound(keys: int) -> None:
-    """No search finds the shortest text of so many members, and a bound of its bytes is one of its tokens."""
+    """No search finds the shortest text of so many members. A bound on its bytes is also a bound on its
+    tokens."""
     names = [f"k{i}" for i in range(keys)]
     schema = {"type": "object", "properties": dict.fromkeys(names, {"type": "integer"}), "required": names}
     vocabulary = structgen.Vocabulary.from_bytes([*WHOLE, b""], len(WHOLE))
@@ -722,7 +733,7 @@ def test_many_required_members_have_a_bound(keys: int) -> None:
     matcher, source, left = grammar.matcher(), np.random.default_rng(0), enough
     for _ in range(40):
         allowed = np.flatnonzero(oracle.mask_of(matcher, len(WHOLE) + 1, left))
-        assert matcher.accept_token(int(source.choice(allowed)))  # so the mask before has a token
+        assert matcher.accept_token(int(source.choice(allowed)))  # fails if the previous mask had no token
         left -= 1
 
 
@@ -730,7 +741,7 @@ def test_many_required_members_have_a_bound(keys: int) -> None:
 def test_a_row_that_is_asked_for_again_is_the_same(
     tekken_vocabulary: structgen.Vocabulary, on_limit: structgen.OnLimit
 ) -> None:
-    """A row that is asked for twice is kept, and copied from the third time on."""
+    """A row is kept at the second request, and copied from the third request on."""
     schema = {"type": "object", "properties": {"a": {"type": "string"}, "b": {"type": "integer"}}}
     schema |= {"required": ["a", "b"], "additionalProperties": False}
     size, compared = tekken_vocabulary.vocab_size, 0
@@ -746,13 +757,14 @@ def test_a_row_that_is_asked_for_again_is_the_same(
                 row = oracle.mask_of(matcher, size, left)
                 found.append((row.tobytes(), matcher.mask_exact))
                 other = oracle.mask_of(matcher, size, left + 1)
-                assert not (row & ~other).any()  # and a row is kept for its own budget
+                assert not (row & ~other).any()  # each budget keeps its own row
             assert len(set(found)) == 1, (text, left)
             compared += 1
     assert compared > 60
 
 
-# Items that are compared: another rule behind each of them, and none of the first kind ever meets `contains`.
+# Arrays whose items are compared. A different rule follows each item, and no item of the first kind meets
+# `contains`.
 HALF_NUMBERS: dict[str, Any] = {"type": "array", "items": {"type": "number", "multipleOf": 0.5}}
 INTEGERS: dict[str, Any] = {"type": "array", "items": {"type": "integer"}, "uniqueItems": True}
 
@@ -770,7 +782,7 @@ def test_a_completion_behind_items_without_an_end_is_the_first_of_the_shortest(b
 
     ends = ("".join(end) for n in range(5) for end in itertools.product(",-.0157]", repeat=n))
     shortest = next(end for end in ends if valid(begun + end))
-    for before in ([], ["[100,100"], ["[7,8,9,1", "["]):  # whatever was asked before
+    for before in ([], ["[100,100"], ["[7,8,9,1", "["]):  # texts that are asked about before
         grammar = small().json_schema(schema, whitespace="compact")
         for text in [*before, begun]:
             matcher = grammar.matcher()

@@ -1,7 +1,7 @@
-"""What a mask allows within a budget of tokens can be finished, whatever the limit of work.
+"""Every token that a mask allows within a budget of tokens can be finished, under any limit of work.
 
-The oracle is the walk itself: each mask is asked for with the tokens that are left, and none may be empty or
-refused once the first was given. Texts that end are judged by ``jsonschema``.
+The oracle is the walk itself: each mask gets the number of tokens left. If the first mask was given, no later
+mask may be empty or refused. ``jsonschema`` judges the finished texts.
 """
 
 from __future__ import annotations
@@ -77,7 +77,8 @@ def test_a_budget_that_a_mask_left_is_kept_at_any_limit(schema: dict[str, Any], 
                     break
                 allowed = np.flatnonzero(mask).tolist()
                 assert allowed, (units, seed, left, text)
-                # The end last, and tokens that write a quotation mark often: those decide.
+                # The walk takes the end last and prefers tokens that write a quotation mark, because these
+                # tokens decide most.
                 inner = [t for t in allowed if t != end] or allowed
                 quoted = [t for t in inner if t != end and b'"' in pieces[t]]
                 token = source.choice(quoted if quoted and source.random() < 0.5 else inner)
@@ -93,7 +94,8 @@ def test_a_budget_that_a_mask_left_is_kept_at_any_limit(schema: dict[str, Any], 
 
 @pytest.mark.parametrize("memory", [20_000, 1 << 20, 256 << 20])
 def test_a_token_that_one_way_allows_is_accepted(memory: int) -> None:
-    """A plan from an earlier state put `"a":` into a row of another way to read on, which refused it."""
+    """A plan from an earlier state put `"a":` into the row of another way to read on, which refused the
+    token."""
     compiler = structgen.Compiler(
         histories.LACKING, on_limit="subset", limits=structgen.Limits(mask=100_000, memory=memory)
     )
@@ -109,7 +111,8 @@ def test_a_token_that_one_way_allows_is_accepted(memory: int) -> None:
 
 
 def test_a_subset_never_proves_that_no_text_fits() -> None:
-    """With 50 units `bbb` is omitted, which ends the text in two tokens. The error said it was proved."""
+    """With 50 units the engine omits `bbb`, which ends the text in two tokens. The error once called the lack
+    of a text proved."""
     vocabulary = structgen.Vocabulary.from_bytes([b"a", b"ab", b"b", b"bbb", b""], 4)
     for cache in (1, 1 << 20):
         compiler = structgen.Compiler(
@@ -127,7 +130,7 @@ def test_a_subset_never_proves_that_no_text_fits() -> None:
 
 @pytest.mark.parametrize(("keys", "budget"), [(20, 20), (60, 20), (60, 150)])
 def test_a_budget_that_cannot_be_met_is_refused_in_the_time_of_few_masks(keys: int, budget: int) -> None:
-    """A search for fewer tokens stops at a few limits of a mask, and the error says what is known."""
+    """A search for fewer tokens stops after the work of a few masks, and the error states what is known."""
     known = structgen.Vocabulary.from_file(embedded.path())
     times = []
     for _ in range(3):
@@ -142,7 +145,8 @@ def test_a_budget_that_cannot_be_met_is_refused_in_the_time_of_few_masks(keys: i
 
 
 def test_the_first_row_of_a_fresh_grammar_is_the_row_of_a_known_one() -> None:
-    """The counts of a run share one text, so a server's limit judges all of them in the first row."""
+    """The counts of a run share one text, so a server's limit counts the work for all of them once, in the
+    first row."""
     pieces = [
         *(bytes([b]) for b in range(256)),
         *(b" " * n for n in range(2, 129)),

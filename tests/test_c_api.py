@@ -1,7 +1,7 @@
-"""libstructgen: its header in C and C++, and every mask beside the Python API's.
+"""libstructgen: the header compiles in C and in C++, and every mask equals the mask of the Python API.
 
-Two libraries that were compiled from one engine are compared call by call, through ctypes. `make test-c`
-builds and installs libstructgen without Python and runs the same tests against what was installed.
+Both libraries come from one engine. The tests compare them call by call through ctypes. `make test-c` builds
+and installs libstructgen without Python, and runs these tests against the installed library.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def pkg_config(*what: str) -> list[str]:
 
 @pytest.fixture(scope="session")
 def flags() -> list[str]:
-    """Of a compiler that links the library."""
+    """The compiler's flags that link the library."""
     if INSTALLED:
         (folder,) = pkg_config("--variable=libdir")
         return [*pkg_config("--cflags", "--libs"), f"-Wl,-rpath,{folder}"]
@@ -79,7 +79,8 @@ def test_the_program_of_the_manual(flags: list[str], tmp_path: Path) -> None:
 
 
 def test_a_cmake_project_finds_it(tmp_path: Path) -> None:
-    """Installed, `find_package` gives the target; within another project, `add_subdirectory` does."""
+    """`find_package` finds the target of an installed library; `add_subdirectory` gives it inside another
+    project."""
     cmake, ninja = (
         shutil.which(tool, path=os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]]))
         for tool in ("cmake", "ninja")
@@ -135,7 +136,7 @@ def test_only_the_interface_is_exported(flags: list[str]) -> None:
     assert names == declared and len(names) > 40
 
 
-# ---- through ctypes, beside Python ----
+# ---- calls through ctypes, compared with Python ----
 
 
 class Bytes(ctypes.Structure):
@@ -177,7 +178,7 @@ class Failed(Exception):
 
 
 class C:
-    """The library, with statuses as exceptions."""
+    """The library's functions; a failing status raises an exception."""
 
     def __init__(self, path: str) -> None:
         self.lib = ctypes.CDLL(path)

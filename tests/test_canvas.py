@@ -1,7 +1,7 @@
-"""Canvases: slots of tokens in any order.
+"""Canvases: rows of token slots that are filled in any order.
 
-Random grammars and schemas against enumeration are in `oracles.random_canvas`; here some of them run, with
-what users may do wrong, orders that are meant to end in dead ends, and a real vocabulary.
+`oracles.random_canvas` compares random grammars and schemas with enumeration; a few run here. The other tests
+check users' mistakes, orders that try to reach a dead end, and a real vocabulary.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def number(text: bytes) -> int:
     return TOKENS.index(text)
 
 
-# ---- enumeration ----
+# ---- compared with enumeration ----
 
 
 @pytest.mark.parametrize("dialect", DIALECTS)
@@ -87,7 +87,7 @@ def test_a_prefix_stands_in_front_of_the_slots() -> None:
     assert middle.allows(0, END) is True and middle.allows(0, number(b"1")) is False
 
 
-# ---- the canvas as an object ----
+# ---- the methods of a canvas ----
 
 
 def test_set_clear_select_and_fork() -> None:
@@ -112,7 +112,7 @@ def test_set_clear_select_and_fork() -> None:
 def test_the_best_tokens_are_taken_from_left_to_right() -> None:
     grammar = COMPILER.json_schema({"type": "array", "items": {"enum": [1, "a"]}}, whitespace="compact")
     scores = np.zeros((3, END + 1), np.float32)
-    scores[1, number(b"a")] = 9.0  # not allowed in any text of three tokens
+    scores[1, number(b"a")] = 9.0  # no text of three tokens allows this token
     scores[1, number(b'"a"')] = 5.0
     assert grammar.canvas(3).text(grammar.canvas(3).complete(scores)) == b'["a"]'
 

@@ -1,8 +1,8 @@
-"""Captures against brute force, and what happens to them at token boundaries, forks and rollbacks.
+"""Captures compared with brute force, also over token boundaries, forks and rollbacks.
 
-The oracle writes down every text of a random grammar with its marks (a number and whether it opens), by
-iterating the rules' equations; of the marked forms of one text it takes the one that the rule for captures
-prefers.
+The oracle enumerates every marked text of a random grammar by iterating the rules' equations. A mark is the
+number of a capture and whether it opens or closes. Of all marked forms of one text the oracle takes the form
+that the rule of preference selects.
 """
 
 from __future__ import annotations
@@ -97,7 +97,7 @@ def letters(marked: Marked) -> str:
 
 
 class TooMany(Exception):
-    """A text has more forms than are worth writing down, or endlessly many."""
+    """A text has too many marked forms, or infinitely many."""
 
 
 def joined(one: frozenset, two: frozenset) -> frozenset:
@@ -134,7 +134,7 @@ def marked(tree: tuple, known: dict[str, frozenset]) -> frozenset:
 
 
 def all_marked(rules: dict[str, tuple]) -> dict[str, set[Marked]] | None:
-    """None where a text has too many forms."""
+    """The marked forms of every rule's texts; None if a text has too many."""
     known = dict.fromkeys(rules, frozenset())
     try:
         while (new := {name: marked(tree, known) for name, tree in rules.items()}) != known:
@@ -150,7 +150,8 @@ def all_marked(rules: dict[str, tuple]) -> dict[str, set[Marked]] | None:
 
 
 def preferred(forms: set[Marked]) -> Marked:
-    """A capture begins wherever one can, the first name first; it ends only where it cannot go on."""
+    """The preferred form: a capture begins as early as possible, the first name first, and ends as late as
+    possible."""
 
     def rank(mark) -> tuple:
         if isinstance(mark, str):
@@ -202,7 +203,7 @@ def nullable(tree: tuple, rules: dict[str, tuple], open_: frozenset = frozenset(
 
 
 def captures_nothing(tree: tuple, rules: dict[str, tuple]) -> bool:
-    """Whether some capture may be empty: the oracle does not know those."""
+    """Whether some capture may be empty. The oracle does not handle empty captures."""
     if tree[0] == "capture" and nullable(tree[2], rules):
         return True
     inner = tree[1] if tree[0] in ("sequence", "choice") else [t for t in tree[1:] if isinstance(t, tuple)]
@@ -247,14 +248,16 @@ def as_oracle(source: Source, recursive: bool) -> str | None:
         matcher = compiled.matcher()
         assert matcher.accept_tokens(list(text.encode())) and matcher.is_accepting()
         found = captured(matcher)
-        if left and len(all_) > 1:  # the rule is about where a capture is known to begin: some reading
+        # with left recursion a beginning may be unknown, so the engine may choose any marked form
+        if left and len(all_) > 1:
             assert found in [spans(m) for m in all_], (text, found, rules)
         else:
             assert found == spans(preferred(all_)), (text, found, rules)
 
 
 def anywhere(source: Source) -> str | None:
-    """Tokens, rollback, forks, other grammars' states in between: the same as reading the text at once."""
+    """Tokens, rollbacks, forks and other grammars' states in between give the captures of a text read at
+    once."""
     rules = grammar(source, True)
     forms = all_marked(rules)
     if not forms:
@@ -344,11 +347,12 @@ def test_lark_pairs() -> None:
 def test_what_is_not_finished_is_left_out() -> None:
     matcher = lark(PAIRS).matcher()
     assert matcher.accept_bytes("ab")
-    assert texts(matcher) == {"key": [], "v": []}  # the key may go on
+    assert texts(matcher) == {"key": [], "v": []}  # the key may grow, so it is no capture yet
     assert matcher.accept_bytes("=")
     assert texts(matcher) == {"key": [b"ab"], "v": []}
     assert matcher.accept_bytes("1")
-    assert texts(matcher) == {"key": [b"ab"], "v": [b"1"]}  # the text may end here
+    # the text may end here, so the captures are complete
+    assert texts(matcher) == {"key": [b"ab"], "v": [b"1"]}
     assert matcher.accept_bytes("2+")
     assert texts(matcher) == {"key": [b"ab"], "v": []}
     matcher.rollback()
@@ -405,12 +409,13 @@ def test_special_tokens_have_no_bytes() -> None:
     assert matcher.accept_tokens([TOOL, TOOL, *b'{"a": 1}', TOOL, 256])
     call, rest = matcher.captures()["call"][0], matcher.captures()["rest"][0]
     assert (call.start, call.end, call.text) == (0, 8, b'{"a": 1}')
-    assert (call.start_token, call.end_token) == (1, 10)  # its own token, not the one in front
+    # the call begins at its own token, not at the token in front
+    assert (call.start_token, call.end_token) == (1, 10)
     assert (rest.start, rest.end, rest.start_token, rest.end_token, rest.text) == (8, 10, 11, 12, b"ab")
 
 
 def test_inside_schemas_whose_language_depends_on_text() -> None:
-    """Duplicate keys and unique items: the schema's own captures are not ours."""
+    """Schemas that capture keys and items for themselves; these captures do not appear among the user's."""
     schema = '{"type": "array", "uniqueItems": true, "items": {"type": "object"}}'
     grammar = lark("start: /x/ doc /y/\ndoc[capture]: %json " + schema)
     text = b'[{"a": 1, "b": 1}, {"a": 2}]'
@@ -441,7 +446,8 @@ def test_grammars_without_captures_keep_no_text() -> None:
 
 
 def test_long_texts_take_linear_time() -> None:
-    """Eight times the text takes eight times as long; the square of it would take 64 times, on any try."""
+    """Eight times the text takes eight times as long; quadratic time would take 64 times. One of several
+    tries must pass."""
     grammar = lark(PAIRS)
 
     def ratio() -> float:
@@ -477,7 +483,8 @@ def test_ambiguity_stays_polynomial() -> None:
     ],
 )
 def test_ends_of_captures(body, end) -> None:
-    """A text ends where an end is complete for the first time; of several ends there the longest counts."""
+    """A text ends at the first place where an end is complete. Of several ends at one place the longest
+    counts."""
     stop = ";b|a" if end == "END" else end[1:-1]
     rules = [
         f"t[{attributes}stop={end}]: /{body}/\nEND: /{stop}/"

@@ -1,7 +1,7 @@
-"""Named groups of regexes as captures: against Python's `re`, and in time that does not explode.
+"""Named groups of regexes as captures, compared with Python's `re`; the time stays polynomial.
 
-`re` keeps the last match of a group that repeats, so tests compare the last of ours. They do not try repeated
-parts that may be empty, because `re` has rules of its own for empty rounds.
+`re` keeps the last match of a repeated group, so the tests compare the last capture. The tests avoid repeated
+parts that may be empty, because `re` treats empty repetitions by rules of its own.
 """
 
 from __future__ import annotations
@@ -38,14 +38,14 @@ SIGNS = ["*", "+", "?", "*?", "+?", "??", "{1,2}", "{2}", "{0,2}?"]
 
 
 class Patterns:
-    """Random patterns over a, b and one wide letter; each group has a name."""
+    """Random patterns over a, b and one multi-byte letter. Each group has a name."""
 
     def __init__(self, source: Source) -> None:
         self.source = source
         self.groups = 0
 
     def pattern(self, depth: int) -> tuple[str, bool]:
-        """A pattern, and whether it may match the empty text."""
+        """Returns a pattern and whether the pattern may match the empty text."""
         kind = self.source.integer(0, 10 if depth else 2)
         if kind <= 2:
             return self.source.pick([("a", False), ("b", False), ("[ab]", False), ("é", False), (".", False)])
@@ -78,7 +78,7 @@ def as_re(source: Source) -> str | None:
     try:
         grammar = COMPILER.regex(pattern)
     except errors.StructgenError:
-        return  # matches nothing, or an assertion too large: other tests' subject
+        return  # other tests check patterns that match nothing, and assertions too large
     for _ in range(8):
         text = "".join(source.pick(["a", "b", "é", "ab"]) for _ in range(source.integer(0, 5)))
         expected = known.fullmatch(text)
@@ -90,7 +90,7 @@ def as_re(source: Source) -> str | None:
         found = spans(matcher)
         assert sorted(found) == sorted(known.groupindex), pattern
         for name in known.groupindex:
-            # The last in the order of reading: of nested repetitions the one that ends last.
+            # Of nested repetitions the last capture is the one that ends last.
             mine = max(found[name], key=lambda s: (s[1], s[0]), default=None)
             assert mine == in_bytes(text, expected.span(name)), (pattern, text, name, found)
 
@@ -140,7 +140,7 @@ def test_same_name_twice_is_one_capture() -> None:
 @pytest.mark.parametrize(
     ("pattern", "text"),
     [
-        (r"(?P<x>(?:a?){40}a{40})", "a" * 40),  # 2^40 ways for a reader that backtracks
+        (r"(?P<x>(?:a?){40}a{40})", "a" * 40),  # a backtracking reader tries 2^40 ways
         (r"(?P<x>(?:a+)+)b", "a" * 20_000 + "b"),
         (r"(?:(?P<x>a)|b)*", "ab" * 20_000),
     ],

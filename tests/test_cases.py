@@ -1,8 +1,8 @@
-"""Schemas with texts that are and are not their instances: tests/cases/*.json, one list a file.
+"""Schemas with valid and invalid texts: tests/cases/*.json, one list of cases per file.
 
-A case is {"about", "schema", "valid": [texts], "invalid": [texts]}, with "options" for the compiler, or
-"error" where the schema or an option must be refused, with its "pointer" and a part of its "message". Every
-bug that a fuzzer found becomes one.
+A case is {"about", "schema", "valid": [texts], "invalid": [texts]}. "options" holds the compiler's options.
+"error" marks a schema or an option that must be refused, with the error's "pointer" and a part of its
+"message". Every bug that a fuzzer finds becomes a case.
 """
 
 from __future__ import annotations

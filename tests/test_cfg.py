@@ -1,7 +1,7 @@
-"""Context-free grammars: random ones against brute force, the laws of masks, and what must stay cheap.
+"""Context-free grammars: random grammars against brute force, the laws of masks, and bounds on work.
 
-The oracle computes every text of the language up to a length, from the grammar's tree, by iterating the
-rules' own equations; it knows nothing of left recursion, stacks or regexes.
+The oracle computes every text up to a length from the grammar's tree, by iterating the rules' equations. It
+uses no stacks and no regexes, and needs no special case for left recursion.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from oracles import harness, oracle
 from oracles.strategies import Source, Words
 from structgen import errors
 
-LIMIT = 7  # length of the texts that the oracle knows
+LIMIT = 7  # the greatest length of the oracle's texts
 ALPHABET = "ab"
 
 
@@ -120,7 +120,7 @@ def language(rules: dict[str, tuple]) -> frozenset[str]:
 
 
 def compiled(rules: dict[str, tuple], compiler: structgen.Compiler = CACHED):
-    """The grammar, or None where no text matches."""
+    """The compiled grammar, or None if no text matches."""
     try:
         return compiler.gbnf(as_gbnf(rules))
     except errors.GrammarError as error:
@@ -147,7 +147,7 @@ def same_language(source: Source) -> None:
             assert (alive and matcher.is_accepting()) == (text in texts), (text, as_gbnf(rules))
             if text in prefixes:
                 assert alive, (text, as_gbnf(rules))
-            elif alive:  # only a longer text than the oracle knows may begin like this
+            elif alive:  # a text longer than the oracle's limit may begin like this
                 rest = matcher.shortest_completion()
                 assert len(text) + len(rest) > LIMIT, (text, rest, as_gbnf(rules))
                 assert matcher.accept_bytes(rest) and matcher.is_accepting()
@@ -180,7 +180,7 @@ def masks_are_exact(source: Source) -> str | None:
 
 
 def budgets_end(source: Source) -> str | None:
-    """Under a budget every walk ends inside the language and the budget."""
+    """Under a budget every walk ends with a text of the language, within the budget."""
     rules = grammar(source)
     found = compiled(rules)
     if found is None:
@@ -241,13 +241,14 @@ def test_useless_rules_are_warned_about() -> None:
 
 
 def test_ambiguity_is_linear() -> None:
-    """10,000 tokens of `e ::= e "+" e | "1"`, with a mask each: work and memory grow with the length."""
+    """10,000 tokens of `e ::= e "+" e | "1"`, with a mask before each: work and memory grow linearly."""
     vocabulary = structgen.Vocabulary.from_bytes([b"1", b"+", b"1+", b""], 3)
     found = structgen.Compiler(vocabulary).gbnf('root ::= e\ne ::= e "+" e | "1"')
     matcher = found.matcher()
     row = structgen.allocate_bitmask(1, 4)
     sizes, states = [found.byte_size], [found._core.states]
-    with harness.cpu_limit(2):  # 0.02 when idle; a token that cost as much as the text so far would take 50
+    # 0.02 s on an idle machine; 50 s if a token cost as much as the whole text so far
+    with harness.cpu_limit(2):
         for _ in range(4):
             for _ in range(1250):
                 for token in (0, 1):
@@ -255,7 +256,7 @@ def test_ambiguity_is_linear() -> None:
                     assert matcher.accept_token(token)
             sizes.append(found.byte_size)
             states.append(found._core.states)
-    assert len(set(np.diff(states[1:]).tolist())) == 1  # a token costs what it cost at first
+    assert len(set(np.diff(states[1:]).tolist())) == 1  # every token adds an equal number of states
     assert states[1] - states[0] <= states[2] - states[1] + 1
     assert sizes[4] - sizes[0] < 6 * (sizes[1] - sizes[0])
     assert sizes[4] < 60e6
@@ -268,12 +269,13 @@ def test_ambiguity_is_linear() -> None:
         ("gbnf", 'root ::= x "."\nx ::= "a" x "b" | "a" x "c" | "aa" x "d" | "a"'),
         ("gbnf", 'root ::= x "."\nx ::= x x x | x x | "a" | "aa"'),
         ("gbnf", 'root ::= a a a a "."\na ::= b b b | ""\nb ::= c c c | "" | "a"\nc ::= "a" c | "aa" c | ""'),
-        # few ways: a node that several of them reach is one node
+        # few ways: several ways share one node
         ("lark", 'start: x+ "."\nx[capture]: A | B\nA: /a/\nB: /a{1,3}/'),
     ],
 )
 def test_a_token_that_many_ways_read(kind, text) -> None:
-    """The work of a mask grows with the bytes of tokens, not with the ways to read them, which double."""
+    """The number of ways to read the text doubles with each token. The work of a mask grows only with the
+    tokens' bytes."""
     words = [*(bytes([b]) for b in range(256)), *(b"a" * n for n in range(2, 65)), b""]
     vocabulary = structgen.Vocabulary.from_bytes(words, len(words) - 1)
     limits = structgen.Limits(mask=100_000)
@@ -342,7 +344,7 @@ def test_a_builder_refuses_what_lowering_would_trust(make, why) -> None:
     ],
 )
 def test_hostile(text) -> None:
-    """Each grammar gives a result or an error within seconds."""
+    """Each grammar ends in a result or an error within seconds."""
     with harness.cpu_limit(10), contextlib.suppress(structgen.StructgenError):
         found = CACHED.gbnf(text)
         matcher = found.matcher()

@@ -1,4 +1,4 @@
-"""The command line: verdicts with their places, exit statuses, and one readable line for every failure."""
+"""The command line: verdicts with places, exit statuses, and one readable line for every failure."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ GOOD = '{"customer":"A","items":[],"city":null,"date":null,"express":true}'
 
 @pytest.fixture
 def run(capsys, monkeypatch):
-    """Runs a command; gives its status, standard output and standard error."""
+    """A function that runs a command and returns its status, standard output and standard error."""
 
     def call(*arguments: str, stdin: str | bytes = "") -> tuple[int, str, str]:
         data = stdin.encode() if isinstance(stdin, str) else stdin
         monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(data)))
         try:
             status = main(arguments)
-        except SystemExit as stop:  # argparse
+        except SystemExit as stop:  # argparse exits so
             status = int(stop.code or 0)
         found = capsys.readouterr()
         return status, found.out, found.err
@@ -309,11 +309,11 @@ def test_bytes_are_readable() -> None:
     assert ranges(range(0x7E, 0x82)) == ["`~`", "0x7F", "0x80", "0x81"]
 
 
-# ---- one parser of constraints ----
+# ---- one parser of constraints for all commands ----
 
 
 def test_every_command_takes_every_constraint(run, file) -> None:
-    """The same flags on generate, sample, check, mask and compile."""
+    """generate, sample, check, mask and compile take the same flags of constraints."""
     pytest.importorskip("lark")
     tools = [{"type": "function", "function": {"name": "weather", "parameters": {"type": "object"}}}]
     constraints = [

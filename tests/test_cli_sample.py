@@ -1,4 +1,4 @@
-"""structgen sample: records, the summary, tries, pictures, and one readable line for every failure."""
+"""structgen sample: records, the summary, attempts, pictures, and one readable line for every failure."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def test_too_few_texts_is_status_1(capsys) -> None:
 
 
 def test_a_grammar_file(capsys, tmp_path: Path) -> None:
-    """GBNF and Lark by what they look like; a mistake is told with its place."""
+    """The command recognizes GBNF and Lark by their syntax, and reports a mistake with its place."""
     gbnf, lark, bad = tmp_path / "a.gbnf", tmp_path / "a.lark", tmp_path / "b.gbnf"
     gbnf.write_text('root ::= "{" ws "}" | "[" [0-9] ("," [0-9])* "]"\nws ::= "" | " "\n')
     lark.write_text('start: "yes" | "no"\n')

@@ -1,4 +1,5 @@
-"""extra_keys="forbid": objects have the members that their schema names, and every text is an instance."""
+"""extra_keys="forbid": objects have only the members that the schema names, and every accepted text is an
+instance."""
 
 from __future__ import annotations
 
@@ -77,11 +78,11 @@ def test_which_objects_are_closed(schema: Any, good: list, bad: list, compiler: 
 
 
 class Schemas:
-    """Random schemas of objects, in all the ways in which schemas are combined."""
+    """Random schemas of objects, combined by every keyword that combines schemas."""
 
     def __init__(self, seed: int) -> None:
         self.chance = random.Random(seed)
-        self.names = ""  # of definitions that may be referred to: those that are made already
+        self.names = ""  # names of the finished definitions, which a reference may use
 
     def root(self) -> dict[str, Any]:
         definitions = {}
@@ -142,7 +143,8 @@ class Schemas:
 
 
 def test_calls_have_the_arguments_that_are_listed(compiler: sg.Compiler) -> None:
-    """As JSON and as elements, nested too; where the draft cannot say it, they stay as open as they were."""
+    """Calls, as JSON or as elements, nested too, have only the listed arguments. If the draft cannot express
+    the ban, objects stay open."""
     schema = {"type": "object", "properties": {"to": {"properties": {"city": {"type": "string"}}}}}
     old = {"$schema": "http://json-schema.org/draft-07/schema#", "allOf": [{"required": ["to"]}]}
     for parameters, closes in ((schema, True), ({**schema, **old}, False)):
@@ -176,7 +178,7 @@ def test_the_closed_language_is_a_part_of_the_open_one(start: int, compiler: sg.
             grammar = compiler.json_schema(
                 schema, extra_keys="forbid", property_order="any", numbers="canonical"
             )
-        except sg.GrammarError:  # nothing satisfies it, or a reference that leads round
+        except sg.GrammarError:  # no value satisfies the schema, or a reference leads back to itself
             grammar = None
         values = [source.value(3) for _ in range(40)]
         if grammar is not None:

@@ -1,4 +1,4 @@
-"""The blocks of other libraries in docs/coming-from.md run, each where its package is installed."""
+"""The code of other libraries in docs/coming-from.md runs, if the library is installed."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ SCHEMA = closed({"name": {"type": "string"}, "age": {"type": "integer"}})
 
 
 def block(title: str) -> str:
-    """The indented block below a heading."""
+    """The indented block below a heading of the page."""
     section = PAGE.split(f"\n## {title}\n", 1)[1].split("\n## ", 1)[0]
     found = re.search(r"another library's -->\n\n((?:    .*\n|\n)+)", section)
     assert found is not None

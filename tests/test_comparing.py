@@ -1,8 +1,8 @@
-"""Containment, comparison and counts beside enumeration, `jsonschema`, `re` and the masks.
+"""Containment, comparison and counts, checked against enumeration, `jsonschema`, `re` and the masks.
 
-Oracles: `JsonOracle` judges every small value and every witness of random pairs of schemas; a witness is the
-shortest if no shorter value of the enumeration tells the two apart; `re` judges all texts over two letters; a
-count is the number of texts of an enumeration, and that of paths through the masks.
+Oracles: `JsonOracle` judges every small value, and every witness of random pairs of schemas. A witness is
+shortest if no shorter value of the enumeration separates the two schemas. `re` judges all texts over two
+letters. A count equals the number of enumerated texts and the number of paths through the masks.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def test_verdicts_and_witnesses_are_those_of_enumeration(seed: int) -> None:
         source, Features(depth=2)
     )  # fmt: skip
     if seed % 3 == 0 and "$ref" in compact(narrow):
-        narrow = wide  # references of a part would lead elsewhere
+        narrow = wide  # references of a part of the schema would lead elsewhere
     found = sg.contains(wide, narrow)
     of_wide, of_narrow = JsonOracle(wide), JsonOracle(narrow)
     values = [compact(v) for v in itertools.islice(small_values({"anyOf": [wide, narrow]}), 400)]
@@ -165,7 +165,7 @@ def test_grammars_of_both_and_of_the_difference() -> None:
 
 
 def by_masks(matcher: Any, left: int) -> int:
-    """Paths through the masks of single bytes, the end included."""
+    """The number of paths through the masks of single bytes, the end token included."""
     allowed = np.flatnonzero(mask_of(matcher, 257))
     total = int(256 in allowed)
     for token in allowed if left else ():

@@ -1,8 +1,8 @@
-"""Conditions on whole texts: `grammar & condition`, against enumeration.
+"""Conditions on whole texts, `grammar & condition`, compared with enumeration.
 
-Membership of a text is the grammar's own, whose oracles are elsewhere, and the condition's by Python: `in`,
-`len` and `re.fullmatch` on bytes. Masks are compared with trials, and every text that masks allow to be begun
-is the beginning of one that is right.
+The grammar decides membership of a text; other tests check the grammar. Python decides the condition by `in`,
+`len` and `re.fullmatch` on bytes. Masks are compared with trials of every token, and every beginning that the
+masks allow is the beginning of a text that meets the condition.
 """
 
 from __future__ import annotations
@@ -125,11 +125,11 @@ def test_a_conditioned_grammar_is_one_like_any_other():
     )
 
 
-# ---- as an argument of calls ----
+# ---- conditions as an argument of calls ----
 
 
 def test_a_range_that_no_text_has_inside_other_conditions() -> None:
-    """A range whose least is above its most, under an operator, was met by texts of exactly `most` bytes."""
+    """An empty range (least above most) under an operator was met by texts of exactly `most` bytes."""
     none = sg.min_bytes(3) & sg.max_bytes(1)
     plain = COMPILER.regex("[ab]{0,2}")
     assert harness.verdict(plain & ~none, b"a")
@@ -144,7 +144,8 @@ def test_a_range_that_no_text_has_inside_other_conditions() -> None:
 
 @pytest.mark.parametrize("pattern", ['.+[ab"]', ".+", '(?s:.)+"', '[^\n]+"', ".{1,9}b"])
 def test_a_complement_beside_a_run_that_has_quotes(pattern: str) -> None:
-    """The mask of the intersection once was that of a string body, without quotes and control characters."""
+    """The mask of the intersection once was the mask of a string's body, without quotes and control
+    characters."""
     grammar = COMPILER.regex(pattern) & ~~sg.containing("a")
     for text in (b"a", b'"', b'a"', b'"a'):
         matcher = grammar.matcher()
@@ -198,7 +199,8 @@ def test_a_phrase_is_completed_in_open_objects(schema, begun, spellings) -> None
 
 @pytest.mark.parametrize("seed", range(60))
 def test_completions_of_random_schemas_meet_the_condition(seed: int) -> None:
-    """Behind every token of a random text. Seed 85: two items of a witness were equal under uniqueItems."""
+    """Asks for a completion behind every token of a random text. Under seed 85 two items of a witness were
+    equal despite uniqueItems."""
     source = random.Random(seed + 30)
     word = source.choice([b"ab", b"zebra", b"a", b"1"])
     condition, meets = source.choice(
@@ -275,7 +277,8 @@ def test_the_command_line_takes_conditions(flags: list[str], status: int, tmp_pa
 )  # fmt: skip
 @pytest.mark.parametrize("ignore", ["", '%ignore " "\n'])
 def test_recursion_behind_something_optional(rules: str, ignore: str) -> None:
-    """Behind a lexeme what reads nothing leaves what may not follow as it was."""
+    """A part that reads nothing stands behind a lexeme. It must keep the rule of which bytes may not follow
+    the lexeme."""
     plain = COMPILER.lark(rules + "\nN: /[0-9]+/\nA: /[a-z]/\n" + ignore)
     texts = ["".join(t).encode() for n in range(5) for t in itertools.product("1a ", repeat=n)]
     for condition, holds in (
@@ -312,7 +315,7 @@ def test_random_grammars_with_conditions(dialect: str) -> None:
 
 
 def test_what_may_be_left_out_does_not_count_as_read() -> None:
-    """`"a"?` reads an `a` or nothing; only where it reads one, the text contains one."""
+    """`"a"?` reads an `a` or nothing. The text contains an `a` only if the part reads one."""
     plain = COMPILER.gbnf('root ::= y "b" "a"?\ny ::= root | ""')
     grammar = plain & sg.containing("a")
     assert [t for t in (b"b", b"bb", b"ba", b"bab", b"bba") if harness.verdict(grammar, t)] == [
@@ -355,7 +358,8 @@ def test_what_does_not_meet_a_condition_is_explained() -> None:
     ],
 )
 def test_items_that_have_to_be_equal_are_refused(schema) -> None:
-    """Which of them could be written before the condition can no longer be met is not decided."""
+    """The engine does not decide which equal items may stand before the condition becomes impossible. So it
+    refuses the schema."""
     with pytest.raises(sg.errors.SchemaTooComplex, match="two items have to be equal"):
         COMPILER.json_schema(schema, whitespace="compact") & sg.without("x")
 
@@ -367,7 +371,8 @@ def test_few_values_in_many_spellings_that_have_to_differ_are_refused() -> None:
 
 
 def test_items_that_are_compared_against_enumeration() -> None:
-    """A captured item was taken to differ from all others where it could not: `["b","b"` was begun."""
+    """A captured item was assumed to differ from all others where it cannot, so `["b","b"` was allowed as a
+    beginning."""
     compiler, decided = random_items.json_compiler(), 0
     for seed in harness.seeds(60):
         decided += random_items.check_conditions(seed, compiler)[0]
@@ -376,7 +381,7 @@ def test_items_that_are_compared_against_enumeration() -> None:
 
 @pytest.mark.parametrize("rest", ["", '%ignore "."\n'])
 def test_conditions_on_middles_against_enumeration(rest: str) -> None:
-    """The border of the suffix is part of a middle's texts, and no byte of a condition."""
+    """The border of the suffix is part of a middle's texts, but no condition counts it as a byte."""
     for terminals in (("/a/", "/[b]/"), ("/a+/", "/b+/"), ('"a"', '"b"'), ("/[ab]/", '"b"')):
         grammar = COMPILER.lark(f"start: A B A B\nA: {terminals[0]}\nB: {terminals[1]}\n{rest}")
         for prefix, suffix in [("aba", "b"), ("ab", "b"), ("a", "ab"), ("ab", "ab"), ("", "b"), ("ab", "")]:
@@ -429,8 +434,8 @@ def test_conditions_on_middles_against_enumeration(rest: str) -> None:
     ],
 )
 def test_a_mask_has_no_token_that_is_refused_and_an_end_without_a_text_is_told(schema, condition) -> None:
-    """What a condition leaves of keys and items that must differ is not counted ahead. Masks were empty
-    there, or had tokens that lead nowhere, and called themselves exact."""
+    """Keys and items that must differ are not counted ahead under a condition. Masks there were once empty,
+    or had tokens that lead to no text, and called themselves exact."""
     pieces = [bytes([b]) for b in range(256)] + [
         b'":[],"',
         b'":{}',
@@ -464,8 +469,8 @@ def test_a_mask_has_no_token_that_is_refused_and_an_end_without_a_text_is_told(s
 
 
 def test_trials_within_a_range_are_counted_by_what_they_add() -> None:
-    """The tables of regexes became smaller during a trial. The count of all trials went below zero, and every
-    later mask refused to try a token."""
+    """The tables of regexes became smaller during a trial. The count of the trials' work fell below zero, so
+    every later mask refused to try a token."""
     source = random.Random(1)
     letters = b"abcdefghijklmnopqrstuvwxyz"
     words = sorted({bytes(source.choices(letters, k=source.randint(2, 8))) for _ in range(300)})
@@ -495,7 +500,8 @@ def test_trials_within_a_range_are_counted_by_what_they_add() -> None:
 
 @pytest.mark.parametrize("condition", [sg.without("zz"), sg.Regex(".*"), sg.containing("77")])
 def test_a_name_that_is_begun_needs_the_longest_of_the_names_that_it_may_be(condition) -> None:
-    """The bound behind a name was that of another name, so a mask allowed a token that left too little."""
+    """The bound behind a begun name was the bound of another name, so a mask allowed a token that left too
+    few bytes."""
     names = ["name", "location", "from_year"]
     grammar = sg.Compiler(histories.VOCABULARY).json_schema(
         closed({name: {"type": "integer"} for name in names}, names), whitespace="spaced"
@@ -511,8 +517,8 @@ def test_a_name_that_is_begun_needs_the_longest_of_the_names_that_it_may_be(cond
 
 
 def test_the_plan_of_a_text_is_followed_within_a_range_of_bytes() -> None:
-    """Behind a digit of another value an equally short text took one token more than the text that was begun.
-    The mask at 38 tokens had no token."""
+    """Behind a digit of another value, an equally short text took one token more than the text that was
+    begun. The mask at 38 tokens was empty."""
     names = {
         "negativeInteger": {"maximum": -1, "type": "integer"},
         "nonEmptyString": {"minLength": 1, "type": "string"},
@@ -540,8 +546,8 @@ def test_the_fewest_tokens_of_items_that_differ(condition) -> None:
 
 
 def test_the_number_that_suffices_has_a_mask() -> None:
-    """The count tried the numbers from 2 up and found 61 with what it had learned. The mask at 61 tokens
-    tried 61 alone, then all smaller numbers."""
+    """`tokens_needed` tried the numbers from 2 up, and found 61 with what the smaller trials had learned. The
+    mask at 61 tokens tried 61 alone, then all smaller numbers."""
     strings = {name: {"type": "string"} for name in ("access_token", "refresh_token")}
     properties = strings | {"expires_in": {"type": "number"}, "token_type": {"enum": ["bearer"]}}
     grammar = sg.Compiler(histories.VOCABULARY).json_schema(
@@ -558,8 +564,8 @@ def test_the_number_that_suffices_has_a_mask() -> None:
 
 
 def test_a_key_in_a_range_is_judged_without_its_text_if_the_text_does_not_matter() -> None:
-    """A key of two characters more fits 12 bytes. The mask knew; reading looked at a state for each key, gave
-    up, and refused."""
+    """A key with two more characters fits 12 bytes. The mask allowed the key, but reading it looked at a
+    state for each key, gave up, and refused."""
     schema = {"type": "object", "properties": {"b": {"type": "integer"}}, "minProperties": 1}
     schema["additionalProperties"] = {"enum": ["a", "ab", 1]}
     matcher = (
@@ -572,7 +578,8 @@ def test_a_key_in_a_range_is_judged_without_its_text_if_the_text_does_not_matter
 
 @pytest.mark.parametrize("names", [("na", "nb"), ("nb", "na")])
 def test_a_key_behind_a_backslash_is_completed_by_the_name_that_ends_soonest(names: tuple[str, str]) -> None:
-    """A completion took the first name. `na` needs `nb` as a second member."""
+    """A completion took the first name that begins so. `na` needs `nb` as a second member, so another name
+    ends sooner."""
     properties = {name: {"enum": ["a", 1]} for name in names}
     schema = {"properties": properties, "required": ["nb"], "additionalProperties": False, "type": "object"}
     matcher = COMPILER.json_schema(schema, whitespace="compact").matcher()
@@ -580,7 +587,7 @@ def test_a_key_behind_a_backslash_is_completed_by_the_name_that_ends_soonest(nam
 
 
 def ranged(plain, least: int, most: int | None) -> sg.CompiledGrammar | None:
-    """None where no text is in the range."""
+    """The grammar within a range of bytes; None if no text is in the range."""
     condition = sg.min_bytes(least) if most is None else sg.min_bytes(least) & sg.max_bytes(most)
     try:
         return plain & condition
@@ -590,7 +597,8 @@ def ranged(plain, least: int, most: int | None) -> sg.CompiledGrammar | None:
 
 @pytest.mark.parametrize("dialect", DIALECTS)
 def test_masks_in_a_range_of_bytes_against_enumeration(dialect: str) -> None:
-    """A token is allowed exactly if some text of the range begins with it; along every prefix there is."""
+    """For every prefix: a mask allows a token exactly if some text of the range begins with prefix and
+    token."""
     every = ["".join(t).encode() for n in range(4) for t in itertools.product("abcABC", repeat=n)]
     asked = parts = 0
     for seed in range(300, 300 + harness.cases(60)):
@@ -623,7 +631,7 @@ def test_masks_in_a_range_of_bytes_against_enumeration(dialect: str) -> None:
 
 @pytest.mark.parametrize("dialect", DIALECTS)
 def test_at_least_so_many_bytes_against_the_product(dialect: str) -> None:
-    """The same texts by a pattern, which is a product of the grammar and an automaton."""
+    """A pattern states the same range; the engine then builds the product of the grammar and an automaton."""
     asked, parts, size = 0, 0, END + 1
     for seed in range(500, 500 + harness.cases(40)):
         plain = compiled(draw(Seeded(seed), dialect), dialect, COMPILER)
@@ -655,7 +663,7 @@ def test_at_least_so_many_bytes_against_the_product(dialect: str) -> None:
 
 @pytest.mark.parametrize("seed", range(40))
 def test_a_range_of_bytes_in_random_schemas(seed: int) -> None:
-    """Every text ends in the range, and refusals are proofs; forks, rollback and replays tell the same."""
+    """Every text ends in the range, refusals are proofs, and forks, rollbacks and replays agree."""
     source = random.Random(seed)
     schema, spellings = any_schema(Seeded(seed + 700)), source.choice([{}, {"whitespace": "compact"}])
     vocabulary = COMPILER.vocabulary
@@ -698,7 +706,7 @@ def test_a_range_of_bytes_in_random_schemas(seed: int) -> None:
 
 
 def test_a_range_of_bytes_in_every_way_of_use() -> None:
-    """Reasoning made a budget of 2^30 tokens of a range; `(aa)*b` from 4 to 7 bytes lost its texts."""
+    """Reasoning made a budget of 2^30 tokens out of a range; `(aa)*b` with 4 to 7 bytes lost its texts."""
     ways = [ranges.check(seed) for seed in range(harness.cases(60))]
     assert sum(asked for asked, _ in ways) > harness.cases(200)
     assert sum(limited for _, limited in ways) <= harness.cases(20)
@@ -713,7 +721,7 @@ def test_a_range_that_every_text_meets(pattern: str) -> None:
 
 
 def test_a_range_of_bytes_behind_a_value_that_cannot_grow() -> None:
-    """The bound of an enum is its longest text; behind its shortest one, another key grows."""
+    """The bound of an enum is its longest text. Behind the shortest text another key must fill the range."""
     schema = {
         "type": "object",
         "properties": {"state": {"enum": ["UP", "x" * 200]}},
@@ -729,7 +737,7 @@ def test_a_range_of_bytes_behind_a_value_that_cannot_grow() -> None:
 
 @pytest.mark.parametrize("seed", range(60))
 def test_a_range_of_bytes_beside_a_budget_of_tokens(seed: int) -> None:
-    """Every allowed token is read, and no mask within a number of tokens that suffices is empty: with
+    """Every allowed token is accepted, and no mask is empty if the number of tokens suffices. The test covers
     conditions of all kinds, both orders of properties and two vocabularies.
     """
     source, compiler = random.Random(seed), (COMPILER, sg.Compiler(histories.VOCABULARY))[seed % 2]
@@ -754,7 +762,7 @@ def test_a_range_of_bytes_beside_a_budget_of_tokens(seed: int) -> None:
 
 
 def test_a_range_of_bytes_in_an_open_object() -> None:
-    """The product had a copy of the grammar for each byte, and took more work than there was."""
+    """The product had a copy of the grammar for each byte, which took more work than the limit allowed."""
     plain = COMPILER.json_schema(OPEN)
     grammar = plain & sg.max_bytes(4000) & sg.min_bytes(2000)
     matcher = grammar.matcher()
@@ -786,7 +794,7 @@ def test_what_is_too_much_to_tell_names_the_condition() -> None:
 
 
 def test_a_length_beside_a_phrase_is_counted_by_one_text_of_a_part_and_not_by_all() -> None:
-    """A date-time has too many spellings to write all of them for each question about a length."""
+    """A date-time has too many spellings to enumerate them for each question about a length."""
     moment = {"type": "string", "format": "date-time"}
     schema = {
         "type": "object",
@@ -805,7 +813,8 @@ def test_a_length_beside_a_phrase_is_counted_by_one_text_of_a_part_and_not_by_al
 
 
 def test_a_range_is_met_by_the_sum_of_parts_that_are_bounded() -> None:
-    """No part grows without end, and no text of the object is looked for among all of them."""
+    """No part of the object grows without bound, and the search does not enumerate the whole object's
+    texts."""
     names = [f"field{i}" for i in range(12)]
     schema = {
         "type": "object",

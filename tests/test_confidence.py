@@ -1,6 +1,7 @@
-"""Probabilities of an answer's leaves = enumeration of every token string; calibrated against draws.
+"""Probabilities of an answer's leaves equal the sums over all token strings, and are calibrated against
+draws.
 
-Oracle: the local law, summed over whole texts of a small vocabulary by `Matcher.fill_bitmask` and numpy.
+Oracle: the local law, summed over whole texts of a small vocabulary with `Matcher.fill_bitmask` and numpy.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ def schema(properties: dict[str, Any]) -> dict[str, Any]:
 
 
 def every_text(lm: Any, grammar: Any, begun: list[int], most: int = 60) -> dict[tuple[int, ...], float]:
-    """Token strings behind `begun`, with their probability by the local law."""
+    """All token strings behind `begun`, with their probabilities under the local law."""
     found: dict[tuple[int, ...], float] = {}
     mask = sg.allocate_bitmask(1, lm.vocabulary.vocab_size)
 
@@ -59,7 +60,7 @@ def every_text(lm: Any, grammar: Any, begun: list[int], most: int = 60) -> dict[
 
 
 def wanted(lm: Any, grammar: Any, result: Any, leaf: FieldProbability) -> dict[str, float]:
-    """Value -> its probability given the tokens in front of the leaf and the text up to it."""
+    """The probability of each value, given the tokens in front of the leaf and the text up to the value."""
     path = [int(p) if p.isdigit() else p for p in leaf.pointer.split("/")[1:]]
     sizes = np.cumsum([0, *(len(TOKENS[t]) for t in result.tokens)])
     at = _begin(result.text, leaf, path)
@@ -72,7 +73,7 @@ def wanted(lm: Any, grammar: Any, result: Any, leaf: FieldProbability) -> dict[s
             try:
                 for part in path:
                     value = value[part]
-            except (IndexError, KeyError):  # the array is closed here
+            except (IndexError, KeyError):  # the array ends here
                 sums["]"] += p
             else:
                 sums["[" if isinstance(value, list) else json.dumps(value)] += p
@@ -126,7 +127,8 @@ def test_bounds_hold_and_narrow_with_few_reads() -> None:
 
 
 def test_calibrated_against_draws_by_the_brier_score() -> None:
-    """With p the law of the draws, the mean of sum (p(v) - 1[v drawn])^2 is that of 1 - sum p(v)^2."""
+    """If p is the law of the draws, the mean of sum (p(v) - 1[v drawn])^2 equals the mean of 1 - sum
+    p(v)^2."""
     properties, _ = SCHEMAS[0]
     lm = TableModel(5, TOKENS, ends=(0,), sharp=1.0)
     results = sg.generate(lm, [1], schema(properties), n=400, temperature=1.0, seed=3, confidence=300)
@@ -144,7 +146,7 @@ def test_calibrated_against_draws_by_the_brier_score() -> None:
         return abs(float(np.mean(surpluses))) / (float(np.std(surpluses)) / math.sqrt(len(surpluses)))
 
     assert deviations(surplus(1.0)) < 4.0
-    assert deviations(surplus(2.0)) > 6.0  # a law that is too sure is found out
+    assert deviations(surplus(2.0)) > 6.0  # the check rejects a law that is overconfident
 
 
 def test_answers_that_are_no_json_are_one_leaf() -> None:
@@ -164,7 +166,7 @@ def test_answers_that_are_no_json_are_one_leaf() -> None:
     "text", ["0", "-0", "1", "10", "1.0", "1e2", "100", "-5", "0.5", "12345678901234567890", "9" * 60]
 )
 def test_a_number_that_may_still_become_another_is_not_given_up(text: str) -> None:
-    """Whatever is equal to a number: each beginning of its spellings may still become it."""
+    """A number equals many spellings, so every beginning of a spelling may still become the number."""
     from structgen.generation.confidence import _Json
 
     reader = _Json(text)
@@ -228,7 +230,7 @@ def test_the_server_gives_each_choice_its_fields() -> None:
         assert json.loads(found["message"]["content"]) and fields[0]["pointer"].startswith("/")
 
         def streamed(path: str, body: dict[str, Any]) -> list[Any]:
-            """The notes of a stream under `structgen`."""
+            """The notes that a stream sends under the key `structgen`."""
             lines = http.post(path, json={**body, "stream": True}).text.splitlines()
             told = [json.loads(line[6:]) for line in lines if line.startswith("data: {")]
             held = [choice for one in told for choice in one.get("choices", ())]

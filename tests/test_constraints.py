@@ -1,5 +1,5 @@
-"""Constraints of a call: every kind, files, Python types. Each mistake gives one line that says what was
-given and what is taken."""
+"""Constraints of a call: every kind, files and Python types. Each mistake gives a message of one line. The
+line names the given value and the kinds of values that the call takes."""
 
 from __future__ import annotations
 
@@ -112,7 +112,7 @@ UNICODE: list[tuple[Any, str, bool]] = [  # a pattern, a text, whether it matche
     (r"[^\s]", "\u00a0", True),
     (r"a\b.b", "a\u00e9b", True),
     (r"(?u)a\b.b", "a\u00e9b", False),
-    # A compiled pattern has no text that it does not match in Python.
+    # Each compiled pattern is tried with a text that Python does not match.
     (re.compile(DIGIT), ARABIC, False),
     (re.compile(DIGIT), "3", True),
     (re.compile(r"\W"), "\u00e9", False),
@@ -123,7 +123,8 @@ UNICODE: list[tuple[Any, str, bool]] = [  # a pattern, a text, whether it matche
 
 @pytest.mark.parametrize(("pattern", "text", "taken"), UNICODE)
 def test_classes_of_patterns_are_ascii(pattern: Any, text: str, taken: bool) -> None:
-    """Wherever a user or a host gives a regex; Lark's terminals are Python's (tests/test_lark.py)."""
+    """Classes are ASCII in every regex of a user or a host. Lark's terminals use Python's classes
+    (tests/test_lark.py)."""
     compiler = bytes_compiler()
     constraint = constraint_of({"regex": pattern})
     assert constraint is not None
@@ -144,7 +145,8 @@ def test_classes_of_patterns_are_ascii(pattern: Any, text: str, taken: bool) -> 
 
 @pytest.mark.parametrize("style", ["hermes", "llama3", "mistral", "qwen3-coder", "deepseek-v3"])
 def test_calls_are_read_back_in_every_style(style: str) -> None:
-    """The value has the types of the signature, and OpenAI's object of a tool gives the same call."""
+    """The value has the types of the signature, and the tool's object in OpenAI's form gives an equal
+    call."""
     pytest.importorskip("pydantic", reason="pydantic is not installed: it is in the extra types")
     found = value(tools=[weather], tool_choice=weather, tool_style=style, prompt="the weather in Oslo")
     (call,) = found.calls
@@ -162,7 +164,7 @@ def test_tools_may_be_left_alone() -> None:
 
 
 def test_a_python_type_tells_the_model_what_is_wanted() -> None:
-    """The prompt of the embedded model has the schema, in whichever way it is given."""
+    """The prompt of the embedded model holds the schema, however the caller states the constraint."""
     pytest.importorskip("pydantic", reason="pydantic is not installed: it is in the extra types")
     want = sg.generate(None, TEXT, Order).tokens
     assert sg.generate(None, TEXT, response_format=Order).tokens == want
@@ -330,7 +332,8 @@ def test_a_constraint_passes_through() -> None:
 
 @pytest.mark.parametrize("seed", range(12))
 def test_a_choice_of_many_texts_is_exactly_those(seed: int) -> None:
-    """They are read as a tree: common beginnings, beginnings of each other, characters that are cut."""
+    """The texts become a tree. Random texts share beginnings, begin each other, or share a part of a
+    character."""
     rng = random.Random(seed)
     letters = rng.choice(("ab", "aé", "日本a", "0123456789"))
     texts = ["".join(rng.choices(letters, k=rng.randint(0, 7))) for _ in range(rng.choice((3, 80, 5_000)))]
@@ -353,7 +356,7 @@ def test_a_hundred_thousand_choices() -> None:
 
 
 def test_a_validator_may_raise_what_it_likes() -> None:
-    """It is an invalid value, which can be drawn again."""
+    """The exception counts as an invalid value, so another value can be drawn."""
     pydantic = pytest.importorskip("pydantic", reason="pydantic is not installed: it is in the extra types")
 
     class Coded(pydantic.BaseModel):
@@ -371,7 +374,7 @@ def test_a_validator_may_raise_what_it_likes() -> None:
     with pytest.raises(sg.InvalidValue, match="its validator raised KeyError: 'a' in") as caught:
         sg.generate(TableModel(3), "go", Never)
     assert isinstance(caught.value.error, KeyError)
-    with pytest.raises(sg.InvalidValue, match="KeyError"):  # no second value is left to try
+    with pytest.raises(sg.InvalidValue, match="KeyError"):  # the language has no second value to try
         sg.generate(TableModel(3), "go", Never, retries=3)
 
 
@@ -404,7 +407,8 @@ def test_messages_for_a_model_without_a_template() -> None:
 
 
 def test_a_hub_that_is_not_there(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It is asked once, and not for a minute; a folder, a proxy and offline mode ask nothing."""
+    """After a failure the hub is asked again only a minute later. A folder, a proxy and offline mode ask no
+    hub."""
     constants = pytest.importorskip("huggingface_hub.constants")
     for name in ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "http_proxy", "https_proxy", "all_proxy"):
         monkeypatch.delenv(name, raising=False)
@@ -428,7 +432,8 @@ def test_a_hub_that_is_not_there(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("seed", range(60))
 def test_a_kind_and_its_method_make_one_grammar(seed: int) -> None:
-    """`Compiler.compile` = `Compiler.json_schema`, for random schemas and options, up to the defaults."""
+    """`Compiler.compile` equals `Compiler.json_schema` for random schemas and options, except for the
+    defaults."""
     source = Seeded(seed)
     document = schema(source, Features(depth=2))
     options: dict[str, Any] = {

@@ -1,4 +1,5 @@
-"""Contrast, rewards and anchored steps: laws against enumeration, bounds where they are stated."""
+"""Contrast, rewards and anchored steps: laws compared with enumeration, and bounds where the docs state
+them."""
 
 from __future__ import annotations
 
@@ -25,7 +26,7 @@ def entropy(row: np.ndarray) -> float:
 
 
 def wanted(lm: TableModel, other: TableModel, power: float, floor: float, between: Any, bounded: bool) -> Any:
-    """The law of `Contrast`, token by token."""
+    """The law of `Contrast`, computed token by token."""
     found = {}
     for tokens, p in brute_force(lm, {t.encode() for t in TEXTS}.__contains__, 5).items():
         weight = 1.0
@@ -116,7 +117,7 @@ def test_a_reward_tilts_whole_texts() -> None:
         assert found.posterior().get(text, 0.0) == pytest.approx(mine / total, abs=0.05), (text, p)
 
 
-# ---- laws of steps ----
+# ---- laws of single steps ----
 
 
 def rows(lm: LanguageModel, prefixes: list[tuple[int, ...]]) -> np.ndarray:
@@ -157,7 +158,8 @@ def divergence(p: np.ndarray, q: np.ndarray) -> float:
 
 @pytest.mark.parametrize("budget", [0.0, 0.05, 0.4, 2.0, 1e6])
 def test_anchored_texts_stay_within_their_budget(budget: float) -> None:
-    """Every text of four tokens: its steps' divergences, and the divergence of the laws of whole texts."""
+    """For every text of four tokens: the divergences of its steps, and the divergence between the laws of
+    whole texts."""
     p, r, steps = TableModel(1), TableModel(2), 3
     mixed = Anchored(p, r, budget, steps)
     table = dict(zip(PREFIXES, rows(mixed, PREFIXES), strict=True))
@@ -174,7 +176,7 @@ def test_anchored_texts_stay_within_their_budget(budget: float) -> None:
         else:
             at = 4
         most = max(most, spent)
-        # Texts that end early stand for all their continuations.
+        # A text that ends early stands for all its continuations.
         if END not in tokens[:-1] or tokens[tokens.index(END) + 1 :].count(0) == 3 - tokens.index(END):
             whole += math.exp(logp) * (logp - logr)
     assert whole <= budget + 1e-4
@@ -183,11 +185,12 @@ def test_anchored_texts_stay_within_their_budget(budget: float) -> None:
     elif budget == 1e6:
         assert rows(mixed, PREFIXES) == pytest.approx(rows(p, PREFIXES), abs=1e-5)
     else:
-        assert most > 0.95 * min(budget, 0.4)  # it is used
+        assert most > 0.95 * min(budget, 0.4)  # the texts use most of the budget
 
 
 def test_the_mixture_is_the_nearest_to_the_model() -> None:
-    """Among all distributions within the budget none is nearer to p: random ones are tried."""
+    """Among distributions within the budget none is nearer to p than the mixture; the test tries random
+    ones."""
     random = np.random.default_rng(0)
     for _ in range(20):
         p, r, other = (np.log(random.dirichlet(np.ones(5))) for _ in range(3))
@@ -206,7 +209,7 @@ def test_mixed_models_are_models() -> None:
     context = mixed.start([])
     deep = context.extend(0).extend(1)
     assert context.extend(0) is context.extend(0) and deep.tokens == [0, 1] and len(deep) == 2
-    # Prefixes in any order and grouping have the same rows.
+    # Prefixes give equal rows in any order and any grouping.
     fresh = Anchored(TableModel(1), TableModel(2), 0.3, 4)
     start = fresh.start([])
     both = fresh.logprobs([start.extend(0), start])

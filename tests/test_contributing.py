@@ -1,4 +1,5 @@
-"""What a contributor is told and what CI runs: targets, files, tools of one version, the changelog."""
+"""The contributor's guide and CI: targets and files exist, tools have one version, the changelog has its
+form."""
 
 from __future__ import annotations
 
@@ -27,7 +28,7 @@ def test_contributing_shows_the_targets_of_daily_work() -> None:
 
 
 def test_contributing_lists_the_files_of_each_kind_of_change() -> None:
-    """The steps of a recipe are the comments `Recipe, KIND N[, IF]: WHAT.` of the code, by their number."""
+    """The steps of a recipe are the comments `Recipe, KIND N[, IF]: WHAT.` in the code, ordered by N."""
     steps: dict[str, list[tuple[int, str]]] = {}
     for folder in ("csrc", "structgen"):
         for path in sorted((ROOT / folder).rglob("*")):
@@ -57,7 +58,7 @@ def test_every_target_is_phony_and_explained() -> None:
 
 @pytest.mark.parametrize("workflow", WORKFLOWS, ids=lambda path: path.name)
 def test_workflows_call_what_a_person_calls(workflow) -> None:
-    """Every `run` is a file of .ci/ or a make target; a value of the matrix is read there."""
+    """Every `run` step is a file of .ci/ or a make target. The test fills in the values of a matrix."""
     parsed = yaml.safe_load(workflow.read_text())
     assert True in parsed and "jobs" in parsed  # YAML 1.1 reads the key `on` as true
     if workflow.name not in ("ci.yml", "nightly.yml"):

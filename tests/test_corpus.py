@@ -1,4 +1,4 @@
-"""The static automaton of a corpus: against brute force, in a file, and by the ways to reach it."""
+"""The suffix automaton of a corpus: compared with brute force, stored in a file, and loaded in every way."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def test_it_finds_the_longest_suffix_and_what_follows_how_often(
 def test_drafts_copy_the_corpus_and_leave_what_differs() -> None:
     drafter = CorpusDrafter(Corpus.build([[1, 2, 3, 4, 5], [2, 3, 9], [2, 3, 9]], VOCABULARY), least=2)
     session = drafter.open(Start([7, 2], VOCABULARY, None, 0.0, None))
-    assert session.cursor() is None  # one token matches
+    assert session.cursor() is None  # a match of one token is too short
     session.accept(Step([3]))
     cursor = session.cursor()
     assert cursor is not None
@@ -69,7 +69,7 @@ def test_drafts_copy_the_corpus_and_leave_what_differs() -> None:
     assert further is not None and [t for t, _ in further.children(HERE)] == [5]
     end = further.step(5)
     assert end is not None and not end.children(HERE)
-    assert cursor.step(3) is None  # "3" alone is too short
+    assert cursor.step(3) is None  # "3" alone is too short a match
     with pytest.raises(ValueError, match="at least 1"):
         CorpusDrafter(Corpus.build([], VOCABULARY), least=0)
 
@@ -91,7 +91,8 @@ def test_a_file_gives_the_same_corpus(tmp_path: Path) -> None:
 
 
 def test_damaged_files_are_refused_or_harmless(tmp_path: Path) -> None:
-    """Cut off, changed bytes, arrays that do not fit: an error, or an automaton that can be followed."""
+    """A file that is cut off, changed, or holds inconsistent arrays gives an error or an automaton that can
+    be followed."""
     corpus = Corpus.build(["abcabc12,abcab", "aab12"], VOCABULARY)
     file, bad = tmp_path / "c", tmp_path / "bad"
     corpus.save(file)
@@ -121,7 +122,8 @@ def test_damaged_files_are_refused_or_harmless(tmp_path: Path) -> None:
                 data[draw.randrange(len(data))] = draw.randrange(256)
         bad.write_bytes(data)
         refused += tried()
-    # Checksums see those; whoever writes the file anew is seen by the checks of the arrays.
+    # Checksums find changes of bytes. If the checksums are computed anew, the checks of the arrays find the
+    # changes.
     for _ in range(300):
         name = draw.choice([n for n in arrays if n != "meta"])
         changed = arrays[name].copy()
@@ -249,7 +251,7 @@ def test_the_server_offers_the_one_that_it_was_given(corpus_file: Path) -> None:
 
 
 def test_lines_of_jsonl_are_cut_at_line_feeds_alone_and_records_are_their_texts(tmp_path: Path) -> None:
-    """U+2028 ends no line. Of records of `generate` the text is indexed, not ids and scores."""
+    """U+2028 ends no line. Of records of `generate` only the text is indexed, without ids and scores."""
     file = tmp_path / "a.jsonl"
     record = {"id": 3, "prompt": "x", "text": "one\u2028two", "logprob": -1.5}
     file.write_text(json.dumps(record, ensure_ascii=False) + '\n"three"\n\n{"a": 1}\n', encoding="utf-8")

@@ -1,4 +1,5 @@
-"""The C++ tests (tests/cpp), built where the library was built last, and run. `make test-cpp` runs this."""
+"""Runs the C++ tests (tests/cpp), built in the folder of the last build of the library. `make test-cpp` runs
+this file."""
 
 from __future__ import annotations
 
@@ -12,7 +13,7 @@ ROOT = Path(__file__).resolve().parents[1]
 
 
 def test_cpp() -> None:
-    # `make faults`: which cases, and every place at which they may fail
+    # `make faults` sets which cases run and asks for every place at which an allocation may fail
     asked = os.environ.get("STRUCTGEN_TESTS", "").split("\n") if os.environ.get("STRUCTGEN_TESTS") else []
     limit = None if asked else 300
     command = [str(built("structgen_tests") / "structgen_tests"), *asked]

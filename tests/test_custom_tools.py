@@ -1,6 +1,7 @@
-"""OpenAI's custom tools: a text in place of arguments, free, of a regex or of a Lark grammar.
+"""OpenAI's custom tools: a call has a text in place of arguments. The text is free, a regex, or a Lark
+grammar.
 
-Oracles: the same grammar without a string around its texts, and `json`.
+Oracles: the grammar without a string around its texts, and `json`.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ PROMPT = "Add 3 and 4"
 
 
 def custom(name: str, syntax: str = "", definition: str = "", flat: bool = False) -> dict[str, Any]:
-    """A tool as a chat has it, or flat as `/v1/responses` has it."""
+    """A custom tool in the form of a chat, or in the flat form of `/v1/responses`."""
     inner: dict[str, Any] = {"name": name, "description": "A tool"}
     if syntax:
         grammar = {"syntax": syntax, "definition": definition}
@@ -56,7 +57,8 @@ def test_a_string_holds_what_the_grammar_takes(name: str) -> None:
 
 
 def test_the_end_of_the_string_ends_a_lexeme() -> None:
-    """The quote that ends the string may follow `a`. No other quote may: QUOTED would match one more."""
+    """The quote that ends the string may follow `a`. No other quote may, because the lexeme QUOTED would
+    match one more."""
     tool = custom("f", "lark", 'start: A | QUOTED\nA: "a"\nQUOTED: /a"+/')
     grammar = bytes_compiler().tools([tool], "required", style="json-compact", parallel=False)
     for text, fine in (("a", True), ('a"', True), ('a""', True), ("aa", False), ('"', False)):
@@ -64,7 +66,7 @@ def test_the_end_of_the_string_ends_a_lexeme() -> None:
 
 
 def test_masks_are_exact() -> None:
-    """Of a vocabulary whose tokens lie across quotes, escapes and the ends of lexemes."""
+    """The masks are exact for tokens that cross quotes, escapes and the ends of lexemes."""
     words = [
         *(b'"', b"\\", b'\\"', b'\\"}', b"n", b"\\n", b"1", b"12", b"+", b" +", b"(", b"))", b'"}}', b"}"),
         b"\\u0009",

@@ -1,4 +1,5 @@
-"""How tokens are drawn and where texts end: stop strings, min-p, bias, penalties, alternatives, attempts."""
+"""Draws of tokens and ends of texts: stop strings, min-p, bias, penalties, alternatives and repeated
+attempts."""
 
 from __future__ import annotations
 
@@ -30,8 +31,9 @@ def text_of(tokens: list[int]) -> str:
 
 
 def stopped(tokens: list[int], stops: list[str]) -> tuple[int, str, str] | None:
-    """By the definition: the tokens after which a stop string is complete, the text before the one whose end
-    comes first (of those the longest), and that string."""
+    """The definition: returns the tokens up to the completion of a stop string, the text before the stop
+    string, and the stop string. The stop string whose end comes first counts; of several with one end, the
+    longest."""
     for count in range(1, len(tokens) + 1):
         text = text_of(tokens[:count])
         ends = [(text.find(s) + len(s), text.find(s), s) for s in stops if s in text]
@@ -80,13 +82,13 @@ def test_a_stop_string_that_never_comes_holds_nothing_back() -> None:
     assert (result.text, result.stopped_by, result.value) == ("almost STO", None, "almost STO")
 
 
-# ---- laws of a draw, by another computation ----
+# ---- laws of a draw, computed a second way ----
 
 
 def law(
     row: np.ndarray, allowed: list[int], counts: Counter[int], prompt: set[int], how: Drawing
 ) -> dict[int, float]:
-    """The probabilities of a place by the definitions of the parameters, one token at a time."""
+    """The probabilities of the next token by the parameters' definitions, computed token by token."""
     scores = {}
     for token in allowed:
         score = float(row[token])
@@ -124,7 +126,8 @@ CASES: list[dict[str, Any]] = [
 
 @pytest.mark.parametrize("case", CASES, ids=str)
 def test_each_token_is_a_draw_of_the_law(case: dict[str, Any]) -> None:
-    """Every token of a text is one that the law allows, and the one that its noise picks."""
+    """Every token of a text has a positive probability under the law, and is the token that the noise
+    selects."""
     lm, temperature = TableModel(2), 0.9
     for seed in range(6):
         result = sg.generate(lm, "go", regex="[ -Z]{12}", seed=seed, temperature=temperature, **case)
@@ -225,7 +228,7 @@ def test_speculation_says_what_it_cannot_do(option: dict[str, Any]) -> None:
         sg.generate(None, "x", regex="a", speculate="auto", **option)
 
 
-# ---- other attempts ----
+# ---- repeated attempts ----
 
 
 def models() -> Any:
@@ -253,7 +256,8 @@ def models() -> Any:
 
 @pytest.mark.parametrize("temperature", [0.0, 1.0])
 def test_refused_values_are_forbidden_until_one_is_fine(temperature: float) -> None:
-    """A greedy text would be refused for ever. The next attempt forbids the refused values, and differs."""
+    """Greedy decoding would repeat the refused text for ever. So the next attempt forbids the refused
+    values."""
     kind = models()
     attempts = []
     for seed in range(12):
@@ -298,7 +302,8 @@ def _fails(seed: int, kind: Any) -> bool:
 
 
 def test_only_the_refused_place_is_forbidden() -> None:
-    """Enumeration shows that the next attempt's schema lacks these values at these places alone."""
+    """Enumeration shows that the next attempt's schema excludes the refused values at the refused places
+    alone."""
     from structgen.generation.retry import _not_at
 
     compiler = sg.Compiler(
@@ -359,7 +364,7 @@ def test_the_model_can_be_told_instead() -> None:
 
 
 def test_no_value_is_left() -> None:
-    """A validator that refuses everything ends in an error that names why, not in an endless loop."""
+    """A validator that refuses everything gives an error with the reason, not an endless loop."""
     pydantic = pytest.importorskip("pydantic", reason="pydantic is not installed: it is in the extra types")
 
     def never(value: int) -> int:
@@ -379,7 +384,7 @@ def test_a_draw_of_a_row_without_mass_is_refused() -> None:
 
 
 def test_the_embedded_model_reads_messages() -> None:
-    """What it gets is the system text, the last message of the user and what tools answered since."""
+    """The model gets the system text, the user's last message and the later answers of tools."""
     schema = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}
     want = sg.generate(None, "Answer in English. She lives in Oslo", schema).tokens
     messages: list[Any] = [
@@ -394,7 +399,7 @@ def test_the_embedded_model_reads_messages() -> None:
 
 
 def test_the_structure_penalty_is_what_its_definition_says() -> None:
-    """Greedy texts, replayed: masks by a matcher, repeated histories compared one by one."""
+    """Replays greedy texts: a matcher gives the masks, and repeated histories are compared one by one."""
     lm, pattern = TableModel(4), "([0-9][A-D]){9}[0-9]?"
     changed = 0
     for penalty in (0.5, 0.9):
@@ -424,7 +429,8 @@ def test_the_structure_penalty_is_what_its_definition_says() -> None:
     assert changed
     same = sg.generate(lm, "go", regex=pattern, structure_penalty=1.0, max_tokens=30)
     assert same.tokens == plain.tokens
-    assert sg.generate(lm, "go", structure_penalty=0.5, max_tokens=9).tokens  # nothing is structure there
+    # without a constraint no token counts as structure
+    assert sg.generate(lm, "go", structure_penalty=0.5, max_tokens=9).tokens
     for wrong in (0.0, 1.5):
         with pytest.raises(ValueError, match="above 0 and at most 1"):
             sg.generate(lm, "go", regex=pattern, structure_penalty=wrong)

@@ -1,8 +1,8 @@
 """`sg.denoise`: texts of masked-diffusion models under constraints.
 
-The law of random orders is checked to the last outcome on a model that is a table: every draw of slots and
-tokens is gone through, and compared with the law as it is defined, over fillings that are enumerated. The
-adapter for transformers is tested with random weights.
+A table serves as the model, so the law of random orders is checked for every outcome: the test visits every
+draw of slots and tokens, and compares the law with its definition over enumerated fillings. Random weights
+test the adapter for transformers.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ END, MASK = len(TOKENS), len(TOKENS) + 1
 
 
 class Table:
-    """Scores of every slot that are a function of the row, and of nothing else."""
+    """Scores of every slot that depend on the row alone."""
 
     mask_token_id = MASK
 
@@ -50,7 +50,8 @@ class Table:
 
 
 class Every:
-    """Goes through all outcomes: `path` says which index each draw takes; its probability is collected."""
+    """Visits all outcomes of the draws. `path` gives the index of each draw; the outcome's probability is
+    multiplied up."""
 
     def __init__(self, path: list[int]) -> None:
         self.path = path
@@ -70,11 +71,11 @@ class Every:
 
 
 def outcomes(call):
-    """(probability, result) of every outcome of a call that draws."""
+    """Yields (probability, result, draws) for every outcome of a call that draws."""
     path: list[int] = []
     while True:
         chance = Every(path)
-        yield chance.weight, (result := call(chance)), chance  # the weight is read behind the call
+        yield chance.weight, (result := call(chance)), chance  # the weight is final only after the call
         del result
         path = path[: chance.at]
         while path:
@@ -88,7 +89,8 @@ def outcomes(call):
 
 
 def law(model: Table, slots: int, every: set[tuple[int, ...]]) -> dict[tuple[int, ...], float]:
-    """The masked any-order law: a slot uniformly, its token given that some filling has it there."""
+    """The masked any-order law: a uniform slot, then a token of the slot, given that some filling has the
+    token there."""
     out: dict[tuple[int, ...], float] = defaultdict(float)
 
     def go_on(row: tuple[int, ...], weight: float) -> None:

@@ -1,7 +1,7 @@
-"""Cases in which the drafts differ, against jsonschema's validator of each draft (with exact numbers).
+"""Cases in which the drafts differ, checked with jsonschema's validator of each draft (with exact numbers).
 
-Cases are written from the specifications; the last column is the verdict. Where jsonschema 4.26 disagrees
-with the specification the case says so, and the judge of oracles/differential/ is the second opinion.
+The cases follow the specifications, and their last column is the verdict. A case names every disagreement
+between jsonschema 4.26 and the specification; then the judge of oracles/differential/ is the second oracle.
 """
 
 # ruff: noqa: E501 (a case is easier to read on one line)
@@ -44,7 +44,7 @@ CASES: list[tuple[tuple[int, ...], Any, dict[str, bool]]] = [
     ((4,), {"exclusiveMinimum": True}, {"-5": True}),
     (FROM6, {"exclusiveMinimum": 3}, {"3": False, "3.5": True, "3e0": False}),
     (FROM6, {"minimum": 2, "exclusiveMinimum": 3, "exclusiveMaximum": 9, "maximum": 10}, {"3": False, "4": True, "9": False}),
-    # keywords that a draft does not know yet
+    # A draft ignores keywords of later drafts.
     ((4,), {"const": 1}, {"2": True, "1": True}),
     (FROM6, {"const": 1}, {"2": False, "1": True, "1.0": True, "true": False}),
     ((4,), {"contains": {"type": "string"}}, {"[1]": True, "[]": True}),
@@ -90,7 +90,7 @@ CASES: list[tuple[tuple[int, ...], Any, dict[str, bool]]] = [
     ((2020,), {"prefixItems": [{"type": "integer"}], "items": {"type": "string"}},
      {"[1]": True, '[1, "a"]': True, "[1, 2]": False, "[]": True}),
     ((2020,), {"prefixItems": [{"type": "integer"}], "additionalItems": False}, {"[1, 2]": True}),
-    # what an item of `contains` has evaluated: in 2020-12 only
+    # `contains` evaluates the items that it matches in 2020-12 only.
     ((2020,), {"contains": {"type": "string"}, "unevaluatedItems": {"type": "null"}},
      {'["a", null]': True, '["a", 1]': False}),
     ((2020,), {"prefixItems": [{}], "allOf": [{"contains": {"const": 5}}], "unevaluatedItems": False},
@@ -105,7 +105,7 @@ CASES: list[tuple[tuple[int, ...], Any, dict[str, bool]]] = [
      {'{"a": 1}': True, '{"a": 2}': False}),
     (NEW, {"dependentSchemas": {"a": {"properties": {"b": {}}}}, "properties": {"a": {}}, "unevaluatedProperties": False},
      {'{"a": 1, "b": 2}': True, '{"b": 2}': False}),
-    # names: id in draft 4, $id after it, anchors from 2019-09 on, fragments in $id before
+    # names of schemas: `id` in draft 4, `$id` after it, anchors since 2019-09, before that fragments in `$id`
     ((4,), {"properties": {"a": {"$ref": "#x"}}, "definitions": {"t": {"id": "#x", "type": "null"}}},
      {'{"a": null}': True, '{"a": 1}': False}),
     ((6, 7), {"properties": {"a": {"$ref": "#x"}}, "definitions": {"t": {"$id": "#x", "type": "null"}}},
@@ -119,12 +119,12 @@ CASES: list[tuple[tuple[int, ...], Any, dict[str, bool]]] = [
     (FROM6, {"$id": "http://x.test/root", "properties": {"a": {"$ref": "t#/definitions/u"}},
              "definitions": {"t": {"$id": "t", "definitions": {"u": {"type": "null"}}}, "u": {"type": "string"}}},
      {'{"a": null}': True, '{"a": "x"}': False}),
-    # `$id` beside `$ref` is no name before 2019-09
+    # `$id` beside `$ref` names nothing before 2019-09
     ((6, 7), {"$id": "http://x.test/root", "properties": {"a": {"$ref": "#/definitions/b/definitions/c"}},
               "definitions": {"b": {"definitions": {"c": {"$id": "ignored/", "$ref": "t"}}},
                               "t": {"$id": "t", "type": "null"}}},
      {'{"a": null}': True, '{"a": 1}': False}),
-    # recursion that goes by the dynamic scope
+    # recursive references that follow the dynamic scope
     ((2019,), {"$id": "http://x.test/strict", "$recursiveAnchor": True, "$ref": "tree", "unevaluatedProperties": False,
                "$defs": {"tree": {"$id": "tree", "$recursiveAnchor": True, "type": "object",
                                   "properties": {"v": {}, "kids": {"items": {"$recursiveRef": "#"}}}}}},
@@ -142,7 +142,7 @@ CASES: list[tuple[tuple[int, ...], Any, dict[str, bool]]] = [
                          "list": {"$id": "list", "type": "array", "items": {"$dynamicRef": "#items"},
                                   "$defs": {"d": {"$dynamicAnchor": "items"}}}}},
      {"[1]": True, '["a"]': True, "{}": False}),
-    # the metaschema's own words
+    # annotations and unknown keywords
     (ALL, {"title": "x", "description": "y", "default": 3, "unknown": {"type": "null"}}, {"1": True}),
     (ALL, {"definitions": {"t": {"type": "null"}}}, {"1": True}),
     (ALL, {"type": ["integer", "null"]}, {"1": True, "-7": True, "1.5": False, "null": True, '"1"': False}),
@@ -166,7 +166,7 @@ CASES: list[tuple[tuple[int, ...], Any, dict[str, bool]]] = [
     (ALL, {"oneOf": [{"required": ["a"]}, {"required": ["b"]}]}, {'{"a": 1}': True, '{"a": 1, "b": 2}': False, "{}": False}),
 ]  # fmt: skip
 
-# (draft, a part of the schema's text, instance): why jsonschema is not followed.
+# (draft, a part of the schema's text, instance): the reason why the test ignores jsonschema's verdict.
 JSONSCHEMA_IS_WRONG = {
     (4, '"$ref": {"type"', '{"$ref": 1}'): "a property of the name $ref is taken for a reference",
     (4, '"$ref": {"type"', '{"$ref": "a"}'): "a property of the name $ref is taken for a reference",
@@ -210,7 +210,7 @@ def test_every_case(draft, using) -> None:
         ]  # fmt: skip
         try:
             other = oracle.JsonOracle(named, VALIDATORS[draft]).accepts(text)
-        except (AttributeError, TypeError):  # it fails on some of them
+        except (AttributeError, TypeError):  # the validator raises these on some of the cases
             assert known, where
             continue
         assert other == verdict or known, f"{where}: jsonschema says {other}"
@@ -218,7 +218,8 @@ def test_every_case(draft, using) -> None:
 
 
 def test_the_dialect_is_the_documents(using) -> None:
-    """$schema chooses; `draft=` overrides; a nested $schema counts only with an $id of its own."""
+    """`$schema` chooses the draft and `draft=` overrides it. A nested `$schema` counts only beside an
+    `$id`."""
     schema = {"items": [{"type": "null"}], "additionalItems": False}
     assert engine(using, {"$schema": METASCHEMAS[7], **schema}, "[null, 1]") is False
     assert engine(using, {"$schema": METASCHEMAS[7], **schema}, "[null]")

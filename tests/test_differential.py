@@ -1,8 +1,8 @@
-"""The short run of `python -m bench.differential`, and cases that the long one found.
+"""The short run of `python -m bench.differential`, and cases that the long run found.
 
-Every family of random schemas over every draft, engine against judge and jsonschema; the judge itself on
-the official suite; walks through masks that end in instances. `STRUCTGEN_LONG=k` makes the counts k times
-larger.
+Random schemas of every family and draft: the engine is compared with the judge and with jsonschema. The
+official suite checks the judge. Walks through masks must end in instances. `STRUCTGEN_LONG=k` multiplies the
+counts by k.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from oracles.differential import check, instances
 from oracles.differential.judge import METASCHEMAS, Judge
 from oracles.strategies import Seeded, Source
 
-FIRST = 50_000_100  # seeds that the long run does not use first
+FIRST = 50_000_100  # the first seed; the long run reaches it late
 TALLY: collections.Counter[str] = collections.Counter()
 
 
@@ -38,9 +38,9 @@ def test_family(family, compiler) -> None:
     assert count["too complex"] <= count["schemas"] // 50, count
 
 
-# Found by the long run: schema, texts that are instances, texts that are not.
+# Cases of the long run: schema, texts that are instances, texts that are not.
 FOUND = [
-    (  # a completion asked what a oneOf inside a oneOf needs, and what its negation needs, for ever
+    (  # a completion asked without end what a oneOf inside a oneOf requires, and what its negation requires
         {
             "type": "object",
             "oneOf": [{"oneOf": [{"required": ["a"]}, {"required": ["b"]}]}, {"required": ["c"]}],
@@ -48,7 +48,7 @@ FOUND = [
         ['{"a": 1}', '{"c": 1}', '{"a": 1, "b": 1, "c": 1}'],
         ["{}", '{"a": 1, "c": 1}', '{"a": 1, "b": 1}'],
     ),
-    (  # the judges were wrong: `.` of ECMA-262 takes no line terminator
+    (  # the judges were wrong: `.` of ECMA-262 matches no line terminator
         {"patternProperties": {"^.$": False}},
         ['{"\\r": 1}', '{"\\n": 1}', '{"\\u2028": 1}'],
         ['{"a": 1}'],
@@ -56,7 +56,7 @@ FOUND = [
 ]
 
 
-# Found by the long run: (schema, how a text begins) whose completion was not found, or not within minutes.
+# Cases of the long run: (schema, beginning of a text). The completion was not found, or took minutes.
 IDS = {"type": "object", "properties": {"id": {"type": "integer"}}, "additionalProperties": False}
 LISTS = {"type": "array", "items": {"enum": [1, [1]]}, "maxItems": 2}
 COMPLETED = [
@@ -122,7 +122,7 @@ def test_completions_are_found(schema, before, order, compiler) -> None:
 
 
 def mask_walk(source: Source, grammar, schema, draft: int) -> None:
-    """Uniform over the allowed tokens; in the end the budget is handed to the mask."""
+    """A walk chooses uniformly among the allowed tokens; near the end the mask gets the budget."""
     words = harness.WORDS
     matcher = grammar.matcher()
     free = source.integer(0, 25)
@@ -145,13 +145,14 @@ def mask_walk(source: Source, grammar, schema, draft: int) -> None:
     other = oracle.JsonOracle(schema, check.VALIDATORS[draft])
     try:
         agrees = other.accepts(found)
-    except (TypeError, AttributeError, LookupError):  # jsonschema fails on some legal schemas
+    except (TypeError, AttributeError, LookupError):  # jsonschema raises these on some legal schemas
         return
     assert agrees or check.known_fault(schema, found, True) != check.UNKNOWN, (schema, found)
 
 
 def _characters(text: bytes) -> bool:
-    """A lone surrogate is legal JSON, and Python's reader takes it; its patterns and lengths are its own."""
+    """Whether a text has no lone surrogate. Python reads lone surrogates too, but Python's patterns and
+    lengths differ there."""
     return b"\\ud" not in text.lower()
 
 
@@ -180,7 +181,8 @@ def test_walks_through_masks_end_in_instances(family) -> None:
 
 
 def test_what_was_read_before_changes_nothing(compiler) -> None:
-    """A memo keyed by a hash took one object's "cannot be completed" for another's, after these texts."""
+    """After these texts, a memo with a hash as key gave one object's "cannot be completed" to another
+    object."""
     kinds = {"kind": {"enum": ["z"]}}
     named = {"properties": {"kind": {"enum": ["y"]}, "c": {"type": "integer"}}, "required": ["kind"]}
     closed = {"type": "object", "additionalProperties": False}
@@ -234,7 +236,8 @@ OPEN = {"type": "object", "minProperties": 3}
     ],
 )
 def test_objects_that_ask_the_same_of_other_keys(some, none, value, compiler) -> None:
-    """What is asked of the two objects is one formula; that the first exists says nothing of the second."""
+    """Both objects' requirements are one formula. An instance of the first object proves nothing about the
+    second."""
     grammar = compiler.json_schema(
         {"anyOf": [some, {"type": "array", "prefixItems": [none], "minItems": 1}]}, property_order="any"
     )
@@ -245,7 +248,8 @@ def test_objects_that_ask_the_same_of_other_keys(some, none, value, compiler) ->
 
 
 def test_mutual_recursion(compiler) -> None:
-    """A is empty while it is asked whether A is empty; nothing may remember that as the answer about B."""
+    """While the engine asks whether A is empty, it takes A for empty. No memo may keep an answer about B from
+    then."""
 
     def holding(kind: str, inner: str) -> dict:
         ref = {"$ref": f"#/$defs/{inner}"}
@@ -286,7 +290,7 @@ def test_found(schema, good, bad, compiler) -> None:
 
 @pytest.mark.parametrize("draft", ["draft2020-12", "draft7"])
 def test_the_judge_on_the_official_suite(draft) -> None:
-    """The second opinion has to be worth something: every required case without remote documents."""
+    """The judge passes every required case that needs no remote document."""
     if not (data.root() / "json-schema-test-suite").is_dir():
         pytest.skip(f"no official suite under {data.root()}")
     number = {"draft2020-12": 2020, "draft7": 7}[draft]

@@ -1,4 +1,4 @@
-"""How objects are shown to people: short reprs, HTML that loads nothing, traces."""
+"""Displays of objects: short reprs, HTML that loads nothing, and traces."""
 
 from __future__ import annotations
 
@@ -27,7 +27,8 @@ EVIL = "</script><script>alert(1)</script>&<b onload=x>"
 
 
 class Reader(html.parser.HTMLParser):
-    """Counts elements and keeps the text; `bad` is what could load or run something."""
+    """A reader of HTML that counts elements and keeps the text. `bad` lists everything that could load or run
+    something."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -90,7 +91,7 @@ def test_a_matcher_tells_where_it_stands() -> None:
     assert repr(matcher) == "<Matcher after 1 steps, may end here>" and "`b`" in matcher._repr_html_()
     matcher.accept_token(2)
     assert "ended" in repr(matcher) and matcher._repr_html_()
-    middle = compiler.regex("ab?").infill("a", "")  # it has no source of its own
+    middle = compiler.regex("ab?").infill("a", "")  # the middle was built without a source text
     assert "between b'a' and b''" in repr(middle) and "None" not in repr(middle) + middle._repr_html_()
 
 
@@ -199,7 +200,7 @@ def test_check_is_coloured_in_a_terminal_with_a_caret_below_the_place(tmp_path) 
     done = subprocess.run(command, cwd=tmp_path, env=env, stdout=theirs, stderr=subprocess.DEVNULL)
     os.close(theirs)
     told = b""
-    with contextlib.suppress(OSError):  # Linux ends a terminal's reader so
+    with contextlib.suppress(OSError):  # on Linux a closed terminal raises this error
         while part := os.read(ours, 65536):
             told += part
     os.close(ours)
@@ -207,7 +208,7 @@ def test_check_is_coloured_in_a_terminal_with_a_caret_below_the_place(tmp_path) 
     lines = re.sub(r"\x1b\[[0-9;]*m", "", told.decode()).replace("\r", "").splitlines()
     assert lines[0] == "good.json: accepted" and lines[1].startswith("bad.json: rejected at line 1, column 7")
     (at,) = (i for i, line in enumerate(lines) if line.startswith("  text"))
-    place = lines[at].index('"x"') + 1  # the character before it takes two cells
+    place = lines[at].index('"x"') + 1  # the character in front takes two cells of the terminal
     assert lines[at + 1] == " " * place + "^"
     plain = subprocess.run(command, cwd=tmp_path, env=env, capture_output=True, text=True).stdout
     assert "\x1b" not in plain and "  after    {" in plain and '  found    "x"}' in plain

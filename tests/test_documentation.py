@@ -1,8 +1,8 @@
-"""The pages say what is so: every code block is run or says why not, outputs are compared, and commands,
-flags, files, names and links exist. What a snippet takes from its reader (a model, a file) is made here.
+"""The pages of docs/ are true: every code block runs or states why not, outputs match, and commands, flags,
+files, names and links exist. The tests supply the model and the files that a snippet expects from its reader.
 
-`oracles/documentation.py` says which marks there are. A page's snippets run one after the other in one
-namespace, in a folder that holds the examples.
+`oracles/documentation.py` lists the marks of code blocks. The snippets of a page run in order, in one
+namespace, in a folder with a copy of the examples.
 """
 
 from __future__ import annotations
@@ -58,11 +58,12 @@ def text_of(page: str) -> str:
     return (ROOT / page).read_text(encoding="utf-8")
 
 
-# ---- what a page takes from its reader ----
+# ---- what a page expects from its reader ----
 
 
 class Names(dict[str, Any]):
-    """A page's namespace. What a reader has is made at its first use, if a sentence above names it."""
+    """A page's namespace. The first use of a name makes the reader's object, if a sentence above the snippet
+    names it."""
 
     def __init__(self) -> None:
         super().__init__(__name__="__main__")
@@ -70,7 +71,7 @@ class Names(dict[str, Any]):
 
     def __missing__(self, name: str) -> Any:
         if name not in self.named or name not in READER:
-            raise KeyError(name)  # which Python makes a NameError
+            raise KeyError(name)  # Python turns it into a NameError
         self[name] = READER[name]()
         return self[name]
 
@@ -90,7 +91,7 @@ def _inputs() -> Any:
 
 
 def _logits() -> np.ndarray:
-    """Scores of a model that is in a hurry: what ends a text or a value comes first."""
+    """Scores of a model that prefers the tokens that end a text or a value."""
     vocab = sg.Vocabulary.from_file(embedded.path())
     first = {b'"': 2.0, b"}": 1.0, b"]": 1.0}
     scores = np.array([[first.get(text, 0.0) for text in vocab.tokens]], np.float32)
@@ -118,7 +119,8 @@ FILES = {
 
 @pytest.fixture(autouse=True)
 def one_thread():
-    """Threads of torch that wait for each other take minutes for these small models on a busy machine."""
+    """Limits torch to one thread. On a busy machine, threads that wait for each other take minutes for small
+    models."""
     try:
         import torch
     except ModuleNotFoundError:
@@ -159,7 +161,7 @@ def run_python(block: Block, names: Names) -> None:
 
 
 def run_command(place: str, words: list[str]) -> str:
-    """What the command printed, messages too. `structgen` runs in this process, on the loaded model."""
+    """The output of a command, messages included. `structgen` runs in this process with the loaded model."""
     words = [name for word in words for name in (sorted(glob.glob(word)) or [word])]
     program, *rest = words
     if program == "structgen":
@@ -210,10 +212,11 @@ def test_snippets_run(page: str, folder: Path) -> None:
             raise
 
 
-# ---- what is not run ----
+# ---- pages' contents that do not run ----
 
 
-@pytest.mark.filterwarnings("ignore:.*found in sys.modules:RuntimeWarning")  # runpy's, of imported ones
+# runpy warns of modules that are imported already
+@pytest.mark.filterwarnings("ignore:.*found in sys.modules:RuntimeWarning")
 @pytest.mark.parametrize("page", PAGES)
 def test_commands_that_are_not_run_exist(page: str) -> None:
     wrong = []
@@ -266,7 +269,7 @@ OWNERS: dict[str, Any] = {
 
 @pytest.mark.parametrize("page", PAGES)
 def test_names_exist(page: str) -> None:
-    """`sg.generate`, `matcher.fork()` and their like in a sentence."""
+    """Names in sentences exist, for example `sg.generate` and `matcher.fork()`."""
     import structgen.integrations
     import structgen.sampling
     import structgen.speculation  # noqa: F401
@@ -279,7 +282,7 @@ def test_names_exist(page: str) -> None:
     assert not wrong, "\n".join(wrong)
 
 
-# ---- tables that say what the code does ----
+# ---- tables about the code ----
 
 
 def _rows(page: str, heading: str) -> list[list[str]]:
@@ -296,7 +299,7 @@ def _code(cell: str) -> list[str]:
 
 
 def test_the_table_of_types() -> None:
-    """Of each row, the texts in "for example" are taken and those in "not" are refused."""
+    """In each row, the engine accepts the texts of "for example" and refuses the texts of "not"."""
     pydantic = pytest.importorskip("pydantic", reason="pydantic is not installed: it is in the extra types")
     names: dict[str, Any] = {"Color": enum.Enum("Color", {"RED": "red", "BLUE": "blue"})}
     names["Stay"] = dataclasses.make_dataclass(
@@ -323,7 +326,7 @@ def test_the_table_of_types() -> None:
 
 
 def test_the_table_of_options() -> None:
-    """Every option of a call stands in it, with its default."""
+    """The table has every option of a call, with its default."""
     shown = {name: default for names, _, default, _ in _rows(REFERENCE, "Options") for name in _code(names)}
     wanted = {one.name: one.default for one in dataclasses.fields(Settings) if one.init}
     wanted |= dict.fromkeys(NAMED)

@@ -1,4 +1,5 @@
-"""The warning that a request is outside what the embedded model knows: when it comes, where it is told."""
+"""The warning that a request is unlike the embedded model's training: when a result has it, and where it
+appears."""
 
 from __future__ import annotations
 
@@ -20,7 +21,7 @@ from structgen.lm.load import language_model
 
 SCHEMA = {"type": "object", "properties": {"a": {"type": "integer"}}, "required": ["a"]}
 TEXT = '{"a":1}'
-# `Script` gives each of its own tokens a probability of 0.95.
+# `Script` gives each of its tokens a probability of 0.95.
 EACH = float(np.log(0.95))
 
 
@@ -48,7 +49,7 @@ def test_the_limit_is_on_the_mean_of_the_answers_tokens() -> None:
     assert quiet(script(EACH - 1e-3)).warnings == []
     assert doubt(script(-1.0), -10.1, 10) and not doubt(script(-1.0), -9.9, 10)
     assert doubt(script(-1.0), 0.0, 0) is None
-    assert doubt(Script(str), -1e9, 1) is None  # a model without `least_logprob`
+    assert doubt(Script(str), -1e9, 1) is None  # a model that states no `least_logprob` gives no warning
 
 
 def test_only_answers_like_those_the_limit_was_measured_on_are_doubted() -> None:
@@ -60,9 +61,10 @@ def test_only_answers_like_those_the_limit_was_measured_on_are_doubted() -> None
     assert quiet(lm, list(b"x\x02")).warnings == []
     assert quiet(lm, format="plain").warnings == []
     assert quiet(lm, whitespace="spaced").warnings == []
-    assert quiet(lm, stop='"a"', complete=False).warnings == []  # cut off by the caller
-    assert quiet(script(0.0, TEXT.replace("1", "1" * 300)), max_tokens=20).warnings == []  # by a limit
-    told(lm, logprobs=False)  # its tokens have log-probabilities all the same
+    assert quiet(lm, stop='"a"', complete=False).warnings == []  # the caller cut the text off
+    # the limit cut the text off
+    assert quiet(script(0.0, TEXT.replace("1", "1" * 300)), max_tokens=20).warnings == []
+    told(lm, logprobs=False)  # without log-probabilities in the result, the warning appears, too
 
 
 def test_streams_and_batches_tell_it() -> None:
@@ -108,7 +110,7 @@ def test_the_command_line_says_it_in_one_line_and_in_the_record(tmp_path: Path, 
     lines = [x for x in capsys.readouterr().err.splitlines() if "warning" in x]
     assert len(lines) == 1 and "outside what the embedded model knows" in lines[0]
     assert len(json.loads(out.read_text())["warnings"]) == 1
-    # nothing of Python's own form of a warning
+    # the output has no text of Python's own warnings
     command = [sys.executable, "-m", "structgen.cli", "generate", "--schema", str(file), "--prompt", prompt]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     assert "DoubtfulAnswer" not in done.stderr and done.stderr.count("outside what") == 1

@@ -1,4 +1,5 @@
-"""Draft models made out of a loaded model: fewer rows of the head, fewer layers, chosen while running."""
+"""Draft models made from a loaded model: fewer rows of the head, fewer layers, or layers chosen at run
+time."""
 
 from __future__ import annotations
 
@@ -42,7 +43,7 @@ def test_a_trimmed_head_has_the_logits_of_its_rows_and_no_others(lm: Transformer
     assert np.isneginf(np.delete(few, rows)).all()
     want = full[rows] - np.log(np.exp(full[rows]).sum())
     assert few[rows] == pytest.approx(want, abs=1e-5)
-    # The weights are shared but for the rows, and the model's own head is as it was.
+    # The draft model has its own head and shares all other weights. The target's head is unchanged.
     own = {p.data_ptr() for p in lm.model.parameters()}
     assert {p.data_ptr() for p in short.model.parameters()} < own
     assert lm.model.lm_head.weight.shape[0] == len(TEXTS)
@@ -82,7 +83,7 @@ def test_drafts_of_a_trimmed_head_are_lossless(lm: TransformersLM) -> None:
         p /= p.sum()
         assert cursor is not None
         found = cursor.distribution(Here(matcher, 0))
-        if keep == 1:  # the end alone, which the grammar forbids here
+        if keep == 1:  # only the end token is kept, and the grammar forbids the end here
             assert found is None
             continue
         q = np.zeros(len(TEXTS))
@@ -106,11 +107,11 @@ def test_a_head_that_is_no_matrix_is_refused(lm: TransformersLM) -> None:
             TrimmedHead(lm, **bad)
 
 
-# --- layers chosen while running -------------------------------------------------------------------------
+# --- layers chosen at run time -------------------------------------------------------------------------
 
 
 def idle(*layers: int) -> TransformersLM:
-    """Six layers, of which these do nothing."""
+    """A model of six layers, in which the given layers do nothing."""
     lm = TransformersLM(random_llama(6), vocabulary=VOCABULARY)
     for layer in layers:
         for name in ("self_attn.o_proj", "mlp.down_proj"):
@@ -126,7 +127,7 @@ def test_the_quotient_is_that_of_geometric_acceptance() -> None:
 
 
 def test_exits_say_what_models_without_the_rest_say() -> None:
-    """One forward of the target tells what every exit would have said."""
+    """One forward pass of the target gives the prediction of every early exit."""
     lm = TransformersLM(random_llama(6), vocabulary=VOCABULARY)
     drafter = LayerChoice(lm)
     text = VOCABULARY.encode("abcabc12abc,ab")
@@ -140,7 +141,7 @@ def test_exits_say_what_models_without_the_rest_say() -> None:
 def test_layers_that_do_nothing_are_found_while_running(gone: tuple[int, ...]) -> None:
     lm = idle(*gone)
     drafter = LayerChoice(lm, [3] if 3 not in gone else [1], again=4, window=32)
-    # Seconds of so small a model are noise: what is measured is the number of layers.
+    # The seconds of so small a model are noise, so the test measures the number of layers.
     drafter._said = counted(drafter)  # type: ignore[method-assign]
     options = Speculation([drafter], adaptive=False, nodes=4)
     for seed in range(30):
@@ -165,7 +166,7 @@ def counted(drafter: LayerChoice) -> Any:
 
 
 def test_acceptance_is_that_of_the_drafts() -> None:
-    """Counted from the steps: which first drafts were the target's tokens."""
+    """Acceptance is counted from the steps: the share of first drafted tokens that the target chose."""
     lm = idle(1)
     drafter = LayerChoice(lm, [1, 2], again=10**6)
     prompt = VOCABULARY.encode("ab")
@@ -179,7 +180,7 @@ def test_acceptance_is_that_of_the_drafts() -> None:
             accepted = len(step) % 2 == 0
             hits, places = 0.98 * hits + accepted, 0.98 * places + 1
             step.append(first if accepted else (first + 1) % len(TEXTS))
-            # The tree goes on behind the draft, also where the text does not.
+            # The tree goes on behind the draft, also if the text differs.
             before, cursor = cursor, cursor.step(step[-1])
             other = before.step((step[-1] + 1) % len(TEXTS))
             assert other is not None

@@ -1,4 +1,4 @@
-"""Each drafter on its own: against brute force where there is one, and within its limits."""
+"""Each drafter alone: compared with brute force where possible, and held to its limits."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def start(prompt: Sequence[int], schema: Any = None, noise: Noise | None = None)
 
 
 def likely(*places: tuple[Sequence[int], dict[int, float]]) -> Likely:
-    """(the last tokens, probabilities of the next) at some places."""
+    """Probabilities of the next token behind some contexts. A place is (last tokens, probabilities)."""
     width = max(len(p) for _, p in places)
     ids, logprobs = np.zeros((len(places), width), np.int64), np.full((len(places), width), -np.inf)
     for i, (_, p) in enumerate(places):
@@ -69,7 +69,7 @@ HERE = Here(None, 0)
 
 
 def drafted(session: Any, length: int) -> list[int]:
-    """The best chain of a session."""
+    """The most probable chain of tokens that a session proposes."""
     found: list[int] = []
     cursor = session.cursor()
     while cursor is not None and len(found) < length:
@@ -100,7 +100,7 @@ def test_the_automaton_matches_the_longest_suffix_seen_before(text: list[int]) -
             if any(past[i : i + n] == text[end - n : end] for i in range(end - n)):
                 want = n
         assert length == want
-        # The state holds exactly the continuations of that suffix in the whole text.
+        # The state holds exactly the continuations of the suffix in the whole text.
         if want:
             suffix = text[end - want : end]
             follows = {text[i + want] for i in range(end - want) if text[i : i + want] == suffix}
@@ -128,7 +128,7 @@ def test_prompt_lookup_takes_the_longest_gram() -> None:
     follow(session, [3, 1])
     assert drafted(session, 9) == [2, 3]
     follow(session, [2])
-    assert session.cursor() is None  # "1 2" goes on in the answer alone
+    assert session.cursor() is None  # only the answer continues "1 2"
 
 
 def test_source_copy_finds_its_place_again() -> None:
@@ -186,7 +186,7 @@ def test_suffix_tree_drafts_what_was_frequent() -> None:
     assert drafted(session, 9) == [3, 4]
     assert [t for t, _ in session.cursor().children(HERE)] == [3, 9]
     cursor = session.cursor()
-    drafter.tree.insert([1, 5])  # splits an edge under a cursor that another text holds
+    drafter.tree.insert([1, 5])  # splits an edge under a cursor of another text
     assert cursor.children(HERE) == () and cursor.step(3) is None
     assert drafted(session, 9) == [3, 4]
 
@@ -215,13 +215,13 @@ def test_stores_serve_several_threads() -> None:
 def test_token_recycling_keeps_the_last_successors() -> None:
     table = TokenRecycling(longest=1, width=2)
     session = table.open(start([3]))
-    assert session.cursor().children(HERE) == ()  # nothing known is nothing offered
+    assert session.cursor().children(HERE) == ()  # a place without known continuations offers none
     session.accept(Step([4], lambda: likely(([3], {4: 0.9, 5: 0.1}))))
     session.accept(Step([3], lambda: likely(([4], {6: 0.6, 4: 0.3, 5: 0.1}))))
     assert [t for t, _ in session.cursor().children(HERE)] == [4, 5]
     assert [t for t, _ in session.cursor().step(4).children(HERE)] == [6, 4]
     assert drafted(table.open(start([4])), 1) == [6]
-    # The later of two places is what stays, also within one step: the text comes behind refused drafts.
+    # The later of two observations stays, also within one step: the text is observed behind refused drafts.
     session.accept(Step([4], lambda: likely(([3], {7: 1.0}), ([4], {9: 1.0}), ([3], {8: 1.0}))))
     assert drafted(table.open(start([3])), 1) == [8] and drafted(table.open(start([4])), 1) == [9]
 
@@ -236,12 +236,12 @@ def test_token_recycling_asks_the_longest_context_first_and_forgets_the_oldest()
         table.learn(likely(([i, i + 1], {i: 1.0})))
         assert len(table._slots) <= 5 and table.row([i, i + 1])[0] == 2
     assert table.row([1, 2]) is None and table.row([38, 39])[1][0] == 38
-    # Many rows at once, the table growing meanwhile.
+    # Updates many rows at once while the table grows.
     table = TokenRecycling()
     table.learn(likely(*(([i, i + 1, i + 2], {i % 7: 1.0}) for i in range(3000))))
     for i in (0, 1, 1500, 2999):
         assert drafted(table.open(start([i, i + 1, i + 2])), 1) == [i % 7]
-    # With noise, the first offer is the token that the noise prefers.
+    # With noise, the first proposal is the token that the noise prefers.
     noise = Noise(3)
     table.learn(likely(([1, 2, 3], {5: 0.6, 6: 0.4})))
     for position in range(20):
@@ -259,7 +259,7 @@ def test_logit_ngrams_average_and_prefer_the_longest() -> None:
     assert mixed[7] == pytest.approx(0.5) and mixed[5] == pytest.approx(0.3)
     found = store.open(start([1, 2])).cursor().children(HERE)
     assert found[0][0] == 5
-    # With noise, the first offer is the token that the noise prefers.
+    # With noise, the first proposal is the token that the noise prefers.
     noise = Noise(3)
     for position in range(20):
         here = Here(None, position)
@@ -289,7 +289,7 @@ def test_lookahead_turns_probes_into_ngrams() -> None:
     guesses = list(session.probes())
     assert len(guesses) == 3
     session.accept(Step([guesses[0]], None, [20, 21, 22]))
-    # guesses[0] is text now, and what the target said after each guess are the next guesses.
+    # guesses[0] is part of the text now. The target's tokens behind each guess become the next guesses.
     assert list(session.probes()) == [20, 21, 22]
     cursor = session.cursor()
     assert 20 in [t for t, _ in cursor.children(HERE)]
@@ -301,7 +301,8 @@ def test_lookahead_turns_probes_into_ngrams() -> None:
 
 
 def test_the_window_is_a_row_of_columns_and_columns_become_ngrams() -> None:
-    """A target that counts: behind any path it says the last token plus one, so columns count up."""
+    """The target predicts the last token plus one behind every path, so each column of the window counts
+    up."""
     session = LookaheadWindow(window=3, ngram=4).open(start([7, 3, 5]))
     rows = []
     for _ in range(4):
@@ -309,20 +310,21 @@ def test_the_window_is_a_row_of_columns_and_columns_become_ngrams() -> None:
         rows.append(len(tokens) // 3)
         assert parents == [-1, 0, 1, *range(len(tokens) - 3)]
         session.accept(Step([1], probes=[t + 1 for t in tokens]))
-    # One generation more a step, until there are ngram - 1.
+    # Each step adds one generation, up to ngram - 1 generations.
     assert rows == [1, 2, 3, 3]
     columns = [list(session.probes())[c::3] for c in range(3)]
     assert all(column == list(range(column[0], column[0] + 3)) for column in columns)
-    # n-grams of four: the first token of a column and the three behind it.
+    # An n-gram of four: the first token of a column and the three tokens behind it.
     first = columns[0][0]
     session.accept(Step([first], probes=[t + 1 for t in session.probes()]))
     assert drafted(session, 3) == [first + 1, first + 2, first + 3]
 
 
 def test_the_window_moves_with_the_text() -> None:
-    """Guesses keep their place: what row r says of the place r + c is said of it after any step."""
+    """A guess keeps its position in the text: row r's guess for position r + c stays after a step of any
+    length."""
     session = LookaheadWindow(window=4, ngram=3).open(start([9]))
-    place = 0  # of the next token
+    place = 0  # the position of the next token
     rows: list[Any] = []
     for tokens in ([1], [1, 1], [1], [1, 1, 1], [1]):
         probes, parents = list(session.probes()), list(session.probe_parents())
@@ -332,12 +334,12 @@ def test_the_window_moves_with_the_text() -> None:
         for guess, depth in zip(probes, depths, strict=True):
             assert guess in (9, 100 + place + depth)
         rows.append(probes)
-        # The target writes 100 + place everywhere.
+        # The target predicts 100 + position at every position.
         session.accept(Step(tokens, probes=[101 + place + depth for depth in depths]))
         place += len(tokens)
     assert sum(guess >= 100 for guess in rows[-1]) >= 4
     kept = list(session.probes())
-    session.accept(Step([1, 1]))  # it sat out
+    session.accept(Step([1, 1]))  # a step without probes
     assert list(session.probes())[:2] == kept[2:4]
     for bad in ({"window": 0}, {"ngram": 1}, {"keys": 0}):
         with pytest.raises(ValueError):
@@ -385,14 +387,15 @@ def test_forced_text_is_offered_in_canonical_tokens() -> None:
         [TEXTS[t] for t in text] == [b"abc", b"abc", b"x", b""] and offers == () and matcher.is_terminated()
     )
     assert Forced().open(start([1])).cursor() is None
-    # What was forced at one place is not offered at the next.
+    # A token that was forced at one place is not proposed at the next place.
     grammar = sg.Compiler(VOCABULARY).regex("abc[xyz]12")
     session, matcher = Forced().open(Start([1], VOCABULARY, grammar, 0.0, None)), grammar.matcher()
     for text, forced in ((b"", [b"abc"]), (b"abc", []), (b"x", [b"12"])):
         assert matcher.accept_bytes(text)
         found = session.cursor().children(Here(matcher, matcher.num_steps))
         assert [TEXTS[t] for t, _ in found] == forced
-    # A token is certain where the mask has no other: `ab` could be `a` first, behind it `z` is alone.
+    # A token is certain if the mask has no other. Of `ab`, `a` could come first; behind `z` only `x` may
+    # stand.
     grammar = sg.Compiler(VOCABULARY).regex("ab(zx)?")
     session, matcher = Forced().open(Start([1], VOCABULARY, grammar, 0.0, None)), grammar.matcher()
     for text, certain in ((b"", False), (b"abz", True), (b"x", True)):
@@ -416,7 +419,8 @@ VALUES = st.recursive(
 @given(VALUES, st.booleans(), st.sampled_from([*SCHEMAS, {"properties": {"a": {"$ref": "#"}}}]))
 @settings(max_examples=cases(150), deadline=None)
 def test_the_reader_follows_every_json_text(value: Any, spaced: bool, schema: Any) -> None:
-    """Of any JSON: at every byte a state, at the end none open; guesses never raise."""
+    """At every byte of a JSON text the reader has a state, at the end no value is open, and guesses never
+    raise."""
     shapes = Shapes(schema)
     text = json.dumps(value, separators=(", ", ": ") if spaced else (",", ":"), ensure_ascii=False).encode()
     state: State | None = State("value", (), shapes.of(schema))
@@ -475,14 +479,14 @@ def test_guesses_follow_the_schema(before: str, guess: str) -> None:
 
 @pytest.mark.parametrize("type_", [True, 2147483648, {"a": 1}, None, [1]])
 def test_a_schema_with_a_broken_type_has_a_shape(type_: Any) -> None:
-    """The grammar takes such a keyword for none; the draft must not fail a request that it would answer."""
+    """The grammar ignores a `type` of a wrong kind. The draft must not fail such a request."""
     shapes = Shapes({"properties": {"a": {"type": type_}}, "type": type_})
     assert [name for name, _ in shapes.of({"properties": {"a": {"type": type_}}}).names] == ["a"]
     assert shapes.of({"type": type_}).kinds == ()
 
 
 def test_the_shape_of_a_schema_that_doubles_is_found_at_once() -> None:
-    """20 parts on each of 8 levels would be 25,600,000,000."""
+    """20 parts on each of 8 levels are 25,600,000,000 paths."""
     definitions = {f"d{i}": {"allOf": [{"$ref": f"#/$defs/d{i + 1}"}] * 20} for i in range(9)}
     begin = time.perf_counter()
     Shapes({"$defs": definitions}).of({"$ref": "#/$defs/d0"})

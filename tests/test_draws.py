@@ -1,4 +1,5 @@
-"""The noise behind every draw: a hash of its place, Gumbel in law, and the same draw whoever asks."""
+"""The noise behind every draw: a hash of the draw's place, distributed as Gumbel, and equal in all
+callers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""`sg.edit` and `structgen edit`: what is not edited stays, and the whole fits."""
+"""`sg.edit` and `structgen edit`: the rest of the document stays unchanged, and the whole document
+matches."""
 
 from __future__ import annotations
 
@@ -26,7 +27,7 @@ SCHEMA = {
         "n": {"type": "integer", "maximum": 99},
     },
 }
-CLEAN = DOCUMENT.replace(', "n":2', "")  # a document with a name twice is no instance
+CLEAN = DOCUMENT.replace(', "n":2', "")  # a document with a repeated name is no instance
 
 
 @pytest.mark.parametrize(
@@ -106,7 +107,7 @@ def test_a_value_is_written_as_programs_write_it(document, seed) -> None:
     assert len(value) in (2, 3)
     if "\\u" in document or "2e1" in document:
         return  # arrays of such a document may be written in every spelling
-    if "\n" in document:  # the layout of the document
+    if "\n" in document:  # the new value follows the document's layout
         assert re.fullmatch(r"\[(\n    [^\s,]+,)+\n    [^\s,]+\n  \]", done.written)
     elif ": " not in document:
         assert " " not in done.written
@@ -115,12 +116,14 @@ def test_a_value_is_written_as_programs_write_it(document, seed) -> None:
 
 
 def test_another_spelling_where_the_text_around_leaves_no_plain_one() -> None:
-    done = sg.edit(Odd(0), '{"n":1.5e2,"s":"a"}', (5, 8), ANY, max_tokens=8)  # in front of e2
+    # the edited range ends in front of e2
+    done = sg.edit(Odd(0), '{"n":1.5e2,"s":"a"}', (5, 8), ANY, max_tokens=8)
     assert done.text.endswith('e2,"s":"a"}') and json.loads(done.text)["n"] <= 9e9
-    done = sg.edit(Odd(0), '{"n":1,"s":"\\u0041"}', (13, 14), ANY, max_tokens=8)  # behind a backslash
+    # the edited range begins behind a backslash
+    done = sg.edit(Odd(0), '{"n":1,"s":"\\u0041"}', (13, 14), ANY, max_tokens=8)
     assert json.loads(done.text)["s"] is not None
     wild = [sg.edit(Odd(seed), '{"n":1.5}', "/n", ANY, max_tokens=60, numbers="any") for seed in range(8)]
-    assert any("e" in done.written.lower() for done in wild)  # the options still say so
+    assert any("e" in done.written.lower() for done in wild)  # the options still allow exponents
 
 
 @pytest.mark.parametrize(
@@ -153,7 +156,7 @@ def test_a_constraint_is_needed() -> None:
 
 
 def test_a_doubtful_value_is_told(tmp_path, capsys) -> None:
-    """The embedded model was not trained to edit. It wrote `}],` for a name, and no warning was given."""
+    """The embedded model was not trained to edit. It once wrote `}],` for a name without a warning."""
     document = '{"name": "Maria Lopez", "city": "Lisbon"}'
     schema = {"properties": {"name": {"type": "string"}, "city": {"type": "string"}}}
     with pytest.warns(sg.DoubtfulAnswer, match="outside what the embedded model knows"):
@@ -176,7 +179,8 @@ def test_on_the_command_line(tmp_path, capsys) -> None:
     out = capsys.readouterr().out
     assert out.startswith('\n{"n": 1.0e1 , "customer": {"name":"Ann",   "city": "') and out.endswith("}\n")
     assert main([*given, "--at", "/n", "--numbers", "plain"]) == 2
-    assert "breaks the constraint at byte" in capsys.readouterr().err  # 1.0e1 is no plain number
+    # under the command's options 1.0e1 is no number
+    assert "breaks the constraint at byte" in capsys.readouterr().err
     assert main([*given, "--at", "/x"]) == 2
     assert "the document has no 'x'" in capsys.readouterr().err
     assert main([*given, "--span", "x"]) == 2

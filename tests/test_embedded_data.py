@@ -1,4 +1,4 @@
-"""The embedded models' data: same for the same seed, train and test disjoint."""
+"""The training data of the embedded models: one seed gives equal data, and train and test are disjoint."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def test_same_seed_same_examples() -> None:
 
 
 def test_the_examples_of_a_seed_are_the_recorded_ones() -> None:
-    """Moving code keeps them. Who changes what is trained on writes the new hash here."""
+    """Moving code keeps the examples. A change of the training data must write the new hash here."""
     made = hashlib.sha256()
     for split in ("train", "test"):
         for index in range(300):
@@ -50,7 +50,7 @@ def test_the_examples_of_a_seed_are_the_recorded_ones() -> None:
 
 
 def test_known_example_does_not_change_between_processes() -> None:
-    # Sets of strings are ordered differently in every process; the examples must not be.
+    # Each process orders a set of strings differently; the examples must not depend on that order.
     code = "from training import data; print([data.example('test', 5, i).answer_text() for i in range(60)])"
     runs = {
         subprocess.run(
@@ -174,7 +174,7 @@ def test_requests_by_hand_fit_their_schemas_and_the_text_says_their_values() -> 
         jsonschema.validate(one["answer"], one["schema"])
         for leaf in _leaves(one["answer"]):
             spelled = isinstance(leaf, str) and leaf.lower() not in one["prompt"].lower()
-            # What is not copied: days and times, members of an enum.
+            # Days, times and members of an enum are not copied from the request.
             assert not spelled or re.fullmatch(r"\d{4}-\d\d-\d\d|\d\d:\d\d|[A-Z]{3}|\w+", leaf), leaf
 
 
@@ -218,7 +218,7 @@ def test_numbers_in_words_and_with_commas() -> None:
 
 
 def _minutes(text: str) -> float:
-    """What a length of time says, read another way than it is written."""
+    """Reads a duration in minutes with other code than the code that wrote it."""
     plain = {v.in_words(n): n for n in range(100)} | {"a": 1, "an": 1, "half": 0.5, "one": 1}
     text = text.replace("three quarters of an hour", "45 min").replace("a quarter of an hour", "15 min")
     text = text.replace("hour and a quarter", "hour 15 min").replace("half an hour", "30 min")

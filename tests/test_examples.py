@@ -1,4 +1,4 @@
-"""The example scripts run, and print what they are about."""
+"""The example scripts run and print the results that they explain."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ SAID = {
 }
 
 
-ELSEWHERE = {"batch_inference"}  # needs a cluster: tests/hosts
+ELSEWHERE = {"batch_inference"}  # this example needs a cluster: tests/hosts runs it
 
 
 def test_every_script_is_listed() -> None:

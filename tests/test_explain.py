@@ -1,4 +1,4 @@
-"""Why a text is refused: the keyword and its pointer for every keyword, and what no keyword causes."""
+"""Explanations of refused texts: each keyword with its pointer, and causes that are no keyword."""
 
 from __future__ import annotations
 
@@ -191,7 +191,7 @@ def test_large_schemas_and_deep_texts_take_no_time() -> None:
 
 
 def test_random_refusals_have_causes() -> None:
-    """Over random schemas: what the engine refuses is explained, and taking the causes out helps."""
+    """On random schemas, every refusal has causes, and without the causes' keywords the text is accepted."""
     explained = 0
     for seed in range(40):
         source = Seeded(seed)

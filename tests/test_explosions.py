@@ -1,7 +1,7 @@
-"""Schemas whose cells would explode: verdicts against `jsonschema`.
+"""Schemas whose cells would grow exponentially: verdicts compared with `jsonschema`.
 
-Each family is built small here: random instances over the family's own keys, in any order. `test_hostile`
-has the large ones.
+Each family is built small: random instances over the keys of the family, in any order. `test_hostile` has the
+large ones.
 """
 
 from __future__ import annotations
@@ -79,7 +79,8 @@ WORDS = [
 
 @pytest.mark.parametrize("count", [3, 8, 16])
 def test_exactly_one_of_many_substrings(count: int) -> None:
-    """One found denies all the others for the rest of the text; eight used to be too many."""
+    """One substring that was found excludes all others for the rest of the text. Eight substrings once were
+    too many."""
     words, random_ = WORDS[:count], random.Random(count)
     grammar = compiler().json_schema({"type": "string", "oneOf": [{"pattern": w} for w in words]})
     for _ in range(60):
@@ -90,13 +91,13 @@ def test_exactly_one_of_many_substrings(count: int) -> None:
         right = sum(w in text for w in words) == 1
         assert (taken and matcher.is_accepting()) == right, text
         before = grammar.matcher()
-        more = sum(w in text for w in words) <= 1  # then some text goes on from here
+        more = sum(w in text for w in words) <= 1  # some text goes on from here
         assert before.accept_bytes(json.dumps(text)[:-1].encode()) == more, text
 
 
 def test_a_format_beside_a_pattern_that_may_match_anywhere():
-    """What is left after `t` has no text, which is shown in one spelling of each character. In every spelling
-    that took more states than a search may visit, and the mask raised SchemaTooComplex."""
+    """Behind `t` no text is left, and one spelling of each character proves that. The proof over all
+    spellings took more states than a search may visit, and the mask raised SchemaTooComplex."""
     schema = {"type": "string", "format": "date-time", "pattern": r"\d\d\d\d-\d\d-\d\dT\d\d:\d\d:\d\dZ"}
     grammar = compiler().json_schema(schema)
     for text, right in (
@@ -112,7 +113,8 @@ def test_a_format_beside_a_pattern_that_may_match_anywhere():
 
 
 def test_branches_that_one_key_tells_apart() -> None:
-    """After a key that all branches have, each pair of branches was searched. It took 16 times the units."""
+    """All branches have one key. Behind the key each pair of branches was searched, which took 16 times the
+    units."""
     branches = [
         {
             "type": "object",

@@ -1,6 +1,7 @@
-"""Forced tokens are the tokenizer's own: of the text so far, the forced text and whatever follows it.
+"""Forced tokens equal the tokenizer's tokens of the whole text: text so far, forced text and any
+continuation.
 
-Continuations are drawn byte by byte from what the grammar allows next, and the tokenizer cuts the whole text.
+The continuation is drawn byte by byte from the grammar, and the tokenizer cuts the whole text.
 """
 
 from __future__ import annotations
@@ -89,14 +90,14 @@ def continuation(source: Source, matcher: structgen.Matcher, most: int) -> bytes
 
 
 def whole(text: bytes) -> bytes:
-    """Without a character begun at the end."""
+    """The text without an unfinished character at its end."""
     return text.decode("utf-8", "ignore").encode() if text else text
 
 
 def forced_is_canonical(
     source: Source, vocab: Vocabulary, grammar: structgen.CompiledGrammar
 ) -> tuple[int, int]:
-    """Tokens that were forced, and bytes that were."""
+    """The number of forced tokens and of forced bytes."""
     matcher, taken = grammar.matcher(), []
     tokens = size = 0
     for _ in range(40):
@@ -123,7 +124,7 @@ def forced_is_canonical(
             assert matcher.accept_tokens(forced)
             taken += forced
             continue
-        if source.chance(75):  # as the tokenizer would: the first tokens of some text of the grammar
+        if source.chance(75):  # takes the first tokens that the tokenizer gives for some text of the grammar
             probe = matcher.fork()
             text = continuation(source, probe, 16)
             ids = vocab.encode(text)
@@ -154,7 +155,7 @@ def test_canonical(name: str) -> None:
             except AssertionError as error:
                 error.add_note(f"{name}, {label}, seed {seed}")
                 raise
-    assert tokens > 20  # it does force something
+    assert tokens > 20  # the grammars do force tokens
 
 
 def test_what_a_longer_token_could_change_is_held_back() -> None:
@@ -167,13 +168,15 @@ def test_what_a_longer_token_could_change_is_held_back() -> None:
         return [vocab.tokens[t] for t in matcher.forced_tokens()]
 
     assert forced("the order") == [b"the", b" order"]
-    assert forced("the orderId", "the orderName") == [b"the", b" order"]  # no token goes on into either
+    # no token begins in the common part and reaches into either continuation
+    assert forced("the orderId", "the orderName") == [b"the", b" order"]
     assert forced("the order", "the orders") == [b"the"]  # " orders" is a token
     assert forced("the order", "the order!") == [b"the", b" order"]
-    assert forced("if   x", "if   \n") == [b"if"]  # blanks: the last one may belong to what follows
-    assert forced("name", after="na") == []  # the tokenizer would have written "naname" in another way
+    assert forced("if   x", "if   \n") == [b"if"]  # the last blank may belong to the next token
+    assert forced("name", after="na") == []  # the tokenizer cuts "naname" differently
     matcher = compiler.choice(["the order"]).matcher()
-    assert matcher.accept_bytes("the")  # of unknown tokens: a text of its own follows
+    # the tokens of the text are unknown, so the forced tokens begin a new text
+    assert matcher.accept_bytes("the")
     assert [vocab.tokens[t] for t in matcher.forced_tokens()] == [b" order"]
 
 

@@ -1,7 +1,7 @@
-"""A process that forks while its threads work: every child compiles, fills masks and runs batches, and ends.
+"""Forks of a process whose threads work: every child compiles, fills masks, runs batches, and ends.
 
-A child has one thread. Whatever lock another thread of its parent held, it must find free, and what the lock
-guards whole (csrc/base/fork.h, structgen/_fork.py).
+A child has one thread. Every lock that another thread of the parent held must be free in the child, and the
+data under the lock must be whole (csrc/base/fork.h, structgen/_fork.py).
 """
 
 from __future__ import annotations
@@ -46,7 +46,8 @@ def batch_of(using: structgen.Compiler, found: list[Any], threads: int) -> np.nd
 
 @contextmanager
 def load(using: structgen.Compiler, words: structgen.Vocabulary) -> Iterator[None]:
-    """Threads that compile, fill masks, run batches and ask what a string is, on one vocabulary."""
+    """Threads that compile, fill masks, run batches and ask for the bytes of tokens, all on one
+    vocabulary."""
     stop = threading.Event()
     failures: list[BaseException] = []
 
@@ -63,9 +64,7 @@ def load(using: structgen.Compiler, words: structgen.Vocabulary) -> Iterator[Non
                 elif index % 5 == 2:
                     trail(structgen.Compiler(words), {"type": "string", "maxLength": step % 40}, step)
                 else:
-                    trail(
-                        own, fresh, step
-                    )  # its cache is full again and again: grammars are freed by a thread
+                    trail(own, fresh, step)  # the cache fills again and again, so a thread frees grammars
         except BaseException as error:
             failures.append(error)
 
@@ -83,7 +82,7 @@ def load(using: structgen.Compiler, words: structgen.Vocabulary) -> Iterator[Non
 
 
 def in_child(body: Any) -> int:
-    """`body()` in a forked child, which the system ends when its time is up. The child's id."""
+    """Runs `body()` in a forked child, which the system ends after a time limit. Returns the child's id."""
     child = os.fork()
     if child:
         return child
@@ -112,8 +111,8 @@ def test_children_of_a_busy_process_do_not_hang(forks: int) -> None:
 
     def child(number: int) -> None:
         k = number % len(known)
-        assert trail(using, known[k], 5) == expected_trail[k]  # what the parent knows
-        assert trail(structgen.Compiler(words), known[k - 1], 5) == expected_trail[k - 1]  # from nothing
+        assert trail(using, known[k], 5) == expected_trail[k]  # grammars that the parent compiled
+        assert trail(structgen.Compiler(words), known[k - 1], 5) == expected_trail[k - 1]  # a new compiler
         np.testing.assert_array_equal(batch_of(using, known[:6], threads=3), expected_batch)
 
     with load(using, words):
@@ -126,12 +125,13 @@ def test_children_of_a_busy_process_do_not_hang(forks: int) -> None:
         for done in running:
             states[done] = os.waitpid(done, 0)[1]
     assert set(states.values()) == {0}, [s for s in states.values() if s]
-    # The parent goes on as before.
+    # The parent is unchanged.
     np.testing.assert_array_equal(batch_of(using, known[:6], threads=3), expected_batch)
 
 
 def test_a_child_has_workers_of_its_own() -> None:
-    """Batches of a parent have started threads; its child, and that child's, start their own."""
+    """The parent's batches started threads. The child starts its own threads, and so does the child's
+    child."""
     known = forty_schemas()
     using = structgen.Compiler(vocabulary(WORDS))
     expected = batch_of(compiler(), known, threads=1)
@@ -149,7 +149,7 @@ def test_a_child_has_workers_of_its_own() -> None:
 
 
 def test_what_the_parent_was_to_free_is_freed_in_the_child() -> None:
-    """A fork amid the clearing of a full cache: the child's own cache still has room, and empties."""
+    """A fork while a full cache is cleared: the child's cache still has room, and empties."""
     budget = 300_000
     using = structgen.Compiler(vocabulary(WORDS), cache_bytes=budget)
 
@@ -182,7 +182,8 @@ def test_multiprocessing_with_fork_under_load() -> None:
 
 
 def test_one_matcher_in_two_threads_is_refused_not_damaged() -> None:
-    """A matcher belongs to one thread at a time. Another gets an error or its turn, never half a state."""
+    """A matcher belongs to one thread at a time. A second thread gets an error or waits, and never sees half
+    a state."""
     matcher = structgen.Compiler(vocabulary(WORDS), cache=False).json_schema({"type": "array"}).matcher()
     refused, others = [], []
     end = time.monotonic() + HANG
@@ -233,7 +234,8 @@ os._exit(0)
 
 
 def test_a_fork_beside_a_very_long_call_goes_on() -> None:
-    """It waits its time and no longer. What the other thread had under way is lost to the child."""
+    """The fork waits up to its limit for the long call. The child loses the grammar that the other thread was
+    changing."""
     script = """
 import gc, os, threading, time
 import structgen

@@ -1,4 +1,4 @@
-"""Formats as languages, against the official suite's optional/format cases and calendars."""
+"""Formats as languages, compared with the official suite's optional/format cases and with calendars."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ import structgen
 from oracles import data, oracle, strategies
 from structgen import _core
 
-# Formats that are not regular, or not wholly: the language may be larger there, never smaller.
+# Formats that no regex describes in full: the engine's language may be larger, but never smaller.
 LARGER = {"hostname", "idn-hostname", "idn-email", "regex"}
-# Formats without a function of oracles/oracle.py, each with the tests that stand for it. Every other one is
-# compared with its oracle, below on sample texts and in test_laws.py within random schemas.
+# Formats without a function in oracles/oracle.py, each with the tests that replace the function. The other
+# formats are compared with the function: below on sample texts, and in test_laws.py within random schemas.
 WITHOUT_ORACLE = {
     "email": ["test_official_suite"],
     "idn-email": ["test_official_suite", "test_international_names_are_those_of_idna"],
@@ -115,7 +115,7 @@ def test_escaped_spellings_are_the_same_text():
     assert not language.matches(b'2023-02-\\u0032\\u0039"')
 
 
-# ---- regex: what `new RegExp(text)` of an ECMAScript engine says ----
+# ---- regex: compared with `new RegExp(text)` of an ECMAScript engine ----
 
 PATTERNS = r"""
 (a) (((((((((a))))))))) [abc]+\s+$ (?:a)*? (?<n>a)\k<n> (?=a)* (?<!x)y (?i-s:a) a] a} a{ a{2,3}? a{,2} { {a}
@@ -147,8 +147,8 @@ TRICKY += [
 
 
 def judged(name: str) -> bool:
-    """`idna` looks at labels one by one; the Bidi rule speaks of names (RFC 5893, section 2). It takes a
-    last dot, which the official suite does not."""
+    """The verdict of `idna` on a name. `idna` checks labels one by one, but the Bidi rule is about whole
+    names (RFC 5893, section 2). `idna` takes a final dot, which the official suite refuses."""
     if name.endswith("."):
         return False
     try:
@@ -162,7 +162,7 @@ def judged(name: str) -> bool:
 
 
 def decided(name: str) -> bool:
-    """What a regular language decides: all but A-labels and normal form C."""
+    """Whether the verdict needs only a regular language: no A-labels and no normal form C."""
     return "xn--" not in name and unicodedata.normalize("NFC", name) == name
 
 
@@ -187,7 +187,7 @@ def test_any_letter_may_stand_in_a_name():
     for _ in range(6000):
         label = chr(rnd.choice((rnd.randint(0x80, 0x33FF), rnd.randint(0xA000, 0x1FFFF)))) * rnd.randint(1, 2)
         if not label.isprintable() or unicodedata.normalize("NFC", label) != label:
-            continue  # Python's tables are older, its normal form as well
+            continue  # Python's tables, and its normal form, are older
         assert accepts("idn-hostname", label) == judged(label), ascii(label)
         if judged(label):
             assert accepts("hostname", idna.encode(label).decode()), ascii(label)
@@ -196,7 +196,8 @@ def test_any_letter_may_stand_in_a_name():
 @pytest.mark.parametrize("length", [1, 56, 57, 58, 63, 64])
 def test_lengths_of_labels(length):
     assert accepts("idn-hostname", "a" * length) == (length <= 63)
-    # Of labels with other characters only those are refused whose A-label is too long whatever they say.
+    # A label with other characters is refused only if its A-label is too long for any choice of the
+    # characters.
     for letter in "\xfc\u4e08":
         assert accepts("idn-hostname", letter * length) or not judged(letter * length)
         assert length < 58 or not accepts("idn-hostname", letter * length)

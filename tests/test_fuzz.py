@@ -1,4 +1,5 @@
-"""Inputs that a fuzzer found once, its corpus, a few mutations: read, or refused as they should be."""
+"""Inputs that a fuzzer found, its corpus, and a few mutations: each is read, or refused with the right
+error."""
 
 from __future__ import annotations
 
@@ -26,14 +27,15 @@ def test_corpus(target: str) -> None:
 
 @pytest.mark.parametrize("target", TARGETS)
 def test_a_few_mutations(target: str) -> None:
-    """The short form of `make fuzz`: the same inputs on every run, a second or two."""
+    """The short form of `make fuzz`: fixed inputs on every run, within two seconds."""
     pool, words, chance = corpus(target), words_of(target), random.Random(7)
     for _ in range(40):
         TARGETS[target](mutated(pool, words, chance))
 
 
 def test_cluster_builds_every_target(tmp_path: Path) -> None:
-    """The commands of .clusterfuzzlite/build.sh without its image; `make cluster` has the build, too."""
+    """Runs the commands of .clusterfuzzlite/build.sh without the Docker image; `make cluster` runs the build,
+    too."""
     out = cluster.build(tmp_path, dry=True)
     configured, built = (out / "cmake.txt").read_text().splitlines()
     assert "-DCMAKE_CXX_COMPILER=clang++" in configured and cluster.FLAGS in configured

@@ -1,4 +1,4 @@
-"""GBNF and EBNF as text: what is read, and what errors say."""
+"""GBNF and EBNF as text: the accepted syntax and the messages of errors."""
 
 from __future__ import annotations
 
@@ -177,6 +177,7 @@ def test_what_xgrammar_writes_wrong(text, message) -> None:
 
 @pytest.mark.parametrize("text", ["root ::= [\\u{41x", 'root ::= "\\u{41x', "root ::= [\\u{"])
 def test_a_code_point_that_is_not_closed_is_told(text: str) -> None:
-    """The reader went back to the beginning of the text, and a class grew without end."""
+    """The reader once went back to the beginning of the text, and the class of characters grew without
+    end."""
     with pytest.raises(errors.GrammarError, match="not closed"):
         harness.compiler().gbnf(text)

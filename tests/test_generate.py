@@ -1,4 +1,4 @@
-"""sg.generate: the loop, the order of mask and truncation, seeds, ends, and errors."""
+"""sg.generate: the loop, the order of mask and truncation, seeds, ends of texts, and errors."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ def test_draws_follow_the_masked_distribution() -> None:
 
 
 def test_truncation_sees_allowed_tokens_only() -> None:
-    # The most probable tokens of this model are never letters of the choice.
+    # The model's most probable tokens are never letters of the choice.
     lm = TableModel(3)
     letters = "abcd"
     scores = lm.logprobs([lm.start("go")])[0]
@@ -165,7 +165,7 @@ def test_too_few_tokens_are_refused_with_the_number_it_takes(constraint: dict[st
 
 @pytest.mark.parametrize("speculate", [None, "auto"])
 def test_a_result_says_whether_the_budget_forbade_anything(speculate: Any) -> None:
-    """By the definition: at some place of the text a token is allowed that the budget does not allow."""
+    """The definition: at some place of the text the grammar allows a token that the budget forbids."""
     seen = set()
     for max_tokens in (22, 23, 24, 26, 30, 60, 400):
         lm = TableModel()
@@ -223,7 +223,8 @@ def test_a_grammar_of_another_vocabulary_is_refused() -> None:
         with pytest.raises(sg.VocabularyError):
             generate(TableModel(), "go", grammar=sg.Compiler(vocabulary).choice(["a"]))
     grammar = sg.Compiler(TableModel().vocabulary).choice(["a"])
-    assert generate(TableModel(), "go", grammar=grammar).text == "a"  # equal is enough
+    # a limit equal to the fewest tokens is enough
+    assert generate(TableModel(), "go", grammar=grammar).text == "a"
     with pytest.raises(ValueError, match="one constraint"):
         generate(TableModel(), "go", SCHEMA, grammar=grammar)
     with pytest.raises(TypeError, match="LanguageModel"):
@@ -248,7 +249,7 @@ def pair() -> tuple[Any, Any]:
     tokenizer.chat_template = "{% for m in messages %}[{{ m['content'] }}]{% endfor %}"
     torch.manual_seed(0)
     config = transformers.LlamaConfig(
-        vocab_size=272,  # a padded head
+        vocab_size=272,  # the head has rows beyond the vocabulary
         hidden_size=32,
         intermediate_size=48,
         num_hidden_layers=1,
@@ -327,7 +328,8 @@ def test_it_is_found_in_the_package_and_imports_nothing_heavy() -> None:
 @pytest.mark.parametrize("value", [float("nan"), float("inf")])
 @pytest.mark.parametrize("speculate", [None, "auto"])
 def test_a_model_that_gives_no_law_is_refused(value: float, speculate: Any) -> None:
-    """Also where the grammar forbids the token, so that the mask would hide it."""
+    """The call refuses such a model even if the grammar forbids the token, whose mask would hide the
+    value."""
 
     class Broken(TableModel):
         def logprobs(self, contexts: Sequence[Context]) -> np.ndarray:
@@ -341,7 +343,7 @@ def test_a_model_that_gives_no_law_is_refused(value: float, speculate: Any) -> N
 
 
 def test_a_limit_that_is_not_known_to_suffice_is_refused():
-    """Of an object that is open to other keys it is not proved that fewer tokens do not do."""
+    """The object is open to other keys, so the engine has no proof that fewer tokens do not suffice."""
     schema = {"properties": {"customer": {"type": "string"}, "city": {"type": "string"}}}
     schema |= {"type": "object", "required": ["customer", "city"]}
     prompt = "Ana ordered 2 lamps, ship to Porto"

@@ -1,4 +1,5 @@
-"""Many prompts: results come in order, each equals that of a single call, and a prompt fails alone."""
+"""Many prompts: results keep the order, each equals the result of a single call, and a failing prompt fails
+alone."""
 
 from __future__ import annotations
 
@@ -73,7 +74,7 @@ def test_each_prompt_has_its_own_schema() -> None:
 
 def test_what_fails_fails_alone(tmp_path: Path) -> None:
     class Odd(TableModel):
-        """Gives no law for prompts that end in "!"."""
+        """A model that gives no law for prompts that end in "!"."""
 
         def logprobs(self, contexts: Sequence[Context]) -> np.ndarray:
             rows = super().logprobs(contexts)
@@ -216,13 +217,14 @@ def test_a_run_goes_on_where_it_stopped(run: Any, tmp_path: Path) -> None:
     assert status == 0 and len(before) == 6
     out = tmp_path / "out.jsonl"
     kept = before[:2] + [{**before[2], "text": None, "error": "no luck"}]
-    out.write_text("".join(json.dumps(r) + "\n" for r in kept) + '{"id": 3, "pro')  # torn
+    # the last line is incomplete
+    out.write_text("".join(json.dumps(r) + "\n" for r in kept) + '{"id": 3, "pro')
     status, after, err = run(lines, "--resume")
     assert status == 0 and [r["id"] for r in after] == [0, 1, 2, 3, 4, 5] and "2 of 6 are there" in err
     assert [r["value"] for r in after] == list(range(6))
     status, again, err = run(lines, "--resume")
     assert again == after and "6 of 6 are there" in err
-    # Lines that moved are known by their ids; without ids by line and prompt.
+    # A moved line is recognized by its id; without ids, by its place and its prompt.
     status, moved, _ = run([lines[5], *lines[:5]], "--resume")
     assert [r["id"] for r in moved] == [5, 0, 1, 2, 3, 4] and sorted(moved, key=lambda r: r["id"]) == after
     plain = [{"prompt": f"x{i}", "schema": {"const": i}} for i in range(3)]

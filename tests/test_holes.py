@@ -1,7 +1,7 @@
-"""Texts with holes: `can_complete`, `infill`.
+"""Texts with holes: `can_complete` and `infill`.
 
-Random grammars and schemas against enumeration are in `oracles.random_holes`; here some of them run, with the
-library's texts cut anywhere, what users may do wrong, and what a middle shares with any other grammar.
+`oracles.random_holes` compares random grammars and schemas with enumeration; a few run here. The other tests
+cut the library's texts anywhere, check users' mistakes, and check that a middle is a grammar like any other.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def middle(grammar: sg.CompiledGrammar, text: bytes) -> bool:
 def middles_are(
     whole: sg.CompiledGrammar, prefix: str, suffix: str, right: list[str], wrong: list[str]
 ) -> None:
-    """The whole texts and the middles are judged alike, and the first mask is that of trials."""
+    """Verdicts on whole texts and on middles agree, and the first mask equals trials of every token."""
     found = whole.infill(prefix, suffix)
     for text in [*right, *wrong]:
         assert middle(whole, f"{prefix}{text}{suffix}".encode()) == (text in right)
@@ -49,7 +49,7 @@ def middles_are(
     assert (oracle.mask_of(matcher, END + 1) == oracle.naive_mask(matcher, END + 1)).all()
 
 
-# ---- the decision ----
+# ---- the verdict ----
 
 
 def test_a_gap_has_a_text_or_it_is_proved_that_it_has_none() -> None:
@@ -79,7 +79,8 @@ def test_tokens_are_counted_exactly() -> None:
     assert verdicts == [False, True, True, True]
     assert grammar.can_complete(["a", sg.Gap(1, unit="tokens")]).text == b"ab"
     assert grammar.can_complete(["a", sg.Gap(1, unit="tokens"), "ab"]).text == b"abab"
-    assert grammar.can_complete(["aba", sg.Gap(2, unit="tokens")]).verdict is True  # abab|b
+    # the tokens are abab and b
+    assert grammar.can_complete(["aba", sg.Gap(2, unit="tokens")]).verdict is True
     assert grammar.can_complete(["abab", sg.Gap(2, unit="tokens"), "a"]).verdict is False
 
 
@@ -100,7 +101,8 @@ def test_keys_in_gaps_differ() -> None:
 
 
 def test_keys_that_may_be_left_out_are_looked_at_once() -> None:
-    """Each of a thousand objects offered the keys of all later ones: 2.3 s, and now 0.05."""
+    """Each of a thousand objects offered the keys of all later objects, which took 2.3 s; now it takes 0.05
+    s."""
     names = {f"k{i}": {"type": "integer"} for i in range(1000)}
     schema = {"type": "object", "properties": names, "additionalProperties": False}
     grammar = COMPILER.json_schema(schema, whitespace="compact")
@@ -163,7 +165,7 @@ def test_little_work_is_no_answer_and_no_error() -> None:
     assert COMPILER.regex("(ab){3000}").can_complete([sg.Gap()])
 
 
-# ---- the middle ----
+# ---- the grammar of the middle ----
 
 
 def test_the_suffix_forbids_what_it_cannot_follow() -> None:
@@ -333,13 +335,14 @@ def test_the_command_takes_other_marks_and_grammars(tmp_path, capsys) -> None:
     ],
 )
 def test_the_command_writes_what_can_be_read(tmp_path, capsys, text, constraint, out) -> None:
-    """The command once filled holes with tabs and zeros, the first bytes, and not with a shortest text."""
+    """The command once filled holes with tabs and zeros, the first possible bytes, in place of a shortest
+    text."""
     (tmp_path / "text").write_text(text)
     assert main(["infill", str(tmp_path / "text"), *constraint]) == 0
     assert capsys.readouterr().out == out + "\n"
 
 
-# ---- against enumeration ----
+# ---- compared with enumeration ----
 
 
 @pytest.mark.parametrize("dialect", DIALECTS)
@@ -377,8 +380,9 @@ SCHEMAS = (7, 8, *range(30, 35), *range(36, 40), 71, 86)
 
 # ---- texts cut anywhere ----
 
-CUTS = {"c": 2, "python": 1, "python_expression": 1, "pddl": 8, "sql": 1}  # whose set-up takes long
-DEAR = {"sql"}  # whose set-up may take more than a matcher's call may: that is said
+# number of cuts of each grammar whose set-up takes long
+CUTS = {"c": 2, "python": 1, "python_expression": 1, "pddl": 8, "sql": 1}
+DEAR = {"sql"}  # the set-up may exceed the limit of a matcher's call; the error then says so
 
 
 @pytest.mark.parametrize("name", [n for n in library.names() if n not in DEAR or harness.NIGHTLY])
@@ -415,7 +419,10 @@ def test_instances_of_real_schemas_can_be_cut() -> None:
             begin, end = sorted(source.randint(0, len(text)) for _ in range(2))
             try:
                 found = grammar.infill(text[:begin], text[end:])
-            except (errors.SchemaTooComplex, errors.BudgetExceeded):  # counters of thousands beside hundreds
+            except (
+                errors.SchemaTooComplex,
+                errors.BudgetExceeded,
+            ):  # counters of thousands and of hundreds
                 dear += 1
                 continue
             assert middle(found, text[begin:end]), (name, text[:begin], text[end:])
@@ -437,7 +444,8 @@ def test_instances_of_real_schemas_can_be_cut() -> None:
 )
 @pytest.mark.parametrize("extra", [{}, {"minItems": 2}, {"maxItems": 2}], ids=str)
 def test_items_that_differ_from_those_of_the_suffix(items, extra):
-    """Between items: what can be begun can be finished, and the middles are those of enumeration."""
+    """Between items: every beginning that is allowed can be finished, and the middles equal those of
+    enumeration."""
     compiler = random_holes.json_compiler()
     how = {"whitespace": "compact", "numbers": "canonical", "strings": "plain"}
     one = compiler.json_schema(items, **how)
@@ -474,7 +482,8 @@ def test_items_that_differ_from_those_of_the_suffix(items, extra):
 
 
 def test_sets_within_sets_whose_text_was_begun():
-    """The reader of an item that begins in the prefix gets the whole item, not only the part in the hole."""
+    """An item begins in the prefix. The reader of the item gets the whole item, not only the part in the
+    hole."""
     inner = {"type": "array", "items": {"enum": [[], None]}, "uniqueItems": True}
     schema = {"type": "array", "items": inner, "uniqueItems": True, "maxItems": 3}
     grammar = random_holes.json_compiler().json_schema(schema, whitespace="compact")
@@ -511,7 +520,8 @@ def test_sets_within_sets_end_in_a_limit_and_not_in_the_stack():
 
 
 def test_masks_of_a_captured_literal_are_those_of_trials():
-    """Behind `"a` a quote would end an item that leaves nothing for the `"]` to come."""
+    """Behind `"a` the mask allows no quote: the quote would end an item, and the suffix `"]` would not
+    fit."""
     schema = {"items": {"enum": ["a", None]}, "uniqueItems": True}
     matcher = COMPILER.json_schema(schema, whitespace="compact").infill("[", '"]').matcher()
     assert matcher.accept_bytes('"a')
@@ -519,7 +529,8 @@ def test_masks_of_a_captured_literal_are_those_of_trials():
     assert (oracle.mask_of(matcher, END + 1) == oracle.naive_mask(matcher, END + 1)).all()
 
 
-TWO = {"oneOf": [{}, {"type": "array", "uniqueItems": True, "maxItems": 2}]}  # repeats, or three items
+# equal items, or at least three items
+TWO = {"oneOf": [{}, {"type": "array", "uniqueItems": True, "maxItems": 2}]}
 ENUMS = [
     {"type": "array", "items": {"enum": [[1], [11], 1, 11]}, "uniqueItems": True},
     {"type": "array", "items": {"enum": [[1], [1, 1]]}, "maxItems": 2},
@@ -553,7 +564,7 @@ KEYED = {"type": "object", "properties": {"k": {"enum": [1, 2]}}, "additionalPro
     ids=str,
 )  # fmt: skip
 def test_what_the_suffix_repeats(schema, prefix, suffix, right, wrong):
-    """Which items may stand in the hole is told by those behind it, and by those of other branches."""
+    """The items of the suffix, and of other branches, decide which items may stand in the hole."""
     middles_are(COMPILER.json_schema(schema, whitespace="compact"), prefix, suffix, right, wrong)
 
 
@@ -573,7 +584,8 @@ def test_the_shortest_middle_is_found_before_an_item_that_is_not_needed(suffix):
 
 
 def test_what_was_too_much_to_decide_is_left_out_and_said():
-    """Two integers that are equal, of which the second ends with the suffix: endlessly many pairs."""
+    """Two integers are equal, and the second ends with the suffix. The infinitely many pairs are left out,
+    and the grammar is called partial."""
     schema = {"not": {"uniqueItems": True}, "items": {"type": "integer"}, "maxItems": 2}
     whole = COMPILER.json_schema(schema, whitespace="compact")
     matcher = whole.infill("[", "2]").matcher()

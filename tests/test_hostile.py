@@ -1,7 +1,7 @@
-"""Input meant to break things: each ends in a result or in the right exception, after bounded work.
+"""Hostile inputs: each ends in a result or in the right exception, after bounded work.
 
-Every case runs in a child process under a time limit and a memory limit, so that a crash, a hang or
-unbounded memory fails one case with its name.
+Every case runs in a child process under limits of time and memory. So a crash, a hang or unbounded memory
+fails the one case, which is named.
 """
 
 from __future__ import annotations
@@ -15,10 +15,11 @@ from oracles.harness import HANG
 from oracles.hostile import CASES, outcome
 from structgen.maskbench.workers import Worker
 
-GENEROUS = 6  # times the bars, which hold on an idle machine
+GENEROUS = 6  # factor on the time bars, which hold on an idle machine
 
 
-# `make test-asan`: a child would load the plain core, shadow memory cannot be limited, everything is slow.
+# Under `make test-asan` a child would load the plain core, shadow memory has no limit, and everything is
+# slow.
 SANITIZED = "STRUCTGEN_CORE" in os.environ
 
 

@@ -1,6 +1,7 @@
-"""The seam that adapters of serving engines stand on: rows, drafts, rollbacks, ends and errors by request.
+"""The interface under the adapters of serving engines: rows, drafts, rollbacks, ends, and errors of each
+request.
 
-The oracle is a plain matcher that replays what was accepted. tests/hosts/ runs the real hosts.
+The oracle is a plain matcher that replays the accepted tokens. tests/hosts/ runs the real hosts.
 """
 
 from __future__ import annotations
@@ -50,12 +51,13 @@ def replayed(grammar: sg.CompiledGrammar, tokens: list[int]) -> sg.Matcher:
 
 @pytest.mark.parametrize("seed", range(60))
 def test_any_order_of_calls_is_a_replay(seed: int) -> None:
-    """Accepts, drafts, rollbacks over the end, tokens after it: the state is always that of the tokens."""
+    """After any accepts, drafts, rollbacks over the end and tokens behind the end, the state is that of the
+    tokens."""
     chance = random.Random(seed)
     grammar = ENGINE.compile(*chance.choice(CONSTRAINTS))
     request = ENGINE.request(grammar)
     taken: list[int] = []
-    ended: int | None = None  # how many tokens were taken when the text ended
+    ended: int | None = None  # the number of accepted tokens when the text ended
     mask = torch.full((3, WORDS), 0x5A5A, dtype=torch.int32)
     for _ in range(40):
         text = taken if ended is None else taken[:ended]
@@ -84,7 +86,7 @@ def test_any_order_of_calls_is_a_replay(seed: int) -> None:
                     or good == replayed(grammar, text).validate_tokens(draft)
                     or (EOS in draft[:good])
                 )
-                over = EOS in draft[:good] or ended is not None  # tokens after the end are taken
+                over = EOS in draft[:good] or ended is not None  # the request takes tokens behind the end
                 assert request.accept(draft) == (over or good == len(draft))
                 if over or good == len(draft):
                     if ended is None and EOS in draft:
@@ -119,7 +121,7 @@ def test_a_batch_of_free_ended_and_constrained_rows() -> None:
 @pytest.mark.parametrize("kind", ["numpy", "torch"])
 @pytest.mark.parametrize("batched", [False, True])
 def test_a_request_that_fails_ends_alone(kind: str, batched: bool) -> None:
-    """A text that cannot fit its tokens fails at its mask, as a schema does that is too much to tell."""
+    """A text that cannot end within its tokens fails at its mask, and so does a schema that is too hard."""
     good = ENGINE.request(ENGINE.compile("regex", "[ab]+"))
     grammar = ENGINE.compile("regex", "[a-z]{50}")
     bad = HostRequest(grammar.matcher(max_tokens=3, after_end="ignore"), [EOS])
@@ -157,7 +159,8 @@ def test_a_refused_token_is_told_and_ends_nothing() -> None:
 
 @pytest.mark.parametrize(("kind", "text"), [*CONSTRAINTS, ("lark", 'start: /[a-c]+/ "!"')])
 def test_the_compile_thread_makes_the_first_masks(kind: str, text: Any) -> None:
-    """Of every kind, and nothing else: the masks are those of a grammar that nobody prepared."""
+    """The compile thread prepares the first masks for every kind. The masks equal those of an unprepared
+    grammar."""
     engine = HostEngine(ENGINE.vocabulary)
     prepared = engine.compile(kind, text)
     size = engine.compiler.byte_size
@@ -178,11 +181,13 @@ def test_the_compile_thread_makes_the_first_masks(kind: str, text: Any) -> None:
 
 @pytest.mark.parametrize(("kind", "text"), CONSTRAINTS)
 def test_the_first_limit_makes_masks_near_the_end_of_a_text(kind: str, text: Any) -> None:
-    """Those of a random text that has few tokens more than it needs. Rows stay those of a fresh grammar."""
+    """A grammar prepares masks of a random text near the text's limit. The rows equal those of a fresh
+    grammar."""
     grammar = HostEngine(ENGINE.vocabulary).compile(kind, text)
     few = grammar.matcher().tokens_needed() + 8
     ENGINE.request(grammar, max_tokens=few)
-    grammar.prepare(few, max_tokens=few)  # a row within a budget is kept when it is made again
+    # the second call copies the row within a budget that the first call kept
+    grammar.prepare(few, max_tokens=few)
     size = grammar.byte_size
     grammar.prepare(few, max_tokens=few)
     assert grammar.byte_size == size, "the masks are there"
@@ -206,13 +211,14 @@ def test_prepare_keeps_to_its_time_and_says_nothing_of_later_steps() -> None:
     assert grammar.prepare(10**9, seconds=0.05) is grammar
     assert time.monotonic() - begun < 5
     hard = "(a|b){0,9}[^c]{3,400}x"
-    ENGINE.compiler.regex(hard).prepare()  # what the vocabulary keeps of it is no work of the next compiler
+    # the vocabulary keeps shared tables, so the next compiler does not build them
+    ENGINE.compiler.regex(hard).prepare()
     tight = sg.Compiler(ENGINE.vocabulary, limits=sg.Limits(mask=4500)).regex(hard)
     assert tight.prepare(30) is tight
 
 
 def test_an_operator_sees_what_happens(caplog: pytest.LogCaptureFixture) -> None:
-    """Counters of all that is done, a line of them, and a warning for what a request may suffer from."""
+    """Counters of all events, a log line with them, and a warning for each event that may hurt a request."""
     engine = HostEngine(ENGINE.vocabulary, log="some.host")
     caplog.set_level("INFO", "some.host")
     first = engine.compile("regex", "[ab]+")
@@ -227,7 +233,7 @@ def test_an_operator_sees_what_happens(caplog: pytest.LogCaptureFixture) -> None
     bad = engine.request(engine.compile("regex", "[a-z]{50}"))
     bad.matcher = bad.matcher.grammar.matcher(max_tokens=3)
     bad.fill(mask, 1)
-    engine.telemetry.filled(1, 0.1, 1)  # of a mask that was slow and is inexact
+    engine.telemetry.filled(1, 0.1, 1)  # reports a slow and inexact mask
     found = engine.telemetry.counters
     whole = {name: n for name, n in found.items() if "seconds" not in name and name != "cache_bytes"}
     assert whole == {
@@ -246,10 +252,10 @@ def test_an_operator_sees_what_happens(caplog: pytest.LogCaptureFixture) -> None
 
 
 def test_prometheus_sums_the_counters_of_several_processes(tmp_path: Path) -> None:
-    """As SGLang's and vLLM's `/metrics` do: engines count in processes of their own.
+    """`/metrics` of SGLang and of vLLM sums engines of several processes.
 
-    By prometheus-client's way, and by `gather`, which needs no variable of the operator. One process sums the
-    counters of its engines, and what they counted stays.
+    The sum uses prometheus-client's files, or `gather`, which needs no environment variable. One process sums
+    the counters of its engines; the counts of an engine that ended stay.
     """
     engine = """
 import numpy as np
@@ -391,7 +397,7 @@ DROPPED: list[tuple[dict[str, Any], str]] = [
 
 @pytest.mark.parametrize(("schema", "message"), DROPPED)
 def test_a_keyword_that_would_constrain_nothing_is_refused(schema: dict[str, Any], message: str) -> None:
-    """A schema alone, in a structural tag, as a tool's parameters."""
+    """The schema stands alone, in a structural tag, or as a tool's parameters."""
     content = {"type": "json_schema", "json_schema": schema}
     tag = {"type": "structural_tag", "format": {"type": "tag", "begin": "<", "content": content, "end": ">"}}
     for kind, text in (("json", schema), ("json", json.dumps(schema)), ("structural_tag", tag)):
@@ -411,7 +417,7 @@ def test_errors_of_a_constraint_reach_the_compile_thread() -> None:
 
 
 def test_an_engine_has_its_readers_when_it_starts() -> None:
-    """GBNF's reader took 14 ms of the first request's time, all of it for the import."""
+    """The import of GBNF's reader once took 14 ms of the first request."""
     code = (
         "import sys, structgen as sg\n"
         "from structgen.integrations.hosts import HostEngine\n"
@@ -423,7 +429,7 @@ def test_an_engine_has_its_readers_when_it_starts() -> None:
 
 
 def test_a_draft_beyond_the_budget_ends_nothing() -> None:
-    """Engines fill the rows of a whole draft before they know which of its tokens are drawn."""
+    """Engines fill the rows of a whole draft before they know which tokens are drawn."""
     grammar = ENGINE.compile("regex", "a*[0-9]{2}")
     batch = [ENGINE.request(grammar, max_tokens=4) for _ in range(2)]
     mask = torch.zeros((2, WORDS), dtype=torch.int32)
@@ -447,7 +453,8 @@ def test_a_draft_beyond_the_budget_ends_nothing() -> None:
 
 
 def test_thoughts_and_answer_in_one_grammar() -> None:
-    """Thoughts are free and end in time where a host hands their tokens over; drafts cross the border."""
+    """Thoughts are free and end in time if the host hands over the thoughts' tokens. Drafts cross the
+    border."""
     engine = HostEngine(ENGINE.vocabulary, reasoning={"end": "</t>", "gap": ""})
     grammar = engine.compile("regex", "[0-9]{2}", reasoning=engine.thinks(list(b"so <think>\n")))
     assert grammar.reasoning is not None and grammar.reasoning.prefilled
@@ -470,7 +477,7 @@ def test_thoughts_and_answer_in_one_grammar() -> None:
 
     apart = engine.compile("regex", "[0-9]{2}")
     assert apart.reasoning is not None and not apart.reasoning.prefilled
-    assert engine.request(apart).validate(list(b"12")) == 2  # a model that does not think
+    assert engine.request(apart).validate(list(b"12")) == 2  # the model does not think
     brief = engine.compile("regex", "[0-9]{2}", reasoning=engine.thinks(thinking_tokens=2))
     assert engine.request(brief).validate(list(b"<think>ab</t>12")) == 15
     assert engine.request(brief).validate(list(b"<think>abc</t>12")) == 9

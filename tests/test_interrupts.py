@@ -1,4 +1,4 @@
-"""Ctrl-C in the middle of a long call: it ends at once, and what it was working on still answers."""
+"""Ctrl-C during a long call: the call ends at once, and its objects still answer."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from oracles.interrupts import AFTER, ALLOWED, CASES, MORE, run
 def test_ctrl_c_ends_a_long_call(case: str) -> None:
     setup, after_all = CASES[case]
     times = []
-    for _ in range(3):  # other work on the machine can only make it longer, so the least counts
+    for _ in range(3):  # the least of three runs counts, because other work only adds time
         done = run(setup, AFTER.get(case, 0.2), after_all, stack=2048 if "larger stack" in case else None)
         assert done.returncode == 0, done.stderr
         times.append(tuple(map(float, done.stdout.split())))
@@ -25,7 +25,7 @@ def test_ctrl_c_ends_a_long_call(case: str) -> None:
 
 
 def test_a_handler_may_call_structgen_and_return() -> None:
-    """A handler of signals runs while no lock is held. The interrupted call then begins again."""
+    """No lock is held while a signal handler runs. The interrupted call then starts again."""
     setup = """
 schema = {"patternProperties": {f"^k{i}x": {"minimum": i} for i in range(100)}}
 grammar = compiler.json_schema({"type": "integer"})

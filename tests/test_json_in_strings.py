@@ -1,7 +1,7 @@
-"""Strings that hold the JSON text of a value (``x-structgen-content``), also in each other.
+"""Strings that hold the JSON text of a value (``x-structgen-content``), also nested in each other.
 
-verdict = json.loads of the string, judged by jsonschema     mask bit <=> accept_token
-walks have no dead end, and what they write is in the language, whatever the layout
+The laws: jsonschema judges json.loads of the string, and the verdicts agree; a mask bit equals accept_token;
+walks have no dead end; in any layout, walks write texts of the language.
 """
 
 from __future__ import annotations
@@ -40,7 +40,8 @@ def text_of(source: Source, value: Any, levels: int) -> str:
 
 
 def random_schema(source: Source) -> tuple[Any, Any, int]:
-    """A schema, the schema of what the innermost strings hold, and how many strings are around it."""
+    """Returns a schema, the schema of the innermost strings' content, and the number of strings around the
+    content."""
     inner = strategies.schema(source, FEATURES)
     levels = source.integer(1, 2)
     defined = {"$defs": inner["$defs"]} if isinstance(inner, dict) and "$defs" in inner else {}
@@ -48,7 +49,7 @@ def random_schema(source: Source) -> tuple[Any, Any, int]:
 
 
 def told(law: Callable[[Source], str | None]) -> Callable[[Source], str | None]:
-    """The law, which holds up to a condition on such a string that is refused where it is met."""
+    """The given law, or success if the engine refuses a condition on such a string."""
 
     @functools.wraps(law)
     def check(source: Source) -> str | None:
@@ -62,7 +63,7 @@ def told(law: Callable[[Source], str | None]) -> Callable[[Source], str | None]:
 
 
 def unusual(text: str) -> bool:
-    """Whether a mutation left a numeral like 12e-1, which the engine takes under no numeric keyword."""
+    """Whether a mutation left a numeral like 12e-1, which the engine takes only without a numeric keyword."""
     plain = re.sub(r"\\+u([0-9a-fA-F]{4})", lambda m: chr(int(m[1], 16)), text).replace("\\", "")
     return re.search(r"[0-9][0-9.]+[eE]", plain) is not None
 
@@ -107,7 +108,7 @@ def masks_are_accept(source: Source) -> str | None:
 def what_ends_is_an_instance(source: Source) -> str | None:
     schema, inner, levels = random_schema(source)
     layout, order = source.pick(LAYOUTS), source.pick(("schema", "any"))
-    numbers = source.pick(("plain", "canonical"))  # an exponent of ten digits is too much for the judge
+    numbers = source.pick(("plain", "canonical"))  # an exponent of ten digits is too much for the oracle
     grammar = harness.compiled(schema, whitespace=layout, property_order=order, numbers=numbers)
     if grammar is None or grammar is Empty:
         return harness.SKIPPED
@@ -117,9 +118,7 @@ def what_ends_is_an_instance(source: Source) -> str | None:
     if not matcher.is_terminated():
         try:
             taken += matcher.shortest_completion()
-        except (
-            sg.BudgetExceeded
-        ):  # of many counted members, say: no bound is told without a search in a string
+        except sg.BudgetExceeded:  # many counted members in a string have no bound without a search
             return harness.SKIPPED
     assert harness.verdict(grammar, taken), (schema, taken)
     assert oracle.JsonOracle(schema).accepts(taken.decode()), (schema, taken)
@@ -134,7 +133,7 @@ def test_shrinking() -> None:
     harness.shrinking(verdicts_are_the_oracles, 100)
 
 
-# ---- what stands beside it ----
+# ---- keywords beside the content ----
 
 WHOLE = {"type": "integer"}
 ODD = {"é\n": ['"', "\\", "\u0001", "😀"]}
@@ -237,7 +236,7 @@ def test_between_a_prefix_and_a_suffix() -> None:
         assert not harness.verdict(middle, whole[begin:end] + "x,")
 
 
-# ---- in layouts that exclude texts, and in elements ----
+# ---- in layouts that exclude texts, and inside of elements ----
 
 
 @pytest.mark.parametrize("style", ["hermes", "llama4", "qwen3-coder", "minimax-m3", "deepseek-v3.2", "glm"])

@@ -1,4 +1,5 @@
-"""The scanner of JSON at every end of a text, against `json.loads`; pointers against referencing."""
+"""The scanner of JSON at every prefix of a text, compared with `json.loads`; pointers compared with
+referencing."""
 
 from __future__ import annotations
 
@@ -38,7 +39,7 @@ def places(value: Any, path: tuple[str | int, ...] = ()) -> dict[tuple[str | int
 
 
 def scanned(text: str) -> dict[tuple[str | int, ...], tuple[int, int]]:
-    """Where each value begins and ends."""
+    """The start and the end of each value."""
     found: dict[tuple[str | int, ...], tuple[int, int]] = {}
     scan = Scan(text)
     for part in scan:
@@ -55,7 +56,7 @@ def test_every_value_has_its_path_and_its_place() -> None:
         source = Seeded(seed)
         whole = value(source, 4)
         text = strategies.text(source, whole, shuffle=False)
-        whole = json.loads(text)  # of a key that stands twice the last
+        whole = json.loads(text)  # of a repeated key the last value counts
         found, known = scanned(text), places(whole)
         assert found.keys() >= known.keys()
         for path, held in known.items():

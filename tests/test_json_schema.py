@@ -1,7 +1,7 @@
-"""The language of a compiled schema against jsonschema, on random schemas and instances.
+"""The language of a compiled schema compared with jsonschema, on random schemas and instances.
 
-The oracle decides by value (oracles/oracle.py); texts vary key order, spaces, escapes and numerals, and
-now and then repeat a key. `STRUCTGEN_LONG=100` makes it a long run; `STRUCTGEN_SEED` moves it.
+The oracle judges values (oracles/oracle.py). Texts vary the order of keys, blanks, escapes and numerals, and
+sometimes repeat a key. `STRUCTGEN_LONG=100` makes a long run; `STRUCTGEN_SEED` changes its seeds.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def differential(features: Features, source: Source, texts: int = 12) -> None:
         TALLY[expected] += 1
         try:
             found = harness.verdict(grammar, text)
-        except errors.SchemaTooComplex:  # a member past the budget; counted, and bounded below
+        except errors.SchemaTooComplex:  # counted, and the count is bounded below
             TALLY["too complex"] += 1
             return
         assert found == expected, f"{schema}\n{text}\nis {'' if expected else 'not '}an instance"
@@ -55,7 +55,7 @@ def test_seeded(kind) -> None:
     TALLY.clear()
     harness.seeded(lambda source: differential(KINDS[kind], source), 300)
     judged = TALLY[True] + TALLY[False]
-    assert TALLY[True] > judged // 10 and TALLY[False] > judged // 10, TALLY  # both kinds were seen
+    assert TALLY[True] > judged // 10 and TALLY[False] > judged // 10, TALLY  # the samples had both verdicts
     assert TALLY["too complex"] <= 0.02 * sum(TALLY[k] for k in ("too complex", "compiled")), TALLY
 
 
@@ -65,8 +65,8 @@ def test_shrinking(kind) -> None:
 
 
 def test_schema_order_is_a_part_of_any_order() -> None:
-    """What property_order="schema" takes, "any" takes; and it takes some order of every instance
-    whose members come from one `properties` map: that map's order."""
+    """Every text under property_order="schema" is a text under "any". Of each instance whose members come
+    from one `properties` map, "schema" accepts the text in the map's order."""
 
     def check(source: Source) -> None:
         schema = strategies.schema(source, strategies.PLAIN)
@@ -89,7 +89,7 @@ def test_schema_order_is_a_part_of_any_order() -> None:
 
 
 def _in_order(schema, value):
-    """The value with the members of each object in the order of `properties`, others last."""
+    """The value, in which the members of each object follow `properties`; other members come last."""
     if isinstance(value, list):
         prefix = schema.get("prefixItems", []) if isinstance(schema, dict) else []
         rest = schema.get("items", True) if isinstance(schema, dict) else True
@@ -102,7 +102,7 @@ def _in_order(schema, value):
 
 
 def test_regex_language() -> None:
-    """`compiler.regex` takes exactly what Python's `fullmatch` takes."""
+    """`compiler.regex` accepts exactly the texts that Python's `fullmatch` accepts."""
 
     def check(source: Source) -> None:
         pattern = strategies.pattern(source)

@@ -1,4 +1,4 @@
-"""The core's table of keywords beside the published metaschemas and beside what the engine does."""
+"""The core's table of keywords compared with the published metaschemas and with the engine's behaviour."""
 
 from __future__ import annotations
 
@@ -17,7 +17,8 @@ ROWS = {name: (about, asserts) for name, about, asserts, _ in _core.keywords()}
 OWN = {"x-structgen-content"}
 REFERENCES = {"$ref", "$dynamicRef", "$recursiveRef"}
 VALUES = {"number": [1.5], "string": ["a"], "array": [[0, 0]], "object": [{"a": 0}], "any": [None, True]}
-# What a keyword may say, and what may stand beside it: alone, that allows every one of the values.
+# Values of a keyword and the keywords beside it. Without the tested keyword, such a schema allows every
+# value.
 SAID: list[Any] = [
     0,
     3,
@@ -36,7 +37,7 @@ BESIDE: list[dict[str, Any]] = [{}, {"contains": True}, {"items": [True]}]
 
 
 def published() -> dict[str, set[str]]:
-    """keyword -> the metaschemas that have it."""
+    """keyword -> the metaschemas that define it."""
     found: dict[str, set[str]] = {}
     for uri, schema in json.loads(METASCHEMAS.read_text("utf-8")).items():
         for name in schema.get("properties", ()):
@@ -65,12 +66,12 @@ def test_what_asserts_is_in_a_vocabulary_that_asserts() -> None:
 
 
 def refused(keyword: str) -> set[str]:
-    """The kinds with a value that some schema of the keyword excludes."""
+    """The kinds of JSON values from which some schema of the keyword excludes a value."""
     found: set[str] = set()
     for said, beside, draft in itertools.product(SAID, BESIDE, ("2019-09", "2020-12")):
         try:
             grammar = harness.compiled({keyword: said, **beside}, draft=draft)
-        except errors.StructgenError:  # `multipleOf` of 0, a `type` that is none
+        except errors.StructgenError:  # a `multipleOf` of 0, or an unknown `type`
             continue
         for kind, values in VALUES.items():
             if not all(harness.verdict(grammar, json.dumps(value)) for value in values):
@@ -92,7 +93,7 @@ def test_a_keyword_is_about_what_it_excludes(name: str) -> None:
 
 
 def holds(node: Any) -> set[str]:
-    """Where schemas stand in a keyword's value, by the keyword's rule in the metaschema."""
+    """The places of schemas in a keyword's value, by the keyword's rule in the metaschema."""
     if not isinstance(node, dict):
         return set()
     if "$dynamicRef" in node or "$recursiveRef" in node or node.get("$ref") == "#":
@@ -109,7 +110,7 @@ def test_where_schemas_stand_is_what_the_metaschemas_say() -> None:
     for schema in json.loads(METASCHEMAS.read_text("utf-8")).values():
         for name, node in schema.get("properties", {}).items():
             said[name] |= holds(node)
-    del said["contentSchema"]  # it only tells, and is not read
+    del said["contentSchema"]  # an annotation, which the engine does not read
     either = {name: {"either"} if how == {"schema", "list"} else how for name, how in said.items()}
     assert either == {name: {how} - {""} for name, _, _, how in _core.keywords() if name in either}
 

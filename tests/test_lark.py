@@ -1,8 +1,9 @@
-"""Lark grammars against Lark itself, the extensions, and the errors.
+"""Lark grammars compared with Lark itself; the extensions; the messages of errors.
 
-`agrees` walks a grammar at random, mutates what it wrote, and asks Lark. What Lark's LALR parser accepts must
-be accepted here; what is accepted here must be accepted by one of Lark's two parsers, since the exact set of
-terminals that may begin at a place is at most what LALR's merged states allow, and Earley asks for no more.
+`agrees` walks a grammar at random, mutates the text, and asks Lark. structgen must accept every text that
+Lark's LALR parser accepts. One of Lark's two parsers must accept every text that structgen accepts: structgen
+uses the exact set of terminals at a place. LALR's merged states allow that set or more, and Earley only that
+set.
 """
 
 from __future__ import annotations
@@ -188,7 +189,8 @@ def test_agrees(name) -> None:
     def check(source: Source) -> None:
         text = sentence(source, grammar)
         for _ in range(4):
-            if any(unicodedata.category(c) == "Cn" for c in text):  # newer than Python's Unicode
+            # the character is newer than Python's Unicode tables
+            if any(unicodedata.category(c) == "Cn" for c in text):
                 return
             here = harness.verdict(grammar, text)
             counts[here] += 1
@@ -204,7 +206,7 @@ def test_agrees(name) -> None:
 
 @pytest.mark.parametrize("name", GRAMMARS)
 def test_masks_are_exact(name) -> None:
-    """mask bit <=> accept <=> the plain walk, no dead ends, walks under a budget end."""
+    """Masks equal accept_token and the plain walk, no state is a dead end, and walks under a budget end."""
     grammar, plain = COMPILER.lark(GRAMMARS[name]), PLAIN.lark(GRAMMARS[name])
 
     def check(source: Source) -> None:
@@ -263,7 +265,7 @@ def loaded(text: str, **options) -> lark.Lark | None:
 
 
 def scannerless_is_complete_earley(source: Source) -> str | None:
-    # Lark's Earley ignores the longest text only, even where it tries every length elsewhere
+    # Lark's Earley ignores only the longest text, although elsewhere it tries every length
     text = random_grammar(source).replace("/c+/", '" "')
     parser = loaded(text, parser="earley", lexer="dynamic_complete")
     if parser is None:
@@ -278,7 +280,8 @@ def scannerless_is_complete_earley(source: Source) -> str | None:
 
 
 def lexers_are_nested(source: Source) -> str | None:
-    """Contextual lexing accepts less than dynamic, dynamic less than none; masks stay exact throughout."""
+    """The contextual lexer accepts a part of the dynamic lexer's texts, and the latter a part of the
+    scannerless ones. Masks stay exact."""
     text = random_grammar(source)
     if loaded(text, parser="earley") is None:
         return harness.SKIPPED
@@ -365,7 +368,7 @@ def test_extensions(text, inside, outside) -> None:
 
 
 def test_templates_that_hand_their_parameters_on() -> None:
-    """Each pair of a template and its arguments is one rule, whichever way leads to it."""
+    """Each pair of a template and its arguments is one rule, however the grammar reaches the pair."""
     found = COMPILER.lark("""
         start: e{s}
         e{g}: t{g} ("+" g e{g})?
@@ -461,7 +464,7 @@ ERRORS = [
     ('start: "a"\n%ignore BLANK', "terminal 'BLANK' is not defined", 2, 9),
     ('start: t{"a"}', "rule 't' is not defined", 1, 8),
     ("start: b: a", "unexpected ':'", 1, 9),
-    # Lark fails in a log message while it looks for a hint.
+    # Lark itself fails here, in a log message, while it looks for a hint.
     ('start: a b{x}\na: "x"|| A\nA: B C?[B: "q"\nC: "c"', "unexpected ':'", 3, 10),
 ]
 
@@ -479,7 +482,8 @@ def test_no_file_of_the_machine_is_imported(name, tmp_path, monkeypatch) -> None
     for file in ("secret.lark", "folder/secret.lark", "common.lark"):
         (tmp_path / file).write_text('A: "a"')
     monkeypatch.chdir(tmp_path)
-    monkeypatch.delattr(sys.modules["__main__"], "__file__", raising=False)  # else its folder is Lark's base
+    # otherwise Lark takes the folder of __main__ as the base of imports
+    monkeypatch.delattr(sys.modules["__main__"], "__file__", raising=False)
     for wanted in (f"{name}.A", f"{name} (A)"):
         with pytest.raises(errors.GrammarError, match="only the grammars of Lark itself") as caught:
             harness.compiler().lark(f"start: A\n%import {wanted}")

@@ -1,4 +1,4 @@
-"""What the lark dialect takes beyond Lark: lazy rules, parameters, named grammars, imports, options."""
+"""Extensions of the lark dialect beyond Lark: lazy rules, parameters, named grammars, imports, options."""
 
 # ruff: noqa: E501 (a case is easier to read on one line)
 
@@ -42,7 +42,7 @@ perm::_: ""                  %if is_ones([0:3])
       | "b" perm::set_bit(1) %if bit_clear(1)
       | "c" perm::set_bit(2) %if bit_clear(2)
 """
-# grammar, texts in it, texts that are not
+# grammar, texts of the language, other texts
 CASES = [
     (TOOLS, ["", "hi", "a<function=foo>{}</function>b", "<function=bar>12</function><functio"],
      ["a<function=foo>x</function>", "<function", "<function=bar>x</function>"]),
@@ -229,7 +229,7 @@ def test_temperatures_are_warned_about_and_special_tokens_have_names() -> None:
 
 
 def test_parameters_against_python() -> None:
-    """Random values and conditions mean what llguidance's documentation says."""
+    """Random values and conditions have the meaning that llguidance's documentation gives."""
     random_ = random.Random(5)
 
     def bits() -> tuple[str, Callable[[int], int], int]:

@@ -1,8 +1,8 @@
-"""The library's Lark grammars against Lark: what they accept, what they refuse, and mutations of both.
+"""The library's Lark grammars compared with Lark: accepted texts, refused texts, and mutations of both.
 
-Lark's Earley parser with its dynamic lexer reads any context-free grammar; of these only PDDL and SyGuS
-are LALR(1). `lexer="dynamic"` here has to say the same. What it accepts and the contextual lexer refuses is
-explained in docs/grammars.md: words that run together, and operators cut in two.
+Lark's Earley parser with its dynamic lexer reads any context-free grammar; of the library only PDDL and SyGuS
+are LALR(1). structgen with `lexer="dynamic"` must give the same verdicts. docs/grammars.md explains the texts
+that the dynamic lexer accepts and the contextual lexer refuses: joined words, and operators cut in two.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ lark = pytest.importorskip("lark")
 
 COMPILER = structgen.Compiler(structgen.Vocabulary.from_bytes([bytes([i]) for i in range(256)] + [b""], 256))
 NAMES = [n for n in library.names() if library.load(n).dialect == "lark"]
-LONGEST = 90  # characters: Earley's parser takes a second for a few hundred
+LONGEST = 90  # characters; Earley's parser takes a second for a few hundred
 _WITHOUT = re.compile(r"^(NAME: /)(.*)/ & ~(?:/(.*)/|KEYWORD)$", re.M)
 
 
 def for_lark(text: str) -> str:
-    """`NAME: /a/ & ~/b/` in Lark's own words: a look-ahead."""
+    """Rewrites `NAME: /a/ & ~/b/` as a look-ahead, which Lark reads."""
     keywords = re.search(r"^KEYWORD: /(.*)/i$\n", text, re.M)
 
     def replaced(match: re.Match[str]) -> str:

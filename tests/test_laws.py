@@ -1,8 +1,8 @@
-"""Laws of masks and matchers, on random states of random schemas and patterns.
+"""Laws of masks and matchers, checked at random states of random schemas and patterns.
 
-mask bit <=> accept_token on a fork           cached mask = mask computed from scratch
-rollback, fork, reset, validate = replay      no dead ends; walks under a budget end
-finished walks are in the language            collecting the arena changes nothing
+A mask bit equals accept_token on a fork. A cached mask equals the mask computed from scratch.
+rollback, fork, reset and validate equal a replay. No state is a dead end, and walks under a budget end.
+Finished walks are in the language. A collection of the arena changes no mask.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ from oracles.harness import WORDS, Empty
 from oracles.strategies import Seeded, Source
 from structgen import errors
 
-HUGE = re.compile(rb"[eE][+-]?[0-9]{4}")  # numbers that only the engine can weigh
+HUGE = re.compile(rb"[eE][+-]?[0-9]{4}")  # exponents so large that only the engine can compare the numbers
 FEATURES = strategies.Features(unevaluated=True)
 
 
 def grammar_pair(source: Source, *compilers: structgen.Compiler) -> tuple | None:
-    """The same random grammar from each compiler, or None where it is empty or too complex."""
+    """One random grammar from each compiler; None if the grammar is empty or too complex."""
     if source.chance(30):
         pattern = strategies.pattern(source)
         return tuple(each.regex(pattern) for each in compilers)
@@ -41,7 +41,7 @@ def grammar_pair(source: Source, *compilers: structgen.Compiler) -> tuple | None
 
 
 def random_state(source: Source, grammar, steps: int):
-    """A matcher some allowed tokens into the language, and those tokens."""
+    """Returns a matcher after some allowed tokens, and the tokens."""
     matcher = grammar.matcher()
     taken = []
     for token, _ in harness.walk(source, matcher, WORDS.size, WORDS.eos, steps):
@@ -73,7 +73,7 @@ def cached_is_uncached(source: Source) -> str | None:
         return harness.SKIPPED
     cached, uncached = pair
     other = uncached.matcher()
-    for _ in range(2):  # the second walk over the same grammar meets its memos
+    for _ in range(2):  # the second walk over the grammar uses memos of the first
         matcher = cached.matcher()
         other.reset()
         for token, mask in harness.walk(source, matcher, WORDS.size, WORDS.eos, 20):
@@ -99,19 +99,19 @@ def moves_are_replay(source: Source) -> str | None:
         assert fresh.accept_tokens(tokens)
         return fresh
 
-    # the bytes alone lead to the same place as the tokens
+    # the tokens' bytes lead to the state of the tokens
     if taken and taken[-1] not in WORDS.eos:
         by_bytes = grammar.matcher()
         assert by_bytes.accept_bytes(b"".join(WORDS.tokens[t] for t in taken))
         same(by_bytes, matcher)
-    # a fork goes its own way
+    # a fork is independent
     fork = matcher.fork()
     same(fork, matcher)
     some = [source.integer(0, WORDS.size - 1) for _ in range(4)]
     for token in some:
         fork.accept_token(token)
     same(matcher, replay(taken))
-    # validation counts what accepting would take, and moves nothing
+    # validate counts the tokens that accept would take, and leaves the state unchanged
     if not matcher.is_terminated():
         length = matcher.validate_tokens(some)
         same(matcher, replay(taken))
@@ -122,17 +122,17 @@ def moves_are_replay(source: Source) -> str | None:
                 break
             count += 1
         assert length == count
-        # accept_tokens is all or nothing
+        # accept_tokens accepts all tokens or none
         walker = matcher.fork()
         assert walker.accept_tokens(some) == (length == len(some))
         if length < len(some):
             same(walker, matcher)
-    # refusal leaves the state alone
+    # a refused token leaves the state unchanged
     naive = oracle.naive_mask(matcher, WORDS.size)
     if not naive.all():
         assert not matcher.accept_token(int(np.flatnonzero(~naive)[0]))
         same(matcher, replay(taken))
-    # rollback is the shorter replay, reset the empty one
+    # rollback equals a shorter replay, and reset equals an empty one
     back = source.integer(0, len(taken))
     matcher.rollback(back)
     same(matcher, replay(taken[: len(taken) - back]))
@@ -143,7 +143,7 @@ def moves_are_replay(source: Source) -> str | None:
 
 
 def walks_finish_inside(source: Source) -> str | None:
-    """Every state on the way has a way on, and where a walk ends the text is in the language."""
+    """Every state of a walk has an allowed token, and the text of a finished walk is in the language."""
     if source.chance(25):
         pattern = strategies.pattern(source)
         grammar = harness.compiler().regex(pattern)
@@ -187,7 +187,8 @@ def collecting_changes_nothing(source: Source) -> str | None:
 
 
 def several_matchers_survive_collections(source: Source) -> str | None:
-    """Matchers at different places of one grammar, each a different number of collections old."""
+    """Matchers at different places of one grammar; different numbers of collections passed since each
+    began."""
     count = 4
     using = source.pick(
         (harness.compiler(), harness.nasty_compiler(), harness.nasty_compiler(cache_bytes=1 << 14))
@@ -218,8 +219,9 @@ def several_matchers_survive_collections(source: Source) -> str | None:
 
 
 def nasty_masks_are_accept(source: Source) -> str | None:
-    """mask <=> accept <=> the plain walk <=> a tiny arena, with tokens that hold several keys, a key and
-    its repetition, cut escapes and characters, and runs past the counters; live_bytes too."""
+    """The mask equals accept_token, the plain walk and a mask from a tiny arena. The tokens hold several
+    keys, a repeated key, cut escapes and characters, and runs longer than the counters. live_bytes agrees,
+    too."""
     words = harness.NASTY
     kind = source.integer(0, 3)
     if kind == 0:
@@ -285,8 +287,8 @@ BYTES = structgen.Compiler(harness.BYTES)
 
 
 def tokens_of_the_texts(source: Source) -> str | None:
-    """Masks of several grammars of one compiler, whose tokens are pieces of their texts: those of a
-    plain walk, those of another compiler that is asked in another order, and those behind single bytes."""
+    """Masks of several grammars of one compiler, whose tokens are pieces of their texts. They equal a plain
+    walk, the masks of a compiler with another order of questions, and the masks behind single bytes."""
     chance, texts, schemas = random.Random(source.integer(0, 1 << 30)), [], []
     for _ in range(source.integer(1, 3)):
         schema = strategies.renamed(source, strategies.any_schema(source))
@@ -321,8 +323,8 @@ def tokens_of_the_texts(source: Source) -> str | None:
 
 @pytest.mark.parametrize("written", [{}, {"b": 1}], ids=["first", "second"])
 def test_a_key_is_begun_that_only_repeats(written) -> None:
-    """Which key was written is not known while a mask is made. Where keys have one character, its repetition
-    cannot be begun, although other keys can."""
+    """A mask does not know which key was written. If keys have one character, no token may begin a repetition
+    of the key, although other keys can begin."""
     schema = {"type": "object", "patternProperties": {"^.$": {"const": 1}}, "additionalProperties": False}
     begun = json.dumps(written, separators=(",", ":"))[:-1] + ("," if written else "") + '"a'
     tokens = [*(bytes([b]) for b in range(256)), *(f'":1,"{key}'.encode() for key in "acé"), b'":1,"', b""]
@@ -348,7 +350,7 @@ def test_seeded(law) -> None:
     harness.seeded(law, SEEDS.get(law, 250))
 
 
-# not those whose grammars remember earlier examples: shrinking needs the same outcome twice
+# Grammars that remember earlier examples are left out, because shrinking needs a repeatable outcome.
 @pytest.mark.parametrize(
     "law",
     [law for law in LAWS if law is not several_matchers_survive_collections],
@@ -375,7 +377,7 @@ BUDGET_SCHEMAS = [
 @pytest.mark.parametrize("schema", BUDGET_SCHEMAS)
 @pytest.mark.parametrize("factor", [1.0, 1.2, 2.0])
 def test_budgets(schema, factor) -> None:
-    """With the budget handed to the mask every random walk ends, in the language, within the budget."""
+    """If every mask gets the budget, each random walk ends within the budget, with a text of the language."""
     grammar = harness.compiled(schema)
     width = (WORDS.size + 31) // 32
     row = np.zeros((1, width), dtype=np.int32)
@@ -399,8 +401,8 @@ def test_budgets(schema, factor) -> None:
 
 @pytest.mark.parametrize("cache_bytes", [1 << 14, 1 << 26])
 def test_threads_fill_the_same_masks(cache_bytes) -> None:
-    """Five threads on one fresh grammar, each on its own paths, and a collection in the middle: every
-    mask is that of the plain walk."""
+    """Five threads walk different paths of one fresh grammar, with a collection in the middle. Every mask
+    equals the mask of the plain walk."""
     words = harness.NASTY
     plain = harness.nasty_compiler(cache=False)
 
@@ -429,7 +431,7 @@ def test_threads_fill_the_same_masks(cache_bytes) -> None:
 
 
 def test_random_vocabularies() -> None:
-    """mask <=> accept where the vocabulary varies too."""
+    """The mask equals accept_token for random vocabularies, too."""
 
     def check(source: Source) -> str | None:
         words = strategies.words(source, merges=source.integer(0, 80))
@@ -449,7 +451,8 @@ def test_random_vocabularies() -> None:
 
 @pytest.mark.parametrize("seed", range(6))
 def test_large_vocabulary(seed, tekken, tekken_vocabulary) -> None:
-    """mask <=> accept for every one of 131,072 tokens, after a valid text cut at a random token."""
+    """The mask equals accept_token for each of 131,072 tokens, after a valid text that is cut at a random
+    token."""
     source = Seeded(seed)
     compiler = structgen.Compiler(tekken_vocabulary)
     schema = strategies.schema(source)
@@ -480,9 +483,9 @@ COUNTED = [
 
 @pytest.mark.parametrize("schema", COUNTED)
 def test_counters_that_share_masks(schema, tekken_vocabulary) -> None:
-    """Masks taken over from a regex with other limits are those of a plain walk, down to the last count.
+    """A mask copied from a regex with other limits equals the plain walk, down to the last count.
 
-    Only a large vocabulary gets that far: with a small one the differences to a plain string are few.
+    The test needs a large vocabulary: in a small one few masks differ from the mask of an unlimited string.
     """
     vocabulary = tekken_vocabulary
     simple = re.compile(rb' ?[abc]{1,3} ?|[-;, "]')
@@ -544,7 +547,8 @@ LOOPS = [
 
 @functools.cache
 def dense_vocabulary() -> structgen.Vocabulary:
-    """Short texts of letters, of blanks, and of both, whole and cut off: subtrees of one kind and mixed."""
+    """Short texts of letters, of blanks and of both, whole and cut off: subtrees of the trie with one class
+    or several."""
     kinds = ("éñ\U0001f600", "\u00a0\u3000\u2003", "è\u3000", "ab", "a ,", "aè\u00a0")
     texts = {"".join(t).encode() for k in kinds for n in (1, 2, 3, 4) for t in itertools.product(k, repeat=n)}
     texts |= {t[:-1] for t in texts if len(t) > 1} | {bytes([i]) for i in range(256)}
@@ -554,7 +558,8 @@ def dense_vocabulary() -> structgen.Vocabulary:
 @pytest.mark.parametrize("dense", [True, False])
 @pytest.mark.parametrize("kind, text", LOOPS)
 def test_what_loops_is_skipped_rightly(kind, text, dense, tekken_vocabulary) -> None:
-    """Subtrees taken whole, lengths beside patterns, keys that cover others: masks of the plain walk."""
+    """Subtrees taken whole, lengths beside patterns, and overlapping key patterns: the masks equal the plain
+    walk."""
     vocabulary = dense_vocabulary() if dense else tekken_vocabulary
     if kind == "lark":
         pytest.importorskip("lark", reason="lark is an extra; the schemas beside it are tested without")

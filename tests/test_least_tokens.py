@@ -1,9 +1,9 @@
-"""`tokens_needed` and masks under small budgets against an exhaustive search for the fewest tokens.
+"""`tokens_needed` and masks under small budgets, compared with an exhaustive search for the fewest tokens.
 
-The oracle reads no state of the engine under test. For regexes it takes derivatives of a small syntax tree;
-for choices, schemas and grammars it tries every sequence of tokens on a matcher whose vocabulary is single
-bytes, so that tokens, tries and budgets have no part in it. Vocabularies lack bytes, hold tokens twice, cut
-characters in two, and hold tokens as long as whole texts.
+The oracle reads no state of the tested engine. For regexes it takes derivatives of a small syntax tree. For
+choices, schemas and grammars it tries every sequence of tokens on a matcher whose vocabulary is single bytes,
+so the oracle uses no tokens, tries or budgets. The tested vocabularies lack bytes, repeat tokens, cut
+characters in two, and have tokens as long as whole texts.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ from oracles.least_tokens import (
 )
 from structgen import errors, library
 
-# ---- regexes: a tree, its derivative, its text ----
+# ---- the oracle's regexes: a tree, its derivative, its text ----
 
 
-# ---- the fewest tokens ----
+# ---- the oracle's search for the fewest tokens ----
 
 
 @pytest.mark.parametrize("block", range(4))
@@ -67,7 +67,7 @@ def test_choices_whose_bytes_are_missing() -> None:
         compare(compile, read, tokens, 7, seed)
 
 
-# ---- what was wrong, as it was found ----
+# ---- bugs, as they were found ----
 
 
 def test_the_fewest_tokens_need_not_spell_the_first_shortest_text() -> None:
@@ -111,14 +111,15 @@ def test_a_long_word_within_few_tokens(tekken_vocabulary: sg.Vocabulary) -> None
 
 
 def unproved(call: Callable[[], Any]) -> bool:
-    """Whether a call ends in the error that claims no proof."""
+    """Whether a call raises the error that claims no proof."""
     with pytest.raises(errors.BudgetExceeded) as caught:
         call()
     return not isinstance(caught.value, errors.UnsatisfiableBudget)
 
 
 def test_a_search_that_is_too_large_says_so() -> None:
-    """Items that must differ decide what may follow. The bounds then differ, and no error claims a proof."""
+    """Items that must differ decide what may follow. The two bounds then differ, and no error claims a
+    proof."""
     schema = {"type": "array", "items": {"type": "string"}, "uniqueItems": True, "minItems": 12}
     tokens = [*(bytes([i]) for i in range(256)), b'","', b'["']
     compile = lambda t: compiler(t).json_schema(schema, whitespace="compact").matcher()  # noqa: E731
@@ -127,17 +128,17 @@ def test_a_search_that_is_too_large_says_so() -> None:
     assert 1 < low < high
     assert oracle.mask_of(compile(tokens), len(tokens) + 1, high).any()
     assert unproved(lambda: oracle.mask_of(compile(tokens), len(tokens) + 1, high - 1))
-    # Over these bytes nothing is found at all.
+    # With these bytes as tokens the search finds no text.
     few = compile([b'"', b"a", b"b", b",", b"[", b"]", b'","'])
     assert unproved(few.tokens_needed)
     assert unproved(lambda: oracle.mask_of(few, 8, 40))
 
 
-# ---- planted bugs: the comparison must see them ----
+# ---- planted bugs, which the comparison must catch ----
 
 
 def test_the_tokens_of_one_shortest_text_are_caught(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What was there before."""
+    """The planted bug is an earlier behaviour: the tokens of one shortest text."""
     witness = lambda self: (self._bounds(False)[1],) * 2  # noqa: E731
     monkeypatch.setattr(sg.grammar.Matcher, "token_bounds", witness)
     with pytest.raises(AssertionError):
@@ -159,8 +160,8 @@ def test_masks_of_another_budget_are_caught(bug: str, monkeypatch: pytest.Monkey
 
 
 def test_a_run_of_characters_beside_a_shorter_way() -> None:
-    """After a token that a mask allows, one token less is enough; also where the token stays inside a string
-    and rules out what would have been shorter."""
+    """After an allowed token, one token less suffices. The law also holds if the token stays inside a string
+    and excludes the shorter text."""
     vocabulary = sg.Vocabulary.from_bytes([bytes([b]) for b in range(256)] + [b""], eos_token_ids=256)
     compiler = sg.Compiler(vocabulary)
     long = {"properties": {"a" * 30: {"const": "b" * 30}}, "required": ["a" * 30]}
@@ -182,7 +183,7 @@ def test_a_run_of_characters_beside_a_shorter_way() -> None:
             for token in np.unpackbits(mask.view(np.uint8), bitorder="little").nonzero()[0]:
                 matcher.accept_token(int(token))
                 if not matcher.is_terminated():
-                    matcher.fill_bitmask(mask, max_tokens=budget - 1)  # raises where it does not fit
+                    matcher.fill_bitmask(mask, max_tokens=budget - 1)  # raises if no text fits
                 matcher.rollback(1)
 
 

@@ -1,4 +1,4 @@
-"""The library of grammars: its cases, exact masks, and real text that this machine has."""
+"""The library of grammars: its cases, exact masks, and source files of this machine."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def test_masks_are_exact_and_budgets_end(name) -> None:
         assert (mask == oracle.naive_mask(matcher, 271)).all()
         left = (
             len(matcher.shortest_completion()) + 1 + source.integer(0, 20)
-        )  # tokens_needed() searches for fewer
+        )  # tokens_needed() searches for fewer tokens
         while not matcher.is_terminated():
             mask = oracle.mask_of(matcher, 271, left)
             assert matcher.accept_token(int(source.pick(np.flatnonzero(mask).tolist())))
@@ -71,7 +71,7 @@ def test_masks_are_exact_and_budgets_end(name) -> None:
 
 
 def test_expressions_of_the_standard_library() -> None:
-    """Every expression statement, value and argument as it stands in the source."""
+    """Every expression statement, value and argument of the standard library, as its source spells it."""
     grammar = COMPILER.grammar(library.load("python_expression").text)
     seen = 0
     for name in (
@@ -98,8 +98,8 @@ def test_expressions_of_the_standard_library() -> None:
 
 
 def test_broken_expressions() -> None:
-    """What Python's parser refuses is refused, but for what only its compiler knows (`f() = 1`) and for words
-    that run together where no name may stand (`a notin b`): the lexer is contextual."""
+    """The grammar refuses what Python's parser refuses. Exceptions: errors that only Python's compiler finds
+    (`f() = 1`), and joined words where no name may stand (`a notin b`), because the lexer is contextual."""
     grammar = COMPILER.grammar(library.load("python_expression").text)
     source = random.Random(1)
     samples = [t for t in library.load("python_expression").accepted if "yield" not in t and "await" not in t]
@@ -121,7 +121,7 @@ def test_broken_expressions() -> None:
 
 
 def test_modules_of_the_standard_library() -> None:
-    """Whole files, but for what the grammar says it leaves out."""
+    """Whole files, except for the constructs that the grammar lists as left out."""
     grammar = COMPILER.grammar(library.load("python").text)
     seen = 0
     for path in sorted(STANDARD.glob("*.py")):
@@ -138,7 +138,7 @@ def test_modules_of_the_standard_library() -> None:
 
 
 def by_fours(text: str) -> bool:
-    """Whether each block is indented by four blanks and the last line ends."""
+    """Whether each block is indented by four blanks and the last line ends with a line feed."""
     widths = [0]
     for token in tokenize.generate_tokens(io.StringIO(text).readline):
         if token.type == tokenize.DEDENT:
@@ -151,8 +151,8 @@ def by_fours(text: str) -> bool:
 
 
 def test_broken_modules() -> None:
-    """What Python's parser refuses is refused, but for what its compiler alone knows and for words that run
-    together."""
+    """The grammar refuses what Python's parser refuses, except for errors that only the compiler finds and
+    for joined words."""
     grammar = COMPILER.grammar(library.load("python").text)
     source = random.Random(2)
     samples = [t for t in library.load("python").accepted if len(t) > 20]

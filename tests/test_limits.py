@@ -1,4 +1,5 @@
-"""Units of work: counted the same on every machine, and what a call leaves behind that runs out of them."""
+"""Units of work: every machine counts equally, and a call that runs out of units leaves its objects
+usable."""
 
 from __future__ import annotations
 
@@ -54,7 +55,8 @@ def test_a_failure_that_was_asked_for() -> None:
 
 # ---- limits ------------------------------------------------------------------------------------
 
-# A language less itself, told by the letter 21 from the end: 2^21 states to see that nothing is left.
+# The engine must see that a language less itself is empty. The 21st letter from the end decides, so the
+# search has 2^21 states.
 HARD = {
     "type": "string",
     "pattern": "^[ab]*a[ab]{20}$",
@@ -124,7 +126,7 @@ def test_what_is_optional_and_too_much(place: str) -> None:
             least = min(allowed, key=lambda t: (len(subset.vocabulary.token_bytes(t)), t))
             assert matcher.accept_token(least)
     assert found
-    with pytest.raises(errors.StructgenError):  # the same as errors: at the compile or in mid-text
+    with pytest.raises(errors.StructgenError):  # the error comes at the compile or in the middle of a text
         other = exact.json_schema(schema).matcher()
         other.accept_bytes({"properties": b'{"b":"', "items": b'["', "additionalProperties": b'{"x":"',
                             "anyOf": b'"'}[place])  # fmt: skip
@@ -140,7 +142,7 @@ def test_what_is_required_and_too_much() -> None:
 def test_a_mask_that_is_too_much_leaves_the_matcher_as_it_was() -> None:
     schema = {"type": "object", "properties": {"k": {"type": "string", "pattern": "^[a-z]+(-[a-z]+)*$"}}}
     grammar = compilers()[0].json_schema(schema)
-    enough = work_of(lambda: grammar.matcher().accept_bytes(b"{"))  # a mask takes more
+    enough = work_of(lambda: grammar.matcher().accept_bytes(b"{"))  # enough for this call; a mask takes more
     exact, _ = compilers(mask=enough)
     matcher = exact.json_schema(schema).matcher()
     with pytest.raises(errors.BudgetExceeded, match=f"this mask takes more than {enough} units of work"):
@@ -210,7 +212,8 @@ def test_copies_keep_limits() -> None:
 
 
 def test_what_was_left_out_stays_out() -> None:
-    # A search behind one token decided what an earlier step had left out: the mask took it, accepting not.
+    # A search behind one token decided what an earlier step had left out: the mask allowed a token that
+    # accept_token refused.
     tokens = [bytes([b]) for b in range(256)] + [b'":{', b'"x1', b"<ab>", b'a""', b""]
     size = len(tokens)
     known = structgen.Vocabulary.from_bytes(tokens, eos_token_ids=[size - 1])
@@ -256,8 +259,8 @@ FAR = "^(?!.*ab.{15}b)"  # its complement has texts of 18 characters and more
 def test_what_was_too_much_is_decided_where_a_text_would_stop(
     schema: object, begun: bytes, units: int
 ) -> None:
-    # "what may follow takes too much work to tell": each part was given half of what was left, and what that
-    # left undecided stayed so, although all of the work that may be spent was enough.
+    # The error was "what may follow takes too much work to tell". Each part got half of the remaining units,
+    # and an undecided part stayed undecided, although all remaining units were enough.
     tokens = [bytes([b]) for b in range(256)] + [b""]
     known = structgen.Vocabulary.from_bytes(tokens, eos_token_ids=[256])
     limits = structgen.Limits(mask=units)
@@ -268,7 +271,7 @@ def test_what_was_too_much_is_decided_where_a_text_would_stop(
         matcher = grammar.matcher()
         for byte in begun:
             if not oracle.mask_of(matcher, 257)[byte]:
-                break  # the name itself may be left out
+                break  # the name itself is optional
             assert matcher.accept_token(byte)
         for _ in range(60):
             allowed = oracle.mask_of(matcher, 257).nonzero()[0].tolist()
@@ -281,7 +284,8 @@ def test_what_was_too_much_is_decided_where_a_text_would_stop(
 
 @pytest.mark.parametrize("seed", [5, 65, 141, 271, 283, 335, 343])
 def test_tokens_that_were_rolled_back_are_read_again(seed: int) -> None:
-    # How much work there was decided what a state offers, and a way that a mask had taken was forgotten.
+    # The amount of work decided what a state offers, and the engine forgot a way to read on that a mask had
+    # used.
     units = [1, 20, 300, 5_000, 50_000][seed % 5]
     kind, source_text = attack.grammar(seed)
     tokens = [bytes([b]) for b in range(256)] + [b"ab", b"abab", b"aa", b"ba", b"  ", b'a"', b'":', b""]
@@ -311,7 +315,8 @@ def test_tokens_that_were_rolled_back_are_read_again(seed: int) -> None:
 
 
 def test_an_ambiguous_grammar_is_charged() -> None:
-    # Uniting the stacks of its readings took 3 seconds of a mask and 42,284 units of 200,000.
+    # Uniting the stacks of the text's readings took 3 seconds of a mask, but was charged 42,284 units of
+    # 200,000.
     grammar = 'root ::= n3*\nn2 ::= "a" | ([a-c] n3){2,40} (n2 | "") (n2){2,40}\nn3 ::= "x" | n2\n'
     tokens = [bytes([b]) for b in range(256)] + [b"aaaaaaaa", b"bbbbbbbb", b"abababab", b"xxxxxxxx", b""]
     known = structgen.Vocabulary.from_bytes(tokens, eos_token_ids=[len(tokens) - 1])
@@ -327,7 +332,7 @@ def test_an_ambiguous_grammar_is_charged() -> None:
 
 
 def test_a_budget_and_many_patterns() -> None:
-    """The first completion takes more than a mask may, and the text goes on."""
+    """The first completion takes more units than a mask may, and the text still goes on."""
     patterns = {f"p{i}": {"type": "string", "pattern": f"a.{{{i % 40}}}$"} for i in range(100)}
     grammar = compilers(mask=200_000)[1].json_schema({"type": "object", "properties": patterns})
     source = random.Random(5)
@@ -339,7 +344,7 @@ def test_a_budget_and_many_patterns() -> None:
 
 
 def test_nested_counters_are_charged() -> None:
-    """Derivatives of nested counters have hundreds of parts. A mask of 200,000 units took 0.4 s."""
+    """Derivatives of nested counters have hundreds of parts. A mask of 200,000 units once took 0.4 s."""
     tokens = [bytes([b]) for b in range(256)] + [b"aaaaaaaa", b"abab", b"abc", b"abcde", b"bca", b""]
     known = structgen.Vocabulary.from_bytes(tokens, eos_token_ids=[len(tokens) - 1])
     compiler = structgen.Compiler(known, limits=structgen.Limits(mask=200_000), on_limit="subset")
@@ -351,7 +356,7 @@ def test_nested_counters_are_charged() -> None:
         matcher.fill_bitmask(row)
         worst = max(worst, time.process_time() - begin)
         assert matcher.accept_token(token) or matcher.accept_bytes(b"a")
-    assert worst < 0.25, worst  # 0.05 where nothing else runs
+    assert worst < 0.25, worst  # 0.05 s on an idle machine
 
 
 # ---- memory ------------------------------------------------------------------------------------
@@ -361,9 +366,9 @@ UNIQUE = {"type": "array", "items": {"enum": [f"v{i}" for i in range(800)]}, "un
 
 @pytest.mark.parametrize("on_limit", ["error", "subset"])
 def test_memory_is_bounded_while_it_grows(on_limit: structgen.OnLimit) -> None:
-    """Items left to read are sets of their own. What one text may need is eight times the limit and
-    64 MB (CachePolicy::most); the text ends then, under both settings, and the grammar is made anew for the
-    next one."""
+    """Each set of remaining items is a set of its own. One text may use eight times the limit and 64 MB
+    (CachePolicy::most). Then the text ends, under both settings, and the next text gets a new epoch of the
+    grammar."""
     limits = structgen.Limits(mask=200_000, memory=1 << 20)
     compiler = structgen.Compiler(vocabulary(WORDS), limits=limits, on_limit=on_limit)
     source, row = random.Random(1), structgen.allocate_bitmask(1, WORDS.size)
@@ -394,12 +399,12 @@ def test_memory_is_bounded_while_it_grows(on_limit: structgen.OnLimit) -> None:
         made.add(grammar._core)
         if len(made) > 1:
             break
-    assert len(made) > 1 and compiler.byte_size < 180 << 20  # two are alive
+    assert len(made) > 1 and compiler.byte_size < 180 << 20  # two grammars are alive at once
 
 
 def test_memory_of_searches_is_bounded() -> None:
-    """What a search within one call makes is looked at while it runs: of objects of which two are to be
-    equal the quotient takes hundreds of megabytes, and a call without a limit of work took 13.9 GB."""
+    """A search within one call checks its memory while it runs. The quotient of objects of which two must be
+    equal takes hundreds of megabytes; a call without a limit of work took 13.9 GB."""
     limits = structgen.Limits(compile=None, mask=None, memory=1 << 20)
     compiler = structgen.Compiler(vocabulary(WORDS), limits=limits)
     items = {"type": "array", "items": {"type": "object"}}
@@ -410,7 +415,7 @@ def test_memory_of_searches_is_bounded() -> None:
         open_objects.infill(f'[{{{ten}}},{{"a', "}]").matcher().tokens_needed()
     assert time.process_time() - begin < 10
     assert compiler.byte_size < 90 << 20
-    hole = open_objects.infill('[{"a":true},{"a', "}]")  # of a grammar that was made anew
+    hole = open_objects.infill('[{"a":true},{"a', "}]")  # the middle of a grammar that was built anew
     row = structgen.allocate_bitmask(1, WORDS.size)
     matcher = hole.matcher()
     matcher.fill_bitmask(row)
@@ -419,7 +424,8 @@ def test_memory_of_searches_is_bounded() -> None:
 
 
 def test_lists_of_strings_are_counted() -> None:
-    """After each string other keys may follow, so each has its own list of the tokens that leave it."""
+    """After each string other keys may follow, so each string has its own list of the tokens that leave the
+    string."""
     keys = [f"{i:03}" for i in range(1000)]
     tokens = [*(bytes([b]) for b in range(256)), *(f'","{key}'.encode() for key in keys), b""]
     compiler = structgen.Compiler(structgen.Vocabulary.from_bytes(tokens, len(tokens) - 1))
@@ -430,9 +436,9 @@ def test_lists_of_strings_are_counted() -> None:
         assert matcher.accept_bytes(f'{"," if i else "{"}"{key}":"')
         before = compiler.byte_size
         matcher.fill_bitmask(row)
-        grown += compiler.byte_size - before if i >= 100 else 0  # what others share is made by then
+        grown += compiler.byte_size - before if i >= 100 else 0  # by then the shared tables are built
         assert matcher.accept_bytes('"')
-    # 12 bytes a token without the lists
+    # without the lists the growth is 12 bytes per token
     assert grown > 15 * sum(1000 - i for i in range(100, 200))
 
 
@@ -475,7 +481,8 @@ def test_a_budget_names_the_limit_that_was_set() -> None:
     {"type": "string", "format": "date-time"},
 ])  # fmt: skip
 def test_a_vocabulary_that_lacks_bytes_stops_no_text(schema: dict[str, object]) -> None:
-    """What its tokens can spell took more than a mask's work, and the text ended in BudgetExceeded."""
+    """The search for texts that the tokens can spell took more than a mask's work, and the text ended in
+    BudgetExceeded."""
     tokens = [bytes([b]) for b in range(32, 127) if b not in b"{}"] + [b'":', b'", "', b"12", b""]
     known = structgen.Vocabulary.from_bytes(tokens, eos_token_ids=[len(tokens) - 1])
     compiler = structgen.Compiler(known, limits=structgen.Limits(mask=20_000), on_limit="subset")
@@ -491,7 +498,8 @@ def test_a_vocabulary_that_lacks_bytes_stops_no_text(schema: dict[str, object]) 
 
 
 def test_a_character_whose_set_was_too_much_is_made_again() -> None:
-    """A limit met while a character's set was made left a regex that is none, and the next mask read it."""
+    """The limit struck while a character's set was built. An invalid regex stayed, and the next mask read
+    it."""
     tokens = [bytes([b]) for b in range(256)] + [b""]
     known = structgen.Vocabulary.from_bytes(tokens, eos_token_ids=[256])
     for pattern in ("(?:a(?!b))*", "(?:ab(?!b))*", "(?:b(?=aa)[ab]a*)*", "(?:[^a]b(?!b))*"):
@@ -503,7 +511,7 @@ def test_a_character_whose_set_was_too_much_is_made_again() -> None:
 
 
 def test_stacks_of_many_alternatives_are_united_in_pairs() -> None:
-    """Added one by one, the interned sets of n alternatives hold n * n / 2 entries. Of 4,787 objects a mask
+    """The interned sets of n alternatives, added one by one, hold n * n / 2 entries. A mask of 4,787 objects
     took 4,000,000 units, and a text under "subset" ended there."""
     sizes = []
     for n in (700, 1_400):

@@ -1,4 +1,4 @@
-"""Lint: what is told of a schema, that it is so (by enumeration), and that good schemas are left alone."""
+"""Lint: findings on schemas, enumeration as proof of each finding, and no finding on good schemas."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ TOLD: list[tuple[Any, str]] = [
         },
         "every value would hold another value of #/$defs/m~1, without an end",
     ),
-    (  # the reference leads back to itself, but it is a bound that excludes every value
+    (  # the reference leads back to itself, and the bounds exclude every value
         {
             "$ref": "#/$defs/n/properties/a",
             "$defs": {
@@ -133,7 +133,7 @@ GOOD: list[Any] = [
 
 
 def test_keys_that_are_no_text() -> None:
-    """A compile turns such keys into text as `json.dumps` does."""
+    """A compile turns such keys into text, as `json.dumps` does."""
     assert [f.keyword for f in lint({1: 2, "properties": {1: {}, "a": {}}})] == ["1"]
     assert [f.keyword for f in lint({None: 2})] == ["null"] and [f.keyword for f in lint({True: 2})] == [
         "true"
@@ -154,7 +154,7 @@ def test_the_examples_have_no_warnings(path: Path) -> None:
     assert [f for f in lint(path.read_text()) if f.level != "hint"] == []
 
 
-# ---- by enumeration ----
+# ---- compared with enumeration ----
 
 VALUES = [None, True, 0, 1, 2, 3, 1.5, "", "a", "bb", [], [1], {}, {"a": 1}]
 PARTS: list[dict[str, Any]] = [
@@ -170,7 +170,7 @@ def has_value(schema: Any) -> bool:
 
 
 def schemas() -> list[dict[str, Any]]:
-    """Schemas over the listed values only, so that enumeration is exact."""
+    """Schemas over the listed values only, so the enumeration is exact."""
     draws = random.Random(7)
     made = []
     for _ in range(120):
@@ -205,7 +205,7 @@ def test_branches_and_contradictions_by_enumeration() -> None:
 
 
 def test_a_contradiction_is_one_and_is_smallest() -> None:
-    """What is named has no value, and leaving any of it out gives one."""
+    """The named places together have no value, and without any one of them there is a value."""
     count = 0
     for schema in schemas():
         looked = _Lint(schema, None, None, None)
@@ -221,7 +221,7 @@ def test_a_contradiction_is_one_and_is_smallest() -> None:
                 holder[int(place[-1])] = True
             else:
                 del holder[place[-1]]
-            # Without `enum` there are other values than the listed ones.
+            # Without `enum`, values beyond the listed ones exist.
             assert has_value(less) or place == ["enum"], (schema, causes, place)
             count += 1
     assert count > 20
@@ -331,7 +331,7 @@ def test_every_call_names_what_lint_knows() -> None:
 
 
 def test_a_place_deep_inside_is_shown_in_part() -> None:
-    """The error keeps the pointer; its message had 19,554 characters."""
+    """The error keeps the whole pointer; the message once had 19,554 characters."""
     deep: Any = {"type": "nothing"}
     for _ in range(300):
         deep = {"properties": {"a": deep}}
@@ -353,7 +353,7 @@ WRONG_KINDS: list[tuple[dict[str, Any], str]] = [
 
 @pytest.mark.parametrize("schema,keyword", WRONG_KINDS)
 def test_a_keyword_of_a_wrong_kind_is_told(schema: dict[str, Any], keyword: str) -> None:
-    """By the grammar, also beside a condition, and by every call that compiles."""
+    """The grammar, also beside a condition, and every call that compiles name the keyword."""
     grammar = sg.Compiler(TableModel().vocabulary).json_schema(schema)
     assert keyword in [entry.keyword for entry in grammar.dropped]
     assert (grammar & sg.without("#")).dropped == grammar.dropped
@@ -459,7 +459,8 @@ def test_files_outside_the_folder_are_not_read(run: Any, tmp_path: Path) -> None
             sg.generate(TableModel(), "go", path)
         assert run("check", str(path))[0] == 2
     path.write_text('{"$ref": "../secret.json"}')
-    assert run("check", str(path), "--registry", str(tmp_path))[0] == 0  # who names a folder wants it read
+    # the user names the folder, so the command reads it
+    assert run("check", str(path), "--registry", str(tmp_path))[0] == 0
     (tmp_path / "schemas" / "b.json").write_text('{"$ref": "secret.json"}')
     assert (
         run("check", str(tmp_path / "schemas" / "b.json"), "--registry", str(tmp_path / "secret.json"))[0]

@@ -1,4 +1,5 @@
-"""Language models: vectors equal a fresh full forward, whatever was cached, evicted, or asked together."""
+"""Language models: vectors equal a fresh full forward pass, whatever was cached, evicted, or asked
+together."""
 
 from __future__ import annotations
 
@@ -17,7 +18,7 @@ from structgen import Vocabulary, VocabularyError  # noqa: E402
 from structgen.lm.base import ContextTooLong, LanguageModel, LanguageModelError  # noqa: E402
 from structgen.lm.transformers import TransformersLM  # noqa: E402
 
-torch.set_num_threads(1)  # the models are tiny: threads only wait for each other
+torch.set_num_threads(1)  # the models are tiny, and several threads would only wait for each other
 
 V = 61
 VOCABULARY = Vocabulary.from_bytes([b"", *(bytes([65 + i]) for i in range(V - 1))], eos_token_ids=[0])
@@ -46,7 +47,7 @@ def gpt2() -> Any:
 
 
 def bloom() -> Any:
-    """Positions come from the attention mask; there are no position ids to pass."""
+    """A model that derives positions from the attention mask and takes no position ids."""
     torch.manual_seed(3)
     config = transformers.BloomConfig(
         vocab_size=V, hidden_size=32, n_layer=2, n_head=4, initializer_range=0.3
@@ -55,7 +56,8 @@ def bloom() -> Any:
 
 
 def mamba() -> Any:
-    """Its past is a state, not keys by position: nothing is kept, every call runs the whole prefix."""
+    """A model whose past is a state without positions. So nothing is cached, and every call runs the whole
+    prefix."""
     torch.manual_seed(4)
     config = transformers.MambaConfig(vocab_size=V, hidden_size=16, num_hidden_layers=2, state_size=4)
     return transformers.MambaForCausalLM(config)
@@ -95,7 +97,7 @@ def test_random_trees_under_random_budgets_and_forgetting() -> None:
     for seed in range(6):
         rng = random.Random(seed)
         lm = TransformersLM(model, vocabulary=VOCABULARY, kv_bytes=rng.choice([3_000, 20_000, 90_000]))
-        alphabet = [rng.randrange(V) for _ in range(2)]  # few letters: prefixes are shared
+        alphabet = [rng.randrange(V) for _ in range(2)]  # two letters, so that prefixes are shared
         known: dict[tuple[int, ...], np.ndarray] = {}
         for _ in range(12):
             asked = [
@@ -121,7 +123,7 @@ def test_equal_prefixes_are_one_node_and_their_vector_is_frozen() -> None:
     first = lm.logprobs([a])[0]
     together = lm.logprobs([lm.start([5, 6, 7, 8]), b, lm.start([9])])[1]
     np.testing.assert_array_equal(first, together)
-    first[:] = 0  # a caller owns what it was given
+    first[:] = 0  # the caller owns the returned vector
     np.testing.assert_array_equal(lm.logprobs([a])[0], together)
 
 
@@ -145,7 +147,7 @@ def test_a_call_is_one_forward_over_what_is_new() -> None:
     lm.logprobs(children)
     assert len(calls) == 2
     deep = children[0].extend(1).extend(2)
-    # deep covers its parent; the other context has one new token
+    # the tokens of `deep` cover its parent; the other context has one new token
     lm.logprobs([deep, deep.parent, children[1].extend(9)])
     assert calls[2:] == [(2, 2)]
     other = TransformersLM(llama(), vocabulary=VOCABULARY)
@@ -220,7 +222,8 @@ def test_half_precision_is_close() -> None:
 
 
 def test_lines_of_a_request_stay_apart() -> None:
-    """The embedded models read one line; "From: Cairo" and "To: London" ran into each other."""
+    """The embedded models read one line. "From: Cairo" and "To: London" were once joined without a
+    separator."""
     from structgen.lm import embedded
 
     assert "From: Cairo; To: London" in embedded.format_prompt("From: Cairo\n\n  To:  London \n")

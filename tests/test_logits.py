@@ -1,4 +1,4 @@
-"""Masks on logits against brute force, for every element type, layout and backend."""
+"""Masks applied to logits, compared with brute force, for every element type, layout and backend."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from structgen import apply_bitmask, masked_log_softmax, masked_logsumexp
 torch = pytest.importorskip("torch")
 
 WIDTHS = (0, 1, 31, 32, 33, 64, 100, 1000, 4096, 5001)
-NUMPY = ("float32", "float16", "uint16", "float64")  # uint16: the bits of bfloat16
+NUMPY = ("float32", "float16", "uint16", "float64")  # uint16 holds the bits of bfloat16
 TORCH = (torch.float32, torch.float16, torch.bfloat16, torch.float64)
 HOW = ("some", "few", "all", "none")
 DEVICES = ("cpu", "cuda") if torch.cuda.is_available() else ("cpu",)
@@ -31,7 +31,7 @@ def random_mask(rng: np.random.Generator, rows: int, words: int, how: str) -> np
 
 
 def unpacked(mask: np.ndarray, width: int) -> np.ndarray:
-    """The mask as booleans, one bit at a time."""
+    """The mask as booleans, decoded bit by bit."""
     rows, words = mask.shape
     found = np.zeros((rows, width), bool)
     for row in range(rows):
@@ -55,7 +55,7 @@ def as_numpy(values: np.ndarray, dtype: str) -> np.ndarray:
 
 
 def back(array: np.ndarray) -> np.ndarray:
-    """The numbers of an array or a tensor as float64."""
+    """The numbers of an array or of a tensor as float64."""
     if array.dtype == np.uint16:
         return torch.from_numpy(array).view(torch.bfloat16).double().numpy()
     return array.astype(np.float64)
@@ -82,7 +82,7 @@ def test_numpy_against_brute_force(dtype: str, how: str) -> None:
                 kept = logits.copy()
                 got = apply_bitmask(logits, mask)
                 np.testing.assert_array_equal(back(got), want)
-                np.testing.assert_array_equal(logits, kept)  # out of place
+                np.testing.assert_array_equal(logits, kept)  # the call returned a new array
                 assert apply_bitmask(logits, mask, inplace=True) is logits
                 np.testing.assert_array_equal(logits, got)
 
@@ -126,7 +126,7 @@ def test_shapes_of_one_row() -> None:
     assert masked_logsumexp(logits, mask).shape == ()
     assert masked_logsumexp(logits, mask) == pytest.approx(32.0)
     np.testing.assert_array_equal(np.flatnonzero(np.isfinite(apply_bitmask(logits, mask))), [0, 32])
-    shared = apply_bitmask(np.stack([logits, logits]), mask)  # one mask for every row
+    shared = apply_bitmask(np.stack([logits, logits]), mask)  # one mask applies to both rows
     np.testing.assert_array_equal(np.isfinite(shared).sum(axis=1), [2, 2])
     empty = np.zeros((0, 40), np.float32)
     assert apply_bitmask(empty, np.zeros((0, 2), np.int32)).shape == (0, 40)
@@ -173,7 +173,7 @@ def test_strided_logits() -> None:
         apply_bitmask(view, mask, inplace=True)
         np.testing.assert_array_equal(view, want)
         view[...] = base
-        np.testing.assert_array_equal(big, held)  # nothing beside the view was written
+        np.testing.assert_array_equal(big, held)  # the call wrote only inside the view
     expanded = torch.zeros(1, 64).expand(3, 64)
     got = apply_bitmask(expanded, torch.from_numpy(mask))
     np.testing.assert_array_equal(got.numpy(), np.where(unpacked(mask, 64), 0, -np.inf))
@@ -260,7 +260,7 @@ def test_allocate() -> None:
 
 
 def test_triton_kernel_agrees() -> None:
-    """On a GPU the kernel itself; elsewhere Triton's interpreter runs the same source."""
+    """A GPU runs the kernel itself; otherwise Triton's interpreter runs the same source."""
     import os
     import subprocess
     import sys

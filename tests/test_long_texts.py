@@ -1,6 +1,6 @@
-"""Arrays of many different items, objects of many keys: verdicts as arithmetic has them.
+"""Arrays of many different items and objects with many keys: verdicts compared with arithmetic.
 
-What a token costs as a text grows is measured by `python -m bench.long`.
+`python -m bench.long` measures the cost of a token as a text grows.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from oracles.differential.targeted import captures
 from oracles.oracle import JsonOracle
 from oracles.strategies import Seeded
 
-HUGE = re.compile(rb"[eE][+-]?[0-9]{4}")  # numbers that only the engine can weigh
+HUGE = re.compile(rb"[eE][+-]?[0-9]{4}")  # exponents so large that only the engine can compare the numbers
 BYTES = structgen.Vocabulary.from_bytes([*(bytes([i]) for i in range(256)), b""], eos_token_ids=[256])
 
 
 def spelling(source: random.Random, value: int) -> str:
-    """One of the ways to write value / 4."""
+    """A random spelling of value / 4."""
     quarters, whole = value % 4, value // 4 if value >= 0 or value % 4 == 0 else value // 4 + 1
     if quarters == 0:
         return source.choice([f"{whole}", f"{whole}.0", f"{whole}.00"])
@@ -50,7 +50,7 @@ def test_many_numbers_are_different(seed: int) -> None:
         fork = matcher.fork()
         ends = fork.accept_bytes(text.encode() + b"]") and fork.is_accepting()
         assert ends == (number not in seen), (sorted(seen), text)
-        if not ends:  # but a longer number may begin so
+        if not ends:  # a longer number may begin so
             assert matcher.fork().accept_bytes(text.encode())
             continue
         seen.add(number)
@@ -60,7 +60,7 @@ def test_many_numbers_are_different(seed: int) -> None:
 
 @pytest.mark.parametrize("beside", [{}, {"maxLength": 5}, {"not": {"enum": ["w1", "w22", "no"]}}], ids=str)
 def test_many_items_of_a_long_list_are_different(beside: dict[str, object]) -> None:
-    """What is left of the list is a part of one table: 11 kB an item, and it was 51 kB."""
+    """All remainders of the list share one table. An item takes 11 kB; it once took 51 kB."""
     words = [f"w{i}" for i in range(150)] + ["", "w", 'w"1', "w\\2", "wordy", "w\u00e9", "a much longer word"]
     items = {"enum": words, **beside}
     grammar = structgen.Compiler(BYTES).json_schema({"type": "array", "uniqueItems": True, "items": items})
@@ -81,7 +81,7 @@ def test_many_items_of_a_long_list_are_different(beside: dict[str, object]) -> N
     assert matcher.is_accepting()
 
 
-# ---- items beside the states ----
+# ---- items kept outside of the states ----
 
 TOKENS = list(
     dict.fromkeys(
@@ -115,7 +115,7 @@ def chosen(key: str, value: object) -> dict[str, object]:
     return {"type": "object", "properties": {"k": {"const": key}, "v": value}, "required": ["k", "v"]}
 
 
-# arrays whose items are compared beside the states, those whose states compare them, and both in one schema
+# arrays whose items are kept outside of the states, arrays whose states compare items, and both in one schema
 SCHEMAS = [
     *map(distinct, (None, INTEGER, {"type": "number"}, STRING, RECORD, {"type": "object"})),
     *(distinct({"type": kinds}) for kinds in (["string", "null"], ["integer", "string", "boolean"])),
@@ -144,9 +144,9 @@ SCHEMAS = [
     *({"anyOf": [distinct(INTEGER), {"type": "array", "items": INTEGER, "maxItems": n}]} for n in (1, 4)),
     {"oneOf": [chosen("x", distinct(INTEGER)), chosen("y", {"type": "array"})]},
 ]
-# A text is read beside the states from its start on if some array in its schema asks that items differ.
+# A text keeps items outside of the states from its start if an array of its schema requires different items.
 ASKS = distinct(INTEGER, minItems=2)
-# objects with keys beside the states, objects with keys in the states, and both in one schema
+# objects with keys outside of the states, objects with keys inside, and both in one schema
 MAPS: list[dict[str, object]] = [
     *({"additionalProperties": value} for value in (True, INTEGER, STRING, ASKS, {"type": "object"})),
     *({"propertyNames": {"pattern": p}} for p in ("^[a-z]+[0-9]*$", "^a", "^.{1,2}$", "^(a|b|ab)$", "b$")),
@@ -202,7 +202,8 @@ def budgeted(matcher: structgen.Matcher, budget: int) -> list[int] | None:
 
 
 def compare(source: random.Random, schema: object, style: dict[str, str]) -> bytes:
-    """Walks where items stand beside the states and where the states compare them: they agree. The text."""
+    """Walks with items outside of the states agree with walks whose states compare the items. Returns the
+    text."""
     beside, states = structgen.Compiler(WORDS), structgen.Compiler(WORDS, cache=False)
     one, other = (each.json_schema(schema, **style).matcher() for each in (beside, states))
     taken: list[bytes] = []
@@ -220,7 +221,7 @@ def compare(source: random.Random, schema: object, style: dict[str, str]) -> byt
             assert one.live_bytes() == other.live_bytes() and one.is_accepting() == other.is_accepting()
         if source.random() < 0.04:
             assert one.tokens_needed() == other.tokens_needed(), (schema, taken)
-        if source.random() < 0.04:  # a budget is about the states; a fork of the matcher asks
+        if source.random() < 0.04:  # a budget needs the states, so a fork of the matcher gets the budget
             budget = source.randint(1, 30)
             assert budgeted(one.fork(), budget) == budgeted(other.fork(), budget), (schema, taken, budget)
         allowed = row(one)
@@ -262,7 +263,7 @@ def test_random_items_beside_the_states() -> None:
 @pytest.mark.parametrize("mantissa", ["1", "1.5", "7.25"])
 @pytest.mark.parametrize("sign", ["", "-"])
 def test_huge_exponents_are_one_value(mantissa: str, sign: str) -> None:
-    """From 10**18 on. `states` compares the items by automata."""
+    """Exponents from 10**18 on. `states` compares the items by automata."""
     beside, states = structgen.Compiler(WORDS), structgen.Compiler(WORDS, cache=False)
     one, other = (each.json_schema(distinct({"type": "number"})).matcher() for each in (beside, states))
     below, first, last = (f"{mantissa}e{sign}{n}" for n in ("9" * 18, "1" + "0" * 18, "9" * 19))
@@ -305,7 +306,8 @@ CROWDS: list[dict[str, object]] = [
 
 @pytest.mark.parametrize("more", CROWDS)
 def test_keys_make_no_states(more: dict[str, object]) -> None:
-    """Objects that crowd the states with keys: from then on the keys stand beside the states."""
+    """The objects have so many keys that the states stop keeping them; then the keys stand outside of the
+    states."""
     grammar = structgen.Compiler(BYTES).json_schema({"type": "object", **more})
     matcher, mask = grammar.matcher(), structgen.allocate_bitmask(1, 257)
     known: list[int] = []
@@ -315,7 +317,7 @@ def test_keys_make_no_states(more: dict[str, object]) -> None:
             assert matcher.accept_token(byte)
         known.append(grammar._core.states)
     assert known[-1] - known[1000] < 20
-    matcher.rollback(5)  # `:1999`
+    matcher.rollback(5)  # removes `:1999`
     for key in ("k7", r"k\u0037", r"\u006b1999"):
         other = matcher.fork()
         assert other.accept_bytes(b':0,"' + key.encode()) and not other.accept_token(ord('"'))
@@ -356,7 +358,7 @@ def numbered(element: str, count: int, open_: str = "[") -> str:
     return open_ + ",".join(element.replace("#", str(i)) for i in range(count))
 
 
-# long texts that are read beside the states
+# long texts whose items or keys are kept outside of the states
 LONG: list[tuple[object, str]] = [
     (distinct(INTEGER), numbered("#", 500)),
     (distinct(INTEGER), numbered("#", 200)),
@@ -381,7 +383,7 @@ LONG: list[tuple[object, str]] = [
 
 @pytest.mark.parametrize("seed", range(len(LONG)))
 def test_long_texts_end_within_a_budget(seed: int) -> None:
-    """Rows are parts of the masks and not empty, each text ends in time, and a rollback has the same rows."""
+    """Rows are non-empty parts of the masks, each text ends in time, and a rollback gives equal rows."""
     schema, text = LONG[seed]
     grammar = structgen.Compiler(WORDS).json_schema(schema)
     start = [TOKENS.index(bytes([b])) for b in text.encode()]
@@ -414,7 +416,7 @@ def test_long_texts_end_within_a_budget(seed: int) -> None:
             assert JsonOracle(schema).accepts(written.decode(errors="surrogatepass")), (schema, written[-80:])
 
 
-# ---- budgets of few tokens, by enumeration ----
+# ---- budgets of few tokens, compared with enumeration ----
 
 FEW = structgen.Vocabulary.from_bytes(
     [*(bytes([i]) for i in range(256)), *b'\\u0061 ", 1, ], null true 1.0'.split(), b""], eos_token_ids=[263]
@@ -444,7 +446,7 @@ SMALL: list[dict[str, object]] = [
 
 
 def ends_within(matcher: structgen.Matcher, left: int) -> bool:
-    """Whether some tokens, end of sequence among them, end the text."""
+    """Whether at most `left` tokens, the end token included, end the text."""
     if matcher.is_accepting():
         return left >= 1
     if left <= 1:
@@ -460,7 +462,8 @@ def after(matcher: structgen.Matcher, token: int) -> structgen.Matcher:
 
 @pytest.mark.parametrize("seed", range(len(SMALL)))
 def test_rows_within_few_tokens_are_those_of_an_enumeration(seed: int) -> None:
-    """Each token of a row leads to an end, no row from the fewest tokens on is empty, all texts are valid."""
+    """Each token of a row leads to an end, no row from the fewest tokens on is empty, and all texts are
+    valid."""
     schema = SMALL[seed]
     oracle = JsonOracle(schema)
     grammars = [
@@ -507,7 +510,8 @@ def test_rows_within_few_tokens_are_those_of_an_enumeration(seed: int) -> None:
     ],
 )
 def test_items_that_must_be_written_and_differ_are_within_the_budget(items: object, count: int) -> None:
-    """The second of two `{}` is `{"":"..."}`. Masks within 200 tokens let the text begin with `[{`."""
+    """The second of two `{}` must become `{"":"..."}`. Masks within 200 tokens let the text begin with
+    `[{`."""
     grammar = structgen.Compiler(BYTES).json_schema(distinct(items, minItems=count), whitespace="compact")
     needed = grammar.matcher().tokens_needed()
     for left in (needed // 2, needed):
@@ -544,7 +548,7 @@ def test_items_are_in_the_account_of_memory() -> None:
     "item", ['"' + r"\u0061" * 4000 + '"', "[" + "1," * 8000 + "1]", '{"k":"' + "x" * 9000 + '"}']
 )
 def test_a_token_of_a_long_item_costs_what_one_of_a_short_item_does(item: str) -> None:
-    """Each mask asks whether the item that may end here is new. It is not written out for that."""
+    """Each mask asks whether the item that may end here is new, without writing out the item."""
     matcher, mask = (
         structgen.Compiler(BYTES).json_schema(distinct()).matcher(),
         structgen.allocate_bitmask(1, 257),
@@ -587,7 +591,7 @@ def test_spellings_of_a_long_item_are_equal(one: str, same: str) -> None:
         assert matcher.accept_bytes(b',"c":0}' if second[-1] == "}" else b'c"')
 
 
-# all numbers that begin with 1e and 17 nines, but the shortest one
+# all numbers that begin with 1e and 17 nines, except for the shortest
 LAST_POWERS = "[1e" + 20 * "9" + "".join(f",1e{17 * '9'}{last}" for last in range(10))
 
 
@@ -597,7 +601,7 @@ LAST_POWERS = "[1e" + 20 * "9" + "".join(f",1e{17 * '9'}{last}" for last in rang
         (INTEGER, "[1,2", b",]"),
         ({"type": "null"}, "[null", b"]"),
         ({"type": "boolean"}, "[true,false", b"]"),
-        # larger exponents are taken for 10^18 (numbers/decimal.h), so this number stays what it is
+        # a larger exponent counts as 10^18 (numbers/decimal.h), so the number keeps its value
         ({"type": "number"}, "[1e" + 20 * "9" + ",1e" + 18 * "9", b",]"),
         ({"type": "number"}, "[1e" + 20 * "9" + ",1e" + 19 * "9", b""),
         ({"type": "number"}, "[1e" + 20 * "9" + ",1e" + 18 * "9" + ",1e" + 18 * "9", b""),
@@ -633,7 +637,7 @@ def test_a_mask_in_a_long_number_costs_what_reading_it_costs() -> None:
 
 @pytest.mark.parametrize("begun", ["", r"\n"])
 def test_a_mask_in_a_long_string_costs_what_one_in_a_short_one_does(begun: str) -> None:
-    """The string is hashed as it grows."""
+    """The hash of the string is updated with every character."""
     tokens = [bytes([i]) for i in range(256)] + [bytes([i]) + b'"' for i in b"abcdefgh"]
     vocabulary = structgen.Vocabulary.from_bytes([*tokens, b""], eos_token_ids=[len(tokens)])
     grammar = structgen.Compiler(vocabulary).json_schema(distinct(STRING))

@@ -1,4 +1,5 @@
-"""Look-behinds that look ahead, against Python's ``re``: random patterns, every text up to a length."""
+"""Look-behinds that contain look-aheads, compared with Python's ``re``: random patterns, all texts up to a
+length."""
 
 from __future__ import annotations
 
@@ -18,7 +19,7 @@ AHEAD = (r"\b", r"\B", "$", "(?=a)", "(?=b)", "(?!a)", "(?=ab)", "(?!-|$)", r"(?
 
 
 def behind(source: Source) -> str:
-    """A look-behind of a fixed width, which is all that ``re`` takes."""
+    """A look-behind of fixed width; ``re`` takes no other."""
 
     def branch(width: int) -> str:
         parts = []

@@ -1,4 +1,4 @@
-"""Rules with `max_tokens`: their meaning by brute force, the laws of masks and matchers, captures."""
+"""Rules with `max_tokens`: their meaning by brute force, the laws of masks and matchers, and captures."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def test_random_grammars_shrinking() -> None:
     harness.shrinking(means_what_it_says, 30)
 
 
-UNIQUE = [  # what is limited has one shortest way out of every place
+UNIQUE = [  # a limited rule with one shortest way out of every place
     {"start": (None, ("seq", (("rule", "x"), ("text", ",")))), "x": (2, ("star", ("any", "ab")))},
     {
         "start": (None, ("seq", (("rule", "x"), ("rule", "y")))),
@@ -87,7 +87,7 @@ def test_all_that_is_meant_is_allowed(index: int) -> None:
 
 
 def test_what_counts() -> None:
-    """What begins in it counts, though it ends behind it; what begins in front of it does not."""
+    """A token counts for the rule in which it begins, even if it ends behind the rule."""
     grammar = compiler().lark('start: "a" x "a"\nx[max_tokens=1]: /[bc]+/', lexer="scannerless")
     a, b, ab, ba, bc = (TEXTS.index(t) for t in (b"a", b"b", b"ab", b"ba", b"bc"))
     for tokens, fits in [
@@ -95,7 +95,7 @@ def test_what_counts() -> None:
         ((ab, b, ba), False), ((a, bc, a), True), ((ab, bc, a), True), ((a, ba), True), ((ab, bc, bc), False),
     ]:  # fmt: skip
         assert grammar.matcher().accept_tokens(tokens) == fits, [TEXTS[t] for t in tokens]
-    # Text counts no tokens, and what is accepted can still be finished.
+    # accept_bytes counts no tokens, and the accepted text can still be finished.
     matcher = grammar.matcher()
     assert matcher.accept_bytes("abcbcbc") and matcher.accept_token(b) and not matcher.accept_token(b)
     assert matcher.validate_bytes("bcbca") == 5 and matcher.accept_token(a) and matcher.is_accepting()
@@ -106,8 +106,8 @@ def test_ignored_text_behind_it_does_not_count() -> None:
     matcher = grammar.matcher()
     a, ab, blank, two, blank_a = ord("a"), 256, ord(" "), 257, 258
     assert matcher.accept_tokens([a, a, blank, two, blank])
-    assert matcher.accept_tokens([blank_a, a, ord(";")])  # begins in front of the second x
-    # Blanks inside it count: `+` would be the third token.
+    assert matcher.accept_tokens([blank_a, a, ord(";")])  # the token begins in front of the second x
+    # Blanks inside the rule count, so `+` would be the third token.
     matcher.reset()
     assert matcher.accept_tokens([ab, blank]) and not matcher.accept_token(ord("+"))
 
@@ -375,11 +375,12 @@ def test_captures_keep_to_limits(lexer) -> None:
     unfinished = lark(
         'start: a b "!"\na[max_tokens=2, capture="a"]: /[a-z]*/\nb: /[a-z]*/', lexer="scannerless"
     ).matcher()
-    assert unfinished.accept_tokens([*b"xy"]) and spans(unfinished)["a"] == [b"xy"]  # it cannot go on
+    # the rule has its two tokens, so its text is complete
+    assert unfinished.accept_tokens([*b"xy"]) and spans(unfinished)["a"] == [b"xy"]
 
 
 def test_free_text_ends_where_its_limit_is_or_before() -> None:
-    """What guidance writes as gen(max_tokens=4): a pattern without an end, then what follows it."""
+    """guidance writes gen(max_tokens=4) so: an unbounded pattern, then the text behind it."""
     rest = 'WORD: /[ab]+/\nKEY: "ab" "</t>"'
     grammar = lark('start: x "</t>" WORD\nx[max_tokens=4, capture]: /(.|\\n)*/\n' + rest)
     for text in (b"", b"u", b"a\nbc"):
@@ -508,7 +509,8 @@ def test_long_values_end_in_time(schema: Any, budget: int, few: int, options: di
         while not matcher.is_terminated():
             matcher.fill_bitmask(mask, 0)
             allowed = np.flatnonzero(oracle.bits(mask, known.vocab_size))
-            short = [t for t in allowed if len(known.token_bytes(int(t))) <= 2]  # the dearest way
+            # short tokens make the walk as long as possible
+            short = [t for t in allowed if len(known.token_bytes(int(t))) <= 2]
             assert matcher.accept_token(int(source.choice(short or list(allowed))))
             taken += 1
             assert taken <= tokens
@@ -516,7 +518,7 @@ def test_long_values_end_in_time(schema: Any, budget: int, few: int, options: di
 
 
 def _conditions(source: random.Random) -> list[dict[str, Any]]:
-    """Conditions on one string. Where no text meets all of them, the schema is refused."""
+    """Conditions on one string. If no text meets all of them, the schema is refused."""
     patterns = [
         *("[ab]{6}$", ".*", "^[^a]", "^c", "[ab]", "[^a-z]", "a", "^[ab]*$", "[ab]{2}x{3}", "x?$"),
         "^.{2,9}$",
@@ -536,9 +538,9 @@ def _conditions(source: random.Random) -> list[dict[str, Any]]:
 @pytest.mark.parametrize("strings", ["any", "plain"])
 @pytest.mark.parametrize("family", range(6))
 def test_strings_of_many_conditions_end_in_time(family: int, strings: Any) -> None:
-    """A bound on what completes a string must hold for all of its conditions together. Over single bytes the
-    least number of tokens is that of the shortest text's bytes and the end. One compiler has all schemas,
-    because what it learned from one of them must be true of the others."""
+    """A bound on the completion of a string must hold for all of the string's conditions together. Over
+    single bytes the least number of tokens is the number of bytes of the shortest text, and the end. One
+    compiler has all schemas, because bounds learned from one schema must hold for the others."""
     single = structgen.Vocabulary.from_bytes([*(bytes([b]) for b in range(256)), b""], 256)
     compiler = structgen.Compiler(single)
     mask = structgen.allocate_bitmask(1, 257)

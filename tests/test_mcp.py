@@ -1,7 +1,7 @@
-"""Tools of MCP: every spelling of a list, names, schemas in the manner of the wild, and a session over stdio.
+"""Tools of MCP: every form of a list, names, schemas as they occur in practice, and a session over stdio.
 
-Oracles: jsonschema of arguments, `parse_tool_calls` of names, OpenAI's spelling of the same list, the
-package `mcp`.
+Oracles: jsonschema judges arguments, `parse_tool_calls` reads names, OpenAI's form of the list gives an equal
+grammar, and the package `mcp` runs the session.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ pytestmark = pytest.mark.filterwarnings("ignore::structgen.DoubtfulAnswer")
 
 
 def in_session(use: Callable[[Any], Awaitable[None]]) -> None:
-    """Runs a coroutine with a session of the package `mcp` at oracles/mcp_server.py."""
+    """Runs a coroutine in a session of the package `mcp` with oracles/mcp_server.py."""
     mcp = pytest.importorskip("mcp", reason="mcp is not installed (the extra `mcp`)")
 
     async def run() -> None:
@@ -126,7 +126,7 @@ NAMES = [
 
 @pytest.mark.parametrize("style", STYLES)
 def test_a_style_carries_a_name_or_says_that_it_cannot(style: str) -> None:
-    """What is carried is read back, also beside a name that begins in the same way."""
+    """A name that the style can write is read back, also beside a name with the same beginning."""
     row, carried = STYLES[style], 0
     for name in NAMES:
         tools = [{"name": n, "inputSchema": {"type": "object", "properties": {}}} for n in (name, name + "x")]
@@ -139,7 +139,7 @@ def test_a_style_carries_a_name_or_says_that_it_cannot(style: str) -> None:
         text = grammar.matcher().shortest_completion().decode()
         (call,) = sg.parse_tool_calls(text, style=style, tools=tools).calls
         assert call.name == name
-        if row.quotes:  # a host reads the call with a reader of JSON
+        if row.quotes:  # the host reads the call with a JSON reader
             begin = text.index("{")
             read = json.JSONDecoder().raw_decode(text, begin)[0]
             assert name in (*read, *read.values())
@@ -196,7 +196,7 @@ def test_the_same_list_is_compiled_once() -> None:
 
 
 def _wild() -> dict[str, Any]:
-    """Schemas that other engines want sanitised first, written in the manner of the wild."""
+    """Schemas as they occur in practice, which other engines want rewritten first."""
     text: Any = {"type": "string"}
     absent = {"anyOf": [text, {"type": "null"}], "default": None}
     query = {
@@ -251,7 +251,7 @@ CALLS: list[tuple[str, Any, Any]] = [
 
 @pytest.mark.parametrize("style", ["hermes", "qwen3-coder", "llama3", "glm"])
 def test_no_schema_has_to_be_sanitised(style: str) -> None:
-    """Each schema goes in as it is. A right and a wrong call are judged by jsonschema, too."""
+    """The engine takes each schema unchanged. jsonschema judges a right and a wrong call, too."""
     schemas = _wild()
     assert len(json.dumps(schemas["large"])) > 500_000
     tools = {"tools": [{"name": name, "inputSchema": schema} for name, schema in schemas.items()]}
@@ -276,7 +276,7 @@ def test_no_schema_has_to_be_sanitised(style: str) -> None:
 
 
 def _served(model: Any = None, **settings: Any) -> Any:
-    """A client of a server with the tools of oracles/mcp_server.py under the label "town"."""
+    """A client of a server that has the tools of oracles/mcp_server.py under the label "town"."""
     for name in ("mcp", "fastapi", "sse_starlette"):
         pytest.importorskip(name, reason=f"{name} is not installed (the extras `mcp` and `serve`)")
     from starlette.testclient import TestClient
@@ -335,7 +335,7 @@ def test_a_request_that_asks_gets_the_tools_and_its_client_the_calls() -> None:
 
 
 def _agent(prompt: str) -> str:
-    """A model that asks for the weather of the city, and says what it heard."""
+    """A model that asks for the weather of the city, and repeats the answer."""
     heard = prompt.rpartition("tool: ")[2] if "tool: " in prompt else ""
     if "again" in prompt or not heard:
         return '<tool_call>\n{"name": "get_weather", "arguments": {"city": "Paris"}}\n</tool_call>'
@@ -359,7 +359,7 @@ def test_with_call_the_server_calls_and_the_model_says_what_it_heard() -> None:
         (call,) = found["structgen"]["calls"]
         assert (call["label"], call["name"], call["error"]) == ("town", "get_weather", False)
         alone = client.post("/v1/chat/completions", json={"messages": ASK, "max_tokens": 200}).json()["usage"]
-        assert found["usage"]["prompt_tokens"] > 2 * alone["prompt_tokens"]  # both rounds count
+        assert found["usage"]["prompt_tokens"] > 2 * alone["prompt_tokens"]  # the usage sums both rounds
         assert found["usage"]["completion_tokens"] > len("I heard 12 degrees.") + 60
         response = client.post("/v1/responses", json={"input": ASK[0]["content"], "tools": [TOWN]}).json()
         assert [item["type"] for item in response["output"]] == ["mcp_call", "message"]

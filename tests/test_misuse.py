@@ -1,4 +1,4 @@
-"""What is handed over in the wrong place: an error that says what was given and what is taken."""
+"""Values in the wrong place: the error names the given value and the kinds that the call takes."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def processor(value: Any) -> Any:
 
 
 def by_place(a: int, /) -> int:
-    """A function whose argument has no name for its callers."""
+    """A function with a positional-only argument."""
     return a
 
 

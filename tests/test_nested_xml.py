@@ -1,4 +1,4 @@
-"""Arguments written as nested elements: allowed texts, the values that they stand for, xgrammar's verdicts."""
+"""Arguments written as nested elements: allowed texts, their values, and xgrammar's verdicts."""
 
 # ruff: noqa: E501  (tables: a case is a line)
 from __future__ import annotations
@@ -34,17 +34,17 @@ def tag(schema: Any, style: str, **fields: Any) -> dict[str, Any]:
 
 
 def grammar(schema: Any, style: str, **fields: Any) -> Any:
-    """With JSON's every spelling of numbers, as xgrammar."""
+    """A grammar with every JSON spelling of numbers, like xgrammar's."""
     return BYTES.structural_tag(tag(schema, style, **fields), numbers="any")
 
 
 def m(name: str, text: str) -> str:
-    """An element as MiniMax M3 writes it."""
+    """An element in the format of MiniMax M3."""
     return f"{N}<{name}>{text}{N}</{name}>"
 
 
 def c(name: str | None, kind: str, text: str) -> str:
-    """An element as Cohere's models write it."""
+    """An element in the format of Cohere's models."""
     head = "" if name is None else f' name="{name}"'
     return f'<cofl:value{head} type="{kind}">{text}</cofl:value>'
 
@@ -137,7 +137,7 @@ def test_what_cannot_be_written_is_named(schema, style, message) -> None:
 
 
 def test_what_cannot_be_written_is_left_out_where_it_may_be() -> None:
-    """An optional key or a constant that the marks would cut has no text; what stands beside it has."""
+    """An optional key or a constant that contains a mark has no text. The other keys and values still do."""
     names = object_of(**{"a>b": INT, "/c": INT, "d": INT})
     assert [t for t in (m("a>b", "1"), m("/c", "1")) if harness.verdict(grammar(names, M3), t)] == []
     assert harness.verdict(grammar(names, M3), m("d", "1"))
@@ -175,7 +175,8 @@ def test_blanks_can_be_bounded() -> None:
         found = grammar(schema, style, max_whitespace_cnt=1)
         assert harness.verdict(found, f" {element}\n") and not harness.verdict(found, f"  {element}")
         assert not harness.verdict(grammar(schema, style, max_whitespace_cnt=0), f" {element}")
-    flat = grammar(schema, "minimax_xml", max_whitespace_cnt=1)  # the flat styles read the field, too
+    # the flat styles read the field `max_whitespace_cnt`, too
+    flat = grammar(schema, "minimax_xml", max_whitespace_cnt=1)
     assert harness.verdict(flat, '\n<parameter name="a"> 1\n</parameter>')
     assert not harness.verdict(flat, '<parameter name="a">  1</parameter>')
 
@@ -225,9 +226,10 @@ def test_each_tool_has_its_own_rules() -> None:
 
 
 class Maker:
-    """Random schemas, values of them, and their texts. Without `rich` those that xgrammar can tell, too.
+    """Random schemas, values of them, and the values' texts. `rich` adds schemas that xgrammar cannot
+    express.
 
-    `spaced`: whether a key may hold a blank, which Gemma's do not.
+    `spaced`: whether a key may hold a blank. Gemma's format has no such keys.
     """
 
     def __init__(self, seed: int, numbers: bool = True, rich: bool = False, spaced: bool = True) -> None:
@@ -309,7 +311,7 @@ class Maker:
         return self.random.choice(["", "", "", " ", "\n", " \n"])
 
     def text(self, value: Any, style: str) -> str:
-        """The value as the style writes it, with blanks where a reader skips them."""
+        """The value in the style's format, with blanks where a reader skips them."""
         if style == GEMMA:
             return delimited(value, '<|"|>')[1:-1]
         blank = self.blank
@@ -331,7 +333,7 @@ class Maker:
         return c(name, kind, self.blank() + text + self.blank() if padded else text)
 
     def spoiled(self, text: str) -> str:
-        """A text that is close to it."""
+        """A mutation of the text."""
         at = self.random.randrange(len(text) + 1)
         match self.random.randrange(6):
             case 0:
@@ -358,7 +360,8 @@ class Maker:
 
 
 def number(text: str) -> float:
-    """A JSON number with a fraction or an exponent; one that no float can hold becomes one of the same kind."""
+    """A JSON number with a fraction or an exponent. A number too large for a float becomes a similar one that
+    fits."""
     try:
         found = Decimal(text)
     except InvalidOperation:  # the exponent is too long
@@ -369,7 +372,7 @@ def number(text: str) -> float:
 
 
 def read_cohere(text: str) -> Any:
-    """What a reader of Cohere's format makes of an object's members: a parser that knows no schema."""
+    """A parser of Cohere's format without a schema: reads the members of an object."""
     mark = re.compile(r'<cofl:value(?: name="([^"]*)")? type="(\w+)">')
 
     def members(at: int, named: bool) -> tuple[list[tuple[str, Any]], int]:
@@ -401,7 +404,7 @@ def read_cohere(text: str) -> Any:
 
 
 def read_gemma(text: str) -> Any:
-    """What a reader of Gemma's format makes of an object's members: a parser that knows no schema."""
+    """A parser of Gemma's format without a schema: reads the members of an object."""
     mark, text = '<|"|>', "{" + text + "}"
 
     def value(at: int) -> tuple[Any, int]:
@@ -427,13 +430,13 @@ def read_gemma(text: str) -> Any:
     return found
 
 
-TYPED = {COHERE: read_cohere, GEMMA: read_gemma}  # styles that tell the types of values
+TYPED = {COHERE: read_cohere, GEMMA: read_gemma}  # styles that write the types of values
 
 
 @pytest.mark.parametrize("style", [*STYLES, GEMMA])
 def test_values_can_be_written_and_nothing_leads_nowhere(style) -> None:
-    """Texts of random values are accepted; a random walk over the masks never sticks; what it writes in the style
-    that tells its types is, read back, an instance by jsonschema."""
+    """Texts of random values are accepted, and a random walk over the masks reaches no dead end. In a style
+    that writes types, jsonschema judges the value read back from the walk's text, and finds an instance."""
     walked = 0
     for seed in harness.seeds(40):
         make = Maker(seed, spaced=style != GEMMA)
@@ -462,8 +465,9 @@ def test_values_can_be_written_and_nothing_leads_nowhere(style) -> None:
 
 @pytest.mark.parametrize("style", TYPED)
 def test_every_keyword_holds_in_elements(style: str) -> None:
-    """Random schemas with conditions, negations and patterns of names: what a walk writes in a style that tells
-    its types is an instance, and a text of an instance of another schema is taken if and only if it is one here."""
+    """Random schemas with conditions, negations and patterns of names, in a style that writes types. A walk
+    writes an instance. A text of another schema's instance is accepted if and only if it is an instance here.
+    """
     counts = {True: 0, False: 0, "walked": 0}
     for seed in harness.seeds(200):
         make = Maker(seed, rich=True, spaced=style != GEMMA)
@@ -489,7 +493,7 @@ def test_every_keyword_holds_in_elements(style: str) -> None:
                     schema,
                     value,
                 )
-                continue  # inner keys out of the schema's order
+                continue  # the inner keys are in another order than in the schema
             counts[valid] += 1
         matcher, tokens = found.matcher(), []
         for token, _ in harness.walk(Seeded(seed), matcher, 257, [256], 600, finish=400):
@@ -518,8 +522,8 @@ def test_masks_are_what_may_be_accepted(style) -> None:
 
 @pytest.mark.parametrize("style", STYLES)
 def test_xgrammar_gives_the_same_verdicts(style) -> None:
-    """On texts of random values and on texts close to them. Where the two differ on purpose is in
-    `test_where_xgrammar_differs`; the schemas here have none of that."""
+    """Both engines judge texts of random values and mutations of these texts. The schemas avoid the intended
+    differences, which `test_where_xgrammar_differs` lists."""
     xgrammar = pytest.importorskip("xgrammar", reason="xgrammar is not installed (the extra `bench`)")
     info = xgrammar.TokenizerInfo([bytes([i]) for i in range(256)] + [b"</s>"], stop_token_ids=[256])
     compiler = xgrammar.GrammarCompiler(info, cache_enabled=False)
@@ -539,26 +543,27 @@ def test_xgrammar_gives_the_same_verdicts(style) -> None:
     assert min(counts.values()) > harness.cases(400), counts
 
 
-# (schema, style, text, ours, xgrammar's verdict or None where it refuses the schema), each with its reason
+# (schema, style, text, structgen's verdict, xgrammar's verdict or None if it refuses the schema), with
+# reasons
 DIFFERENT = [
-    # a constraint that xgrammar drops without a word
+    # xgrammar drops the constraint without an error
     (object_of(a={"type": "integer", "not": {"const": 1}}), COHERE, c("a", "json", "1"), False, True),
     (object_of(a={"type": "array", "items": INT, "uniqueItems": True}), M3, m("a", m("item", "1") * 2), None, True),
     (object_of(a={"allOf": [INT, {"minimum": 3}]}), COHERE, c("a", "raw", "x"), False, True),
     (object_of(["a", "z"], a=INT), COHERE, c("a", "json", "1"), False, True),
     # an array of anything: xgrammar takes the empty one only
     (object_of(a={"type": "array"}), COHERE, c("a", "list", c(None, "json", "1")), True, False),
-    # `prefixItems` asks for no number of items
+    # `prefixItems` requires no number of items
     (object_of(a={"type": "array", "prefixItems": [TEXT, INT]}), COHERE, c("a", "list", c(None, "raw", "x")), True, False),
-    # a fixed or bounded string is no more padded than a free one
+    # a fixed or bounded string has as little padding as a free one
     (object_of(a={"enum": ["x"]}), COHERE, c("a", "raw", " x "), False, True),
-    # nor can it hold the closing mark, where a reader would stop
+    # the string cannot hold the closing mark, where a reader would stop
     (object_of(a={"type": "string", "maxLength": 30}), COHERE, c("a", "raw", "</cofl:value>"), False, True),
-    # strings with a pattern or a length can be told
+    # structgen enforces a pattern or a length of strings
     (object_of(a={"type": "string", "pattern": "^x+$"}), M3, m("a", "xx"), True, None),
-    # integers are numbers without a fraction, however written
+    # an integer is a number without a fraction, in every spelling
     (object_of(a=INT), M3, m("a", "1.0"), True, False),
-    # at most four blanks in a row where nothing else is said
+    # at most four blanks in a row by default
     (object_of(a=INT), M3, " " * 5 + m("a", "1"), False, True),
 ]  # fmt: skip
 

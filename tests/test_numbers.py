@@ -1,4 +1,4 @@
-"""Numeric keywords as languages of lexemes, against exact rationals (fractions.Fraction)."""
+"""Numeric keywords as languages of lexemes, compared with exact rationals (fractions.Fraction)."""
 
 from __future__ import annotations
 
@@ -43,12 +43,13 @@ HOLDS = {
 
 
 def is_hard(condition: str, argument: str) -> bool:
-    """A divisor that is no 10^-k: mantissas with a fraction only with large exponents."""
+    """Whether a divisor is no power 10^-k. The mantissas of its multiples have a fraction only with large
+    exponents."""
     return condition == "multipleOf" and not re.fullmatch(r"1|0\.0*1|1e-\d+", argument)
 
 
 def in_universe(text: str, numbers: str, narrow: bool = False) -> bool:
-    """The lexemes that numeric conditions speak about (csrc/numbers/number.h)."""
+    """Whether a text is a lexeme that numeric conditions judge (csrc/numbers/number.h)."""
     found = LEXEME.fullmatch(text)
     if not found:
         return False
@@ -75,7 +76,7 @@ def lexeme(rnd: random.Random, near: Fraction) -> str:
     if kind < 0.35:
         close = near + rnd.choice((0, 0, 1, -1, Fraction(1, 10), Fraction(-1, 1000)))
         close *= rnd.choice((1, 1, -1))
-        if kind < 0.15 and (close * 10**12).denominator == 1:  # exact, in plain digits
+        if kind < 0.15 and (close * 10**12).denominator == 1:  # the value is exact in plain digits
             whole = abs(close)
             text = f"{whole.numerator // whole.denominator}.{int(whole % 1 * 10**12):012d}"
             text = rnd.choice((text, text.rstrip("0").rstrip("."), text.rstrip("0") + "0"))
@@ -119,7 +120,7 @@ def test_a_condition_holds_for_exactly_its_values(condition, argument, numbers):
 
 
 def test_scientific_notation_near_a_value():
-    """The same value with the point after its first digit, and its neighbours in the last digit."""
+    """One value with the point after its first digit, and the neighbours in its last digit."""
     rnd = random.Random(7)
     wrong = []
     for condition, argument in CASES:
@@ -142,7 +143,7 @@ def test_scientific_notation_near_a_value():
     assert not wrong
 
 
-COMMON = [  # (divisors, a divisor with the same multiples)
+COMMON = [  # (divisors, one divisor with the same multiples)
     (("integer", "0.123456789"), "123456789"),
     (("6", "4"), "12"),
     (("0.01", "integer"), "1"),
@@ -177,7 +178,7 @@ def test_several_divisors(parts, divisor):
 
 
 def test_the_common_multiple_of_large_divisors_is_arithmetic() -> None:
-    """As automata of their own the divisors would be searched for a number that both divide."""
+    """With an automaton for each divisor, the engine would search for a number that all of them divide."""
     own = structgen.Compiler(vocabulary(WORDS), limits=structgen.Limits(mask=20_000), on_limit="subset")
     matcher = own.json_schema({"allOf": [{"multipleOf": 97}, {"multipleOf": 1000000007}]}).matcher()
     mask = structgen.allocate_bitmask(1, own.vocabulary.vocab_size)
@@ -195,7 +196,8 @@ MANY_DIGITS += ["4e300", "25e-19", "75e-2"]
 @pytest.mark.parametrize("numbers", ["plain", "canonical"])
 @pytest.mark.parametrize("divisor", MANY_DIGITS)
 def test_divisors_of_many_digits(divisor, numbers):
-    """Multiples and their neighbours are told apart, and every beginning of a multiple has a completion."""
+    """Multiples and their neighbours get different verdicts, and every beginning of a multiple has a
+    completion."""
     bytes_only = structgen.Vocabulary.from_bytes(
         [bytes([b]) for b in range(256)] + [b""], eos_token_ids=[256]
     )
@@ -220,7 +222,7 @@ def test_divisors_of_many_digits(divisor, numbers):
                 break
             whole_text = text[:end] + matcher.shortest_completion().decode()
             assert (value(whole_text) / step).denominator == 1, whole_text
-    # Zero has no sign, so behind one there is a multiple that is not zero.
+    # Zero has no sign, so behind a sign a multiple other than zero follows.
     matcher = grammar.matcher()
     assert matcher.accept_bytes(b"-")
     least = value("-" + matcher.shortest_completion().decode())
@@ -229,7 +231,7 @@ def test_divisors_of_many_digits(divisor, numbers):
 
 
 def scientific(number: Fraction) -> str:
-    """With one digit before the point; "0" for what has too many digits."""
+    """The number with one digit before the point; "0" if it has too many digits."""
     shift = 0
     while number.denominator != 1 and shift < 40:
         number, shift = number * 10, shift + 1
@@ -241,7 +243,7 @@ def scientific(number: Fraction) -> str:
 
 
 INT64 = "9223372036854775807"
-BETWEEN = [  # divisor, bounds
+BETWEEN = [  # a divisor and bounds
     ("86400", {"minimum": "0"}),
     ("86400", {"exclusiveMinimum": "0", "maximum": INT64}),
     ("1000003", {"type": "integer", "minimum": "-2000006", "exclusiveMaximum": "2000006"}),
@@ -288,7 +290,7 @@ def test_multiples_between_bounds(divisor, bounds, numbers):
                 for k, v in [("multipleOf", divisor), *flat.items()]
             )
             holds = holds and all(x < b for b in below)
-            if numbers == "plain" and "type" in flat:  # what is asked to be whole has no point
+            if numbers == "plain" and "type" in flat:  # a number that must be whole has no point
                 holds = holds and "." not in lexeme
         assert verdict(grammar, lexeme.encode()) == holds, lexeme
         verdicts.add(holds)
@@ -342,7 +344,8 @@ def decide(condition: dict, x: Fraction) -> bool:
 
 @pytest.mark.parametrize("seed", range(60))
 def test_divisors_between_bounds(seed):
-    """Few multiples between two bounds are tried one by one; Python's fractions try them all."""
+    """The engine tries the few multiples between two bounds one by one. Python's fractions try all of
+    them."""
     chance = random.Random(seed)
     divisors = ["2", "3", "7", "13", "0.5", "0.25", "1.5", "6.75", "2.125"]
 
@@ -375,7 +378,7 @@ def test_divisors_between_bounds(seed):
 
 
 def test_a_multiple_is_completed_with_the_fewest_digits() -> None:
-    """Large divisors too, where a search among remainders would be too long."""
+    """Large divisors, too, for which a search among remainders would take too long."""
     bytes_only = structgen.Vocabulary.from_bytes([bytes([b]) for b in range(256)] + [b""], eos_token_ids=256)
     of = structgen.Compiler(bytes_only).json_schema
     for divisor in (100_000, 86_400, 99_991, 1_000_003, 12.5, 0.0125):
@@ -389,7 +392,7 @@ def test_a_multiple_is_completed_with_the_fewest_digits() -> None:
                 rest = matcher.shortest_completion().decode()
                 assert (Fraction(begun + rest) / step).denominator == 1
                 if begun.isdigit() and begun[0] != "0" and step.denominator == 1:
-                    # no multiple of fewer digits begins so
+                    # no multiple with fewer digits begins so
                     for n in range(len(rest)):
                         first = int(begun) * 10**n
                         found = -(-first // int(step)) * int(step)
@@ -398,7 +401,8 @@ def test_a_multiple_is_completed_with_the_fewest_digits() -> None:
 
 @pytest.mark.parametrize("draft", ["04", "06"])
 def test_a_whole_multiple_of_a_long_fraction_is_decided(draft: str) -> None:
-    """The next multiple is at hand; a search for it went through a billion texts, in the middle of a text."""
+    """The engine computes the next multiple. A search for it went through a billion texts, in the middle of a
+    text."""
     where = {"$schema": f"http://json-schema.org/draft-{draft}/schema#"}
     schema = where | {"type": "integer", "multipleOf": 0.123456789}
     for spelling in ("any", "plain", "canonical"):
@@ -411,7 +415,7 @@ def test_a_whole_multiple_of_a_long_fraction_is_decided(draft: str) -> None:
 @pytest.mark.parametrize("kind", ["integer", "number"])
 @pytest.mark.parametrize("first", ["1e99999", "8.6e5286124", "-1e528612", "1e-99999"])
 def test_what_may_stand_beside_a_number_that_does_not_repeat(kind: str, first: str) -> None:
-    """The search for an unequal number that is the rest of a string once went through all the zeros of the
+    """The search wanted an unequal number that ends the string. It once went through all the zeros of the
     number, and the mask was refused as "too large to decide"."""
     grammar = compiler().json_schema(
         {"type": "array", "uniqueItems": True, "items": {"type": kind}}, whitespace="compact"

@@ -1,4 +1,5 @@
-"""The embedded pair in numpy: torch's logits, the tokens and texts of transformers, one thread, no import."""
+"""The embedded models in numpy: logits of torch, tokens and texts of transformers, one thread, no import of
+torch."""
 
 from __future__ import annotations
 
@@ -38,12 +39,12 @@ from training import data  # noqa: E402
 ROOT = Path(__file__).resolve().parents[1]
 NAMES = ("target", "draft")
 V = 2048
-CLOSE = 1e-4  # what logits may differ by
+CLOSE = 1e-4  # the largest difference of logits
 
 
 @pytest.fixture(scope="module", params=NAMES)
 def pair(request: pytest.FixtureRequest) -> tuple[NumpyLM, TransformersLM]:
-    """One model, in numpy and in torch; torch's in float64, whose own rounding is not in the way."""
+    """One model in numpy and in torch. torch computes in float64, so its rounding is negligible."""
     folder = embedded.path(request.param)
     return NumpyLM.from_folder(folder), TransformersLM.from_pretrained(folder, dtype=torch.float64)
 
@@ -55,7 +56,7 @@ def targets() -> tuple[NumpyLM, TransformersLM]:
 
 
 def of_torch(lm: TransformersLM, ids: list[int]) -> Any:
-    """Log-probabilities after every token of a text, read on its own, without a cache."""
+    """Log-probabilities after every token of a text, computed in one pass without a cache."""
     with torch.inference_mode(), lm.threads():
         logits = lm.model(input_ids=torch.tensor([ids]), use_cache=False).logits[0]
         return torch.log_softmax(logits.double(), -1).numpy()
@@ -69,7 +70,7 @@ def random_ids(rng: random.Random, low: int, high: int) -> list[int]:
 
 
 def after_every_token(lm: NumpyLM, ids: list[int]) -> Any:
-    """Log-probabilities after every token, from one forward over a tree that is one path."""
+    """Log-probabilities after every token, from one forward pass over a tree that is one path."""
     scorer = lm.tree_scorer()
     scorer.add()
     (rows,) = scorer.score([Block(ids[:1], ids[1:], range(-1, len(ids) - 2))])
@@ -77,7 +78,8 @@ def after_every_token(lm: NumpyLM, ids: list[int]) -> Any:
 
 
 def test_logits_of_prompts_are_those_of_torch(pair: Any) -> None:
-    """After every token of requests, of one token, and of random ones; with a cache and without."""
+    """Compares the logits after every token of requests, of one token, and of random ones, with and without a
+    cache."""
     mine, theirs = pair
     texts = [mine.encode(embedded.format_prompt(x.text, x.schema)) for x in requests(5)]
     for ids in [*texts, [7], random_ids(random.Random(1), 200, 200)]:
@@ -87,7 +89,8 @@ def test_logits_of_prompts_are_those_of_torch(pair: Any) -> None:
 
 
 def test_rounding_of_the_longest_text_is_that_of_torch_in_float32(targets: Any) -> None:
-    """1,024 tokens, far beyond what the model was trained on, where float32 itself is off by about 1e-4."""
+    """The text has 1,024 tokens, far more than the training texts. There float32 itself is off by about
+    1e-4."""
     mine, theirs = targets
     ids = mine.encode("".join(embedded.format_prompt(x.text, x.schema) for x in requests(20)))[:1024]
     assert len(ids) == mine.max_context
@@ -108,7 +111,7 @@ def test_logits_of_prompts_are_those_of_torch_in_float32(targets: Any) -> None:
 
 
 def test_logits_under_any_history_of_the_cache_are_those_of_torch(pair: Any) -> None:
-    """Branches, ragged batches, evictions and repetitions: always the text read on its own."""
+    """Branches, ragged batches, evictions and repetitions give the logits of the text read alone."""
     folder, theirs = pair[0], pair[1]
     rng = random.Random(2)
     for kv_bytes in (0, 300_000, 3_000_000, 64 << 20):
@@ -127,7 +130,7 @@ def test_logits_under_any_history_of_the_cache_are_those_of_torch(pair: Any) -> 
             wanted = of_torch(theirs, batch[checked].tokens)[-1]
             assert np.abs(found[checked] - wanted).max() < CLOSE
             assert lm.cached_bytes <= kv_bytes
-            assert np.array_equal(lm.logprobs(batch), found)  # a held context's vector is frozen
+            assert np.array_equal(lm.logprobs(batch), found)  # the vector of a held context does not change
 
 
 def test_logits_of_trees_are_those_of_their_paths(pair: Any) -> None:
@@ -206,15 +209,15 @@ def test_what_is_too_long_or_no_text_is_refused(targets: Any) -> None:
 
 
 def requests(count: int) -> list[Any]:
-    """Requests of the test split with their schemas."""
+    """Requests of the test split, with their schemas."""
     found = [data.example("test", 11, i) for i in range(3 * count)]
     return [x for x in found if x.schema is not None][:count]
 
 
 def test_texts_are_those_of_torch(targets: Any) -> None:
-    """Greedy and drawn, plain and speculative, with the draft model, over schemas of every task.
+    """Greedy and drawn texts, plain and speculative, with the draft model, over schemas of every task.
 
-    A near tie may fall the other way under another rounding; over a thousand texts none did.
+    Other rounding may decide a near tie differently. In over a thousand texts it never did.
     """
     mine, theirs = targets
     draft = language_model(embedded.path("draft"))
@@ -284,7 +287,8 @@ def test_tokens_are_those_of_the_package() -> None:
 
 
 def test_every_character_has_its_class() -> None:
-    """Each assigned character between letters, where its class decides how the text is cut."""
+    """Puts each assigned character between letters, where the character's class decides how the text is
+    cut."""
     mine, theirs = encoders("target")
     codes = [*range(0x3000), *range(0x3000, 0x32000, 7)]
     codes = [c for c in codes if unicodedata.category(chr(c)) not in ("Cs", "Cn")]
@@ -296,7 +300,7 @@ def test_every_character_has_its_class() -> None:
 
 @pytest.mark.parametrize("form", ["gpt2", "split", "whole words"])
 def test_other_byte_level_tokenizers(form: str) -> None:
-    """Tokenizers of the forms that the encoder covers, trained on the spot."""
+    """The test trains tokenizers of each form that the encoder supports."""
     from tokenizers import Regex, Tokenizer, models, pre_tokenizers, trainers
 
     made = Tokenizer(models.BPE(ignore_merges=form == "whole words"))
@@ -396,7 +400,8 @@ def test_a_file_is_encoded_canonically_without_the_package(
     record = json.loads((embedded.path() / "tokenizer.json").read_text("utf-8"))
     (tmp_path / "tokenizer.json").write_text(json.dumps({**record, "normalizer": {"type": "NFC"}}))
     monkeypatch.setitem(sys.modules, "tokenizers", None)
-    other = sg.Vocabulary.from_file(tmp_path, eos_token_ids=1)  # not covered: the longest match
+    # the encoder does not support the form, so the vocabulary uses the longest match
+    other = sg.Vocabulary.from_file(tmp_path, eos_token_ids=1)
     assert other.decode(other.encode(texts[0])) == texts[0].encode()
 
 
@@ -525,9 +530,9 @@ def test_torch_has_one_thread_inside_and_its_own_number_afterwards(targets: Any)
         torch.set_num_threads(before)
 
 
-# --- processes of their own ------------------------------------------------------------------------------
+# --- tests that start a process ------------------------------------------------------------------------
 
-# Finds these packages, as if they were installed, and fails when one is loaded.
+# An import hook that pretends these packages are installed, and fails when one is loaded.
 BLOCK = """
 import importlib.abc, importlib.machinery, sys
 class Blocked(importlib.abc.MetaPathFinder, importlib.abc.Loader):

@@ -1,7 +1,7 @@
-"""Draft models with another vocabulary: the law of what they draft, by every text that they could write.
+"""Draft models with another vocabulary: the law of their drafts, compared with all texts that they can write.
 
-The oracle draws draft tokens one after the other and reads them by longest match; it knows no ranges and no
-trees. What a rule then makes of such a law is added up over all its ways, at every place of a small language.
+The oracle draws draft tokens one by one and reads them by longest match, without ranges or trees. Then it
+sums the law that a rule makes of the drafts over all outcomes, at every place of a small language.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ PIECES = [bytes(w) for n in (1, 2, 3) for w in np.ndindex(*[2] * n)]
 
 
 def vocabulary(texts: Sequence[bytes]) -> sg.Vocabulary:
-    """Of the letters a and b, the end last."""
+    """A vocabulary of the letters a and b; the end token is last."""
     letters = [bytes(97 + b for b in text) for text in texts]
     return sg.Vocabulary.from_bytes([*letters, b""], eos_token_ids=[len(letters)])
 
@@ -42,9 +42,9 @@ def longest_match(text: bytes, known: set[bytes], limit: int) -> bytes:
 def written(
     lm: Any, place: Any, known: set[bytes], limit: int, opened: set[tuple[int, ...]], rest: bytes = b""
 ) -> Counter:
-    """The law of the target's first token, over all that the draft model could write that begins with `rest`.
+    """The law of the target's first token, over all texts of the draft model that begin with `rest`.
 
-    opened: contexts behind which it writes on, if a token of the target might still become longer.
+    opened: contexts behind which the model writes on, if a token of the target might still become longer.
     """
     found: Counter = Counter()
     ends = set(lm.eos_token_ids)
@@ -75,7 +75,7 @@ def written(
 
 
 class Watched(RandomModel):
-    """Remembers which contexts it was asked about."""
+    """A model that remembers the contexts of its calls."""
 
     def __init__(self, *arguments: Any, **keywords: Any) -> None:
         super().__init__(*arguments, **keywords)
@@ -112,11 +112,12 @@ def test_the_law_of_strings_is_that_of_all_that_could_be_written(
         {t: p for t, p in want.items() if p > 1e-9}, abs=1e-6
     )
     assert rest or psi.sum() + end + lost == pytest.approx(1.0, abs=1e-6)
-    if forwards == 100:  # then nothing stays undecided that could go on
+    if forwards == 100:  # after so many passes no open text is undecided
         whole = written(lm, place, known, longest, Everything(), begun)
         assert whole.pop(b"end", 0.0) == pytest.approx(end, abs=1e-6)
         for text in known:
-            assert whole[text] == pytest.approx(want[text], abs=2e-3)  # strings below 1e-4 are not opened
+            # strings with a probability below 1e-4 are not opened
+            assert whole[text] == pytest.approx(want[text], abs=2e-3)
     row = strings.row((place, begun))
     assert row is not None and (end < 1e-9 or row[-1] == pytest.approx(np.log(end), abs=1e-5))
 
@@ -127,20 +128,21 @@ class Everything(set[tuple[int, ...]]):
 
 
 def test_ways_to_write_a_token_are_added_up() -> None:
-    """With every string of two letters as a token, `ab` is `ab` and `a` before `b`."""
+    """Every string of two letters is a token, so `ab` is written as `ab` and as `a` before `b`."""
     lm = RandomModel(3, vocabulary([(0,), (1,), (0, 1)]), sharp=1.0)
     target = vocabulary([(0, 1), (0,), (1,)])
     place = lm.start([1])
     psi, _ = StringLaw(lm, target, 4, 8).psi((place, b""))
     first, second = (np.exp(lm.logprobs([c])[0]) for c in (place, place.extend(0)))
-    # `ab` may be read on no further; behind `a` an `ab` gives the token `a`, as everything but `b` does.
+    # No longer token begins with `ab`. Behind `a` the text `ab` gives the token `a`, and so does all but `b`.
     assert psi[1] == pytest.approx(first[2] + first[0] * second[1], abs=1e-6)
     assert psi[0] == pytest.approx(first[0] * (1 - second[1]), abs=1e-6)
     assert psi[2] == pytest.approx(first[1], abs=1e-6)
 
 
 def test_a_place_inside_a_token_of_the_draft_goes_on_with_the_token() -> None:
-    """After the text `a` the draft model's token `ab` makes `b` likely, as its token `b` does: both count."""
+    """After the text `a`, the draft model's token `ab` makes `b` likely, and so does its token `b`. Both are
+    summed."""
     lm = RandomModel(3, vocabulary([(0,), (1,), (0, 1)]), sharp=1.0)
     strings = StringLaw(lm, vocabulary([(0,), (1,)]), 4, 8)
     place = strings.after((lm.start([1]), b""), 0)
@@ -150,7 +152,7 @@ def test_a_place_inside_a_token_of_the_draft_goes_on_with_the_token() -> None:
     assert psi[1] == pytest.approx(first[2] + first[0] * second[1], abs=1e-6)
     assert psi[0] == pytest.approx(first[0] * (second[0] + second[2]), abs=1e-6)
     assert end == pytest.approx(first[0] * second[3], abs=1e-6)
-    # The rest of the text is encoded again when more comes.
+    # The rest of the text is encoded again when the text grows.
     further = strings.after(place, 1)
     assert further is not None and further[0].tokens == [1] and further[1] == b"ab"
 
@@ -185,7 +187,7 @@ RULES = {
 @pytest.mark.parametrize("which", range(3))
 @pytest.mark.parametrize("temperature", [1.0, 0.4])
 def test_every_place_has_the_target_law(name: str, which: int, temperature: float) -> None:
-    """Enumeration at every place of a small language, with what the drafter says that it draws from."""
+    """Enumerates every place of a small language, with the law that the drafter states for its draws."""
     rule, count, replace = RULES[name]
     texts = [(0,), (1,), (0, 1), (1, 0, 0)]
     target = RandomModel(1, vocabulary(texts), sharp=1.0)
@@ -249,11 +251,12 @@ def test_a_prompt_or_text_that_the_draft_cannot_read_gets_no_drafts() -> None:
 
 
 def test_strings_put_together_what_the_intersection_lacks() -> None:
-    """A draft model of single bytes that knows the text: only strings reach the target's longer tokens."""
+    """The draft model has single bytes and knows the text. Only joined strings reach the target's longer
+    tokens."""
     single = sg.Vocabulary.from_bytes([*(bytes([c]) for c in range(32, 127)), b""], eos_token_ids=[95])
 
     class Knows(RandomModel):
-        """Writes one text, byte by byte."""
+        """A model that writes one given text, byte by byte."""
 
         def logprobs(self, contexts: Any) -> Any:
             rows = np.full((len(contexts), 96), -20.0, np.float32)
@@ -306,7 +309,8 @@ def test_sampled_drafts_of_any_settings_give_valid_texts(
     depth: int,
     n: int,
 ) -> None:
-    """Settings: tiny limits, drafts of the end, stop strings, masks that forbid what a draft prefers."""
+    """Settings: tiny limits, drafts of the end, stop strings, and masks that forbid the draft's
+    favourites."""
     few = sg.Vocabulary.from_bytes([b"a", b"zz", b'{"a"', b"12", b"true,", b""], eos_token_ids=[5])
     drafter = [*drafters(RandomModel(seed, OTHER)), *drafters(RandomModel(seed, few))[1:]][which]
     options = Speculation([drafter], rule=rule, nodes=nodes, branches=branches, depth=depth)

@@ -1,4 +1,4 @@
-"""What the package ships: type information that matches the library, the embedded models, one version."""
+"""The contents of the package: type stubs that match the library, the embedded models, and one version."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def test_the_package_is_typed() -> None:
 
 
 def test_one_version() -> None:
-    """It stands in structgen/__init__.py; the build reads it there."""
+    """structgen/__init__.py states the version, and the build reads it there."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())
     assert "version" not in project["project"] and project["project"]["dynamic"] == ["version"]
     assert project["tool"]["scikit-build"]["metadata"]["version"]["input"] == "structgen/__init__.py"
@@ -41,7 +41,7 @@ def test_one_version() -> None:
 
 
 def test_every_hint_names_the_distribution() -> None:
-    """`structgen` on the index is another project: no line may tell a reader to install it."""
+    """On PyPI `structgen` is another project, so no line may tell a reader to install `structgen`."""
     wrong = []
     for name in texts():
         lines = (ROOT / name).read_text("utf-8", "replace").splitlines()
@@ -50,7 +50,7 @@ def test_every_hint_names_the_distribution() -> None:
 
 
 def texts() -> list[str]:
-    """The files that git tracks and the new files that it does not ignore, without data."""
+    """Text files without data: those that git tracks, and new files that git does not ignore."""
     command = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
     if done.returncode:
@@ -63,7 +63,7 @@ def texts() -> list[str]:
 
 
 def misnamed(line: str) -> bool:
-    """An installer that is given `structgen`, or an extra of `structgen`."""
+    """Whether a line gives `structgen`, or an extra of `structgen`, to an installer."""
     installer = r"(?:pip3?|pipx|uv|poetry|pdm|conda)\b.*?\b(?:install|add)\b"
     name = r"(?<![\w./'-])['\"]?structgen(?=[\s'\"`),;\[=<>~!]|$)(?!\.)"
     return bool(
@@ -92,7 +92,7 @@ def test_what_counts_as_misnamed(line: str, wrong: bool) -> None:
 
 
 def test_every_extra_that_is_named_has_its_packages() -> None:
-    """If an error names an extra, the extra must install the package."""
+    """An extra that an error names must install the missing package."""
     extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
     of_import = {
         "mistral_common": "mistral-common",
@@ -120,7 +120,7 @@ def test_an_error_tells_absence_from_failure() -> None:
 
 @pytest.mark.parametrize("name", ["lark.py", "run.py"])
 def test_a_file_that_hides_a_package_is_named(name, tmp_path) -> None:
-    """Python looks for `lark` in the folder of the program first; the program itself may be that file."""
+    """Python looks for `lark` in the program's folder first, and the program itself may be called lark.py."""
     (tmp_path / "lark.py").write_text("")
     (tmp_path / name).write_text(
         "import structgen as sg\n"
@@ -136,7 +136,7 @@ def test_a_file_that_hides_a_package_is_named(name, tmp_path) -> None:
 
 
 def test_a_release_is_what_its_tag_says(tmp_path) -> None:
-    """The checks of the release workflow: the version, the changelog, the address of the repository."""
+    """The checks of the release workflow: the version, the changelog and the repository's address."""
     spec = importlib.util.spec_from_file_location("check_release", ROOT / "tools" / "check_release.py")
     assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)
@@ -153,7 +153,8 @@ def test_a_release_is_what_its_tag_says(tmp_path) -> None:
 
 
 def test_the_installed_lark_is_one_that_the_extra_allows() -> None:
-    """Names that Lark does not promise to keep are used: see the remark in pyproject.toml."""
+    """structgen uses names that Lark does not promise to keep. A comment in pyproject.toml lists the
+    versions."""
     from packaging.requirements import Requirement
 
     extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
@@ -170,7 +171,7 @@ def test_every_requirement_is_pinned() -> None:
     asked = [r for e in extras.values() for r in e] + project["project"]["dependencies"]
     asked += project["build-system"]["requires"]
     names = {"".join(c if c.isalnum() or c == "-" else " " for c in r).split()[0].lower() for r in asked}
-    names.discard("structgen-engine")  # an extra of other extras
+    names.discard("structgen-engine")  # extras include other extras
     assert names <= pinned, sorted(names - pinned)
 
 

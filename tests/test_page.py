@@ -1,7 +1,8 @@
 """The playground's page in headless Chromium: `make test-page`.
 
-Skipped where there is no Chromium (STRUCTGEN_CHROMIUM names one) or no playwright; alone, that is a failure.
-Every test also holds that the page asks this origin alone, breaks no policy and logs no error.
+Without Chromium (STRUCTGEN_CHROMIUM names one) or playwright the tests are skipped; `make test-page` then
+fails. Every test also checks that the page loads only from its own origin, violates no policy and logs no
+error.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ HOSTILE = "</script><img src=x onerror=\"document.title='hacked'\"><svg onload=a
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
-    root = hasattr(os, "geteuid") and os.geteuid() == 0  # Chromium's sandbox refuses root
+    root = hasattr(os, "geteuid") and os.geteuid() == 0  # the sandbox of Chromium refuses root
     with sync_playwright() as playwright:
         made = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"] if root else [])
         yield made
@@ -55,7 +56,8 @@ def address() -> Iterator[str]:
 
 @contextmanager
 def opened(browser: Browser, address: str, path: str = "/", **options) -> Iterator[Page]:
-    """A page that is ready. In the end: nothing went wrong, and nothing left the origin."""
+    """A page that has loaded. At the end the test checks that nothing failed and no request left the
+    origin."""
     expected = options.pop("expected", r"(?!)")
     context = browser.new_context(**{"viewport": {"width": 1200, "height": 900}, **options})
     wrong: list[str] = []
@@ -68,9 +70,9 @@ def opened(browser: Browser, address: str, path: str = "/", **options) -> Iterat
     if path.partition("#")[0] == "/" and "extra_http_headers" not in options and expected == r"(?!)":
         expect(page.locator("html[data-ready]")).to_be_attached(
             timeout=30_000
-        )  # what it does by itself is over
+        )  # the page's first generation is over
     yield page
-    # A 4xx that the test provokes is logged by the browser as a failed resource.
+    # The browser logs a 4xx response, which some tests provoke, as a failed resource.
     left = [text for text in wrong if not re.search(expected + r"|status of 400", text)]
     assert not left, left
     assert asked and all(url.startswith(address + "/") for url in asked), asked
@@ -90,7 +92,7 @@ def tokens(page: Page) -> list[str]:
     return page.locator("#tokens button").all_inner_texts()
 
 
-# ---- what a person does ----
+# ---- actions of a user ----
 
 
 def test_loading(browser, address) -> None:
@@ -103,13 +105,15 @@ def test_loading(browser, address) -> None:
 
 
 def test_arriving(browser, address) -> None:
-    """The page shows its point by itself: a limit against the model's will, and the model without it."""
+    """The page begins with a demonstration: an answer under a limit that the model dislikes, and one without
+    the limit."""
     with opened(browser, address) as page:
         expect(page.locator("#status")).to_contain_text("complete and valid")
         found = json.loads(page.locator("#whole").inner_text())
         assert found["quantity"] >= 10 and found["city"] != "Lisbon"
         free = json.loads(page.locator("#free").inner_text())
-        assert free["quantity"] == 3 and free["city"] == "Lisbon"  # it reads the same prompt
+        # the unconstrained model reads the same prompt
+        assert free["quantity"] == 3 and free["city"] == "Lisbon"
         expect(page.locator("#free-verdict")).to_contain_text("rejected")
         expect(page.locator("#free-verdict")).to_contain_text("#/properties/customer/maxLength")
         assert page.evaluate("scrollY") == 0
@@ -134,7 +138,7 @@ def test_generating(browser, address) -> None:
 
 
 def test_probable_values(browser, address) -> None:
-    """Each value has its row, each alternative its line, and no value is broken at each letter."""
+    """Each value has a row, each alternative a line, and values are not split into letters."""
     with opened(browser, address) as page:
         page.check("#confidence")
         generate(page)
@@ -155,7 +159,7 @@ def test_probable_values(browser, address) -> None:
 
 
 def test_a_verdict_is_about_what_was_asked(browser, address) -> None:
-    """An edit removes the verdict: "complete and valid" would be read as a verdict on the edited text."""
+    """An edit removes the verdict, because "complete and valid" would seem to be about the edited text."""
     with opened(browser, address) as page:
         generate(page)
         expect(page.locator("#status")).to_contain_text("complete and valid")
@@ -205,7 +209,7 @@ def test_looking_at_a_token(browser, address) -> None:
         expect(details).to_contain_text(re.compile(r"\d% before the mask, .*\d% after it"))
         expect(details).to_contain_text("must be an integer")
         expect(details.locator("table").nth(0).locator("tr").nth(1)).to_contain_text('"3"')
-        # Every forbidden token has its reason.
+        # Every forbidden token has a reason.
         for row in details.locator("table").nth(1).locator("tr").all()[1:]:
             assert row.locator("td").nth(2).inner_text() not in ("", "...")
         last = len(tokens(page)) - 1
@@ -239,7 +243,7 @@ def test_a_broken_schema_is_marked(browser, address) -> None:
 
 
 def test_the_coloured_copy_is_the_text(browser, address) -> None:
-    """Colours and marks take no character away and add none, for every example."""
+    """For every example, the coloured copy has exactly the characters of the text."""
     with opened(browser, address) as page:
         for one in examples()[1::5]:
             page.check(f"input[value={one['kind']}]")
@@ -281,7 +285,7 @@ def copied(browser, address, name, **settings) -> str:
 
 @pytest.mark.parametrize("prompt", ["Ana ordered 12 lamps, ship to Faro", 'it\'s "quoted" \\ \n"""'])
 def test_copying_as_python(browser, address, prompt, capsys) -> None:
-    """The program writes the text that the page shows."""
+    """The copied program writes the text that the page shows."""
     program = copied(browser, address, "python", prompt=prompt)
     exec(compile(program, "copied", "exec"), {})
     schema = examples()[0]["text"]
@@ -289,7 +293,7 @@ def test_copying_as_python(browser, address, prompt, capsys) -> None:
 
 
 def test_copying_every_example(browser, address, capsys) -> None:
-    """Every example's program compiles, and its request is taken."""
+    """Every example's program compiles, and the server takes its request."""
     with opened(browser, address, permissions=["clipboard-read", "clipboard-write"]) as page:
         for one in examples()[:12]:
             choose(page, one["name"])
@@ -301,7 +305,8 @@ def test_copying_every_example(browser, address, capsys) -> None:
             body = json.loads(rest[rest.index("-d") + 1])
             data = json.dumps(body | {"max_tokens": 64, "n": 1}).encode()
             asked = urllib.request.Request(path, data, {"Content-Type": "application/json"})
-            with urllib.request.urlopen(asked, timeout=60) as answer:  # HTTPError where it is refused
+            # raises HTTPError if the server refuses the request
+            with urllib.request.urlopen(asked, timeout=60) as answer:
                 assert json.load(answer)["choices"], one["name"]
 
 
@@ -334,7 +339,7 @@ def test_sharing_a_link(browser, address) -> None:
     with opened(browser, address, "/" + link.partition("/#")[2].join(["#", ""])) as page:
         expect(page.locator("input[value=tools]")).to_be_checked()
         assert {name: page.input_value(f"#{name}") for name in fields} == wanted
-        assert not tokens(page)  # a link generates nothing by itself
+        assert not tokens(page)  # opening a link generates nothing
     for damaged in ("A" * 400, "%00", link.partition("#s=")[2][:-8]):
         with opened(browser, address, f"/#s={damaged}") as page:
             expect(page.locator("#constraint-verdict")).to_contain_text("compiles")
@@ -361,7 +366,8 @@ def test_a_link_with_wrong_values_sets_the_others(browser, address) -> None:
         assert page.input_value("#prompt") == "hello"
         expect(page.locator("input[value=schema]")).to_be_checked()
         assert page.input_value("#method") == "plain" and page.input_value("#count") == "40"
-    with opened(browser, address, link({"prompt": "a" * 30_000_000})) as page:  # 30 kB that unpack to 30 MB
+    # the link has 30 kB, which unpack to 30 MB
+    with opened(browser, address, link({"prompt": "a" * 30_000_000})) as page:
         assert page.input_value("#prompt") != "" and len(page.input_value("#prompt")) < 1000
 
 
@@ -435,7 +441,7 @@ def test_the_page_of_the_interface(browser, address) -> None:
         assert page.locator("summary").count() >= 6
 
 
-# ---- whoever is there, on whatever machine ----
+# ---- all users and devices ----
 
 
 def test_hostile_strings_stay_text(browser) -> None:
@@ -474,7 +480,7 @@ def test_the_keyboard_is_enough(browser, address) -> None:
             seen.append(name)
             if name == "document":
                 break
-        # No editor keeps the key for itself, and each is one stop.
+        # The Tab key leaves each editor, and each editor is one stop.
         assert "PRE" not in seen
         wanted = [
             *("share", "theme", "example", "kind", "constraint", "order", "whitespace", "prompt", "chat"),
@@ -495,7 +501,7 @@ def test_the_keyboard_is_enough(browser, address) -> None:
         expect(page.locator("#details")).to_contain_text("#/customer")
         page.keyboard.press("End")
         expect(page.locator("#tokens button").last).to_be_focused()
-        page.keyboard.press("Tab")  # all boxes together are one stop
+        page.keyboard.press("Tab")  # all boxes together are one stop of the Tab key
         assert page.evaluate("document.activeElement.closest('#tokens')") is None
 
 
@@ -517,9 +523,9 @@ def test_narrow_screens(browser, address, width) -> None:
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_both_schemes_can_be_read(browser, address, scheme) -> None:
-    """axe-core finds nothing wrong with names, roles and contrast, before and after a generation."""
+    """axe-core finds no fault in names, roles and contrast, before and after a generation."""
     axe = Axe()
-    # The checker is put into the page, which its policy forbids to everybody else.
+    # The page's policy forbids foreign scripts, so the test bypasses the policy to load axe-core.
     with opened(browser, address, color_scheme=scheme, bypass_csp=True, reduced_motion="reduce") as page:
         for name in ("Order, several tokens a forward", "The model's own distribution (cars)"):
             choose(page, name)

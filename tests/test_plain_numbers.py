@@ -1,7 +1,7 @@
-"""The plain spelling of numbers: no exponent, no -0, zeros at the end of a fraction of up to six digits.
+"""The plain spelling of numbers: no exponent, no -0, and fractions of up to six digits may end with zeros.
 
-The oracle decides every short text: the shape by a pattern, the value by jsonschema with exact numbers, and
-whether a whole number may have a point by reading the schema (`pointed`).
+The oracle decides every short text. A pattern gives the shape, jsonschema with exact numbers judges the
+value, and `pointed` reads in the schema whether a whole number may have a point.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ LONGEST = 5
 
 
 def _texts() -> Iterator[str]:
-    """All texts of the shape up to `LONGEST` bytes, of the digits 0, 1, 2 and 5."""
+    """All texts of the shape with up to `LONGEST` bytes and the digits 0, 1, 2 and 5."""
     for n in range(1, LONGEST + 1):
         for letters in itertools.product("-.0125", repeat=n):
             if SHAPE.fullmatch(text := "".join(letters)):
@@ -42,7 +42,7 @@ def is_whole(value: Any) -> bool:
 
 
 def pointed(schema: Any, text: str) -> bool:
-    """Whether a whole number may be written as `text`, with a point; its value satisfies the schema."""
+    """Whether `text`, a whole number with a point, may be written; its value satisfies the schema."""
     if isinstance(schema, bool):
         return schema
     valid = JsonOracle(schema).accepts
@@ -82,7 +82,8 @@ def takes(grammar: sg.CompiledGrammar, text: str) -> bool:
 
 
 def check(schema: Any, seed: int = 0) -> None:
-    """Grammar and oracle have the same short texts, agree on longer ones, and can end every prefix."""
+    """Grammar and oracle accept the same short texts, agree on longer ones, and every beginning can be
+    completed."""
     oracle = JsonOracle(schema)
     right = {text for text in SHORT if written(schema, oracle, text)}
     try:
@@ -166,7 +167,7 @@ SCHEMAS: list[Any] = [
     {"type": "number", "oneOf": [{"type": "integer"}, {"type": "number", "minimum": 2}, {"const": 0.5}]},
     {"if": {"type": "integer"}, "then": {"maximum": 5}, "else": {"minimum": 1}, "type": "number"},
     {"type": "number", "anyOf": [{"type": "integer", "minimum": 5}, {"multipleOf": 0.5, "maximum": 2}]},
-    # few multiples of several divisors between bounds: told one by one
+    # few multiples of several divisors between bounds, tried one by one
     {"allOf": [{"multipleOf": 0.5}, {"multipleOf": 0.25}], "minimum": 0, "maximum": 3},
     {"allOf": [{"multipleOf": 0.5}, {"multipleOf": 0.2}], "minimum": 0, "maximum": 12, "type": "integer"},
     {
@@ -190,7 +191,7 @@ def test_short_texts_are_those_of_the_definition(schema: Any) -> None:
 
 
 def _random(chance: random.Random, depth: int, whole: bool) -> Any:
-    """A random schema of a number. It asks for `integer` or forbids it, never both."""
+    """A random schema of a number. The schema requires `integer` or forbids it, never both."""
     kind = chance.choice(["minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf", "enum"])
     if chance.random() < 0.3:
         kind = "integer"
@@ -236,7 +237,7 @@ def test_equal_numbers_in_other_spellings_are_equal() -> None:
             assert takes(few, f"[{a},{b}]")
     assert not takes(few, "[1,1.0]")
     assert not takes(few, "[0.50,0.5]")
-    # two values are all there are, whatever their spellings: three different items cannot be
+    # only two values exist, in several spellings, so three different items are impossible
     with pytest.raises(sg.UnsatisfiableSchema):
         COMPILER.json_schema(array('{"enum": [0.5, 1]}')[:-1] + ', "minItems": 3}', numbers="plain")
 
@@ -255,7 +256,7 @@ def test_a_price_may_end_in_a_zero_and_then_end(schema: Any) -> None:
 def test_a_budget_counts_the_shortest_spelling() -> None:
     grammar = COMPILER.json_schema({"enum": [0.5, 1]}, numbers="plain")
     needed = {"": 2, "0": 3, "0.": 2, "0.5": 1, "0.50": 1, "1": 1, "1.": 2}
-    for begun, tokens in needed.items():  # the last is the end
+    for begun, tokens in needed.items():  # the last number of tokens is for the end
         matcher = grammar.matcher()
         assert matcher.accept_bytes(begun)
         assert matcher.tokens_needed() == tokens, begun
@@ -276,8 +277,8 @@ FAR = [1e308, 1e307, 5e299, 1.7e308]
 @pytest.mark.parametrize("spelling", ["plain", "canonical"])
 @pytest.mark.parametrize("seed", range(12))
 def test_no_condition_writes_a_number_that_is_infinite(seed: int, spelling: Any) -> None:
-    """Random conditions on far numbers, read to their longest texts: each is a finite double and meets them,
-    by exact fractions. A multiple of 2.5, and numbers from 1e308 on, had 320 digits and more."""
+    """Random conditions on far numbers: the longest texts are finite doubles and meet the conditions, by
+    exact fractions. A multiple of 2.5, and numbers from 1e308 on, once had 320 digits and more."""
     source = random.Random(seed)
     schema: dict[str, Any] = {"type": source.choice(["number", "integer"])}
     if source.random() < 0.8:
@@ -288,7 +289,7 @@ def test_no_condition_writes_a_number_that_is_infinite(seed: int, spelling: Any)
         schema[list(schema)[-1]] = source.choice([1e18, 12345.5, 1e40])
     try:
         grammar = COMPILER.json_schema(schema, numbers=spelling)
-    except sg.SchemaTooComplex:  # a bound of 40 digits beside a divisor of nine
+    except sg.SchemaTooComplex:  # a bound of 40 digits beside a divisor of nine digits
         return
     for first in "1-9":
         matcher, text = grammar.matcher(), first
@@ -316,7 +317,7 @@ def test_no_condition_writes_a_number_that_is_infinite(seed: int, spelling: Any)
 @pytest.mark.parametrize("spelling", ["plain", "canonical"])
 @pytest.mark.parametrize("divisor", ["123456789012345678e295", "123456789e300", "1e308", "7e308", "9e307"])
 def test_multiples_near_the_largest_double(divisor: str, spelling: Any) -> None:
-    """Few multiples are doubles. A search for the least one of 18 digits and 295 zeros did not end."""
+    """Few multiples are doubles. The search for the least one of 18 digits and 295 zeros once did not end."""
     grammar = COMPILER.json_schema(f'{{"type": "integer", "multipleOf": {divisor}}}', numbers=spelling)
     for factor in range(4):
         value = int(Fraction(divisor)) * factor
@@ -327,8 +328,8 @@ def test_multiples_near_the_largest_double(divisor: str, spelling: Any) -> None:
 
 @pytest.mark.parametrize("numbers", ["plain", "canonical"])
 def test_a_complement_of_multiples_has_no_number_beyond_the_limit_of_digits(numbers: str) -> None:
-    """The automaton of a divisor reads 308 digits, so that all longer numbers are in its complement. Where
-    nothing shorter was left, those were written."""
+    """The automaton of a divisor reads 308 digits, so the complement contains all longer numbers. If no
+    shorter number was left, the engine once wrote a longer one."""
     longer = ["8" * 309, "7" * 310, "1" + "0" * 309]
     shorter = [str(n) for n in range(-3, 24)] + ["0.5", "0.25", "2.05", "0.3"]
     divisors = [0.5, 0.2, 0.25, 0.05, 0.125, 1, 1.5, 2, 3, 10]

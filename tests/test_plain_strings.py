@@ -1,4 +1,4 @@
-"""`strings="plain"`: the same values as `"any"`, each string written as JSON writers write it.
+"""`strings="plain"` has the values of `"any"`, and each string is written as JSON writers write it.
 
 The oracle is `json.dumps(..., ensure_ascii=False)`.
 """
@@ -20,7 +20,7 @@ _STRING = re.compile(r'"(?:[^"\\]|\\.)*"')
 
 
 def rewritten(text: str) -> str:
-    """The text with every string as a JSON writer writes it."""
+    """The text, with every string as a JSON writer writes it."""
     return _STRING.sub(lambda m: json.dumps(json.loads(m[0]), ensure_ascii=False), text)
 
 
@@ -66,7 +66,7 @@ def test_names_are_plain_too(compiler: sg.Compiler) -> None:
     assert harness.verdict(plain, r'{"a\"b":1,"tab\t":2,"\u0002\n":3}')
     for text in (r'{"a\u0022b":1}', r'{"tab\u0009":1}', r'{"\u0002\u000a":3}', r'{"\u0002\u000A":3}'):
         assert not harness.verdict(plain, text), text
-    # no digit that only the shorter spelling of a line feed would want
+    # plain strings exclude the longer escape of a line feed, so `u` is refused
     matcher = compiler.json_schema({"enum": ["\n", "a"]}, strings="plain").matcher()
     assert matcher.accept_bytes('"\\')
     assert set(matcher.live_bytes()) == set(b"n")

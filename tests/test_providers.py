@@ -1,7 +1,9 @@
-"""What `lint --for` says of providers, beside what their own Python packages do to a schema.
+"""Findings of `lint --for` on providers, compared with what the providers' own Python packages do to a
+schema.
 
-Oracles: the transformer of each SDK, run on random schemas and compared keyword by keyword with the SDK rules
-of the table; vLLM's and xgrammar's own checks are not installed here. `JsonOracle` judges every witness.
+Oracles: each SDK's transformer runs on random schemas, and every keyword's change is compared with the SDK
+rules of the table. vLLM's and xgrammar's own checks are not installed here. `JsonOracle` judges every
+witness.
 """
 
 from __future__ import annotations
@@ -30,7 +32,7 @@ SEEDS = 200
 
 
 def random_schema(seed: int) -> Any:
-    """Without schemas that are booleans or empty, which no SDK transforms."""
+    """A random schema without booleans and empty schemas, which no SDK transforms."""
 
     def typed(node: Any) -> Any:
         return (
@@ -60,7 +62,7 @@ def effects(rules: tuple[Any, ...], place: Subschema) -> dict[str, str]:
 def visited(
     before: Any, after: Any, unions: dict[str, str]
 ) -> Iterator[tuple[dict[str, Any], dict[str, Any]]]:
-    """Schemas that stand at one place before and after a transformation."""
+    """Pairs of subschemas at one place, before and after a transformation."""
     if not isinstance(before, dict) or not isinstance(after, dict):
         return
     yield before, after
@@ -124,7 +126,7 @@ def test_openai_package_does_what_the_table_says() -> None:
         given = random_schema(seed)
         document, out = Document(given), copy.deepcopy(given)
         if any("$ref" in node and len(node) > 1 for _, node in document.nodes):
-            continue  # what it refers to is put in, and its own rules with it
+            continue  # the SDK inserts the schema behind the reference, whose own rules apply then
         _ensure_strict_json_schema(out, path=(), root=out)
         for before, after in visited(given, out, {"anyOf": "anyOf", "allOf": "allOf"}):
             told = effects(sdk, Subschema(document, (), before))
@@ -156,7 +158,7 @@ def test_google_package_refuses_what_the_table_says() -> None:
         told = [
             (node, effects(sdk, Subschema(document, path, node)))
             for path, node in document.nodes
-            if "$defs" not in path  # left out where no reference leads there
+            if "$defs" not in path  # the SDK drops definitions without a reference
         ]
         try:
             t_schema(None, copy.deepcopy(given))
@@ -216,8 +218,8 @@ def test_a_rewrite_is_taken_and_equal(provider: str, given: Any, written: Any) -
 @pytest.mark.parametrize("seed", range(40))
 @pytest.mark.parametrize("provider", PROVIDERS)
 def test_a_difference_is_one(provider: str, seed: int) -> None:
-    """A value that is valid, too, is not valid in the schema itself; one that no longer is, is. What is to be
-    written takes the same values."""
+    """The witness "is valid, too" if only the provider's schema accepts it, and "is no longer valid" if only
+    the original does. The schema that lint proposes accepts exactly the original's values."""
     given = schema(Seeded(seed), Features(depth=2))
     oracle, values = JsonOracle(given), [json.dumps(v) for v in itertools.islice(small_values(given), 150)]
     for finding in lint_for(given, provider):
@@ -258,7 +260,8 @@ def test_rules_depend_on_values_and_neighbours() -> None:
         }
     both = closed({"a": {"oneOf": [{"type": "integer"}, {"type": "number"}]}})
     (finding,) = lint_for(both, "openai")
-    assert finding.message.endswith('without it {"a":0} is valid, too')  # and anyOf would take it, too
+    # and without it `anyOf` would accept the value, too
+    assert finding.message.endswith('without it {"a":0} is valid, too')
     assert levels("openai", {"type": "string"}) == {("error", "", "type")}
     assert levels("openai", {**closed({"a": date}), "required": []}) == {("error", "", "required")}
     few = {"type": "array", "items": date, "minItems": 1}
@@ -318,7 +321,8 @@ def test_hostile_schemas_are_bounded() -> None:
         "properties": {f"k{i}": {"const": [i] * 9, "not": {"const": i}} for i in range(9000)},
     }
     assert len(json.dumps(wide)) > 500_000
-    found = lint_for(wide, "anthropic")  # five seconds of containments at most, then findings without
+    # after five seconds of containment checks the findings have no witness
+    found = lint_for(wide, "anthropic")
     assert len(found) > 18_000 and "was not asked" in found[-2].message
     deep: dict[str, Any] = {}
     for _ in range(50_000):

@@ -1,4 +1,5 @@
-"""Tool calls as Python writes them: what the grammar takes, `parse_tool_calls` and Python itself read."""
+"""Tool calls as Python calls: accepted by the grammar, and read by `parse_tool_calls` and by Python
+itself."""
 
 from __future__ import annotations
 
@@ -50,7 +51,8 @@ SECTIONS = {
 
 @pytest.mark.parametrize("style", SECTIONS)
 def test_calls_in_a_section(style: str) -> None:
-    """They are read as bare ones are, with text around and wherever a piece ends; no string holds a mark."""
+    """Calls in a section are read like bare calls, with text around them and in pieces. No string holds a
+    mark."""
     begin, separator, end = SECTIONS[style]
     grammar = BYTES.tools(TOOLS, style=style)
     for seed in range(20):
@@ -85,7 +87,7 @@ def accepted(grammar: sg.CompiledGrammar, text: str) -> bool:
 
 
 def written(calls: list[tuple[str, dict[str, Any]]]) -> str:
-    """As Python writes them: JSON where that is Python."""
+    """The calls as Python source: values are written as JSON if the JSON is Python."""
 
     def value(v: Any) -> str:
         return str(v) if v is None or isinstance(v, bool) else json.dumps(v, ensure_ascii=False)
@@ -102,7 +104,7 @@ def test_texts_of_the_grammar_are_python_and_instances() -> None:
         tree: Any = ast.parse(text, mode="eval").body
         assert len(tree.elts) == len(reply.calls) > 0 and not reply.text
         for node, call in zip(tree.elts, reply.calls, strict=True):
-            # Python's own reader: no name but True, False and None is left
+            # Python's own reader takes no name but True, False and None
             values = {word.arg: ast.literal_eval(word.value) for word in node.keywords}
             assert (node.func.id, values) == (call.name, call.arguments)
             jsonschema.Draft202012Validator(SCHEMAS[call.name]).validate(call.arguments)
@@ -111,7 +113,7 @@ def test_texts_of_the_grammar_are_python_and_instances() -> None:
 
 
 def test_calls_that_are_written_are_read_and_taken_exactly_if_they_are_valid() -> None:
-    """Against jsonschema, over every choice of parameters and values right and wrong."""
+    """Compared with jsonschema, for every choice of parameters and for right and wrong values."""
     chance = random.Random(5)
     values: dict[str, list[Any]] = {
         "city": ["", 'R"\\o\n', "é€🙂", "far too long", 3],
@@ -261,7 +263,7 @@ def test_keywords_of_all_parameters_together_are_kept() -> None:
 
 
 def test_texts_of_random_schemas_are_python_and_instances() -> None:
-    """The schemas of the differential run, as a parameter: every text is Python, and an instance."""
+    """A parameter has each schema of the differential run: every text is valid Python and an instance."""
     seen = 0
     for seed in range(150):
         source = Seeded(seed)
@@ -305,7 +307,7 @@ def test_templates_and_names() -> None:
 
 
 def test_names_come_back_as_they_are_written() -> None:
-    """Python reads the normal form (NFKC) of a name: `size_\u03bcm` for `size_\u00b5m`."""
+    """Python reads the NFKC form of a name: `size_\u03bcm` for `size_\u00b5m`."""
     names = ("size_\u00b5m", "\ufb01nd", "x\u0301", "\U0001d49c")
     for name in names:
         schema = {"type": "object", "properties": {other: {"type": "integer"} for other in names}}
@@ -322,7 +324,7 @@ def test_names_come_back_as_they_are_written() -> None:
 
 
 def test_halves_of_characters_can_be_sent() -> None:
-    """Escapes of JSON in pairs are one character there; a half alone stays an escape."""
+    """A pair of JSON escapes is one character. A lone surrogate stays an escape."""
     (call,) = sg.parse_tool_calls(r'[f(a="\ud83d\ude00", b="\ud800", c="\u00e9")]', style="pythonic").calls
     assert call.arguments == {"a": "\U0001f600", "b": "\ud800", "c": "\u00e9"}
     (_, arguments) = calls_of(r'[f(a="\ud800")]', None)[0]

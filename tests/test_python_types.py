@@ -1,4 +1,5 @@
-"""Python types go in, values of the type come out; OpenAI's request shapes likewise."""
+"""Python types as constraints: values of the type come back. OpenAI's forms of a request are tested
+likewise."""
 
 from __future__ import annotations
 
@@ -161,7 +162,7 @@ CASES: list[tuple[Any, str, Any, str]] = [
 ]
 
 
-# An address in a name would differ between the processes that run the tests.
+# An address in a test's name would differ between the processes that run the tests.
 NAMES = [str(getattr(case[0], "__qualname__", case[0])).split(" at 0x")[0][-40:] for case in CASES]
 
 
@@ -194,14 +195,15 @@ def test_whatever_is_generated_parses_back(compiler: sg.Compiler, kind: Any) -> 
                 break
             text += bytes([token])
         if kind in (datetime.date, datetime.timedelta, book) or b"\\" in text:
-            continue  # Python's dates end at 9999 and begin at 1, its durations at 10**9 days
+            continue  # Python's dates have the years 1 to 9999, and its durations at most 10**9 days
         grammar.parse(text)
 
 
 def test_response_format(compiler: sg.Compiler) -> None:
     inner = {"type": "object", "properties": {"a": {"type": "integer"}}, "required": ["a"]}
     wrapped = {"type": "json_schema", "json_schema": {"name": "n", "schema": inner, "strict": True}}
-    flat = {"type": "json_schema", "name": "n", "schema": inner}  # the Responses API's `text.format`
+    # the form of `text.format` in the Responses API
+    flat = {"type": "json_schema", "name": "n", "schema": inner}
     for shape in (wrapped, flat):
         grammar = compiler.json_schema(shape)
         assert verdict(grammar, '{"a": 1}') and not verdict(grammar, "{}")

@@ -1,7 +1,7 @@
-"""Every text that the grammar of a Python type ends in is parsed into a value of the type.
+"""Every text of the grammar of a Python type is parsed into a value of the type.
 
-Random types (leaves, containers, models with random fields, aliases and settings) are walked at random; what
-cannot be said in a grammar must stand in the report.
+Random walks go through the grammars of random types (leaves, containers, models with random fields, aliases
+and settings). The report must list every condition that the grammar cannot express.
 """
 
 from __future__ import annotations
@@ -109,13 +109,13 @@ KEYS: list[Any] = [
 ]
 
 
-# Fields that are called as the keywords are whose values are data.
+# Some fields have the names of keywords whose values are data.
 NAMES = ["a", "b", "c", "default", "examples", "const", "enum", "properties", "items"]
 PREDICATES = [getattr(str, name) for name in dir(str) if name.startswith("is")]
 
 
 class Denied(annotated_types.Not):
-    __hash__ = object.__hash__  # so that unions of it can be made
+    __hash__ = object.__hash__  # makes the class hashable, so that unions of it can be built
 
 
 class Types:
@@ -154,7 +154,7 @@ class Types:
         return self.model(depth) if shape < 11 else self.record(depth)
 
     def decimal(self) -> Any:
-        """Digits, places, multiples and bounds of every size, that a number satisfies."""
+        """Digits, places, multiples and bounds of every size that some number satisfies."""
         c = self.chance
         marks: dict[str, Any] = {}
         if c.random() < 0.4:
@@ -183,7 +183,7 @@ class Types:
         return Annotated[float, Field(multiple_of=step, **marks)]
 
     def members(self) -> Any:
-        """An enum or a literal of values that JSON has, and of others."""
+        """An enum or a literal, with values that JSON has and other values."""
         c = self.chance
         known = ["a", 'b"', 1, 2**62, 0.5, True, None, [1], ["x", 2]]
         other = [(1, 2), 2**70, float("nan"), dt.date(2020, 1, 1), decimal.Decimal("1.5"), b"x", {1}]
@@ -198,7 +198,7 @@ class Types:
         return Annotated[str, annotated_types.Predicate(rule)]
 
     def record(self, depth: int) -> Any:
-        """A TypedDict, in all the ways of PEP 728, or a dataclass."""
+        """A TypedDict, with every feature of PEP 728, or a dataclass."""
         c = self.chance
         fields = {name: self.of(depth - 1) for name in c.sample(NAMES, c.randrange(1, 4))}
         extra = ConfigDict(extra=c.choice(["ignore", "forbid", "allow"]))
@@ -255,7 +255,8 @@ def test_what_a_leaf_ends_in_is_parsed(kind: Any, compiler: sg.Compiler) -> None
 @pytest.mark.parametrize("key", KEYS, ids=lambda k: getattr(k, "__name__", None) or str(k)[:60])
 def test_what_a_key_ends_in_is_parsed(key: Any, compiler: sg.Compiler) -> None:
     assert not refusals(dict[key, int], compiler, cases(30))
-    some = compiler.json_schema(Annotated[dict[key, bool], Field(min_length=1)])  # there is a key
+    # a dictionary with at least one key
+    some = compiler.json_schema(Annotated[dict[key, bool], Field(min_length=1)])
     assert some.parse(byte_walk(some, random.Random(1), 60))
 
 
@@ -277,7 +278,7 @@ JUNK = "q-9"
 
 
 def with_junk(value: Any, chance: random.Random) -> Any:
-    """The value with one more key in one of its objects; None where it has no object."""
+    """The value with one more key in one of its objects; None if the value has no object."""
     objects = [part for part in parts_of(value) if isinstance(part, dict)]
     if not objects:
         return None
@@ -286,7 +287,7 @@ def with_junk(value: Any, chance: random.Random) -> Any:
 
 
 def parts_of(value: Any) -> Iterator[Any]:
-    """A value and what it holds, also as attributes and extras of a model."""
+    """Yields a value and all values in it, also attributes and extra fields of a model."""
     yield value
     inner: list[Any] = list(value) if isinstance(value, (dict, list, tuple, set, frozenset)) else []
     inner += value.values() if isinstance(value, dict) else []
@@ -296,7 +297,7 @@ def parts_of(value: Any) -> Iterator[Any]:
 
 
 def thrown_away(kind: Any, compiler: sg.Compiler, walks: int) -> list[str]:
-    """Texts with a key that the grammar lets a model write and that the validator does not keep."""
+    """Texts with a key that the grammar allows and that the validator drops."""
     grammar = compiler.json_schema(kind, property_order="any", numbers="any", strings="any")
     found = []
     for seed in range(walks):
@@ -363,7 +364,7 @@ def joined(*members: str) -> str:
     return "{" + ",".join(members) + "}"
 
 
-# A type; texts that its grammar takes, and does not. `extra_keys="allow"` takes those of the last list, too.
+# A type, texts of its grammar, and other texts. `extra_keys="allow"` adds the texts of the last list.
 CITY, Q, TEXT = '"city":"x"', '"q":1', '"q":"x"'
 TO, JUNKED = f'"to":{joined(CITY)}', f'"to":{joined(CITY, Q)}'
 OPEN: list[tuple[Any, list[str], list[str], list[str]]] = [
@@ -396,7 +397,7 @@ def test_which_types_are_open(
     assert not any(takes(text, extra_keys="forbid") for text in bad + junk)
 
 
-INTEGERS: list[tuple[Any, int, int]] = [  # a type of whole numbers, and those at its ends
+INTEGERS: list[tuple[Any, int, int]] = [  # a type of whole numbers, and its least and greatest
     (int, -(2**63), 2**63 - 1),
     (Annotated[int, Field(ge=0)], 0, 2**63 - 1),
     (Annotated[int, Field(lt=5)], -(2**63), 4),
@@ -442,7 +443,7 @@ def test_a_bound_far_beyond_a_multiple(compiler: sg.Compiler) -> None:
         assert not compiler.json_schema(kind).report and not refusals(kind, compiler, 40)
 
 
-# ---- patterns, against Python's own arithmetic and types ----
+# ---- patterns, compared with Python's own arithmetic and types ----
 
 
 @pytest.mark.parametrize("text", ["0", "9", "10", "305", "999", "1000", "08:30:59", "2024-02-29"])
@@ -514,7 +515,7 @@ def test_networks_are_those_of_ipaddress() -> None:
 def test_unicode_classes_are_kept(pattern: str) -> None:
     try:
         rust = pydantic.TypeAdapter(pydantic.constr(pattern=pattern))
-    except pydantic_core.SchemaError:  # a pattern in Python's dialect
+    except pydantic_core.SchemaError:  # the pattern needs Python's dialect
         rust = None
     compiler = sg.Compiler(BYTES)
     grammar = compiler.json_schema({"type": "string", "pattern": text_patterns.from_unicode(pattern)})
@@ -525,7 +526,7 @@ def test_unicode_classes_are_kept(pattern: str) -> None:
             rust.validate_python(text)
 
 
-# ---- what is taken, and what is said of the rest ----
+# ---- accepted types, and the report on others ----
 
 TAKEN: list[tuple[Any, str]] = [
     (int, "-120"),
@@ -700,7 +701,8 @@ def test_predicates_of_strings_hold(rule: Any, compiler: sg.Compiler) -> None:
 
 
 def test_letters_that_lowering_changes_are_not_written(compiler: sg.Compiler) -> None:
-    """Also those that are no letters by their category: a Roman numeral becomes a small one."""
+    """The grammar excludes every character that lowering changes, also those outside of the letters: a Roman
+    numeral."""
     lower = compiler.json_schema(pydantic.constr(to_lower=True))
     upper = compiler.json_schema(pydantic.constr(to_upper=True))
     for text in ["Ⅷ", "ⅷ", "Ⓐ", "ⓐ", "ǅ", "ß", "ª", "A", "a", "1", "中", "\u0345", "İ"]:
@@ -750,7 +752,8 @@ def test_numbers_without_exponents_are_finite_doubles(compiler: sg.Compiler, num
             matcher = compiler.json_schema(schema, numbers=numbers).matcher()
             whole = matcher.accept_bytes("9" * digits)
             assert (whole and matcher.is_accepting()) == (digits == 308)
-    large = compiler.json_schema({"minimum": 10**400}, numbers=numbers)  # who asks for large numbers
+    # a schema with such a bound gets large numbers
+    large = compiler.json_schema({"minimum": 10**400}, numbers=numbers)
     assert large.matcher().accept_bytes("1" + "0" * 400)
 
 
@@ -763,7 +766,7 @@ def test_none_is_a_type(compiler: sg.Compiler) -> None:
 
 @pytest.mark.parametrize("schema", [{"items": {"type": "number"}}, {"items": {"type": "integer"}}, {}])
 def test_unique_numbers_of_any_exponent(schema: dict[str, Any], compiler: sg.Compiler) -> None:
-    """A mask that allows a digit is not followed by an error, however large the exponent becomes."""
+    """No error follows a mask that allows a digit, however large the exponent becomes."""
     grammar = compiler.json_schema({"type": "array", "uniqueItems": True, **schema})
     huge = "9" * 30
     for text, fits in {

@@ -1,7 +1,7 @@
-"""Two hundred type expressions, as users write them: every text that their grammars end in is parsed.
+"""Two hundred type expressions as users write them: every text of their grammars is parsed.
 
-`test_python_values.py` makes random types of the same parts; here each construct of Python and pydantic
-stands once, with the settings that change what its validator takes.
+`test_python_values.py` combines the parts at random. Here each construct of Python and pydantic stands once,
+with the settings that change what the construct's validator accepts.
 """
 
 # ruff: noqa: UP007, UP045, B008 (older spellings are types as well)

@@ -1,4 +1,5 @@
-"""Random context-free grammars of every dialect against `random_grammars.Oracle`, and what it found."""
+"""Random context-free grammars of every dialect compared with `random_grammars.Oracle`, and the bugs found
+so."""
 
 from __future__ import annotations
 
@@ -12,12 +13,13 @@ BYTES = structgen.Compiler(structgen.Vocabulary.from_bytes([bytes([i]) for i in 
 
 @pytest.mark.parametrize("dialect", random_grammars.DIALECTS)
 def test_random_grammars(dialect) -> None:
-    """Acceptance of every short text, masks, dead ends, completions; no crash, no other error."""
+    """Acceptance of every short text, masks, dead ends and completions agree; no crash and no unexpected
+    error."""
     count = 60 if dialect in ("contextual", "dynamic") else 30
     assert random_grammars.failures(dialect, harness.FIRST_SEED, harness.cases(count)) == []
 
 
-# grammar, texts in it, texts that are not
+# grammar, texts of the language, other texts
 EMPTY = [
     ('start: start a |\na: "A" |', ["", "A", "AAA"], ["B"]),
     ('start: a*\na[capture]: "A" |', ["", "A", "AAA"], ["B"]),

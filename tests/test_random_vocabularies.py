@@ -1,7 +1,8 @@
-"""Random tiny vocabularies (one to three ends anywhere among the ids, several ids with the same bytes),
-random models, languages and potentials: every method's brackets and texts against full enumeration.
+"""Random tiny vocabularies, models, languages and potentials: the brackets and texts of every method,
+compared with full enumeration. A vocabulary has one to three end tokens at any ids, and several ids may have
+equal bytes.
 
-    STRUCTGEN_RANDOM_VOCABULARIES=2000 python -m pytest tests/test_random_vocabularies.py -k bracket
+STRUCTGEN_RANDOM_VOCABULARIES=2000 python -m pytest tests/test_random_vocabularies.py -k bracket
 """
 
 from __future__ import annotations
@@ -58,7 +59,7 @@ def case(seed: int, words: int = 3) -> Case:
 
 
 def merged(lm: TableModel, prefix: tuple[int, ...]) -> np.ndarray:
-    """A model's row with the sum of all ends at the first."""
+    """A model's row, in which the first end token has the sum of all ends."""
     row, ends = lm.vector(prefix).astype(np.float64), lm.eos_token_ids
     row[ends[0]] = math.log(math.fsum(math.exp(row[end]) for end in ends))
     row[ends[1:]] = -np.inf
@@ -70,7 +71,7 @@ def entropy(row: np.ndarray) -> float:
 
 
 def weighed(found: Case, kind: str) -> tuple[Any, dict[tuple[int, ...], float]]:
-    """A potential, and the law that it is to give."""
+    """A potential, and the law of texts under the potential."""
     lm, second, random = found.lm, found.second, found.random
     power, floor = float(random.choice([0.5, 1.0, 2.0])), float(random.choice([1e-3, 0.1]))
     least, most = [(0.0, math.inf), (0.0, 1.0), (1.0, 9.0)][int(random.integers(3))]
@@ -145,7 +146,7 @@ def test_chains_are_reversible_under_contrast(proposal: Any, seed: int) -> None:
 
 
 def too_far(counts: dict[Any, float], wanted: dict[Any, float], n: int) -> bool:
-    """Pearson's chi-square of n draws, six deviations beyond its mean; rare texts are one cell."""
+    """Pearson's chi-square of n draws, six deviations above its mean. Rare texts share one cell."""
     total = sum(wanted.values())
     cells = [(counts.get(key, 0.0), n * p / total) for key, p in wanted.items()]
     common = [cell for cell in cells if cell[1] >= 10]
@@ -160,7 +161,8 @@ def too_far(counts: dict[Any, float], wanted: dict[Any, float], n: int) -> bool:
 @pytest.mark.parametrize("method", ["mcmc", "cars"])
 @pytest.mark.parametrize("kind", ["contrast", "none"])
 def test_many_draws_are_as_frequent_as_enumeration_says(method: Any, kind: str) -> None:
-    """Texts of CARS against the target, ends of chains against what so many steps make of the local law."""
+    """Texts of CARS have the target's frequencies. Ends of chains have the frequencies of that many exact
+    steps."""
     tried = noticed = 0
     for seed in harness.seeds(12):
         found = case(seed)
@@ -188,8 +190,8 @@ def test_many_draws_are_as_frequent_as_enumeration_says(method: Any, kind: str) 
 
 
 def after_steps(law: Target, states: list[tuple[int, ...]], steps: int) -> dict[tuple[int, ...], float]:
-    """The law of a chain's state: the local law, taken through the exact transitions; empty where a local
-    walk may end without weight."""
+    """The law of a chain's state after some steps, by the exact transitions from the local law. Empty if a
+    local walk may end without weight."""
     start: dict[tuple[int, ...], float] = dict.fromkeys(states, 0.0)
     for probability, (walk,) in every_outcome(one_walk(law, Trie(), IMPORTANCE)):
         if not walk.alive:
@@ -222,7 +224,7 @@ def test_a_sum_of_ends_that_is_rounded_is_caught(monkeypatch: pytest.MonkeyPatch
 
 @pytest.mark.parametrize("kept", [1, 2, 3])
 def test_thin_vectors_know_all_ends(kept: int, monkeypatch: pytest.MonkeyPatch, tmp_path: Any) -> None:
-    """Whole and thin, saved and loaded: the same law, the same entropies."""
+    """Thin and whole vectors, saved and loaded, give one law and equal entropies."""
     monkeypatch.setattr(vector, "TOP", kept)
     monkeypatch.setattr(vector, "THIN_FROM", 2)
     monkeypatch.setattr(vector, "THIN_TAIL", 1.0)
@@ -271,7 +273,7 @@ def rows(lm: Any, prefix: tuple[int, ...]) -> np.ndarray:
 
 
 def test_mixed_models_take_several_ends_for_one() -> None:
-    """The same table with its end divided among ids gives the same law of texts."""
+    """A table whose end is divided among several ids gives the same law of texts."""
     random = np.random.default_rng(3)
     for seed in range(8):
         one = [TableModel(seed + 10 * i, [b"a", b"b", b"c", b""], (3,)) for i in (0, 1)]

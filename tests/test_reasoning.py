@@ -1,4 +1,5 @@
-"""Thoughts in front of an answer: the grammar of both, its border under drafts and budgets, the parts."""
+"""Thoughts in front of an answer: the grammar of both, the border under drafts and budgets, and the parts of
+a text."""
 
 from __future__ import annotations
 
@@ -90,7 +91,7 @@ def test_a_limit_on_thoughts_forces_the_end_mark() -> None:
 
 @pytest.mark.parametrize("budget", [None, 200])
 def test_tokens_of_known_masks_are_counted(budget: int | None) -> None:
-    """A mask that is known is read by another way than a new one."""
+    """A mask that the cache holds is counted by other code than a new mask."""
     grammar = BYTES.with_reasoning(RECORD, sg.Reasoning(max_tokens=60, required=True))
     for _ in range(2):
         matcher = grammar.matcher(max_tokens=budget)
@@ -102,13 +103,13 @@ def test_tokens_of_known_masks_are_counted(budget: int | None) -> None:
         assert thoughts == 60 and matcher.validate_tokens(list(b'</think>{"n":1}')) == 15
 
 
-# 70_155 ended the process: a way led to a state that no search had met.
+# Seed 70_155 ended the process: a way led to a state that no search had met.
 @pytest.mark.parametrize("seed", [*range(4), 70_155])
 def test_what_thoughts_share_changes_no_mask(seed: int) -> None:
     assert reasoning.shares_no_mask_of_another(Seeded(seed)) > 100
 
 
-# 4 had tokens in a mask that accept_token refused: they begin a character that no token ends.
+# Under seed 4 a mask had tokens that accept_token refused: the tokens begin a character that no token ends.
 @pytest.mark.parametrize("seed", [4, 5, 9, 13])
 def test_what_thoughts_share_where_the_vocabulary_lacks_bytes(seed: int) -> None:
     assert reasoning.shares_no_mask_of_another(Seeded(seed), lacking=True) > 50
@@ -130,7 +131,8 @@ def test_behind_limited_thoughts_a_budget_leaves_items_that_differ() -> None:
 
 
 def test_a_mask_that_left_tokens_untried_is_not_exact() -> None:
-    """Without a cache at most 2,000 tokens are tried with their captured text. The mask said it was exact."""
+    """Without a cache at most 2,000 tokens are tried with their captured text. The mask once called itself
+    exact."""
     words = [bytes(word) for word in itertools.product(b"abcdefghijklmno", repeat=3)]
     vocabulary = sg.Vocabulary.from_bytes(
         [*(bytes([i]) for i in range(256)), *words, b""], [256 + len(words)]
@@ -158,8 +160,8 @@ ITEMS = {"type": "array", "items": {"type": "string"}, "minItems": 2, "maxItems"
 )
 @pytest.mark.parametrize("limit", [3, 12, 200])
 def test_a_character_that_no_token_ends_is_not_begun_by_limits(schema, text: str, limit: int) -> None:
-    """Within a run of text, and where items have to differ, the mask allowed its first byte, and accept_token
-    refused it."""
+    """Within a run of text, and among items that must differ, the mask allowed the character's first byte,
+    and accept_token refused it."""
     tokens = [b"\xc3", b"\xe6", b"ab\xc3", "é".encode(), *(bytes([byte]) for byte in range(128)), b""]
     vocabulary = sg.Vocabulary.from_bytes(tokens, eos_token_ids=[len(tokens) - 1])
     for cache in (True, False):
@@ -184,7 +186,7 @@ def test_a_special_token_as_a_mark_is_no_text() -> None:
 
 
 def test_an_end_mark_that_begins_with_its_end() -> None:
-    """The first complete mark counts: what is "aa" behind "a" is not hidden in "aaa"."""
+    """The first complete end mark counts. In "aaa" the mark "aa" ends after the second letter."""
     for limit in (None, 5):
         grammar = BYTES.with_reasoning(
             BYTES.regex("a?b"), sg.Reasoning("<", "aa", limit, required=True, gap="")
@@ -222,7 +224,7 @@ def test_every_kind_of_grammar_stands_behind_thoughts() -> None:
 
 
 def test_grammars_that_are_put_into_one_builder() -> None:
-    """Nodes, rules, lexemes, gaps, schemas and captures get numbers of their own."""
+    """Nodes, rules, lexemes, gaps, schemas and captures are renumbered."""
     words = BYTES.lark('start: A+\nA: /[a-z]+/\n%ignore " "').serialize()
     numbers = BYTES.lark('start: x ("," x)*\nx[capture]: N\nN: /[0-9]+/\n%ignore "_"').serialize()
     tag = {"type": "tag", "begin": "<", "content": {"type": "json_schema", "json_schema": SCHEMA}, "end": ">"}
@@ -240,7 +242,7 @@ def test_grammars_that_are_put_into_one_builder() -> None:
 
 
 def test_elements_keep_their_marks_behind_thoughts() -> None:
-    """Numbers of nodes in schemas' marks move with the nodes."""
+    """Marks in schemas refer to nodes by number, and the numbers change with the nodes."""
     tool = {"name": "f", "parameters": {"type": "object", "properties": {"x": {"type": "string"}}}}
     call = "<tool_call>\n<function=f>\n<parameter=x>\nhi\n</parameter>\n</function>\n</tool_call>"
     grammar = BYTES.tools([tool], style="qwen3-coder", reasoning="qwen3")
@@ -331,7 +333,7 @@ def test_what_would_be_ambiguous_or_unknown() -> None:
 @pytest.mark.parametrize("end", ["</think>", "[/T]"])
 @pytest.mark.parametrize("required", [False, True])
 def test_thoughts_in_front_of_a_middle(end: str, required: bool) -> None:
-    """By definition: thoughts and marks, then a text that is an answer with the suffix."""
+    """The definition: thoughts and marks, then a text that forms an answer together with the suffix."""
     compiler = COMPILER if end == "[/T]" else BYTES
     start = "[T]" if end == "[/T]" else "<think>"
     ids = {"[T]": [OPEN], "[/T]": [CLOSE]}
@@ -437,7 +439,7 @@ def test_the_answer_and_the_thoughts() -> None:
     assert result.tokens[result.reasoning_tokens :] == sg.generate(MODEL, PROMPT, Order).tokens
     plain = sg.generate(MODEL, PROMPT, Order)
     assert plain.reasoning is None and plain.reasoning_tokens == 0
-    assert sg.generate(None, PROMPT, Order, reasoning="qwen3").reasoning is None  # it answers at once
+    assert sg.generate(None, PROMPT, Order, reasoning="qwen3").reasoning is None  # the model answers at once
 
 
 @pytest.mark.parametrize("room", [18, 19, 25, 40, 64, 90])
@@ -463,7 +465,7 @@ def test_answer_tokens_are_kept_back() -> None:
 
 
 def test_a_usual_answer_has_its_room() -> None:
-    """A quarter of the room is kept where nothing is said; with 0 a shortest answer may be all there is."""
+    """By default a quarter of the tokens is kept for the answer. With 0 only a shortest answer may fit."""
     poor = sg.generate(MODEL, PROMPT, Order, reasoning=True, max_tokens=64, answer_tokens=0)
     usual = sg.generate(MODEL, PROMPT, Order, reasoning=True, max_tokens=64)
     assert usual.value == ORDER and usual.reasoning_tokens <= 48 < poor.reasoning_tokens
@@ -484,7 +486,8 @@ CONDITIONS = [
 @pytest.mark.parametrize("limit", [None, 3])
 @pytest.mark.parametrize("marks", [("<th>", "</th>"), ("[T]", "[/T]")])
 def test_a_condition_is_about_the_answer(condition, refused, limit, marks) -> None:
-    """Behind thoughts that hold what it refuses; by special tokens, limits and budgets."""
+    """The thoughts hold the text that the condition refuses. Tried with special tokens, limits and
+    budgets."""
     number = {"type": "integer", "minimum": 1, "maximum": 99}
     schema = {**SCHEMA, "properties": {"n": number}}
     tokens = [*(bytes([i]) for i in range(256)), b"[T]", b"[/T]", b""]
@@ -533,7 +536,7 @@ def test_a_limit_of_thoughts_alone() -> None:
     thinks = sg.Reasoning(gap="\n", max_tokens=6)
     result = sg.generate(MODEL, PROMPT, Order, reasoning=thinks)
     marks = len(sg.generate(MODEL, PROMPT, Order, reasoning=sg.Reasoning(max_tokens=0, required=True)).tokens)
-    assert result.value == ORDER and len(result.tokens) <= marks + 6 + 1  # and the gap
+    assert result.value == ORDER and len(result.tokens) <= marks + 6 + 1  # and one token for the gap
 
 
 ORDERS = closed({"product": {"type": "string"}, "quantity": {"type": "integer"}})
@@ -541,7 +544,8 @@ ORDERS = closed({"product": {"type": "string"}, "quantity": {"type": "integer"}}
 
 @pytest.mark.parametrize("names", ["auto", *NAMED])
 def test_drafts_change_no_text(names: str) -> None:
-    """Forced marks, chains and trees of every drafter, over the border and near the end of the budget."""
+    """Every drafter proposes forced marks, chains and trees, over the border and near the end of the
+    budget."""
     drafting = named(names)
     drafting.adaptive = False
     accepted = 0

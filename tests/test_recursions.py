@@ -1,4 +1,4 @@
-"""tools/recursions.py finds recursions without a bound; `make recursions` looks through the whole core."""
+"""tools/recursions.py finds recursions without a bound; `make recursions` checks the whole core."""
 
 from __future__ import annotations
 

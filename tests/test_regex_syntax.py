@@ -1,6 +1,7 @@
-"""Patterns as languages: syntax, flavours, assertions, and their two spellings (UTF-8, JSON string).
+"""Patterns as languages: syntax, flavours, assertions, and two spellings (UTF-8 and JSON string).
 
-The Python flavour is compared with `re` on random patterns and texts; what only ECMA-262 has is a table.
+The Python flavour is compared with `re` on random patterns and texts. A table has the features that only
+ECMA-262 has.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from structgen import _core, errors
 
 TOO_COMPLEX = errors.SchemaTooComplex
 
-# pattern, texts it is found in, texts it is not found in
+# A pattern, texts in which it is found, texts in which it is not.
 ECMA = [
     ("", ["", "a"], []),
     ("a|b", ["xa", "b"], ["", "c"]),
@@ -102,7 +103,7 @@ ERRORS = [
 
 
 def spelled(text: str, rnd: random.Random) -> bytes:
-    """One of the JSON spellings of `text`, closing quote included."""
+    """One JSON spelling of `text`, with the closing quote."""
     short = {
         '"': '\\"',
         "\\": "\\\\",
@@ -146,7 +147,7 @@ def test_ecma(pattern, found, not_found):
         check(pattern, text, False, rnd)
 
 
-POSIX = {  # what Java and Perl call these characters of ASCII
+POSIX = {  # the names of ASCII classes in Java and Perl
     "Alnum": string.ascii_letters + string.digits,
     "Blank": " \t",
     "Cntrl": "".join(map(chr, range(32))) + "\x7f",
@@ -247,11 +248,11 @@ def test_random_patterns_match_as_re_does(seed):
         try:
             check(pattern, text, compiled.search(text) is not None, rnd, python=True)
         except TOO_COMPLEX:
-            return  # an assertion that needs more states than the budget
+            return  # the assertion needs more states than its limit
 
 
 def test_look_aheads_in_a_loop_do_not_nest_for_ever() -> None:
-    """x | (x & y) used to grow by a level a character, until it was too deep."""
+    """x | (x & y) once grew by a level with each character, until it was too deep."""
     vocabulary = structgen.Vocabulary.from_bytes([bytes([i]) for i in range(256)] + [b""], 256)
     compiler = structgen.Compiler(vocabulary)
     for pattern in ("(?:.|(?=[ab]*é)b)+", "(?:(?:a|(?=b+é)b)|(?!.*a)b|é)*"):
@@ -264,20 +265,22 @@ def test_look_aheads_in_a_loop_do_not_nest_for_ever() -> None:
 @pytest.mark.parametrize("item", [r"\w", r"\W", r"\d", r"\D", r"\s", r"\S"])
 @pytest.mark.parametrize("form", ["{}", "[{}]", "[^{}]", "[{}_]", "[{}é]"])
 def test_case_changes_no_class(item: str, form: str) -> None:
-    """With (?i) the negated ASCII class took `k` and `s`, to which two characters beyond ASCII fold."""
+    """With (?i) the negated ASCII class once matched `k` and `s`, because two characters beyond ASCII fold to
+    them."""
     for flags, mode in (("(?i)", re.ASCII), ("(?iu)", re.UNICODE)):
         pattern = form.format(item)
         grammar = compiler().regex(flags + pattern)
         for text in "ksKS_1 é\u017f\u212a":
             expected = re.fullmatch(pattern, text, re.I | mode) is not None
             if text in "é\u017f\u212a" and mode == re.ASCII and "é" in form:
-                continue  # a letter beyond ASCII folds here and does not with re.ASCII
+                continue  # a letter beyond ASCII folds here, but not with re.ASCII
             assert verdict(grammar, text) == expected, (flags, pattern, text)
 
 
 @pytest.mark.parametrize("flags", ["(?i)", "(?iu)", "(?ia)"])
 def test_which_letters_equal_which_is_as_in_python(flags: str) -> None:
-    """Python's re equates some letters that Unicode's folding does not. With (?a) it equates only ASCII."""
+    """Python's re equates some letters that Unicode's folding does not. With (?a) `re` equates only ASCII
+    letters."""
     letters = "iIıİkK\u212asSſςΣσΐ\u1fd3ΰ\u1fe3ﬅﬆßẞéÉ"
     for form in ("{}", "[{}]", "[^{}]"):
         for one in letters:

@@ -1,5 +1,5 @@
-"""What a request asks of a matcher beyond its grammar: end tokens, a number of tokens, tokens after the end;
-copies and pickles; constraints by kind. The oracle of end tokens is a vocabulary that has them as its own."""
+"""Settings of a request beyond the grammar: end tokens, a number of tokens, tokens after the end, copies and
+pickles, and constraints by kind. The oracle of end tokens is a vocabulary that has these end tokens."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ GRAMMARS: list[tuple[str, Any]] = [
 
 def row(matcher: sg.Matcher, **options: Any) -> frozenset[int]:
     mask = sg.allocate_bitmask(1, len(TOKENS))
-    mask[:] = 0x5A5A5A5A  # what stood there must not matter
+    mask[:] = 0x5A5A5A5A  # the call must overwrite the row's old contents
     matcher.fill_bitmask(mask, **options)
     bits = np.unpackbits(mask.view(np.uint8), bitorder="little")[: len(TOKENS)]
     return frozenset(np.flatnonzero(bits).tolist())
@@ -96,7 +96,7 @@ def test_a_number_of_tokens_counts_down_by_itself(seed: int) -> None:
         assert told.accept_token(token) and plain.accept_token(token)
         if told.is_terminated():
             break
-        if chance.random() < 0.3:  # given back
+        if chance.random() < 0.3:  # takes the ids back
             assert told.fork().num_steps == told.num_steps
             told.rollback()
             assert row(told) == allowed
@@ -341,9 +341,9 @@ def test_a_warm_grammar_knows_the_masks_of_texts_that_it_read() -> None:
             assert row(matcher) == row(other)
             assert matcher.accept_token(token) and other.accept_token(token)
         assert row(matcher) == row(other)
-    assert grammar._core.states == states  # nothing was made
+    assert grammar._core.states == states  # no state was added
     assert cold._core.states > 1
-    assert grammar.warm(['{"a":true}'], seconds=5.0) == 3  # as far as it goes
+    assert grammar.warm(['{"a":true}'], seconds=5.0) == 3  # the warm-up stops where the text stops
     assert grammar.warm(texts, seconds=0.0) == 0
     with pytest.raises(TypeError, match="list of texts"):
         grammar.warm("{}")

@@ -1,6 +1,8 @@
-"""Rows that stay on a model's device: the answers of torch = the core's, the same samples, and what crosses.
+"""Rows that stay on a model's device: torch's answers equal the core's, samples are equal, and few bytes are
+copied.
 
-No GPU is needed: `Far` tensors compute on the CPU, hand out numbers only through `.cpu()`, and count them.
+No GPU is needed: `Far` tensors compute on the CPU, release numbers only through `.cpu()`, and count the
+bytes.
 """
 
 from __future__ import annotations
@@ -28,9 +30,9 @@ SIZES = {"num_key_value_heads": 2, "max_position_embeddings": 64, "initializer_r
 
 
 class Far(torch.Tensor):
-    """A tensor as if on another device."""
+    """A tensor that behaves as if it lay on another device."""
 
-    crossed = 0  # bytes that came from there
+    crossed = 0  # bytes copied from the device
 
     @classmethod
     def __torch_function__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
@@ -45,7 +47,7 @@ class Far(torch.Tensor):
 
 
 class FarModel(TableModel):
-    """A table whose rows are said to lie elsewhere."""
+    """A table whose rows behave as if they lay on another device."""
 
     calls = 0
 
@@ -60,7 +62,7 @@ class FarModel(TableModel):
 def masked(random: np.random.Generator, size: int, share: float) -> tuple[np.ndarray, np.ndarray]:
     bits = random.random(size) < share
     mask = sg.allocate_bitmask(1, size)[0]
-    padded = np.ones(mask.size * 32, np.uint8)  # bits behind the last token mean nothing
+    padded = np.ones(mask.size * 32, np.uint8)  # the mask's bits behind the last token have no meaning
     padded[:size] = bits
     mask[:] = np.packbits(padded, bitorder="little").view(np.int32)
     return bits, mask
@@ -73,7 +75,7 @@ def test_briefs_are_those_of_the_core(spread: float, monkeypatch: pytest.MonkeyP
     for trial in range(60):
         size, most = int(random.integers(3, 2000)), int(random.integers(1, 40))
         rows = (random.normal(size=(3, size)) * spread).astype(np.float32)
-        rows = np.round(rows) if trial % 3 == 0 else rows  # many are equal
+        rows = np.round(rows) if trial % 3 == 0 else rows  # many values are equal
         rows[random.random(rows.shape) < (0.3 if trial % 5 == 0 else 0.0)] = -np.inf
         masks = np.stack([masked(random, size, random.choice([0.02, 0.5, 0.97, 1.0]))[1] for _ in rows])
         monkeypatch.setattr(resident, "_AT_ONCE", 2 + trial % 2)
@@ -136,7 +138,7 @@ def test_samples_are_the_same_and_no_row_crosses(method: Any, ends: int) -> None
         )
         assert [one.tokens for one in mine] == [one.tokens for one in theirs]
         assert mine.log_bracket == pytest.approx(theirs.log_bracket, abs=1e-9)
-        # A row that is there is drawn from there; here the whole vector is kept for a while.
+        # A resident row is drawn from on its device; a host row is kept whole for a while.
         assert len(here.asked) == mine.diagnostics.positions <= theirs.diagnostics.positions
         kinds = {node.row.thin for node in theirs.trie.nodes()}
         assert kinds == {True, False} or pattern.startswith("(")
@@ -200,7 +202,7 @@ def test_a_sum_that_leaves_out_a_token_is_caught(monkeypatch: pytest.MonkeyPatch
 
 
 def test_a_model_of_transformers_keeps_its_rows_there(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The rows are tensors, as on another device. `logprobs` copies them, and samples are the same."""
+    """The rows are tensors, as on another device. `logprobs` copies them, and samples are equal."""
     near, there = (TransformersLM(llama(61, **SIZES), vocabulary=VOCABULARY) for _ in range(2))
     assert near.resident([near.start("AB")]) is None
     monkeypatch.setattr(TransformersLM, "_stays", property(lambda self: self is there))
@@ -210,7 +212,7 @@ def test_a_model_of_transformers_keeps_its_rows_there(monkeypatch: pytest.Monkey
     assert np.array_equal(rows.rows.numpy(), near.logprobs(contexts[0]))
     assert np.array_equal(there.logprobs(contexts[1]), near.logprobs(contexts[0]))
     assert there.cached_bytes == near.cached_bytes
-    rows.take_out([0, 1])  # what is done to the rows leaves the model's own alone
+    rows.take_out([0, 1])  # a change of the returned rows leaves the model's rows alone
     assert np.array_equal(there.logprobs(contexts[1]), near.logprobs(contexts[0]))
     there.release(contexts[1])
     assert there.logprobs(contexts[1]) == pytest.approx(near.logprobs(contexts[0]), abs=1e-5)
@@ -257,7 +259,7 @@ def test_a_generated_text_is_the_same_and_tokens_cross(monkeypatch: pytest.Monke
             assert texts[0].tokens == texts[1].tokens and texts[0].logprobs == texts[1].logprobs
             steps += len(texts[1].tokens)
     assert Far.crossed == 16 * steps
-    # What looks at the whole row has it: here a model that gives none says so.
+    # These options read the whole row. This model gives none, so each call raises an error.
     for how in ({"top_logprobs": 2}, {"top_k": 3}, {"structure_penalty": 0.5}, {"presence_penalty": 1.0}):
         with pytest.raises(AssertionError, match="a whole row"):
             sg.generate(far, "abc", regex='"[a-z]*"', max_tokens=9, **how)

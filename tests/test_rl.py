@@ -1,4 +1,4 @@
-"""Replayed masks are those of a matcher; log-probabilities under them are those of a dense softmax.
+"""Replayed masks equal a matcher's masks. Log-probabilities under the masks equal those of a dense softmax.
 
 Oracles: `Matcher.fill_bitmask` before each token, torch's autograd over a dense mask, and enumeration.
 """
@@ -37,7 +37,7 @@ GRAMMARS: dict[str, Any] = {
 
 
 def walked(grammar: sg.CompiledGrammar, seed: int, most: int = 60) -> tuple[list[int], np.ndarray]:
-    """Ids of a random text, and the mask in front of each, one by one."""
+    """The ids of a random text, and the mask in front of each id, filled one by one."""
     chance, matcher = random.Random(seed), grammar.matcher()
     ids: list[int] = []
     masks = sg.allocate_bitmask(most, VOCABULARY.vocab_size)
@@ -96,7 +96,7 @@ def test_refused_ids_are_named_with_their_place() -> None:
         with pytest.raises(ValueError, match=f"token 0 has the id {huge}"):
             rl.replay(grammar, [huge])
     with pytest.raises(ValueError, match="refuses token 2"):
-        rl.replay(grammar, [a, 0, a])  # behind the end
+        rl.replay(grammar, [a, 0, a])  # the last token stands behind the end
     for bad in ("ab", [[a]], [1.5], None):
         with pytest.raises(TypeError, match="one list of numbers"):
             rl.replay(grammar, bad)  # type: ignore[arg-type]
@@ -165,7 +165,7 @@ def test_log_probabilities_and_gradients_are_those_of_a_dense_mask(dtype: str, t
 
 
 def test_training_and_rollout_have_one_law() -> None:
-    """pi_train / pi_rollout = 1 to 1e-6, token by token: the trainer sees ids and logits alone."""
+    """pi_train / pi_rollout is 1 up to 1e-6, for every token. The trainer sees only ids and logits."""
     torch = pytest.importorskip("torch", reason="torch is not installed: it is in the extra hf")
     grammar = GRAMMARS["schema"](sg.Compiler(VOCABULARY))
     chance, tokens = np.random.default_rng(0), 0

@@ -1,4 +1,5 @@
-"""sg.sample: methods agree with the target, seeds, batches, tries in files, contracts, diagnostics, async."""
+"""sg.sample: methods agree with the target; seeds, batches, tries in files, contracts, diagnostics and async
+calls."""
 
 from __future__ import annotations
 
@@ -43,7 +44,7 @@ def setting(seed: int = 0, texts: list[str] = TEXTS, **model: Any) -> tuple[Tabl
 
 
 def truth(lm: TableModel, texts: list[str], max_tokens: int = 6) -> dict[str, float]:
-    """Text -> probability under the target."""
+    """text -> its probability under the target."""
     found: Counter[str] = Counter()
     for tokens, p in brute_force(lm, {t.encode() for t in texts}.__contains__, max_tokens).items():
         found[lm.vocabulary.decode(tokens[:-1]).decode()] += p
@@ -77,7 +78,7 @@ def test_exact_draws_pass_a_chi_square_test_and_the_trials_are_as_many_as_predic
     found = sample(lm, [], grammar, method="cars", n=3000, seed=3, max_tokens=6, budget="reject")
     counts = Counter(s.text for s in found)
     statistic = sum((counts[t] - 3000 * p) ** 2 / (3000 * p) for t, p in wanted.items())
-    assert statistic < 30  # 7 degrees of freedom: beyond 1 in 10,000
+    assert statistic < 30  # 7 degrees of freedom: a larger value has a probability below 1 in 10,000
     assert found.law == "exact" and set(found.log_weights) == {0.0}
     low, high = found.log_bracket or (0, 0)
     z = math.log(sum(brute_force(lm, {t.encode() for t in TEXTS}.__contains__, 6).values()))
@@ -124,7 +125,7 @@ def test_results_carry_their_numbers() -> None:
     assert about.positions == len(lm.asked) == len(set(lm.asked)), "a prefix was asked for twice"
     assert about.saved > 0 and len(about.mass_lost) >= 2 and about.lost_tokens
     assert all(0 <= lost <= 1 for _, lost in about.mass_lost)
-    # Nothing that is lost at a position exceeds what the position loses.
+    # No lost token exceeds the loss of its position.
     for at, token, text, lost in about.lost_tokens:
         assert lm.vocabulary.token_bytes(token) == text
         assert 0 < lost <= about.mass_lost[at][1] + 1e-9 or about.mass_lost[at][0] > 1
@@ -154,7 +155,7 @@ def test_no_prefix_is_computed_twice(method: Any) -> None:
 
 
 def test_a_vector_is_frozen_and_draws_come_from_the_frozen_one() -> None:
-    """Real models give other bits in other batches; weights and draws must come from one vector."""
+    """Real models give other bits in other batches, so weights and draws must come from one vector."""
 
     class Jitter(TableModel):
         def logprobs(self, contexts: Any) -> np.ndarray:
@@ -231,12 +232,12 @@ def test_a_trie_knows_its_target_and_its_model(tmp_path: Any) -> None:
     other = TableModel(6)
     with pytest.raises(StructgenError, match="another model"):
         sample(other, [], choice(other, TEXTS), n=1, trie=trie, max_tokens=6)
-    adapted = TableModel(5, sharp=0.5)  # the same first vector, and others after it
+    adapted = TableModel(5, sharp=0.5)  # the first vector is equal, and later vectors differ
     adapted._table[()] = adapted.vector(())
     adapted._seed = 6
     with pytest.raises(StructgenError, match="another model"):
         sample(adapted, [], choice(adapted, TEXTS), n=1, trie=trie, max_tokens=6)
-    twin = TableModel(5, sharp=0.5)  # another object, the same model: four vectors are computed to see it
+    twin = TableModel(5, sharp=0.5)  # an equal model in another object: the check computes four vectors
     again = sample(twin, [], choice(twin, TEXTS), method="asap", n=3, seed=1, trie=trie, max_tokens=6)
     assert len(twin.asked) == again.diagnostics.positions and len(twin.asked) <= 4 + 6
     with pytest.raises(StructgenError, match="another model"):
@@ -265,7 +266,7 @@ def test_memory_is_bounded_and_results_stay_right() -> None:
 
 
 class Liar(Predicate):
-    """Says that a prefix is lost when it is not."""
+    """A predicate that wrongly calls a prefix lost."""
 
     def __init__(self) -> None:
         super().__init__(lambda text: text != "a", at="token", monotone=True)
@@ -374,7 +375,7 @@ def test_tests_are_remembered() -> None:
     rule = Predicate(short, at="token", monotone=True)
     found = sample(lm, [], grammar, method="awrs", n=64, seed=0, potential=rule, max_tokens=6)
     assert len(calls) == found.diagnostics.tests and found.diagnostics.tests_saved > len(calls)
-    # A text has two spellings, and end-of-sequence asks once more; nothing is asked beyond that.
+    # The text has two spellings, and the end token asks once more; the sampler asks no further question.
     assert max(Counter(calls).values()) <= 4
 
 
@@ -400,7 +401,7 @@ def test_a_predicate_needs_to_say_whether_it_is_monotone() -> None:
 
 
 def test_fewer_than_a_population_are_drawn_by_weight() -> None:
-    """Of 16 particles n are drawn by weight: at most n texts, with the same summed weight."""
+    """Of 16 particles n are drawn by weight: at most n texts, whose summed weight is unchanged."""
     lm, grammar = setting(1)
 
     class Boost(Potential):
@@ -418,7 +419,8 @@ def test_fewer_than_a_population_are_drawn_by_weight() -> None:
         texts.update(one.text for one in some)
         for text, share in whole.posterior().items():
             expected[text] += 2 * share
-    for text, often in expected.items():  # systematic draws: at most one off each time, so 120 / 4 at most
+    # systematic draws miss the expectation by at most one, so 120 / 4 texts at most
+    for text, often in expected.items():
         assert abs(texts[text] - often) < 5 * math.sqrt(30), text
 
 
@@ -450,7 +452,8 @@ def test_auto_says_what_it_chose_and_why() -> None:
 
 
 def test_auto_predicts_what_a_short_pilot_does_not_show() -> None:
-    """Acceptance begins near 0 and rises as bounds are learned. Weights of rejected trials predict it."""
+    """Acceptance begins near 0 and rises as bounds are learned. The weights of rejected trials predict the
+    rise."""
     lm = TableModel(1, sharp=1.0)
     texts = ["".join(t) + "bcb" for t in itertools.product("abc", repeat=3)]
     found = sample(lm, [], choice(lm, texts), n=20, seed=2, max_tokens=8)
@@ -500,7 +503,7 @@ def test_a_grammar_of_another_vocabulary_is_refused() -> None:
 
 
 def test_two_ends_that_sum_to_more_than_one_by_rounding_are_one() -> None:
-    """Float32 rows sum to 1 only nearly; a power of probabilities is at most 1 all the same."""
+    """Float32 rows sum to 1 only approximately. Even so a power of the summed probabilities is at most 1."""
     lm = TableModel(0, [b"a", b"b", b"", b""], ends=(2, 3))
     halves = np.log(np.array([1e-30, 1e-30, 0.45, 0.55])).astype(np.float32)
     assert np.logaddexp(np.float64(halves[2]), np.float64(halves[3])) > 0.0
@@ -539,7 +542,7 @@ def test_a_model_that_gives_no_law_is_refused(how: str) -> None:
 
 
 def test_a_model_may_keep_its_rows() -> None:
-    """The sampler does not write into a model's rows, though models should return new arrays."""
+    """The sampler does not write into a model's rows, although models should return new arrays."""
 
     class Frugal(TableModel):
         def logprobs(self, contexts: Any) -> np.ndarray:

@@ -1,4 +1,4 @@
-"""A draft saves forwards and changes nothing else: texts, bounds and laws are those without it.
+"""Drafts save forward passes and change nothing else: texts, bounds and laws equal those without drafts.
 
 Oracle: brute force over token strings, and enumeration of every outcome of a trial, over 200 random grammars.
 """
@@ -28,24 +28,24 @@ CASES = GRAMMARS if os.environ.get("STRUCTGEN_LONG") else 25
 
 
 def drafter(seed: int) -> Callable[[Sequence[int]], list[int]]:
-    """Drafts random tokens: right ones, refused ones, ends, and ids that do not exist."""
+    """A drafter of random tokens: right ones, refused ones, end tokens, and ids outside the vocabulary."""
     return lambda tokens: random.Random(repr((seed, *tokens))).choices(range(-1, len(TOKENS) + 1), k=4)
 
 
 def drafters(seed: int) -> Any:
-    """Drafters whose trees are wide, deep, learned, or all of that."""
+    """Drafters whose trees are wide, deep or learned, or all of these."""
     lists = [[PromptLookup()], [TokenRecycling()], [Lookahead(window=3)], standard_drafters()]
     return Speculation(lists[seed % len(lists)], nodes=1 + seed % 7)
 
 
 def any_case(seed: int) -> tuple[Any, dict[tuple[int, ...], float]]:
-    """Lists of texts and grammars that are compiled as such, in turn."""
+    """A list of texts or a compiled grammar, in turn."""
     return case(seed) if seed % 3 else grammar_case(seed)
 
 
 @pytest.mark.parametrize("part", range(4))
 def test_drafted_trials_draw_from_the_model_given_the_grammar(part: int) -> None:
-    """Over every outcome: a trial ends in s with P(s) / upper(root), to 1e-12."""
+    """Over every outcome, a trial ends in s with the probability P(s) / upper(root), up to 1e-12."""
     assert EXACT <= 1e-12
     for seed in range(part, GRAMMARS, 4):
         law, wanted = any_case(seed)
@@ -61,7 +61,7 @@ def test_trials_with_trees_draw_from_the_model_given_the_grammar() -> None:
 
 
 def _law_after(law: Any, wanted: Any, prompt: tuple[int, ...]) -> dict[tuple[int, ...], float]:
-    """The probabilities of the same texts after a prompt."""
+    """The probabilities of the texts after a given prompt."""
     found = {}
     for text in wanted:
         logp = 0.0
@@ -98,7 +98,8 @@ def test_texts_bounds_and_seeds_are_those_without_a_draft(method: Any) -> None:
 
 
 def test_the_bound_of_each_answer_holds() -> None:
-    """TV(law of the draw, target) by enumeration, for what a trie knew before the draw."""
+    """The stated bound holds for TV(law of the draw, target), by enumeration, given the trie before the
+    draw."""
     for seed in range(CASES):
         law, wanted = case(seed)
         total = sum(wanted.values())

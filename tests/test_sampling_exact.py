@@ -44,7 +44,7 @@ from structgen.sampling.resampling import SCHEMES, resample
 from structgen.sampling.trie import Trie
 from structgen.sampling.walk import Mode, Walk, Walker
 
-# The laws as functions, so that planted bugs can be shown to break them.
+# The laws are functions, so a test can show that a planted bug breaks them.
 
 
 @pytest.mark.parametrize("seed", range(6))
@@ -80,7 +80,7 @@ def test_length_limits_are_part_of_the_target(budget: str, max_tokens: int) -> N
         texts = random_language(seed, longest=4, size=8)
         law = target(lm, choice(lm, texts), max_tokens=max_tokens, budget=budget)
         wanted = brute_force(lm, {t.encode() for t in texts}.__contains__, max_tokens)
-        if budget == "mask":  # some texts that fit have a beginning that masks refuse (`mask_exact`)
+        if budget == "mask":  # masks refuse the beginning of some texts that fit (`mask_exact`)
             wanted = {s: p for s, p in wanted.items() if follows_masks(law.grammar, s, max_tokens)}
         for draws in (0, 2):
             if not wanted:
@@ -133,7 +133,8 @@ def test_bounds_hold_at_every_prefix_and_meet_when_all_is_seen() -> None:
             if high - low < 1e-13:
                 break
         assert high - low < 1e-13 and low == pytest.approx(log(total), abs=1e-12)
-        # Everything explored: every draw has weight Z, so the effective sample size is all of them.
+        # The trie is complete: every draw has the weight Z, so the effective sample size is the number of
+        # draws.
         out = asap.draw(walker, Seeds(seed + 100), 20)
         assert np.allclose(out.log_weights, log(total), atol=1e-12)
         assert trie.tv_bound < 1e-12
@@ -226,7 +227,7 @@ def test_conditions_with_and_without_awrs(name: str, extra: int | None) -> None:
 
 
 def test_awrs_without_a_grammar() -> None:
-    """No mask at all: the condition is the grammar."""
+    """The call has no grammar, so the condition takes the grammar's part."""
     lm = TableModel(8, [b"a", b"b", b""], ends=(2,))
     texts = [b"", b"a", b"ab", b"bb"]
     begins = {t[:n] for t in texts for n in range(len(t) + 1)}
@@ -388,7 +389,8 @@ def test_a_biased_weight_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
 
     def biased(self: Walker, walk: Walk, slot: int, total: float, bounds: bool) -> None:
         honest(self, walk, slot, total, bounds)
-        walk.log_weight += walk.bound * 0.01  # the bound of the draw is not quite divided out
+        # the weight keeps a small part of the draw's bound, which should be divided out
+        walk.log_weight += walk.bound * 0.01
 
     monkeypatch.setattr(Walker, "take", biased)
     breaks(lambda: proper(law, trie, ASAP, wanted))
@@ -431,7 +433,7 @@ def test_wrong_normalisers_of_awrs_are_caught(monkeypatch: pytest.MonkeyPatch, b
             if _ask(walker, walk, slot):
                 valid += float(weights[slot]) if bug.startswith("last") else open_mass
             elif bug.startswith("stops") and open_mass > weights[slot]:
-                rest[slot] = 0.0  # one more try, only because this one failed
+                rest[slot] = 0.0  # the bug: one more attempt, made only after a failure
                 slot = walk.chance.choose(np.cumsum(rest))
                 valid += float(rest.sum()) if _ask(walker, walk, slot) else 0.0
         return taken, total + math.log(valid / scale)
@@ -446,21 +448,23 @@ def test_wrong_normalisers_of_awrs_are_caught(monkeypatch: pytest.MonkeyPatch, b
 
 
 def test_a_bound_kept_over_an_eviction_is_caught() -> None:
-    """What the notes warn of: forget the subtree, keep its bound, and the CARS coin exceeds 1."""
+    """The bug: an eviction forgets a subtree and keeps the subtree's bound. Then the coin of CARS exceeds
+    1."""
     lm = TableModel(6)
     texts = ["a", "ab", "cab", "ccc"]
     law = target(lm, choice(lm, texts))
     wanted = brute_force(lm, {t.encode() for t in texts}.__contains__, 5)
     trie = trained(law, 40)
     cars_is_exact(law, trie, wanted)
-    # Children of the root lose their details but not their bounds.
+    # Children of the root lose their details but keep their bounds.
     for edge in trie.root.edges.values():
         edge.node = None
     breaks(lambda: cars_is_exact(law, trie, wanted))
 
 
 def test_taking_whoever_finishes_first_is_biased() -> None:
-    """Results of trials in step, taken in order of length, are not exact; in launch order they are."""
+    """Trials run side by side. Results in the order of length are not exact; results in the order of launch
+    are."""
     lm = TableModel(12, [b"a", b"b", b""], ends=(2,), sharp=0.2)
     texts = ["a", "bb"]
     law = target(lm, choice(lm, texts), max_tokens=3)
@@ -522,7 +526,7 @@ def test_weights_lost_at_resampling_are_caught(monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_no_text_has_weight() -> None:
-    lm = TableModel(1, zero=[((), 0), ((), 2)])  # neither "a" nor "ab" ever begins a text
+    lm = TableModel(1, zero=[((), 0), ((), 2)])  # neither "a" nor "ab" begins a text
     law = target(lm, choice(lm, ["a", "ab"]))
     for draw in (
         lambda w: local.draw(w, Seeds(0), 3, weighted=True),
@@ -549,7 +553,7 @@ def test_one_text_one_token_and_the_empty_text() -> None:
 
 
 def test_tokens_below_the_smallest_float() -> None:
-    """The only way on has probability 1e-35, and every draw still ends with its exact weight."""
+    """The only allowed token has the probability 1e-35, and every draw still ends with its exact weight."""
     lm = TableModel(2)
     lm._table[()] = np.array([-80.6, -1e-7, -90.0, -20.0, -18.0], np.float32)
     law = target(lm, choice(lm, ["a", "ab"]))

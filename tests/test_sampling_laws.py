@@ -1,5 +1,5 @@
-"""More of the samplers' laws, summed over every outcome: grammars compiled as such, sharpened targets, single
-estimates, moves under critics; and more planted bugs, each of which must break the law that covers it."""
+"""Further laws of the samplers, summed over every outcome: compiled grammars, sharpened targets, single
+estimates, and moves under critics. Each planted bug must break the law that covers it."""
 
 from __future__ import annotations
 
@@ -46,7 +46,8 @@ from structgen.sampling.walk import Mode, Walk, Walker
 
 @pytest.mark.parametrize("seed", range(8))
 def test_random_grammars_compiled_as_grammars(seed: int) -> None:
-    """Recursion, empty rules, ambiguity; L is infinite, and the limit cuts it."""
+    """The grammars have recursion, empty rules and ambiguity. The language is infinite, and the limit of
+    tokens cuts it."""
     law, wanted = grammar_case(seed)
     for draws in (0, 3):
         trie = trained(law, draws, seed)
@@ -78,7 +79,7 @@ def raw(lm: TableModel, tokens: tuple[int, ...]) -> float:
 @pytest.mark.parametrize("extra", [1, 2, 3, 6])
 @pytest.mark.parametrize("seed", range(4))
 def test_an_estimate_has_the_masked_mass_for_its_mean_whatever_token_was_drawn(extra: int, seed: int) -> None:
-    """E[w | token] = Z for every token, and w = Z once nothing is left untested."""
+    """E[w | token] = Z for every token, and w = Z once every token is tested."""
     letters = [b"a", b"b", b"c", b"d", b""]
     lm = TableModel(seed, letters, ends=(4,))
     allowed = {i for i in range(4) if (seed * 7 + 3) >> i & 1} | {seed}
@@ -130,7 +131,7 @@ def test_moves_know_what_critics_said(n: int, options: smc.SmcOptions) -> None:
 
 
 def test_a_critic_may_end_texts_early() -> None:
-    """-inf for a prefix: those particles are gone, and the others count as before."""
+    """A critic gives -inf to a prefix: its particles end, and the other particles keep their weights."""
     lm, texts, grammar = small(7)
     critic = Table({b"bba": -math.inf, b"a": -0.3}, {b"b": -math.inf, b"bb": -math.inf})
     law = target(lm, grammar, max_tokens=4, potential=critic)
@@ -157,7 +158,7 @@ def test_canonical_spellings_alone() -> None:
         cars_is_exact(law, trained(law, draws), wanted)
 
 
-# What a call says about its target.
+# The target that a result states.
 
 
 def test_the_target_is_recorded_and_until_tv_is_obeyed() -> None:
@@ -182,7 +183,7 @@ def test_the_target_is_recorded_and_until_tv_is_obeyed() -> None:
 
 
 def test_a_temperature_after_the_mask_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A temperature after the mask, as warpers apply it, changes the target, and Z with it."""
+    """The bug: a temperature after the mask, as warpers apply it, changes the target and Z."""
     lm = TableModel(11)
     texts = ["", "a", "ab", "abc", "ca"]
     law = target(lm, choice(lm, texts), temperature=0.5)
@@ -210,7 +211,7 @@ def test_ends_counted_apart_are_caught(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_text_that_ran_out_of_room_and_is_kept_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Silent truncation: what does not end in time is taken for a text if the grammar accepts it as it is."""
+    """The bug: a text that is cut off at the limit counts as a text if the grammar accepts the cut text."""
     lm = TableModel(0)
     texts = ["a", "ab", "abc", "abca"]
     law = target(lm, choice(lm, texts), max_tokens=3)
@@ -219,7 +220,7 @@ def test_a_text_that_ran_out_of_room_and_is_kept_is_caught(monkeypatch: pytest.M
     honest = Walker.step
 
     def truncating(self: Walker, walk: Walk, mode: Mode, ahead: bool = False) -> None:
-        if len(walk.tokens) == 2:  # no room but for the end: say it ended, at no cost
+        if len(walk.tokens) == 2:  # only the end token has room: the bug reports an end without its cost
             walk.tokens.append(self.target.end)
             walk.ended = True
             return
@@ -230,7 +231,7 @@ def test_a_text_that_ran_out_of_room_and_is_kept_is_caught(monkeypatch: pytest.M
 
 
 def test_a_fresh_vector_for_a_known_prefix_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Draws from one vector, weights from another: what freezing is for."""
+    """The bug: draws come from one vector and weights from another. Frozen vectors prevent it."""
     law, wanted = case(0)
     trie = trained(law, 2)
     proper(law, trie, IMPORTANCE, wanted)
@@ -291,7 +292,7 @@ def test_wrong_resampling_is_caught(monkeypatch: pytest.MonkeyPatch, bug: str) -
 
 @pytest.mark.parametrize("bug", ["not normalised", "zero at the start"])
 def test_wrong_proposals_of_chains_are_caught(monkeypatch: pytest.MonkeyPatch, bug: str) -> None:
-    """Where to cut depends on the whole text that is left; a cut at the start must be possible."""
+    """The place of a cut depends on the whole remaining text, and a cut at the start must be possible."""
     lm = TableModel(0, sharp=1.0)
     texts = ["a", "ab", "abc", "b", "ca"]
     law = target(lm, choice(lm, texts))
@@ -322,7 +323,7 @@ def test_wrong_proposals_of_chains_are_caught(monkeypatch: pytest.MonkeyPatch, b
 
 
 def test_the_law_of_a_task_is_the_brute_force_law() -> None:
-    """oracles/exact.py, against enumeration; the benchmark's distances rest on it."""
+    """oracles/exact.py agrees with enumeration; the benchmark's distances depend on oracles/exact.py."""
     from oracles.exact import Exact, Stacks
     from oracles.tasks import Ngram, bounded, rules_of
 

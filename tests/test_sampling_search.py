@@ -1,4 +1,4 @@
-"""Searches: they are compared with brute force, and promise no distribution."""
+"""Searches compared with brute force. A search promises no distribution."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def test_goals_and_values_pull() -> None:
 
 
 def has(clause: Any, text: str) -> bool:
-    """A clause by its definition."""
+    """Whether a text meets a clause, by the definition."""
     literals = [clause] if isinstance(clause, (str, Without)) else clause
     return any(x.phrase not in text if isinstance(x, Without) else x in text for x in literals)
 
@@ -118,7 +118,8 @@ def test_words_are_whole_and_inflections_are_one_clause() -> None:
     for text, met in (("a cat.", True), ("two cats", True), ("concatenate", False), ("bobcat", False)):
         assert clauses.met(text.encode()) == (met, True)
     assert clauses.met(b"dogma cat") == (True, True) and clauses.met(b"dog cat") == (True, False)
-    assert clauses.state(b"a cat", False).kept == frozenset()  # "category" may come
+    # "category" may follow, so the goal is not met yet
+    assert clauses.state(b"a cat", False).kept == frozenset()
     assert clauses.state(b"a cat ", False).kept == {0}
     assert clauses.state(b"dog ", False).lost and not clauses.state(b"dog", False).lost
 
@@ -149,13 +150,13 @@ def test_groups_keep_what_a_narrow_beam_would_lose() -> None:
     ranked = ["a1", "a2", "b1", "a3", "c1", "b2"]
     for size in range(8):
         assert kept_apart(ranked, size, lambda x: x[0]) == ["a1", "b1", "c1", "a2", "b2", "a3"][:size]
-    # What keeps far fewer clauses than the best is dropped.
+    # A state that keeps far fewer clauses than the best state is dropped.
     few = beam_search(walker(1), 6, guide=Guide(goals=["c", "b"], tolerance=0, look=Look(depth=0)))
     assert sum(map(all, (f.met for f in few))) >= 1
 
 
 def test_looks_ahead_are_what_their_definitions_say() -> None:
-    """One phrase of one token: its best log-probability after each token of a continuation."""
+    """The goal is one phrase of one token: its best log-probability after each token of a continuation."""
     from structgen.sampling.chance import Seeds
 
     for seed in range(6):
@@ -178,7 +179,7 @@ def test_looks_ahead_are_what_their_definitions_say() -> None:
         missing = [[[b"c"]]]
         found = Look("greedy", 3).values(at, [start], missing, Seeds(0))
         assert found == pytest.approx([greedy], abs=1e-6)
-        # A beam that holds everything sees the phrase itself; so does a draw that takes it.
+        # A beam that holds every text finds the phrase, and so does a draw that takes the phrase.
         assert Look("beam", 3, 999).values(at, [start], missing, Seeds(0)) == [0.0]
         many = Look("sample", 3, 200).values(at, [start], missing, Seeds(0))
         assert many == [0.0]

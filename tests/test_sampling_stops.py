@@ -1,14 +1,13 @@
 """Every method through `sg.sample`, with every option and every rule that ends a run early, over every
 outcome of its randomness: E[evidence] = Z, and texts follow the law that the result names.
 
-What is checked, with the run's number of texts K (it may be random) and draws N:
+K is a run's number of texts, which may be random, and N its number of draws. The tests check:
 
-- exp(log_evidence) has the mean Z, whatever ended the run; but for MCMC, which gives none;
-- law "exact": the texts are independent draws: P(s_1 = a, s_2 = b, ...) = P_L(a) P_L(b) ..., but for the runs
-  that ended early, which are named otherwise; and each text of CARS, given those before it, follows the
-  target;
-- law "weighted" or "local": the sum of exp(log_weight) 1{s} over the texts, divided by N, has the mean P(s);
-- law "approximate" after a stop that looks at texts: `diagnostics.reasons` says so.
+- exp(log_evidence) has the mean Z, whatever ended the run. MCMC gives no evidence.
+- Law "exact": the texts are independent draws, so P(s_1 = a, s_2 = b, ...) = P_L(a) P_L(b) ... Runs that
+ended early name another law. Each text of CARS, given the earlier texts, follows the target.
+- Law "weighted" or "local": the sum of exp(log_weight) 1{s} over the texts, divided by N, has the mean P(s).
+- Law "approximate" after a stop that depends on texts: `diagnostics.reasons` names the stop.
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ def test_random_cases(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
 SHORT = Case(2, ("a", "ab", "bb"))
 LEARNED = Case(5, ("a", "b", "ba"), learned=1)
 EMPTY = Case(3, ("", "b"), learned=2)
-NEVER_TEXTS = Case(4, ("bbb",))  # four tokens with the end: nothing fits into three
+NEVER_TEXTS = Case(4, ("bbb",))  # four tokens with the end, but the limit is three
 CASES = [SHORT, LEARNED, EMPTY, NEVER_TEXTS]
 
 
@@ -116,12 +115,14 @@ def test_potentials_under_every_stop(
 
 @pytest.mark.parametrize("until_tv", [None, 0.4])
 def test_auto_is_unbiased_after_its_pilot(until_tv: float | None, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Which sampler runs depends on the pilot; each is unbiased whatever the trie knows when it starts."""
+    """The pilot decides which sampler runs. Each sampler is unbiased, whatever the trie knows at its
+    start."""
     monkeypatch.setattr(auto, "TRIALS", 2)
     monkeypatch.setattr(auto, "_PROBES", 1)
     monkeypatch.setattr(auto, "PARTICLES", 1)
     case = Case(5, ("a", "b"), max_tokens=2)
-    for accepted in (0.05, 2.0):  # CARS where the pilot says so; and the probes, with what follows them
+    # CARS, if the pilot prefers it; otherwise the probes and the method behind them
+    for accepted in (0.05, 2.0):
         monkeypatch.setattr(auto, "ACCEPTED", accepted)
         check(case, {"method": "auto", "n": 2, "max_trials": 3, "until_tv": until_tv}, monkeypatch)
 
@@ -135,7 +136,7 @@ def breaks(case: Case, options: dict[str, Any], monkeypatch: pytest.MonkeyPatch)
 
 
 def test_a_plain_mean_under_a_stop_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What was there before: every draw of the run counts alike."""
+    """The bug is an earlier behaviour: every draw of the run has equal weight."""
 
     def plain(self: Evidence) -> float:
         counted = self._counted  # type: ignore[attr-defined]
@@ -161,7 +162,7 @@ def test_a_plain_mean_under_a_stop_is_caught(monkeypatch: pytest.MonkeyPatch) ->
 
 def test_a_share_fixed_after_the_draw_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
     def late(self: Evidence, *log_parts: float) -> None:
-        if max(log_parts) > NEVER and self._left > 0.0:  # a draw that found something takes the rest as well
+        if max(log_parts) > NEVER and self._left > 0.0:  # a draw that found a text takes the rest as well
             self._share, self._left = self._share + self._left, 0.0
         honest(self, *log_parts)
 
@@ -171,7 +172,7 @@ def test_a_share_fixed_after_the_draw_is_caught(monkeypatch: pytest.MonkeyPatch)
 
 
 def test_a_text_counted_twice_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The mass of texts met before is known; accepting one of them once more must add nothing."""
+    """The mass of known texts is known. Accepting a known text again must add nothing."""
     monkeypatch.setattr(Trie, "texts", lambda self, end, most: _Forgetful(honest(self, end, most)))
     breaks(LEARNED, {"method": "cars", "n": 2, "max_trials": 3}, monkeypatch)
 
@@ -185,7 +186,7 @@ honest = Trie.texts
 
 
 def test_a_run_ended_by_its_texts_and_named_exact_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The texts of a run that ends where the bracket is tight are not independent draws."""
+    """If a run ends when the bracket is tight, its texts are not independent draws."""
     honest = cars.draw
 
     def boastful(*arguments: Any, **how: Any) -> Any:

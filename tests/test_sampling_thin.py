@@ -1,5 +1,5 @@
-"""Thin vectors: the pass that makes them against plain numpy, and every law of the samplers with next to
-nothing kept."""
+"""Thin vectors: the code that makes them is compared with plain numpy, and every law of the samplers holds
+with almost no token kept."""
 
 from __future__ import annotations
 
@@ -53,11 +53,11 @@ def test_a_row_in_brief_is_what_numpy_says(spread: float) -> None:
     for trial in range(120):
         size, most = int(random.integers(3, 3000)), int(random.integers(1, 40))
         row = (random.normal(size=size) * spread).astype(np.float32)
-        row = np.round(row) if trial % 3 == 0 else row  # many are equal
+        row = np.round(row) if trial % 3 == 0 else row  # many values are equal
         row[random.random(size) < (0.3 if trial % 5 == 0 else 0.0)] = -np.inf
         bits = random.random(size) < random.choice([0.02, 0.5, 0.97, 1.0])
         mask = sg.allocate_bitmask(1, size)[0]
-        padded = np.ones(mask.size * 32, np.uint8)  # bits behind the last token mean nothing
+        padded = np.ones(mask.size * 32, np.uint8)  # the mask's bits behind the last token have no meaning
         padded[:size] = bits
         mask[:] = np.packbits(padded, bitorder="little").view(np.int32)
         found = brief_row(row, mask, most)
@@ -87,7 +87,7 @@ def test_a_row_that_is_no_case_for_it() -> None:
     row[7] = 400.0
     no = full.copy()
     no[0] &= ~(1 << 7)
-    assert brief_row(row, no, 3) is None  # what is allowed underflows beside what is not
+    assert brief_row(row, no, 3) is None  # the allowed tokens' mass underflows beside the forbidden mass
     assert brief_row(row, np.zeros(4, np.int32), 3) is None
 
 
@@ -163,7 +163,7 @@ def test_planted_bugs_of_thin_vectors_are_caught(thin: int, monkeypatch: pytest.
         (Walker, "_from_tail", lambda self, walk, lot: first_of_the_tail(self, walk)),
         (vector.Urn, "_tail", lambda self: self.vector.tail),
     ]
-    for where, name, bug in cases if thin < 3 else []:  # with three kept, the tail is one token
+    for where, name, bug in cases if thin < 3 else []:  # with three tokens kept, the tail is one token
         with monkeypatch.context() as patch:
             patch.setattr(where, name, bug)
             with pytest.raises(AssertionError):
@@ -175,7 +175,7 @@ def test_planted_bugs_of_thin_vectors_are_caught(thin: int, monkeypatch: pytest.
 
 
 def first_of_the_tail(walker: Walker, walk: Any) -> int:
-    """Always the first token that is left out, not one by its weight."""
+    """The bug: always the first token that was left out, without regard to weights."""
     row, whole = walk.node.row, walker.whole(walk)
     at = next(i for i, token in enumerate(whole.ids) if token not in row.ids)
     return int(row.keep(int(whole.ids[at]), float(whole.raw[at])))

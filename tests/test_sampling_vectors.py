@@ -1,4 +1,5 @@
-"""Vectors in blocks: the law does not depend on blocks, nor the bits on the way there; memory is counted."""
+"""Vectors in blocks: the law does not depend on the blocks, bits do not depend on the order, and memory is
+counted."""
 
 from __future__ import annotations
 
@@ -68,7 +69,7 @@ def test_factors_in_blocks_are_factors_on_the_whole(blocks: int) -> None:
 
 
 def test_the_same_factors_give_the_same_bits(blocks: int) -> None:
-    """A trie in a file relies on this: its sums are formed anew when the file is read."""
+    """A file does not store a trie's sums. The reader computes them anew, and the bits must be equal."""
     settings = [(0, -1.0), (2, -0.5), (4, NEVER), (3, -1e-17)]
     totals = set()
     for order in itertools.permutations(settings):
@@ -125,7 +126,7 @@ def test_awrs_over_many_blocks_keeps_its_law(blocks: int) -> None:
 
 
 def test_a_planted_block_bug_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A total that is not formed anew after a bound changed."""
+    """The bug: a total that is not computed anew after a bound changed."""
     monkeypatch.setattr(vector, "BLOCK", 2)
     law, wanted = case(0)
     honest = Urn.set
@@ -144,9 +145,9 @@ def test_a_planted_block_bug_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_memory_of_a_large_vocabulary() -> None:
-    """Four bytes a token: equal masks share their ids, and nothing else is as long as the vocabulary.
+    """Four bytes per token: equal masks share their ids, and no other array is as long as the vocabulary.
 
-    With a condition, which is asked about single tokens: without one vectors are thin."""
+    The condition asks about single tokens. Without a condition, vectors are thin."""
     lm = large()
     grammar = sg.Compiler(lm.vocabulary).regex('"[a-z0-9]{0,200}"')
     rule = Predicate(lambda text: "zz" not in text, at="token", monotone=True)
@@ -169,14 +170,15 @@ def test_what_is_evicted_is_no_longer_counted() -> None:
     assert trie.evicted > 0 and trie.bytes <= trie.max_bytes
     shared = {id(node.row.ids): node.row.ids.nbytes for node in trie._nodes}
     assert trie.bytes == sum(trie._nodes.values()) + sum(shared.values())
-    # A node is weighed when it is touched; a bound that is taken back later makes it a little lighter.
+    # A node is weighed when it is touched. Taking back a bound later makes the node a little lighter.
     assert sum(trie._nodes.values()) == pytest.approx(sum(node.nbytes for node in trie._nodes), rel=0.1)
     assert trie._users == {key: sum(id(n.row.ids) == key for n in trie._nodes) for key in shared}
 
 
 @pytest.mark.parametrize("method", ["importance", "asap", "cars", "smc", "mcmc", "awrs"])
 def test_walks_hold_no_vectors_that_the_trie_let_go(method: Any) -> None:
-    """Particles, chains and finished draws know their paths; vectors stay within the budget all the same."""
+    """Particles, chains and finished draws know their paths, and vectors still stay within the limit of
+    memory."""
     lm = large(2_000)
     grammar = sg.Compiler(lm.vocabulary).regex('"[a-z0-9]{0,200}"')
     trie = Trie(max_bytes=100_000)
@@ -205,13 +207,14 @@ def test_walks_hold_no_vectors_that_the_trie_let_go(method: Any) -> None:
         how = {"max_trials": 60, "steps": 4, "potential": rule if method == "awrs" else None}
         sample(lm, [], grammar, method=method, n=24, seed=0, max_tokens=40, trie=trie, batch=4, **how)
     assert trie.evicted > 10
-    # The vectors of one step of all walks may come on top, before the trie is shrunk.
+    # The vectors of one step of all walks may exceed the limit until the trie is shrunk.
     assert most < trie.max_bytes + 26 * 10_000
 
 
 @pytest.mark.parametrize("method", ["importance", "asap", "cars", "smc", "mcmc"])
 def test_forgotten_vectors_change_no_law(method: Any) -> None:
-    """With room for a handful of nodes everything is evicted under way, and the texts are still right."""
+    """The limit holds a handful of nodes, so all others are evicted during the run, and the texts stay
+    right."""
     lm = TableModel(7, sharp=0.5)
     texts = [x + y for x in "abc" for y in "abc"]
     wanted: dict[str, float] = defaultdict(float)
@@ -230,7 +233,7 @@ def test_forgotten_vectors_change_no_law(method: Any) -> None:
 
 
 def test_a_draw_does_not_pass_over_the_vocabulary() -> None:
-    """What a draw reads of a known vector: its block, and one number for every other."""
+    """A draw from a known vector reads one block, and one number for each other block."""
     row = made(0, 100_000)
     read: list[int] = []
     honest = Vector.scores

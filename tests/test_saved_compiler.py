@@ -1,8 +1,7 @@
-"""`Compiler.save` and `load`: the same grammars with the same masks, known before the first request; a
-damaged, foreign or hostile file is refused.
+"""`Compiler.save` and `load`: grammars and masks are equal, and known before the first request. A damaged,
+foreign or hostile file is refused.
 
-Files with a right checksum and wrong contents are made by changing the JSON and signing again, so the checks
-behind the checksum are tested too.
+The tests change the JSON and compute the checksum anew, so they reach the checks behind the checksum.
 """
 
 from __future__ import annotations
@@ -45,7 +44,7 @@ def file(words, tmp_path_factory) -> Path:
     compiler.regex(r"(?P<word>[a-z]+) [0-9]{2}").warm(["ab 12"])
     compiler.gbnf('root ::= "x" | "y"')
     compiler.lark(LARK)
-    compiler.choice(["yes", "no"])  # a compiler keeps no choices
+    compiler.choice(["yes", "no"])  # a compiler does not save choices
     assert compiler.save(path) == 5
     return path
 
@@ -72,12 +71,12 @@ def test_what_is_loaded_is_known_and_the_same(words, file) -> None:
     ):
         before = len(compiler._grammars)
         grammar = make(compiler)
-        assert len(compiler._grammars) == before  # it was there
+        assert len(compiler._grammars) == before  # the grammar was loaded
         states = grammar._core.states
         for text in texts:
             np.testing.assert_array_equal(masks(grammar, text), masks(make(cold), text))
         if grammar._texts:
-            assert grammar._core.states == states  # nothing was made for texts that were read
+            assert grammar._core.states == states  # texts that were read before add no state
 
 
 def test_a_loaded_compiler_is_saved_alike(words, file, tmp_path) -> None:
@@ -98,7 +97,7 @@ def test_texts_are_read_within_the_time_or_on_a_thread(words, file) -> None:
 
 
 def test_a_process_that_ends_does_not_wait_for_the_texts(words, file, tmp_path) -> None:
-    """A thousand long texts on the thread; the main thread ends at once."""
+    """The thread has a thousand long texts to read; the main thread ends at once."""
     body = json.loads(file.read_bytes().partition(b"\n")[2])
     tokens = words.encode('{"name": "ab", "n": ' + "1" * 2_000)
     body["grammars"] = [["json_schema", SCHEMA, {}, [tokens[: 1_900 - i] for i in range(1_000)]]]
@@ -175,7 +174,7 @@ def test_a_hostile_file_calls_nothing_else(words, file, tmp_path) -> None:
 
 
 def test_changes_behind_a_right_checksum_give_an_error_or_right_masks(words, file, tmp_path) -> None:
-    """Of 1,500 changed bodies each is refused, or its grammars have the masks that a new compile gives."""
+    """Each of 1,500 changed files is refused, or its grammars have the masks of a new compile."""
     body, path, chance = file.read_bytes().partition(b"\n")[2], tmp_path / "bad.sgc", random.Random(1)
     loaded = 0
     for _ in range(1_500):

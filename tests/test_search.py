@@ -1,4 +1,5 @@
-"""`sg.search` against brute force: the order, limits, continued searches, a tree search replayed by hand."""
+"""`sg.search` compared with brute force: the order, limits, continued searches, and a replayed tree
+search."""
 
 from __future__ import annotations
 
@@ -21,7 +22,7 @@ TEXTS = ["", "a", "ab", "abc", "b", "ca", "cab", "ccc", "bb", "bca"]
 
 
 def language(lm: TableModel, texts: list[str] = TEXTS) -> list[tuple[float, tuple[int, ...]]]:
-    """Every text by its most probable token string, the most probable text first."""
+    """Each text by its most probable token string; the most probable text comes first."""
     found = brute_force(lm, {t.encode() for t in texts}.__contains__, 6)
     ranked = sorted(((math.log(p), s) for s, p in found.items()), key=lambda item: (-item[0], item[1]))
     best: dict[bytes, tuple[float, tuple[int, ...]]] = {}
@@ -35,7 +36,7 @@ def search(lm: TableModel, texts: list[str] = TEXTS, **how: Any) -> Searched:
 
 
 def shape(found: Searched) -> list[tuple[Any, ...]]:
-    """All that a search knows, but for the time that it took."""
+    """All results of a search except the time."""
     names = ("tokens", "rank", "opened", "rest", "visits", "total", "best", "closed", "ended")
     engine = found._engine
     return [
@@ -56,14 +57,15 @@ def test_the_most_probable_texts_come_in_order(seed: int, branch: int | None) ->
     assert [tuple(c.tokens) for c in found] == [s for _, s in wanted[:5]]
     assert [c.score for c in found] == pytest.approx([p for p, _ in wanted[:5]], abs=1e-5)
     assert all(c.certified for c in found) and found.stopped in ("done", "exhausted")
-    # In parts: what is certified before the end is the truth, and something is left to be certified.
+    # A search in parts: texts that are certified before the end are right, and some texts are not certified
+    # yet.
     part = search(TableModel(seed), texts, n=5, branch=branch, forwards=2)
     for candidate, (_, tokens) in zip(part, wanted, strict=False):
         assert not candidate.certified or tuple(candidate.tokens) == tokens
 
 
 def best_below(lm: TableModel, texts: list[str], factor: float = 1.0) -> Any:
-    """h: log-probability of the best text that goes on from here, and `factor` times that."""
+    """h is the log-probability of the best text behind a prefix; returns `factor` times h."""
     wanted = language(lm, texts)
 
     def h(seen: Partial) -> float:
@@ -84,7 +86,8 @@ def test_an_admissible_h_saves_forwards_and_keeps_the_order() -> None:
             assert [tuple(c.tokens) for c in led] == wanted[:3]
             assert led.forwards <= plain.forwards
             saved += plain.forwards - led.forwards
-        # An h that is too low is no such promise: the test would notice an engine that ranks wrongly.
+        # Too low an h breaks A*'s assumption, so the order must become wrong. The test would notice a wrong
+        # order.
         misled = search(TableModel(seed), n=3, method="a*", heuristic=best_below(lm, TEXTS, 6.0))
         wrong += [tuple(c.tokens) for c in misled] != wanted[:3]
     assert saved > 0 and wrong > 0
@@ -126,7 +129,7 @@ def test_a_search_in_parts_is_the_search_in_one_go(how: dict[str, Any], limit: s
             break
         room: dict[str, int | None] = {"steps": 30 - part.steps, "tokens": None, "forwards": None}
         room[limit] = 1 + turn % 40 if limit == "tokens" else 1
-        if turn % 3 == 2:  # through a file, with the vectors that are known
+        if turn % 3 == 2:  # the search continues from a file with the known vectors
             part.save(file)
             part = search(lm, **{**how, **room}, resume=file, trie=part.trie)
         else:
@@ -152,7 +155,8 @@ def test_limits_are_never_exceeded_and_forwards_are_spent_to_the_last() -> None:
 
 
 class Replay:
-    """Tree search over a table, written down a second time: plain dictionaries, no engine, no trie."""
+    """A second implementation of tree search over a table, with plain dictionaries, without the engine or a
+    trie."""
 
     def __init__(self, lm: TableModel, texts: list[str], explore: float, mean: bool) -> None:
         self.lm, self.texts, self.explore, self.mean = lm, {t.encode() for t in texts}, explore, mean
@@ -243,7 +247,7 @@ def test_a_value_looks_at_siblings_only_where_the_model_is_unsure() -> None:
             TableModel(seed), method="value", score=lambda s: -len(s.tokens), decisive=0.0, branch=5, n=50
         )
         assert wide.stopped == "exhausted" and not wide[0].certified
-        assert wide[0].score == -1  # the shortest text
+        assert wide[0].score == -1  # -1 is the score of the shortest text
         some = search(TableModel(seed), method="value", score=lambda s: -len(s.tokens), decisive=0.8, n=50)
         for place in some._engine.places:
             if place.children and place.walk is not None and len(place.walk.node.row) > 1:
@@ -255,7 +259,8 @@ def test_adaptive_is_greedy_where_sure_and_compares_where_not() -> None:
     for seed in range(20):
         greedy = search(TableModel(seed), method="adaptive", decisive=99.0)
         assert greedy.forwards <= 5
-        # By hand: of the first tokens the one whose own and next two greedy log-probabilities sum highest.
+        # Of the first tokens, the one whose log-probability and next two greedy log-probabilities have the
+        # largest sum.
         paused = search(TableModel(seed), method="adaptive", decisive=0.0, branch=5, lookahead=6)
         better += paused[0].logprob > greedy[0].logprob + 1e-9
         assert paused[0].logprob >= greedy[0].logprob - 1e-6
@@ -327,13 +332,15 @@ def test_another_model_is_recognised(tmp_path: Path) -> None:
             with pytest.raises(StructgenError, match="another model, which gave other probabilities after '"):
                 search(TableModel(1), resume=resume)
             assert search(TableModel(0), resume=resume).stopped == "done"
-    search(TableModel(0), forwards=0).save(tmp_path / "s")  # nothing was seen: any model goes
+    # the search saw no vector, so any model may continue it
+    search(TableModel(0), forwards=0).save(tmp_path / "s")
     assert search(TableModel(1), resume=tmp_path / "s").stopped == "done"
 
 
 @pytest.mark.parametrize("method", ["best", "mcts", "adaptive", "a*"])
 def test_a_search_with_one_forward_a_run_gets_to_its_end(method: Any, tmp_path: Path) -> None:
-    """From file to file without vectors: as many forwards are counted as in one go."""
+    """The search continues from file to file without vectors, and counts as many forward passes as one
+    run."""
     how: dict[str, Any] = {"method": method, "n": 4, "seed": 2, "steps": 40}
     if method == "mcts":
         how |= {"reward": lambda s: len(s.text) / 3, "rollout": "sample"}
@@ -354,7 +361,7 @@ def test_a_search_with_one_forward_a_run_gets_to_its_end(method: Any, tmp_path: 
 
 
 def test_a_damaged_file_is_refused_or_harmless(tmp_path: Path) -> None:
-    """Changes, loses and doubles bytes of a file, then changes numbers and makes the digest fit."""
+    """Changes, drops and doubles bytes of a file. Then changes numbers and computes the digest anew."""
     from structgen.sampling.search_file import _digest
 
     random = np.random.default_rng(6)
@@ -399,7 +406,7 @@ def spoiled(data: bytes, random: np.random.Generator) -> bytes:
 
 
 def changed(state: Any, random: np.random.Generator) -> None:
-    """One value somewhere in a JSON value becomes another one."""
+    """Changes one value inside a JSON value."""
     while True:
         keys = list(state) if isinstance(state, dict) else list(range(len(state)))
         key = keys[int(random.integers(len(keys)))]
@@ -436,18 +443,19 @@ def test_the_best_slots_are_those_of_a_full_sort() -> None:
 
     random = np.random.default_rng(0)
     for size in (1, 5, 700):
-        raw = random.integers(0, 9, size).astype(np.float32)  # many are equal
+        raw = random.integers(0, 9, size).astype(np.float32)  # many values are equal
         row = Vector(np.arange(size, dtype=np.int32), raw, 12.0)
         wanted = sorted(range(size), key=lambda i: (-raw[i], i))
         for count in (1, 2, 4, 50, size, size + 3):
             assert row.best(count) == wanted[:count]
 
 
-# ---- whose tree it is ----
+# ---- trees of another grammar or model ----
 
 
 def test_a_tree_of_another_spelling_or_order_of_keys_is_refused(tmp_path: Path) -> None:
-    """It was accepted: brackets were the other grammar's, and keys stood in an order that is not allowed."""
+    """The tree was once accepted: its brackets belonged to the other grammar, and its keys stood in a
+    forbidden order."""
     ab = {"type": "object", "properties": {"a": {"enum": [1]}, "b": {"enum": [2]}}, "required": ["a", "b"]}
     ba = {**ab, "properties": dict(reversed(ab["properties"].items()))}
     made = sg.search(None, "p", ab, n=2, forwards=10)
@@ -474,7 +482,8 @@ def test_a_tree_of_another_spelling_or_order_of_keys_is_refused(tmp_path: Path) 
 
 
 def test_the_draft_model_is_another_model(tmp_path: Path) -> None:
-    """Both write the keys of a schema with certainty: the prefixes compared are those where they differ."""
+    """Both models write the keys of a schema with certainty. The compared prefixes are those where the models
+    differ."""
     schema = json.loads((Path(__file__).parents[1] / "examples" / "order.schema.json").read_text())
     prompt, draft = "I would like two blue shirts", embedded.path("draft")
     sg.search("embedded", prompt, schema, n=3, forwards=10).save(file := tmp_path / "search")

@@ -1,4 +1,4 @@
-"""`serialize` and `deserialize`: the same masks again, and bytes that are no grammar."""
+"""`serialize` and `deserialize`: equal masks, and errors for bytes that are no grammar."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def fnv(data: bytes) -> bytes:
 
 
 def same(made: sg.CompiledGrammar, again: sg.CompiledGrammar, seed: int, steps: int = 30) -> None:
-    """Every mask and completion of some random texts."""
+    """Compares every mask and completion of some random texts."""
     chance = random.Random(seed)
     ours, theirs = made.matcher(), again.matcher()
     rows = [sg.allocate_bitmask(1, made.vocabulary.vocab_size) for _ in range(2)]
@@ -129,7 +129,7 @@ def test_another_vocabulary() -> None:
     free = COMPILER.gbnf('root ::= "yes" [0-9]').serialize()
     other = compiler_of([*TOKENS[:256], b"no", b""])
     assert other.deserialize(free).matcher().accept_bytes(b"yes7")
-    yes = COMPILER.gbnf('root ::= <[256]> "!"').serialize()  # one token of this text, whichever its id is
+    yes = COMPILER.gbnf('root ::= <[256]> "!"').serialize()  # a token with this text, whatever its id
     assert COMPILER.deserialize(yes).matcher().accept_token(256)
     with pytest.raises(sg.GrammarError, match="takes at least 3 tokens and may take 1"):
         other.deserialize(yes)
@@ -174,7 +174,7 @@ def test_bytes_that_are_no_grammar() -> None:
 
 @pytest.mark.parametrize("number", range(len(MADE)))
 def test_hostile_bytes_end_in_errors(number: int) -> None:
-    """The checksum of changed bytes is made right, so that all that is behind it is met."""
+    """The checksum of changed bytes is computed anew, so the test reaches the checks behind the checksum."""
     data = MADE[number](COMPILER).serialize()
     chance = random.Random(number)
     limited = sg.Compiler(COMPILER.vocabulary, limits=sg.Limits(compile=500_000, mask=200_000))

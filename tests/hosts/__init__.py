@@ -1,1 +1,2 @@
-"""The real serving engines; each in an environment of its own: `make test-hosts HOST=vllm`."""
+"""Tests in the real serving engines. Each engine has an environment of its own: `make test-hosts
+HOST=vllm`."""

@@ -1,7 +1,8 @@
-"""What every adapter must do, inside its real host: each tests/hosts/test_*.py derives a class from this.
+"""The contract of all adapters, tested in the real hosts: each tests/hosts/test_*.py derives a class from
+`Contract`.
 
-The oracle of the reference text is structgen's own `generate` with the same model; that of the hard schemas
-is the `jsonschema` package. The seam below the adapters has its own contract in tests/test_hosts.py.
+The oracle of the reference text is structgen's own `generate` with the same model. The oracle of the hard
+schemas is the `jsonschema` package. tests/test_hosts.py tests the interface below the adapters.
 """
 
 from __future__ import annotations
@@ -111,7 +112,7 @@ REFUSED = [
 
 @dataclass(frozen=True)
 class Asked:
-    """One text that a host is asked for, under one constraint."""
+    """A request to a host: one prompt under one constraint."""
 
     kind: str
     text: Any
@@ -122,7 +123,7 @@ class Asked:
 
     @property
     def torch_sampling(self) -> dict[str, Any]:
-        """The arguments of transformers' `generate` and of what calls it."""
+        """The arguments of `generate` in transformers and in the hosts that call transformers."""
         return (
             {"do_sample": True, "temperature": self.temperature} if self.temperature else {"do_sample": False}
         )
@@ -130,7 +131,8 @@ class Asked:
 
 @contextlib.contextmanager
 def serving(folder: Path, *arguments: str, **environment: str) -> Iterator[tuple[str, Path]]:
-    """A server, by Python's arguments without the port: its address and its log."""
+    """Starts a server with Python's arguments and a free port; yields the server's address and the path of
+    its log."""
     import httpx
 
     with socket.socket() as free:
@@ -159,7 +161,7 @@ def serving(folder: Path, *arguments: str, **environment: str) -> Iterator[tuple
         process.wait(60)
 
 
-LOOSE = {  # `format` of a name that nobody knows constrains nothing, and is told to the operator
+LOOSE = {  # an unknown name of `format` constrains nothing; the log of the host names the format
     "type": "object",
     "properties": {"n": {"type": "integer", "minimum": 1, "maximum": 9, "format": "no-such-format"}},
     "required": ["n"],
@@ -171,9 +173,9 @@ IMPOSSIBLE = {"type": "integer", "minimum": 2, "maximum": 1}
 def check_what_an_operator_sees(
     ask: Callable[[Any], int], metrics: Callable[[], str], log: Callable[[], str]
 ) -> None:
-    """Of a running server: structgen's counters at its `/metrics`, and its lines in the server's log.
+    """Checks a running server: structgen's counters at `/metrics`, and structgen's lines in the server's log.
 
-    `ask` sends a schema and returns the status of HTTP.
+    `ask` sends a schema and returns the HTTP status.
     """
 
     def values() -> dict[str, float]:
@@ -215,12 +217,13 @@ def is_beginning(schema: str, text: str) -> bool:
 
 
 class Contract:
-    """A host with one model. Derived classes say how it answers and what it can be asked for."""
+    """Tests of a host with one model. A derived class gives the host's answers and the host's features."""
 
     kinds: ClassVar[tuple[str, ...]] = tuple(KINDS)
-    budgets: ClassVar[bool] = False  # whether the adapter knows how many tokens a text may have
+    budgets: ClassVar[bool] = False  # whether the adapter knows a text's limit of tokens
     refusal: ClassVar[type[Exception] | tuple[type[Exception], ...]] = sg.StructgenError
-    own_words: ClassVar[dict[str, str]] = {}  # of a host that refuses before it asks, by structgen's words
+    # structgen's message -> the host's message, where the host refuses first
+    own_words: ClassVar[dict[str, str]] = {}
 
     def host_answer(self, asked: Asked) -> str:
         """The host's text under a constraint."""
@@ -245,7 +248,8 @@ class Contract:
 
     @pytest.mark.parametrize("name", list(HARD))
     def test_hard_schemas(self, name: str) -> None:
-        """Every text that ended is valid. Hosts without budgets may cut some off within a number."""
+        """Every finished text is valid. A host without budgets may stop some texts in the middle of a
+        number."""
         schema = json.dumps(HARD[name])
         prompt = embedded.format_prompt("numbers: 15, 20 and 7", HARD[name])
         cut = 0
@@ -272,7 +276,7 @@ class Contract:
 
 
 class Budgets(Contract):
-    """Hosts whose adapter knows how many tokens a text may have."""
+    """Tests of hosts whose adapter knows a text's limit of tokens."""
 
     budgets = True
 

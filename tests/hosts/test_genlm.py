@@ -1,4 +1,4 @@
-"""structgen as a potential of the real genlm-control; its own tests of potentials are the oracle.
+"""structgen as a potential of the real genlm-control. The oracle is genlm-control's own test of potentials.
 
 `make test-hosts HOST=genlm`.
 """
@@ -40,7 +40,7 @@ def engine(llm: Any) -> Any:
 
 
 def contexts(potential: GrammarPotential, chance: random.Random, count: int) -> list[list[Any]]:
-    """Beginnings of texts, by random walks through the masks."""
+    """Prefixes of texts, drawn by random walks through the masks."""
     tokens = {token.token_id: token for token in potential.vocab}
     found: list[list[Any]] = [[]]
     while len(found) < count:
@@ -104,7 +104,8 @@ def test_sampling(llm: Any, engine: Any, sampler: str) -> None:
 
 
 def test_evidence_is_the_sum_over_all_texts(llm: Any, engine: Any) -> None:
-    """log Z of SMC beside the sum over every text, where the model ends its answer."""
+    """The log Z that SMC estimates is near the sum over every text, for a model that ends its answer
+    itself."""
     begun, _, _ = EXPECTED.rpartition("false")
     llm.prompt_ids = llm.model.tokenizer(PROMPT + begun).input_ids
     grammar = engine.compile("choice", ["true}", "false}", "null}", "12}", '"no"}'])
@@ -120,7 +121,7 @@ def test_evidence_is_the_sum_over_all_texts(llm: Any, engine: Any) -> None:
 
 
 def exact_evidence(llm: Any, grammar: Any) -> float:
-    """log of the summed probability of all texts, over all ways to write them in tokens."""
+    """The logarithm of the summed probability of all texts, over every tokenization of each text."""
 
     async def total(context: list[Any], matcher: sg.Matcher) -> float:
         weights = (await llm.logw_next(context)).weights

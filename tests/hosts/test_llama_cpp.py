@@ -59,7 +59,8 @@ def engine(llama: Any) -> HostEngine:
 
 
 def ids_of(prompt: str) -> list[int]:
-    """GGUF's "default" pre-tokenizer is not the model's, so the ids are made outside."""
+    """The ids come from the model's own tokenizer, because GGUF's "default" pre-tokenizer splits texts
+    differently."""
     from tokenizers import Tokenizer
 
     ids: list[int] = Tokenizer.from_file(MODEL + "/tokenizer.json").encode(prompt).ids
@@ -121,7 +122,7 @@ def test_one_processor_serves_many_texts(llama: Any, engine: HostEngine) -> None
 
 
 class Breaking:
-    """Raises inside the processor at the n-th mask."""
+    """A processor that raises an exception at the n-th mask."""
 
     def __init__(self, error: BaseException, n: int) -> None:
         self.error, self.n = error, n
@@ -139,7 +140,7 @@ class Breaking:
 def test_what_is_raised_ends_the_text(
     llama: Any, engine: HostEngine, monkeypatch: pytest.MonkeyPatch, error: BaseException, n: int
 ) -> None:
-    """The host ignores exceptions of a processor; not one token may be sampled without its mask."""
+    """The host ignores exceptions of a processor. Even then the host must sample every token under a mask."""
     request = engine.request(engine.compile("json_schema", SCHEMA))
     processor = LogitsProcessor(llama, request)
     real, breaking = type(request).fill, Breaking(error, n)
@@ -178,7 +179,7 @@ def test_another_processor_that_forces_a_token(llama: Any, engine: HostEngine) -
 
 
 class Counting:
-    """Counts the forwards of a model."""
+    """Counts the forward passes of a model."""
 
     def __init__(self, llama: Any) -> None:
         self.llama, self.forwards, self.real = llama, 0, llama.eval
@@ -196,7 +197,8 @@ class Counting:
 
 
 class Nonsense:
-    """Drafts that are mostly wrong, some of them end tokens and ids that are none."""
+    """A drafter whose drafts are mostly wrong: some hold end tokens, others hold ids outside the
+    vocabulary."""
 
     def __init__(self) -> None:
         self.chance = np.random.default_rng(5)
@@ -226,7 +228,7 @@ def test_drafts(gguf: str, inner: str | None) -> None:
     tokens = len(engine.vocabulary.encode(EXPECTED))
     assert forwards[TEXT] < (tokens - 2 if inner != "lookup" else 0.75 * tokens), forwards
     print(f"{inner}: {forwards[TEXT]} forwards for {tokens} tokens")
-    for most in (1, 2, 30):  # cut off in the middle of a draft, then a text of its own
+    for most in (1, 2, 30):  # stops in the middle of a draft, then writes another text
         complete(llama, LogitsProcessor(llama, engine.request(grammar)), max_tokens=most)
         processor = LogitsProcessor(llama, engine.request(grammar))
         assert complete(llama, processor) == EXPECTED
@@ -246,7 +248,8 @@ def test_drafts_at_the_end_of_the_context(gguf: str) -> None:
 
 @pytest.mark.parametrize("drafts", [False, True])
 def test_thoughts_and_answers(tmp_path: Path, drafts: bool) -> None:
-    """Thoughts of every length end within the request's budget and their own, and the answer is whole."""
+    """Thoughts of every length end within the request's limit and within their own, and the answer is
+    complete."""
     folder = thinker.write(tmp_path)
     gguf_model.write(folder / "model.gguf", folder=folder)
     llama = load(str(folder / "model.gguf"), **({"draft_model": Drafter(8)} if drafts else {}))
@@ -289,12 +292,12 @@ def test_refusals_of_models(gguf: str, llama: Any, engine: HostEngine) -> None:
         Drafter(0)
 
 
-# ---- examples/llama_cpp: llama.cpp's own sampler chain, in C ----
+# ---- examples/llama_cpp: the sampler chain of llama.cpp, in C ----
 
 
 @pytest.fixture(scope="session")
 def program(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """A program compiled against the headers and libraries of the installed llama-cpp-python."""
+    """The path of the program, compiled with the headers and libraries of the installed llama-cpp-python."""
     site = Path(llama_cpp.__file__).parents[1]
     prefix = os.environ.get("STRUCTGEN_C_PREFIX", "")
     built = [Path(p) for p in (ROOT / "build").glob("*/libstructgen.so")]

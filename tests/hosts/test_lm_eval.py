@@ -1,4 +1,4 @@
-"""structgen as a model of the real lm-evaluation-harness, with a task of its own JSON bench's metrics.
+"""structgen as a model of the real lm-evaluation-harness, on a task that has the metrics of JSON bench.
 
 `make test-hosts HOST=lm_eval`.
 """
@@ -91,7 +91,7 @@ metric_list:
 
 
 def test_a_task(model: Any, tmp_path: Path) -> None:
-    """The harness's own metrics: all constrained texts comply; without constraints some do not."""
+    """By the harness's own metrics all constrained texts comply, and some unconstrained texts fail."""
     schemas = [ORDER, *HARD.values()]
     rows = [
         {"prompt": embedded.format_prompt(TEXT, schema), "json_schema": json.dumps(schema)}

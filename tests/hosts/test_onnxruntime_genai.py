@@ -1,4 +1,5 @@
-"""structgen's loop over the real ONNX Runtime GenAI, with the embedded model converted by its builder.
+"""structgen's loop over the real ONNX Runtime GenAI. The model is the embedded one, converted by the host's
+builder.
 
 `make test-hosts HOST=onnxruntime_genai`.
 """
@@ -65,7 +66,7 @@ class TestContract(Budgets):
 
 
 def test_jumps_change_nothing(model: Any, engine: HostEngine) -> None:
-    """Forced tokens go through the model together: the same texts in fewer forwards."""
+    """One forward pass reads all forced tokens: the texts stay equal and the number of passes is smaller."""
     grammar = engine.compile("json_schema", json.dumps(ORDER))
     forwards = {}
     for text in (TEXT, *OTHERS):
@@ -82,7 +83,7 @@ def test_jumps_change_nothing(model: Any, engine: HostEngine) -> None:
 
 
 class Counting:
-    """Makes generators that count their forwards: the loop asks for logits once a forward."""
+    """Makes generators that count forward passes. The loop asks for logits once per pass."""
 
     forwards = 0
 

@@ -38,7 +38,7 @@ TYPES = {
 @pytest.fixture(scope="session")
 def model() -> Any:
     plugin.register()
-    plugin.register()  # nothing happens
+    plugin.register()  # a second registration changes nothing
     return outlines.from_transformers(
         transformers.AutoModelForCausalLM.from_pretrained(MODEL, dtype=torch.float32),
         transformers.AutoTokenizer.from_pretrained(MODEL),

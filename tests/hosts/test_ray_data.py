@@ -1,4 +1,5 @@
-"""Constrained texts for a data set in the real Ray Data: two workers, a constraint a row, resumed.
+"""Constrained texts for a data set in the real Ray Data, with two workers, one constraint per row and a
+resumed run.
 
 `make test-hosts HOST=ray_data`.
 """
@@ -101,7 +102,7 @@ def test_answers_are_replayed_and_a_killed_run_goes_on(cluster: None, tmp_path: 
     assert replayed(source, out, vocabulary, parts=4, whitespace="compact") == 200
     assert replayed(source, out, vocabulary, whitespace="compact") == 0
     first, second, *_ = sorted(out.glob("*.parquet"))
-    first.write_bytes(first.read_bytes()[:100])  # as a kill leaves it
+    first.write_bytes(first.read_bytes()[:100])  # a killed process leaves a file that ends like this
     second.unlink()
     assert 0 < replayed(source, out, vocabulary, parts=3, whitespace="compact") < 200
     found = {str(row["id"]): row for row in ray.data.read_parquet(str(out)).take_all()}

@@ -1,7 +1,7 @@
-"""structgen as a grammar backend of the real SGLang, on its CPU engine.
+"""structgen as a grammar backend of the real SGLang, on SGLang's CPU engine.
 
-`make test-hosts HOST=sglang` installs SGLang without its CUDA packages; tests/hosts/sglang_stubs stands in
-for four that it imports.
+`make test-hosts HOST=sglang` installs SGLang without its CUDA packages. tests/hosts/sglang_stubs replaces
+four packages that SGLang imports.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ os.environ |= {"SGLANG_USE_CPU_ENGINE": "1", "HF_HUB_OFFLINE": "1", "SGLANG_PLUG
 
 import sitecustomize  # noqa: E402
 
-if not hasattr(sitecustomize, "NAMES"):  # the interpreter had one of its own
+if not hasattr(sitecustomize, "NAMES"):  # another sitecustomize of the interpreter came first
     spec = importlib.util.spec_from_file_location("stubs", FOLDER / "sglang_stubs" / "sitecustomize.py")
     assert spec is not None and spec.loader is not None
     spec.loader.exec_module(importlib.util.module_from_spec(spec))
@@ -83,7 +83,7 @@ def engine_with(**options: Any) -> Any:
 @pytest.fixture(scope="module")
 def engine() -> Iterator[Any]:
     plugin.register()
-    plugin.register()  # nothing happens
+    plugin.register()  # a second registration changes nothing
     made = engine_with()
     yield made
     made.shutdown()
@@ -125,7 +125,7 @@ def test_a_text_that_cannot_fit_is_cut_off_by_the_host(engine: Any) -> None:
     assert made["meta_info"]["finish_reason"]["type"] == "length" and made["text"].isalpha()
 
 
-# ---- the backend's objects, in this process ----
+# ---- the objects of the backend, in the process of the test ----
 
 
 @pytest.fixture(scope="module")
@@ -157,7 +157,8 @@ def test_rows_of_a_batch_are_those_of_single_requests(backend: Any) -> None:
 
 
 def test_drafts_as_sglangs_tree_walks_them(backend: Any) -> None:
-    """accept, fill, rollback(1), depth first, also over a token that ends the text."""
+    """SGLang's calls on a tree of drafts: accept, fill and rollback(1), depth first, also past a token that
+    ends the text."""
     grammar = backend.dispatch_regex("[ab]{1,2}").copy()
     vocab = backend.engine.vocabulary
     a, end = vocab.encode("a")[0], vocab.eos_token_ids[0]
@@ -205,7 +206,8 @@ def test_strict_thinking_filters_tokens(backend: Any) -> None:
 
 
 def test_reasoning_is_wrapped(backend: Any, engine: Any) -> None:
-    """SGLang wraps the grammar and its copies in its own object, which watches for the end of reasoning."""
+    """SGLang wraps the grammar and its copies in an object of SGLang, which waits for the end of the
+    reasoning."""
     from sglang.srt.constrained.reasoner_grammar_backend import ReasonerGrammarBackend
 
     class Serving:
@@ -241,7 +243,8 @@ def test_threads_compile_at_once(backend: Any) -> None:
 
 
 def test_overlapped_scheduling() -> None:
-    """An engine of its own, which prepares the next step while the last one's tokens are on their way."""
+    """An engine with overlapped scheduling prepares the next step before the tokens of the last step
+    arrive."""
     schema = json.dumps(ORDER)
     plugin.register()
     made = engine_with(disable_overlap_schedule=False)
@@ -257,9 +260,10 @@ def test_overlapped_scheduling() -> None:
 
 @pytest.mark.parametrize("inside", [True, False])
 def test_thoughts_and_answers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, inside: bool) -> None:
-    """With the option `reasoning` thoughts of every length end in time, also within a request's budget.
+    """With the option `reasoning`, thoughts of every length end in time, also within a request's budget.
 
-    Without it SGLang wraps the grammar: it begins behind the thoughts, and strict thinking ends those.
+    Without the option SGLang wraps the grammar: the grammar begins behind the thoughts, and SGLang's strict
+    thinking ends the thoughts.
     """
     plugin.register()
     folder = thinker.write(tmp_path)
@@ -291,7 +295,7 @@ def test_thoughts_and_answers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, i
     for (prompt, most, budget), one in zip(asked, found, strict=True):
         tokens = one["output_ids"]
         if not inside and budget is None and one["meta_info"]["finish_reason"]["type"] == "length":
-            continue  # the host's own way: thoughts that never end are cut off
+            continue  # without the option the host cuts off thoughts that never end
         ended += 1
         judge.ids(tokens, most, prefilled=prompt is begun)
         if budget and thinker.THINKS.end in (text := judge.text(tokens)):
@@ -326,7 +330,7 @@ def test_an_operator_of_the_server_sees_the_counters(tmp_path: Path) -> None:
         )
 
 
-# ---- SGLang's own readers of tool calls ----
+# ---- SGLang's own parsers of tool calls ----
 
 READERS = {
     "hermes": "hermes", "qwen": "qwen25", "llama3": "llama3", "mistral-v3": "mistral",
@@ -346,7 +350,8 @@ READERS = {
 
 @pytest.mark.parametrize("style", list(READERS))
 def test_tool_calls_as_sglang_reads_them(style: str) -> None:
-    """Texts drawn from our grammar of a style: our reader and SGLang's find the same calls."""
+    """Texts are drawn from structgen's grammar of a style. structgen's reader and SGLang's find equal
+    calls."""
     from sglang.srt.entrypoints.openai.protocol import Function, Tool
     from sglang.srt.function_call.function_call_parser import FunctionCallParser
 

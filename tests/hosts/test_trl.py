@@ -1,6 +1,6 @@
-"""TRL's GRPO under a grammar: rollouts are texts of it, and trainer and sampler have one law.
+"""TRL's GRPO under a grammar: rollouts match the grammar, and trainer and sampler use one law.
 
-Oracles: autograd over a dense mask; TRL's own loss, whose ratio is the mass that masks leave.
+Oracles: autograd over a dense mask, and TRL's own loss, whose ratio is the probability mass inside the masks.
 """
 
 from __future__ import annotations
@@ -41,11 +41,11 @@ def test_rollouts_are_texts_of_the_grammar(trainer: Any) -> None:
     for ids, logs in zip(answers, said, strict=True):
         value = json.loads(trainer.processing_class.decode(ids, skip_special_tokens=True))
         assert value["colour"] in grpo.COLOURS and len(ids) == len(logs)
-        assert max(logs) <= 1e-6 and logs.count(0.0) > 2  # forced tokens are certain
+        assert max(logs) <= 1e-6 and logs.count(0.0) > 2  # a forced token has the log-probability 0
 
 
 def test_trainer_and_sampler_have_one_law(trainer: Any) -> None:
-    """pi_train / pi_rollout = 1 to 1e-5 in float32, token by token, over padded batches."""
+    """pi_train / pi_rollout is 1 up to 1e-5 in float32, for every token of padded batches."""
     tokens = 0
     while tokens < (100_000 if LONG else 1_000):
         prompts, answers, said = rollout(trainer, 8)
@@ -82,7 +82,7 @@ def test_gradients_are_those_of_a_dense_mask(trainer: Any) -> None:
 
 
 def dense_laws(trainer: Any, model: Any, ids: torch.Tensor, seen: torch.Tensor, answers: Any) -> Any:
-    """The log law of each token of each answer, over a dense mask."""
+    """The log-probability of each token of each answer, computed with a dense mask."""
     keep = max(map(len, answers))
     logits = model(input_ids=ids, attention_mask=seen).logits[:, -keep - 1 : -1] / trainer.temperature
     for answer, scores in zip(answers, logits, strict=True):
@@ -110,11 +110,11 @@ def test_a_step_of_training_tells_the_ratio(constrained: bool, tmp_path: Any) ->
 
 
 def test_the_reference_of_beta_has_the_law_of_the_masks(tmp_path: Any) -> None:
-    """TRL's KL term takes the log-probabilities of both models under the same masks."""
+    """TRL's KL term compares the log-probabilities of both models under equal masks."""
     made = grpo.trainer(1, True, 2, 1e-2, str(tmp_path), beta=0.5, temperature=0.7)
     made.train()
     first, second = (entry for entry in made.state.log_history if "reward" in entry)
-    assert abs(first["kl"]) < 1e-6 < second["kl"]  # the policy starts as its reference
+    assert abs(first["kl"]) < 1e-6 < second["kl"]  # the policy starts equal to its reference
     assert max(first["structgen/log_ratio"], second["structgen/log_ratio"]) < 1e-5
     batch = made._generate_and_score_completions([{"prompt": f"a {c} chair: "} for c in grpo.COLOURS] * 2)
     ids = torch.cat([batch["prompt_ids"], batch["completion_ids"]], 1)

@@ -1,7 +1,7 @@
-"""structgen as a backend of the real vLLM, on the CPU: offline, with drafts and preemption, and as a server.
+"""structgen as a backend of the real vLLM on the CPU: offline, with drafts and preemption, and as a server.
 
-`make test-hosts HOST=vllm` installs vLLM and a wheel of structgen into an environment of their own: the entry
-point has to be found in each of vLLM's processes.
+`make test-hosts HOST=vllm` installs vLLM and a wheel of structgen into an environment of their own, because
+every process of vLLM must find structgen's entry point.
 """
 
 from __future__ import annotations
@@ -170,7 +170,7 @@ def test_refusals_come_before_the_engine(llm: LLM, asked: dict[str, Any], messag
 
 
 def test_the_engine_chooses_by_its_own_configuration(llm: LLM, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A front end that leaves out Python's validation names no backend, or the wrong one."""
+    """A front end that skips vLLM's Python validation names no backend, or a wrong one."""
     monkeypatch.setattr(SamplingParams, "_validate_structured_outputs", lambda *_: None)
     asked = [params(json=ORDER), params(json=ORDER), params(choice=["yes", "no"])]
     assert asked[1].structured_outputs is not None
@@ -207,7 +207,8 @@ def test_other_backends_are_as_they_were(llm: LLM) -> None:
     with pytest.raises(ValueError):
         StructuredOutputsConfig(backend="nonsense")
     asked = params(json={"type": "array", "uniqueItems": True})
-    with pytest.raises(VLLMValidationError, match="not supported by xgrammar"):  # structgen takes it
+    # vLLM names xgrammar, but structgen takes the schema
+    with pytest.raises(VLLMValidationError, match="not supported by xgrammar"):
         asked._validate_structured_outputs(
             llm.llm_engine.model_config, StructuredOutputsConfig(backend="xgrammar"), object()
         )
@@ -239,7 +240,7 @@ if __name__ == "__main__":
 
 
 def test_drafts_and_preemption_in_processes(tmp_path: Path) -> None:
-    """Front end, engine and worker are processes; 24 blocks of 32 tokens hold a third of the sequences."""
+    """Front end, engine and worker are processes. 24 blocks of 32 tokens hold a third of the sequences."""
     script = tmp_path / "drafts.py"
     script.write_text(DRAFTS)
     environment = {**os.environ, "VLLM_ENABLE_V1_MULTIPROCESSING": "1"}
@@ -292,12 +293,13 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def thoughts_of(tmp_path: Path, folder: Path, drafts: int, inside: bool) -> list[list[Any]]:
-    """Texts of a model that thinks at random: for each prompt tokens, limit and why the text ended."""
+    """Texts of a model that thinks at random. Each prompt gives the tokens, the limit and the reason for the
+    end."""
     script = tmp_path / "thoughts.py"
     script.write_text(THOUGHTS)
     vocabulary = sg.Vocabulary.from_file(folder)
     names, word = vocabulary.special_tokens, vocabulary.encode("how")[0]
-    # One token behind two blocks that are cached: vLLM pads the first step with drafts of -1.
+    # The prompt has one token more than two cached blocks: vLLM pads the first step with drafts of -1.
     cached = [names["<|text|>"], *[word] * (2 * 128 - 1), names["<|answer|>"]]
     prompts = [thinker.PROMPT, thinker.PROMPT + thinker.THINKS.start, {"prompt_token_ids": cached}]
     done = subprocess.run(
@@ -315,7 +317,8 @@ def thoughts_of(tmp_path: Path, folder: Path, drafts: int, inside: bool) -> list
 
 @pytest.mark.parametrize("drafts", [0, 1, 4, 8])
 def test_thoughts_and_answer_in_one_grammar_end_in_time(tmp_path: Path, folder: Path, drafts: int) -> None:
-    """`enable_in_reasoning` and the option `reasoning`: thoughts of every length, drafts over the border."""
+    """With `enable_in_reasoning` and the option `reasoning`, thoughts of every length end, also if a draft
+    crosses the border."""
     free, begun, cached = thoughts_of(tmp_path, folder, drafts, inside=True)
     judge = thinker.Judge(folder)
     for tokens, most, reason in free + cached:
@@ -328,7 +331,7 @@ def test_thoughts_and_answer_in_one_grammar_end_in_time(tmp_path: Path, folder: 
 
 
 def test_without_the_option_the_grammar_begins_behind_the_thoughts(tmp_path: Path, folder: Path) -> None:
-    """As vLLM does it: thoughts that never end are cut off, and every text that ends is valid."""
+    """Without the option, vLLM cuts off thoughts that never end, and every finished text is valid."""
     _, begun, _ = thoughts_of(tmp_path, folder, 0, inside=False)
     judge = thinker.Judge(folder)
     for tokens, most, reason in begun:
@@ -337,7 +340,7 @@ def test_without_the_option_the_grammar_begins_behind_the_thoughts(tmp_path: Pat
     assert set(judge.seen) == {"long", "short"} and {r for *_, r in begun} == {"stop", "length"}
 
 
-# The command `vllm serve`: it asks for its version by a name that the CPU's distribution does not have.
+# The command `vllm serve` asks for the version of a package name that the CPU build does not have.
 SERVE = """
 from importlib import metadata
 
@@ -354,7 +357,7 @@ if __name__ == "__main__":
 def vllm_serves(
     folder: Path, *options: str, model: str | Path = MODEL, **environment: str
 ) -> contextlib.AbstractContextManager[tuple[str, Path]]:
-    """`vllm serve`. The counters must be at `/metrics` without any option for them."""
+    """Starts `vllm serve`. Its `/metrics` must show structgen's counters without an option."""
     return serving(
         folder, "-c", SERVE, "serve", str(model), "--dtype", "float32", "--enforce-eager",
         "--max-model-len", "1024", "--max-num-seqs", "8", "--served-model-name", "m",
@@ -399,14 +402,15 @@ def test_an_operator_sees_the_counters(running: tuple[str, Path]) -> None:
 
 
 def test_an_operator_of_several_api_servers_sees_the_counters(tmp_path: Path) -> None:
-    """vLLM then turns prometheus-client's own way on; whichever server answers shows all of them."""
+    """With several API servers vLLM sets up prometheus-client for many processes: every server shows all
+    counters."""
     with vllm_serves(tmp_path, "--api-server-count", "2") as (base, log):
         operator_sees(base, log)
         assert log.read_text().count("Started server process") == 2
 
 
 def test_the_server_tells_thoughts_and_answer_apart(tmp_path: Path, folder: Path) -> None:
-    """vLLM's own parser of thoughts reads what the grammar of thoughts and answer let the model write."""
+    """The grammar holds thoughts and answer, and vLLM's own parser of thoughts reads what the model wrote."""
     import openai
 
     options = (

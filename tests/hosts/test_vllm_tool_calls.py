@@ -1,11 +1,12 @@
-"""Texts drawn from our grammars of tool calls, read by the real vLLM's tool parsers: the same calls.
+"""The real vLLM's tool parsers read texts drawn from structgen's grammars of tool calls, and find equal
+calls.
 
-Texts with thoughts of each family are read by its reasoning parsers: the same thoughts and the same answer.
+vLLM's reasoning parsers read texts with the thoughts of each family, and find equal thoughts and answers.
 
-`make test-hosts HOST=vllm_tool_calls`. Left out: mistral before v11, whose reader asks Mistral's tokenizer
-for its version; harmony and command-r, which vLLM reads elsewhere; functiongemma, whose reader drops what is
-no text; json, functionary, nemotron, exaone, iquest-q1 and gigachat-3.5, for which it has no reader. A parser
-that this vLLM does not have yet is skipped: 0.33.0 has all.
+`make test-hosts HOST=vllm_tool_calls`. The test omits: mistral before v11, whose parser asks Mistral's
+tokenizer for its version; harmony and command-r, which vLLM reads elsewhere; functiongemma, whose parser
+drops values other than strings; json, functionary, nemotron, exaone, iquest-q1 and gigachat-3.5, for which
+vLLM has no parser. A parser that the installed vLLM lacks is skipped; vLLM 0.33.0 has all of them.
 """
 
 from __future__ import annotations
@@ -47,8 +48,9 @@ READERS = {
     "lfm2": "lfm2", "olmo3": "olmo3", "pythonic": "pythonic", "llama4": "llama4_pythonic",
     "step3.5": "step3p5", "step5": "step5", "llama4-json": "llama4_json",
 }  # fmt: skip
-# Left out: magistral, which asks for Mistral's tokenizer; harmony, which reads token ids; olmo3, which asks
-# for pieces of OLMo's own vocabulary; command-a and apertus, for which vLLM has another reader or none.
+# The test omits: magistral, whose parser asks for Mistral's tokenizer; harmony, whose parser reads token ids;
+# olmo3, whose parser asks for pieces of OLMo's own vocabulary; command-a and apertus, for which vLLM has
+# another parser or none.
 THINKERS = {
     "qwen3": "qwen3", "deepseek-r1": "deepseek_r1", "deepseek-v3.1": "deepseek_v3",
     "deepseek-v4": "deepseek_v4", "glm-4.5": "glm45", "kimi-k2": "kimi_k2", "kimi-k3": "kimi_k3",
@@ -58,8 +60,8 @@ THINKERS = {
     "granite-4.2": "granite_thinking_parser", "k2-horizon": "k2_horizon", "plamo3": "plamo3",
     "inkling": "inkling", "hy-v3": "hy_v3", "hy-v4": "hy_v4",
 }  # fmt: skip
-FLAT = ("phi4", "step3")  # whose readers take no objects inside arguments
-# What the families' tokenizers have as tokens, and the readers ask for.
+FLAT = ("phi4", "step3")  # the parsers of these styles take no objects inside arguments
+# The parsers ask for these tokens, which the tokenizers of the model families have.
 MARKS = [
     "<think>", "</think>", "<tool_call>", "</tool_call>", "<arg_key>", "</arg_key>", "<arg_value>",
     "</arg_value>", "<response>", "</response>", "[TOOL_CALLS]", "[ARGS]", "<|tool_call|>", "<|python_tag|>",

@@ -1,4 +1,5 @@
-"""Texts with one tool call, drawn from our grammar of a style, for comparisons with the hosts' readers."""
+"""Texts with one tool call, drawn from structgen's grammar of a style. The tests compare hosts' parsers on
+them."""
 
 from __future__ import annotations
 
@@ -39,7 +40,8 @@ TOOLS = tools(SCHEMA)
 def drawn(
     style: str, count: int = 10, tools: list[dict[str, Any]] = TOOLS
 ) -> Iterator[tuple[str, list[tuple[str, Any]]]]:
-    """Texts and what our own reader finds in them. Blanks are written only where nothing else may stand."""
+    """Yields texts and the calls that structgen's reader finds in each. Blanks stand only where the grammar
+    requires one."""
     compiler = sg.Compiler(sg.Vocabulary.from_bytes([*(bytes([i]) for i in range(256)), None], 256))
     grammar = compiler.tools(tools, "required", style=style, parallel=False)
     chance = random.Random(style)

@@ -1,4 +1,5 @@
-"""The runs of `bench/`: planted bugs still apply, and a run that lacks its data says so and fails."""
+"""The runs of `bench/`: every planted bug still applies, and a run without its data reports the lack and
+fails."""
 
 from __future__ import annotations
 
@@ -14,7 +15,8 @@ from oracles import data
 
 @pytest.mark.parametrize("bug", planted.BUGS, ids=lambda bug: bug.name.split(":")[0])
 def test_planted_bugs_apply(bug: planted.Bug) -> None:
-    """What a bug changes stands in its file exactly once, and it changes more than blanks."""
+    """The text that a bug replaces stands in its file exactly once, and the new text differs in more than
+    blanks."""
     text = (planted.ROOT / bug.file).read_text(encoding="utf-8")
     assert planted.changed(text, bug).split() != text.split()
 
@@ -82,7 +84,8 @@ def test_what_selects_nothing_fails(
 
 
 def test_tools_and_trackers(tmp_path, capsys) -> None:
-    """structgen's verdicts are jsonschema's, of calls of many tools and of every case of the trackers."""
+    """structgen's verdicts equal jsonschema's, for calls of many tools and for every case of the issue
+    trackers."""
     for run, arguments in (("tools", ["--tools", "1,20", "--vocabulary", "embedded"]), ("trackers", [])):
         module, out = importlib.import_module(f"bench.{run}"), tmp_path / run
         module.main(["--engines", "structgen", "--out", str(out), *arguments])
@@ -109,7 +112,7 @@ def test_data_that_is_there_is_enough(tmp_path, monkeypatch) -> None:
 
 
 class Says:
-    """An engine for `bench.coverage`: what it is told to do with a schema."""
+    """An engine for `bench.coverage`. A table gives its answer for each schema."""
 
     name = "says"
 

@@ -1,6 +1,7 @@
-"""A fixed sample of MaskBench: every label is met, apart from those listed as wrong.
+"""A fixed sample of MaskBench: every verdict equals the label, except for the labels that are listed as
+wrong.
 
-The whole corpus is `python -m bench.correctness --jobs 2`.
+`python -m bench.correctness --jobs 2` checks the whole corpus.
 """
 
 from __future__ import annotations

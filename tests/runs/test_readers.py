@@ -1,7 +1,8 @@
-"""Readers in near-linear time: what was quadratic, at two sizes, and the limits that take its place.
+"""Readers take near-linear time. Each reader that was quadratic is timed at two sizes of text; others have a
+limit.
 
-`python -m bench.readers` has every reader and many kinds of text. The bars hold on a busy machine: CPU time,
-eight times the text in at most twenty times the time.
+`python -m bench.readers` has every reader and many kinds of text. The bars hold on a busy machine: in CPU
+time, a text of eight times the length takes at most twenty times as long.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ def spent(reader: str, kind: str, size: int) -> float:
     texts, compile = readers.compilers()[reader]
     text = texts[kind](size)
     compiler = sg.Compiler(VOCABULARY)
-    gc.freeze()  # a collection walks over the objects of the reader, and not over those of other tests
+    gc.freeze()  # the garbage collector then visits the reader's objects alone
     try:
         start = time.process_time()
         compile(compiler, text)
@@ -45,9 +46,9 @@ def spent(reader: str, kind: str, size: int) -> float:
     ],
 )
 def test_what_was_quadratic(reader: str, kind: str, size: int) -> None:
-    sg.Compiler(VOCABULARY).lark('start: "a"')  # imports, tables
+    sg.Compiler(VOCABULARY).lark('start: "a"')  # the first call imports modules and builds tables
     small = large = float("inf")
-    for _ in range(8):  # the least of each: other programs only add to a time
+    for _ in range(8):  # the least of eight runs: other programs only add time
         small = min(small, spent(reader, kind, size))
         large = min(large, spent(reader, kind, 8 * size))
         if large < 20 * max(small, 0.004):
@@ -56,7 +57,7 @@ def test_what_was_quadratic(reader: str, kind: str, size: int) -> None:
 
 
 def test_every_kind_of_text_is_read_or_refused() -> None:
-    """At a small size: the table has no row that is not a grammar."""
+    """Every row of the table, at a small size, is a grammar."""
     for reader, (texts, _) in readers.compilers().items():
         for kind in texts:
             ((_, _, error),) = readers.measured(reader, kind, [600], 10)

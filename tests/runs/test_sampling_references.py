@@ -1,4 +1,5 @@
-"""The oracle of bench/: the reference's ASAp, given the same numbers, draws the same texts."""
+"""The reference implementation of ASAp draws the texts that structgen draws, if both get equal random
+numbers."""
 
 from __future__ import annotations
 
@@ -33,7 +34,8 @@ def test_asap_draws_what_the_reference_draws(seed: int) -> None:
 
 
 def test_the_distance_of_a_weighted_sample() -> None:
-    """Draws whose weights are the target's own ratios have distance 0; others what the formula says."""
+    """Draws that are weighted by the target's own ratios have distance 0; other weights give the formula's
+    distance."""
     target = {(1,): 0.3, (2,): 0.1}
     right = [((1,), math.log(0.3), math.log(0.3)), ((2,), math.log(0.1), math.log(0.1))]
     assert kl(right, math.log(0.4)) == pytest.approx(0.0, abs=1e-12)
@@ -62,7 +64,8 @@ def test_the_report_says_what_was_measured_and_what_took_too_long(capsys: pytest
     records = [{**bench.known, **r} for r in bench._about()]
     for n in (*COUNTS, MORE):
         for method in ("asap", "cars"):
-            for r in bench._timed(method, n, lambda m=method, n=n: bench._ours(m, n, 0)):  # type: ignore[misc]
+            # type: ignore[misc]
+            for r in bench._timed(method, n, lambda m=method, n=n: bench._ours(m, n, 0)):
                 records.append({**bench.known, "seed": 0, **r})
     records += [{**bench.known, "seed": 0, **r} for r in bench._reference(0)]
     bench.limit = 0.05
@@ -89,7 +92,8 @@ def test_the_report_says_what_was_measured_and_what_took_too_long(capsys: pytest
 
 @pytest.mark.parametrize("depth", [1, None])
 def test_brackets_hold_what_dynamic_programming_computes(data_root: Any, depth: int | None) -> None:
-    """Grammars of real tasks, read by the engine and by sets of stacks; CP's are finite uncut."""
+    """The brackets hold the exact values, for grammars of real tasks. Dynamic programming over sets of stacks
+    computes the exact values; "CP" is finite, so its sum is complete."""
     from bench.sampling.run import call
     from oracles import tasks
 
@@ -103,7 +107,7 @@ def test_brackets_hold_what_dynamic_programming_computes(data_root: Any, depth: 
         found = call(tasks.gad(name, depth), "asap", 40, 0)
         low, high = found.log_bracket or (0.0, 0.0)
         assert low - 1e-9 <= law.log_z <= high + 1e-9, name
-        # Texts of the samplers are texts of the law, and the other way round.
+        # The samplers draw exactly the texts that the law gives a probability.
         exact = {tuple(s.tokens): s.logprob for s in found}
         assert max(exact.values()) < law.log_z + 1e-9
         matcher = tasks.gad(name, depth).grammar.matcher()

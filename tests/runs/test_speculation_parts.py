@@ -1,4 +1,4 @@
-"""The speculation run prints what the exact laws of its rules say."""
+"""The run `bench.speculation_parts` prints the values that the exact laws of the rules give."""
 
 from __future__ import annotations
 

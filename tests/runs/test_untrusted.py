@@ -1,4 +1,5 @@
-"""Files and reports from strangers: what reads them runs no code, and ends in a result or an error."""
+"""Files and reports from strangers: a reader of such a file runs no code, and ends in a result or an
+error."""
 
 from __future__ import annotations
 
@@ -14,9 +15,9 @@ FORBIDDEN_MODULES = {"pickle", "cPickle", "dill", "cloudpickle", "marshal", "she
 
 
 def found_in(tree: ast.AST) -> list[str]:
-    """Calls and imports that can run what a file says."""
+    """The calls and imports of a module that can run code from a file."""
     out = []
-    # marshal writes bytes to hash; only what reads them can run something.
+    # These modules write bytes with marshal to hash them; only reading such bytes can run code.
     written = {
         id(node.value)
         for node in ast.walk(tree)
@@ -72,7 +73,7 @@ def test_damaged_files_are_refused_or_harmless() -> None:
 
 
 def test_what_a_report_shows_is_escaped() -> None:
-    """Names of engines, schemas and corpora come from files."""
+    """Names of engines, schemas and corpora come from files, so a report escapes the names."""
     from structgen.maskbench import page
     from structgen.maskbench.report import Curve, Report, Table
 

@@ -1,8 +1,8 @@
-"""Empty packages in place of four that SGLang imports and its CPU engine does not use here.
+"""Empty packages that replace four imports of SGLang. The CPU engine does not use the four packages here.
 
-torchvision, decord, timm and sgl_kernel want CUDA or do not install beside a CPU build of torch. Python
-imports a file of this name at start, so SGLang's spawned processes have them too, with this folder on
-PYTHONPATH. transformers must not see them: it asks for the metadata of what it finds.
+torchvision, decord, timm and sgl_kernel need CUDA, or conflict with a CPU build of torch. Python imports a
+module of this name at start. So every process that SGLang starts has the stubs if PYTHONPATH holds this
+folder. transformers must not find the stubs, because transformers reads the metadata of what it finds.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ NAMES = ("torchvision", "decord", "timm", "sgl_kernel")
 
 
 class Anything(type):
-    """Classes that have every attribute."""
+    """A metaclass: its classes have every attribute."""
 
     def __getattr__(cls, name: str) -> Any:
         if name.startswith("__"):
@@ -28,7 +28,7 @@ class Anything(type):
 
 
 class Empty(metaclass=Anything):
-    """A class of whatever name; does nothing."""
+    """A class that takes any arguments and does nothing."""
 
     def __init__(self, *_: Any, **__: Any) -> None:
         pass
