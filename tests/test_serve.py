@@ -1,4 +1,4 @@
-"""The endpoints of a server: what clients send, and what they get back."""
+"""The endpoints of a server: the requests of clients, and the answers."""
 
 from __future__ import annotations
 
@@ -114,7 +114,7 @@ def test_bias_decides(client) -> None:
 
 
 def test_the_requests_of_the_documentation(client) -> None:
-    """What docs/server.md hands to curl."""
+    """The requests that docs/server.md sends with curl."""
     page = (ROOT / "docs" / "server.md").read_text()
     body = json.loads(page.split("-d @- <<'EOF'\n")[1].split("    EOF\n")[0])
     text = ok(client.post(CHAT, json=body))["choices"][0]["message"]["content"]
@@ -156,8 +156,9 @@ def test_every_form_of_a_constraint(client, fields, path) -> None:
 
 
 def test_a_function_that_is_forced_has_the_arguments_that_it_lists(client) -> None:
-    """Parameters as pydantic writes a model's schema, which instructor sends: open, with references. The
-    embedded model answers with the arguments alone, and it is a call all the same; also as it streams."""
+    """The parameters are a schema in pydantic's form, which instructor sends: open, with references. The
+    embedded model answers with the arguments alone, and the answer is a call all the same, streamed or
+    not."""
     item = {"type": "object", "properties": {"product": {"type": "string"}, "quantity": {"type": "integer"}}}
     item["required"] = ["product", "quantity"]
     order = {
@@ -294,7 +295,7 @@ def test_a_refused_schema_has_keyword_and_pointer(client) -> None:
 )
 def test_malformed_bodies(client, body) -> None:
     response = client.post(CHAT, content=body, headers={"Content-Type": "application/json"})
-    if response.status_code != 200:  # a schema that is merely deep
+    if response.status_code != 200:  # a schema that is only deep may be accepted
         refused(response)
     assert client.get("/health").status_code == 200
 
@@ -471,7 +472,7 @@ def test_texts_that_must_not_end_early() -> None:
             text, reason = body["choices"][0]["text"], body["choices"][0]["finish_reason"]
             assert text.startswith("abcd") and len(text) == max(4, least) and reason == "stop"
             assert body["usage"]["completion_tokens"] == len(text) + 1
-        # The end token counts, and has no text.
+        # The end token counts as a token and has no text.
         body = ask(ignore_eos=True)
         assert (body["choices"][0]["text"], body["choices"][0]["finish_reason"]) == ("abcd", "length")
         assert body["usage"]["completion_tokens"] == 9
@@ -559,7 +560,7 @@ def test_responses_as_events(client) -> None:
     )
 
 
-# ---- structgen's own ----
+# ---- structgen's own endpoints ----
 
 
 @pytest.mark.parametrize("method", ["cars", "smc", "local", "auto"])
@@ -607,7 +608,7 @@ def test_sampling_has_a_time_limit_its_wait_included() -> None:
 
 
 def test_reads_for_confidence_end_within_the_time_of_a_request() -> None:
-    """They read on behind the deadline, and the answer was an error."""
+    """The reads for confidence once went on behind the deadline, and the answer was an error."""
     numbers = json.dumps(list(range(100, 140)), separators=(",", ":"))
     lm = Script(lambda _: numbers, seconds=0.005)
     numerals = {"type": "array", "items": {"type": "integer"}, "minItems": 40}
@@ -625,7 +626,8 @@ def test_reads_for_confidence_end_within_the_time_of_a_request() -> None:
 
 
 def test_an_application_that_is_never_told_to_start() -> None:
-    client = TestClient(create_app(Script(lambda _: "fine"), temperature=0.0))  # no lifespan
+    # a client without lifespan events
+    client = TestClient(create_app(Script(lambda _: "fine"), temperature=0.0))
     assert client.get("/health").status_code == 200
     assert ok(client.post(COMPLETIONS, json={"prompt": asked("x")}))["choices"][0]["text"] == "fine"
     client.app.state.service.close()

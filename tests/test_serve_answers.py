@@ -1,4 +1,5 @@
-"""Random requests to a server. Judges that share no code with it check the answers (`oracles/answers.py`)."""
+"""Random requests to a server. Judges that share no code with the server check the answers
+(`oracles/answers.py`)."""
 
 from __future__ import annotations
 
@@ -27,8 +28,8 @@ def client():
 
 @pytest.mark.parametrize("part", range(PARTS))
 def test_answers_are_what_was_asked_for(client, part: int) -> None:
-    """700 seeds were tried once. A stream is the same answer, unless masks left something out: what is told
-    of those depends on what was known before."""
+    """700 seeds were tried once. A stream gives the same answer, except for requests whose masks omitted
+    tokens: what such masks decide depends on what was known before."""
     answered = 0
     for seed in range(part, SEEDS, PARTS):
         asked = answers.asked(seed)

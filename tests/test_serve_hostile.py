@@ -1,4 +1,4 @@
-"""The server under bodies that are made to be expensive, and under grammars whose masks are."""
+"""The server under bodies that are expensive to read, and under grammars with expensive masks."""
 
 from __future__ import annotations
 
@@ -75,8 +75,8 @@ BODIES = {
 
 @pytest.mark.parametrize("name", BODIES)
 def test_megabytes_of_mistakes_are_refused_at_once(client, name: str) -> None:
-    """pydantic words every mistake it meets, on the event loop: a million of them took a minute. Seconds are
-    the processor's."""
+    """pydantic writes a message for every mistake, on the event loop: a million messages took a minute. The
+    test counts CPU seconds."""
     path, body = BODIES[name]
     content = json.dumps(body)
     begin = time.process_time()
@@ -86,7 +86,7 @@ def test_megabytes_of_mistakes_are_refused_at_once(client, name: str) -> None:
 
 
 def test_bodies_that_never_end_hold_little() -> None:
-    """Sixteen clients that send a part of the largest body and wait; and one that is too slow."""
+    """Sixteen clients send a part of the largest body and wait; one more client is too slow."""
     limit = 4_000
     app = create_app(body_bytes=limit)
     body = json.dumps(CHAT_1).encode()
@@ -145,7 +145,7 @@ def test_long_names_are_no_slips(client) -> None:
 
 
 def test_the_readers_of_many_tools_are_one(client) -> None:
-    """Each answer of a request reads its text with the names of all tools."""
+    """All answers of a request share one reader of the tools' names."""
     tools = [{"type": "function", "function": {"name": f"{i:03}" + "f" * 60}} for i in range(500)]
     body = {"messages": MESSAGES, "tools": tools, "tool_choice": "none", "n": 64, "max_tokens": 1}
     ok(client.post(CHAT, json=body))
@@ -158,7 +158,7 @@ def test_the_readers_of_many_tools_are_one(client) -> None:
 
 
 def test_a_known_mask_is_the_mask() -> None:
-    """And one that is not known is not made."""
+    """The known mask equals the mask, and the call for known masks makes no new one."""
     vocabulary = sg.Vocabulary.from_bytes([bytes([b]) for b in range(256)] + [b""], eos_token_ids=[256])
     grammar = sg.Compiler(vocabulary).regex("[ab]{3}c?")
     known, made = (sg.allocate_bitmask(1, 257) for _ in range(2))
@@ -173,15 +173,15 @@ def test_a_known_mask_is_the_mask() -> None:
 
 
 def test_slow_masks_do_not_slow_others(monkeypatch) -> None:
-    """Twelve answers with masks of 20 ms. When the engine waited 50 ms a step for them, 150 tokens beside
-    them took 8 seconds."""
+    """Twelve answers have masks of 20 ms. The engine once waited 50 ms per step for these masks, and 150
+    tokens beside them took 8 seconds."""
     fill, stop = Answer.fill, threading.Event()
 
     def slow(self: Answer) -> None:
         if "b" in str(self.job.plan.grammar.source) and not stop.is_set():
             begin = time.thread_time()
             while time.thread_time() - begin < 0.02:
-                hashlib.pbkdf2_hmac("sha256", b"x", b"y", 2_000)  # without the GIL, as a mask
+                hashlib.pbkdf2_hmac("sha256", b"x", b"y", 2_000)  # releases the GIL, as a mask does
             self.job.masked(0.02)
         fill(self)
 
@@ -243,7 +243,7 @@ def test_a_grammar_has_a_share_of_memory(limit: str) -> None:
 
 
 def test_what_is_kept_may_have_grown_since() -> None:
-    """A grammar is small when it is kept, and grows with the masks of its answer."""
+    """A grammar is small when the cache stores it, and grows with the masks of its answer."""
     app = create_app(cache_bytes=2 << 20)
     with TestClient(app) as client:
         service = app.state.service
@@ -255,7 +255,7 @@ def test_what_is_kept_may_have_grown_since() -> None:
 
 
 def test_a_grammar_that_has_grown_to_its_limit_is_compiled_anew() -> None:
-    """It ended one request, and the next one begins with all its memory."""
+    """The grammar ended one request at its limit. The next request starts with the whole memory."""
     app = create_app(grammar_bytes=8 << 20)
     body = {**MASKS, "guided_regex": "[ab]{9}"}
     with TestClient(app) as client:
@@ -270,7 +270,7 @@ def test_a_grammar_that_has_grown_to_its_limit_is_compiled_anew() -> None:
 
 
 def test_a_client_that_leaves_after_a_bad_request_leaves_no_word_in_the_log(caplog) -> None:
-    """asyncio tells of a task whose error nobody looked at, at the end of the task."""
+    """asyncio logs a task's error at the end of the task if no code read the error."""
     from structgen.serve.answering import Gone, while_there
 
     class Left:
@@ -303,7 +303,7 @@ def test_memory_is_given_back(monkeypatch) -> None:
 
 
 def test_idle_threads_hold_no_grammar() -> None:
-    """A compile that took too much, and an answer that is over: nobody but the cache knows their grammars."""
+    """After a compile that was too expensive, and after an answer, only the cache holds the grammar."""
     kept: list[weakref.ref] = []
     make = Grammars.compiled
 
@@ -333,7 +333,7 @@ def test_idle_threads_hold_no_grammar() -> None:
 
 
 def test_cheap_compiles_do_not_wait_for_expensive_ones() -> None:
-    """Eight compiles of 0.3 seconds each, one at a time; and then a schema that nobody has seen either."""
+    """Eight compiles of 0.3 seconds run one at a time. Then a schema arrives that the server has not seen."""
     app = create_app(compile_workers=1, compile_seconds=300, compile_work=3_000_000)
     with TestClient(app) as client, ThreadPoolExecutor(8) as pool:
         bodies = [{**MASKS, "max_tokens": 1} | hostile("compiles", salt) for salt in range(8)]
@@ -347,7 +347,7 @@ def test_cheap_compiles_do_not_wait_for_expensive_ones() -> None:
 
 @pytest.fixture
 def compiles(monkeypatch) -> list[int | None]:
-    """The units of work of each compile."""
+    """The limit of units of work of each compile, in order."""
     found: list[int | None] = []
     make = sg.Compiler.__init__
 
@@ -360,13 +360,13 @@ def compiles(monkeypatch) -> list[int | None]:
 
 
 def test_a_quick_grammar_is_compiled_once_and_then_has_the_limits_of_the_server(client, compiles) -> None:
-    """The first look allows masks 20,000 units, and later ones of this grammar take more than 50,000."""
+    """The first compile allows masks 20,000 units. Later masks of the grammar take more than 50,000."""
     pattern = "x(.*[a-f].{12}[b-k].*|.*[c-h].{13}[a-c].*){5,60}"
     with TestClient(create_app(on_limit="error", mask_work=2_000_000)) as own:
         ok(own.post(COMPLETIONS, json={**MASKS, "guided_regex": pattern}))
         assert len(compiles) == 1
         ok(own.post(COMPLETIONS, json={**MASKS, "guided_regex": pattern}))
-        assert len(compiles) == 1  # it was kept
+        assert len(compiles) == 1  # the grammar was kept
     with TestClient(create_app(on_limit="error", mask_work=50_000)) as own:
         error = refused(own.post(COMPLETIONS, json={**MASKS, "guided_regex": pattern}))
         assert "50,000 units" in error["message"]
@@ -379,7 +379,7 @@ def test_a_quick_grammar_is_compiled_once_and_then_has_the_limits_of_the_server(
 def test_what_a_first_look_does_not_tell_is_compiled_with_the_limits_of_the_server(client, compiles) -> None:
     ok(client.post(COMPLETIONS, json={**MASKS, **hostile("items", 1), "max_tokens": 2}))
     assert compiles == [300_000, 10_000_000]
-    # What is refused for good is refused by the look.
+    # The quick compile already refuses what no limit could allow.
     for fields, code in (({"guided_regex": "("}, "invalid_grammar"), ({"guided_regex": "[ab]{99}"}, None)):
         compiles.clear()
         error = refused(client.post(COMPLETIONS, json={"prompt": "x", "max_tokens": 3, **fields}))
@@ -397,7 +397,7 @@ def test_nothing_is_compiled_for_a_client_that_left(monkeypatch) -> None:
 
     monkeypatch.setattr(Grammars, "compiled", hanging)
     with served(None, compile_workers=1) as address:
-        for name in "abc":  # too long to be looked at in the line for quick ones
+        for name in "abc":  # too expensive for the queue of quick compiles
             body = {"prompt": "x", "guided_regex": name + "x" * 200_000}
             with pytest.raises(httpx.TimeoutException):
                 httpx.post(address + COMPLETIONS, json=body, timeout=0.5)
@@ -410,16 +410,16 @@ def test_nothing_is_compiled_for_a_client_that_left(monkeypatch) -> None:
     assert begun == ["a"]
 
 
-# ---- what answers and errors say ----
+# ---- texts of answers and errors ----
 
 
 def said(done: dict) -> list[str]:
-    """The warnings of an answer, but for doubt about the embedded model's words."""
+    """The warnings of an answer, without the warnings about the embedded model's doubt."""
     return [one for one in done["structgen"]["warnings"] if "embedded model" not in one]
 
 
 def test_a_broken_schema_is_told(client) -> None:
-    """A client that writes `"required": "a"` is told that it requires nothing."""
+    """A client that writes `"required": "a"` learns that the keyword requires nothing."""
     body = {"messages": MESSAGES, "max_tokens": 200}
     broken = {"type": "object", "properties": {"a": {"type": "null"}}, "required": "a"}
     for fields in ({"guided_json": broken}, {"response_format": {"type": "json_object", "schema": broken}}):
@@ -474,7 +474,7 @@ def test_the_embedded_model_goes_on_with_a_message(client) -> None:
     assert done["choices"][0]["message"]["content"] == whole[9:] and "structgen" not in done
 
 
-BROKEN = [  # a schema that no draft permits, and the place and keyword of it
+BROKEN = [  # a schema that no draft permits, with the pointer and the keyword of the mistake
     ({"properties": {"a": {"type": "objekt"}}}, "/properties/a", "type"),
     ({"items": {"type": ["string", "int"]}}, "/items", "type"),
     ({"properties": {"a": {"anyOf": [{"multipleOf": 0}, {}]}}}, "/properties/a/anyOf/0", "multipleOf"),
@@ -488,7 +488,7 @@ BROKEN = [  # a schema that no draft permits, and the place and keyword of it
 def test_a_schema_that_no_draft_permits_is_refused_wherever_it_stands(
     client, schema, pointer: str, keyword: str
 ) -> None:
-    """Below an optional property, too, which a subset of the mask would leave out without a word."""
+    """The mistake stands also below an optional property, which a subset of the mask would silently omit."""
     error = refused(client.post(CHAT, json={"messages": MESSAGES, "guided_json": schema}))
     assert (error["code"], error["pointer"], error["keyword"]) == ("invalid_grammar", pointer, keyword)
     assert error["reason"] and "at #" not in error["reason"]
@@ -595,7 +595,7 @@ def test_the_embedded_model_reads_what_is_left_of_a_broken_schema(client) -> Non
 
 
 def test_which_tool_is_wrong_is_told(client) -> None:
-    """The error names the tool, because two tools may have the same places in their schemas."""
+    """The error names the tool, because two tools may have equal places in their schemas."""
 
     def tools(parameters: dict) -> dict:
         wrong = {"type": "function", "function": {"name": "second", "parameters": parameters}}
@@ -706,13 +706,13 @@ def test_what_a_shutdown_cuts_off_is_told_so() -> None:
         process.kill()
 
 
-# ---- anything ----
+# ---- random bodies ----
 
 
 @pytest.mark.parametrize("part", range(harness.cases(8)))
 def test_any_body_ends_in_an_answer_or_an_error_of_openai_s_shape(client, part: int) -> None:
-    """12,000 seeds were tried once, and 3,000 of those that are drawn now; `oracles/bodies.py` says what they
-    are."""
+    """12,000 seeds were tried once, and 3,000 more since the bodies changed. `oracles/bodies.py` describes
+    the bodies."""
     for seed in range(10 * part, 10 * (part + 1)):
         request = Bodies(seed).request()
         answer = client.request(request.method, request.path, content=request.body, headers=request.headers)

@@ -1,4 +1,4 @@
-"""A server under load: keys, hosts, sizes, queues, time limits, failures, clients that leave."""
+"""A server under load: keys, hosts, sizes, queues, time limits, failures, and clients that leave."""
 
 from __future__ import annotations
 
@@ -86,7 +86,8 @@ def test_the_command_has_every_option_with_its_default(monkeypatch) -> None:
 
 
 def test_hosts() -> None:
-    """A page of another site, whose name was made to lead here, is not answered (DNS rebinding)."""
+    """The server refuses a page of another site whose name was made to resolve to the server (DNS
+    rebinding)."""
     app = create_app(Script(lambda _: "x"), hosts=("127.0.0.1", "[::1]", "localhost"), temperature=0.0)
     with TestClient(app, base_url="http://localhost:8000") as client:
         for host in ("localhost:8000", "LOCALHOST", "127.0.0.1:1", "[::1]:8000", "[::1]"):
@@ -152,8 +153,8 @@ def test_one_request_does_not_take_every_place(body: dict) -> None:
 
 
 def test_a_large_request_that_waits_holds_up_no_small_one(monkeypatch) -> None:
-    """Small ones waited as long as it did, behind another large one; and it comes in, however many small ones
-    there are."""
+    """Small requests once waited behind a large one, which waited behind another large one. The large one
+    still gets its turn, however many small ones arrive."""
     monkeypatch.setattr("structgen.serve.engine._STARVING", 0.1)
     over, done = threading.Event(), []
     app = create_app(
@@ -361,11 +362,11 @@ def test_two_hundred_clients_slow_readers_and_leavers() -> None:
     async def ask(client, number: int) -> int:
         prompt = f"question {number}"
         body = {"prompt": asked(prompt), "stream": number % 2 == 0, "temperature": 0}
-        if number % 10 == 0:  # leaves in mid-stream
+        if number % 10 == 0:  # the client leaves in the middle of the stream
             async with client.stream("POST", COMPLETIONS, json=body) as response:
                 async for _ in response.aiter_lines():
                     return response.status_code
-        if number % 10 == 2:  # reads slowly
+        if number % 10 == 2:  # the client reads slowly
             text = ""
             async with client.stream("POST", COMPLETIONS, json=body) as response:
                 async for line in response.aiter_lines():
@@ -412,7 +413,7 @@ def test_an_answer_ends_when_its_client_leaves(stream) -> None:
 
 
 def test_the_command_serves_and_finishes_what_it_began(tmp_path) -> None:
-    """SIGTERM in mid-stream: the stream ends as it would have, then the process."""
+    """SIGTERM arrives in the middle of a stream: the stream ends normally, then the process ends."""
     httpx = pytest.importorskip("httpx2", reason="httpx2 is not installed: it is in the extra test")
     command = [sys.executable, "-m", "structgen", "serve", "--port", "0", "--name", "mine"]
     process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, cwd=ROOT)
@@ -457,7 +458,7 @@ def test_the_command_names_what_is_wrong(capsys) -> None:
 
 
 def test_a_gguf_file(tmp_path) -> None:
-    """The embedded model's weights in llama.cpp's format write what the embedded model writes."""
+    """The embedded model's weights in a GGUF file write the texts of the embedded model."""
     pytest.importorskip("transformers", reason="transformers is not installed: it is in the extra hf")
     pytest.importorskip("accelerate", reason="accelerate is not installed: it is in the extra test")
     pytest.importorskip("gguf", reason="gguf is not installed: it is in the extra test")
@@ -473,7 +474,7 @@ def test_a_gguf_file(tmp_path) -> None:
 
 
 def test_a_model_of_transformers_with_its_chat_template(tmp_path) -> None:
-    """The same weights by another road: chats go through the tokenizer's template."""
+    """transformers loads the same weights; chats use the tokenizer's template."""
     pytest.importorskip("transformers", reason="transformers is not installed: it is in the extra hf")
     from structgen.lm import embedded
 

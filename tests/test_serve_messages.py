@@ -1,4 +1,4 @@
-"""Anthropic's interface: blocks, calls, thoughts, the order of events, and what is refused."""
+"""Anthropic's interface: blocks, calls, thoughts, the order of events, and refused requests."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def thinks(client) -> bool:
 
 
 def whole(client, fields: dict[str, Any]) -> dict[str, Any]:
-    """The message that a stream is, as a client puts it together; the order of its events is checked."""
+    """The message that a client assembles from a stream. The function checks the order of the events."""
     body = {"max_tokens": 300, "messages": ASK, "stream": True, **fields}
     text = client.post(MESSAGES, json=body).text
     message: dict[str, Any] = {}
@@ -92,7 +92,7 @@ def kinds(message: dict[str, Any]) -> list[str]:
 
 
 def same(one: dict[str, Any], other: dict[str, Any]) -> bool:
-    """Two messages beside what differs by chance or by the cache."""
+    """Whether two messages are equal, without the fields that depend on chance or on the cache."""
 
     def plain(message: dict[str, Any]) -> Any:
         blocks = [{k: v for k, v in block.items() if k != "id"} for block in message["content"]]
@@ -228,7 +228,7 @@ def test_a_deep_input_of_a_call_is_read_or_refused(client, depth: int) -> None:
     assert response.status_code in (200, 400), response.text
 
 
-# What tools, blocks and items begin with before something in them is exchanged.
+# The valid tools, blocks and items, before a random part is exchanged.
 TOOLS: list[dict[str, Any]] = [
     {"type": "custom", "name": "f"},
     {"type": "custom", "custom": {"name": "f", "format": {"type": "grammar"}}},
@@ -258,7 +258,7 @@ ITEM = {
 
 
 def _body(chance: random.Random, path: str) -> dict[str, Any]:
-    """Random values in blocks, items, tools and the fields around them."""
+    """A body with random values in blocks, items, tools and other fields."""
 
     def spoiled(value: dict[str, Any]) -> dict[str, Any]:
         more = junk(chance) if chance.random() < 0.5 else {}

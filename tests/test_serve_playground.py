@@ -1,4 +1,4 @@
-"""The playground's endpoints: what they tell of a generation, a constraint, a document and a place."""
+"""The playground's endpoints: what they report on a generation, a constraint, a document and a place."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def of(kind: str, found: list[dict]) -> list[dict]:
 
 
 def compiled(typed: dict) -> sg.CompiledGrammar:
-    """The grammar that the server compiles, in the same vocabulary."""
+    """The grammar that the server compiles, for the vocabulary of the server's model."""
     compiler = compiler_of(language_model(None))
     if typed["kind"] == "regex":
         return compiler.regex(typed["text"])
@@ -59,7 +59,7 @@ def compiled(typed: dict) -> sg.CompiledGrammar:
 
 @pytest.mark.parametrize("typed", [SCHEMA, DATE], ids=["schema", "regex"])
 def test_what_is_told_of_each_token_is_what_model_and_mask_say(client, typed) -> None:
-    """p, masked, kept, allowed, best and refused against the row and the mask of each place."""
+    """Compares p, masked, kept, allowed, best and refused with the row and the mask of each place."""
     found = generated(
         client, constraint=typed, prompt=TEXT, temperature=1.0, seed=4, chat=False, max_tokens=90
     )
@@ -198,7 +198,7 @@ def test_what_is_refused_before_a_token(client) -> None:
 
 
 def test_a_model_that_writes_anything(client) -> None:
-    """Bytes that are no text, special tokens, HTML: all of it arrives as it is."""
+    """Bytes that are no text, special tokens and HTML arrive unchanged."""
     text = "</script><img src=x onerror=alert(1)>é😀\n"
     with TestClient(create_app(Script(lambda _: text.encode() + b"\xff"))) as other:
         found = generated(
@@ -214,7 +214,7 @@ def test_a_model_that_writes_anything(client) -> None:
 
 
 def marked(text: str, place: dict) -> str:
-    """What a browser marks: `start` and `end` count UTF-16 units."""
+    """The text that a browser marks: `start` and `end` count UTF-16 units."""
     return text.encode("utf-16-le")[2 * place["start"] : 2 * place["end"]].decode("utf-16-le")
 
 
@@ -239,7 +239,7 @@ def test_errors_are_marked_where_the_engine_names_them(client, kind, text, mark)
 @pytest.mark.parametrize("kind", ["schema", "grammar", "tools"])
 @pytest.mark.parametrize("text", ["", " ", "null", "[" * 5000, "\ud800", "{}", "[]", "[1]", "\x00"])
 def test_texts_that_are_no_constraint(client, kind, text) -> None:
-    # TestClient cannot write half a surrogate pair: JSON can.
+    # JSON can hold half a surrogate pair, but TestClient cannot write it.
     body = json.dumps({"kind": kind, "text": text})
     response = client.post(API + "compile", content=body, headers={"Content-Type": "application/json"})
     if kind == "schema" and text == "{}":
@@ -274,7 +274,7 @@ def random_json(rng: random.Random, depth: int = 0):
 
 
 def test_pointers_lead_to_their_keys() -> None:
-    """Every pointer of random documents, in three layouts: the place holds that key, or the item's text."""
+    """Every pointer of random documents in three layouts: the place is the text of the key or of the item."""
     rng = random.Random(0)
 
     def walk(value, pointer, check):
@@ -304,7 +304,7 @@ def test_pointers_lead_to_their_keys() -> None:
             walk(document, "", check)
             assert pointers.place("").start == 0
     for text in ("", "{", '{"a" 1}', "]", '{"a":1}}', "{1:2}", '["a"'):
-        places.Pointers(text).place("/a")  # whatever it says, it says it
+        places.Pointers(text).place("/a")  # must raise no error
 
 
 # ---- documents ----
@@ -324,7 +324,7 @@ def test_without_the_mask_the_prompt_is_the_same(client) -> None:
     asked = {"constraint": SCHEMA, "prompt": TEXT, "temperature": 0}
     masked, free = (generated(client, **asked, masked=masked) for masked in (True, False))
     assert masked[0]["prompt_tokens"] == free[0]["prompt_tokens"] and free[0]["compiled"] is None
-    assert free[-1]["text"] == masked[-1]["text"]  # the model needs no mask here
+    assert free[-1]["text"] == masked[-1]["text"]  # the model writes this text without a mask, too
     limits = {"kind": "schema", "text": examples()[0]["text"]}
     (*_, end) = generated(
         client, constraint=limits, prompt=examples()[0]["prompt"], masked=False, temperature=0
@@ -347,7 +347,7 @@ def test_examples_compile_and_their_documents_are_told_about(client, number) -> 
     ok(client.post(API + "compile", json=typed))
     found = ok(client.post(API + "check", json={"constraint": typed, "document": one["document"]}))
     assert found["verdict"] in ("rejected", "incomplete") and found["allowed"]
-    # What is said to complete the text does so, where it is told whole and as it is.
+    # The shortest completion completes the text, if the answer holds it whole and unescaped.
     rest = found["shortest"]
     if found["verdict"] == "incomplete" and rest and not rest.endswith("...") and "\\" not in rest:
         body = {"constraint": typed, "document": one["document"] + rest}
@@ -384,7 +384,7 @@ def test_why_tokens_are_refused_and_what_may_come(client) -> None:
     assert [one["id"] for one in told["refused"]] == [quote, end]
     assert "must be an integer" in told["refused"][0]["reason"]
     assert "may not end here" in told["refused"][1]["reason"]
-    # Where the grammar allows the token, the number of tokens that are left must be why.
+    # If the grammar allows a forbidden token, the number of tokens left is the reason.
     matcher = compiled(SCHEMA).matcher()
     assert matcher.accept_tokens(tokens[:number])
     least = told["state"]["least_tokens"]
@@ -392,7 +392,7 @@ def test_why_tokens_are_refused_and_what_may_come(client) -> None:
     minus = next(i for i, t in enumerate(vocabulary.tokens) if t == b"-")
     told = ok(client.post(API + "look", json={**body, "refused": [minus], "left": least}))
     assert f"within the {least} tokens" in told["refused"][0]["reason"]
-    # After the last token there is nothing to say, and tokens that do not fit are an error.
+    # Behind the last token the state is ended. Tokens that the grammar refuses are an error.
     assert "ended" in ok(client.post(API + "look", json={**body, "tokens": tokens}))["state"]["next"]
     refused(client.post(API + "look", json={**body, "tokens": [quote, quote, quote]}))
     refused(client.post(API + "look", json={**body, "tokens": [10**9]}))
@@ -406,7 +406,7 @@ def test_a_grammar_says_what_it_wants_instead(client) -> None:
     assert found["state"]["forced"] == "20"
 
 
-# ---- the page and its surroundings ----
+# ---- the page and its files ----
 
 
 def test_the_page_is_kept_to_itself(client) -> None:
@@ -430,7 +430,8 @@ def test_the_page_is_kept_to_itself(client) -> None:
 
 
 def test_the_files_of_the_page_load_and_make_nothing_else() -> None:
-    """The page names no other origin, sets no string as HTML, has no script in its HTML; imports exist."""
+    """The page names no other origin, sets no string as HTML and has no script in its HTML. Its imports
+    exist."""
     folder = importlib.resources.files("structgen.serve") / "page"
     names = {entry.name for entry in folder.iterdir()}
     for entry in folder.iterdir():

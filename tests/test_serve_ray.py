@@ -1,4 +1,4 @@
-"""The deployment for Ray Serve, two replicas on a local Ray behind one address. Skipped without Ray Serve."""
+"""The deployment for Ray Serve: two replicas on a local Ray behind one address. Skipped without Ray Serve."""
 
 from __future__ import annotations
 

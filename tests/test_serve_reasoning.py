@@ -1,4 +1,4 @@
-"""The server and a model that thinks: what clients ask of thoughts, and how they come back."""
+"""The server with a model that thinks: settings of thoughts in requests, and thoughts in answers."""
 
 from __future__ import annotations
 
@@ -221,7 +221,7 @@ def test_a_model_that_does_not_think() -> None:
 
 
 def test_a_schema_that_is_too_much_to_tell_behind_a_limit(client) -> None:
-    """A mask vouches for tokens that the parser does not read in its limits; this body failed."""
+    """A mask proves tokens without the parser's reading of them under its limits; this body once failed."""
     body = json.loads(Bodies(261).request().body)
     answer = client.post(RESPONSES, json={**body, "max_output_tokens": 200})
     assert answer.status_code == 200 and answer.json()["usage"]["output_tokens"] == 200

@@ -1,4 +1,4 @@
-"""Texts of a server: stop strings across the borders of tokens, and tool calls read back in every style."""
+"""Texts of a server: stop strings across borders of tokens, and tool calls in every style, read back."""
 
 from __future__ import annotations
 
@@ -16,12 +16,13 @@ from structgen.frontend.tool_calls import Begun, Call, CallReader, Part, style_o
 from structgen.frontend.tools import ARGUMENTS as ALONE
 from structgen.frontend.tools import STYLES as ALL
 
-# Calls in Python are whole answers: tests/test_python_calls.py.
+# tests/test_python_calls.py tests calls in Python, which are whole answers.
 STYLES = {name: row for name, row in ALL.items() if row.parameters != "python"}
 
 
 def cut_off(text: str, stops: list[str], keep: bool) -> tuple[str, str | None]:
-    """What a stream must give: the text before the stop string that is complete first."""
+    """The expected output of a stream: the text before the stop string that is complete first, and that stop
+    string."""
     data = text.encode()
     for end in range(1, len(data) + 1):
         ending = [s for s in stops if data[:end].endswith(s.encode())]
@@ -74,7 +75,7 @@ def test_calls_are_read_back(style: str, seed: int) -> None:
     chance = random.Random(f"{style} {seed}")
     names = ["weather", "time", "weather_now"]
     calls = [(chance.choice(names), chance.choice(ARGUMENTS)) for _ in range(chance.randint(1, 3))]
-    if style == "minimax-m3":  # an empty list and an empty text are spelled alike
+    if style == "minimax-m3":  # this style writes an empty list and an empty text alike
         calls = [(name, {k: v for k, v in a.items() if k != "deep"}) for name, a in calls]
     before = chance.choice(["", "Let me see: <tool <|x [TOOL {\n"][: 2 - STYLES[style].whole])
     text = before + written(style, calls)
@@ -94,7 +95,8 @@ def test_calls_are_read_back(style: str, seed: int) -> None:
 @pytest.mark.parametrize("style", STYLES)
 @pytest.mark.parametrize("seed", range(8))
 def test_calls_that_are_told_as_they_grow(style: str, seed: int) -> None:
-    """Wherever pieces end, parts make up the arguments; objects of JSON are told without delay."""
+    """Wherever the pieces end, the parts join to the arguments. Arguments in JSON are reported without
+    delay."""
     chance = random.Random(f"growing {style} {seed}")
     names = ["weather", "time", "weather_now"]
     calls = [(chance.choice(names), chance.choice(ARGUMENTS)) for _ in range(chance.randint(1, 3))]
@@ -104,7 +106,7 @@ def test_calls_that_are_told_as_they_grow(style: str, seed: int) -> None:
     text = before + written(style, calls)
     whole = CallReader(style, names, accepts)
     plain = [item for item in [*whole.feed(text), *whole.finish()] if isinstance(item, Call)]
-    inside = [False] * len(text)  # of the arguments of a call
+    inside = [False] * len(text)  # whether a character belongs to a call's arguments
     at = len(before) + len(STYLES[style].open)
     for number, (name, arguments) in enumerate(calls):
         body = json.dumps(arguments)
@@ -119,7 +121,7 @@ def test_calls_that_are_told_as_they_grow(style: str, seed: int) -> None:
         items += reader.feed(text[at : at + size])
         at += size
         if STYLES[style].parameters == "json":
-            # All that was read of the arguments has been told.
+            # The parts hold everything that was read of the arguments.
             told = "".join(item.text for item in items if isinstance(item, Part))
             assert told == "".join(c for i, c in enumerate(text[:at]) if inside[i])
     items += reader.finish()
@@ -171,7 +173,8 @@ def test_a_call_that_is_cut_off_stays_text(style: str) -> None:
 
 
 def test_arguments_alone() -> None:
-    """They are the whole answer, of the only function; what is cut off is told as for other styles."""
+    """The answer is the arguments of the only function. A text that is cut off is reported as in other
+    styles."""
     text = json.dumps({"city": 'a "}" {', "days": [{}]})
     for size in (1, 3, len(text)):
         reader = CallReader(ALONE, ["weather"], accepts, stream=True)

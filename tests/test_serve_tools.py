@@ -1,4 +1,4 @@
-"""Calls of tools over HTTP: parsed, streamed, forced, strict, refused."""
+"""Tool calls over HTTP: parsed, streamed, forced, strict, and refused."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ def test_the_options_of_json_reach_calls_tags_and_grammars(asked, inside, outsid
 
 
 def joined(parts: list[dict]) -> dict:
-    """The deltas of one call as OpenAI's client puts them together: strings are appended."""
+    """The deltas of one call, assembled as OpenAI's client does: strings are appended."""
     first, *rest = parts
     assert first["function"]["arguments"] == "" and all("id" not in part for part in rest)
     arguments = "".join(part["function"]["arguments"] for part in rest)
@@ -120,7 +120,7 @@ def test_arguments_arrive_while_they_are_written() -> None:
     assert calls[0]["id"] != calls[1]["id"]
     assert all(json.loads(c["function"]["arguments"]) == {"city": "Rome"} for c in calls)
     assert [part["index"] for part in parts] == sorted(part["index"] for part in parts)
-    # What is cut off is told as far as it goes, as OpenAI does it.
+    # A call that is cut off is reported as far as it goes, as OpenAI does.
     (last,) = cut[-1]["choices"]
     told = joined([c for chunk in cut for c in chunk["choices"][0]["delta"].get("tool_calls", [])])
     assert last["finish_reason"] == "length"
@@ -160,7 +160,8 @@ def test_no_calls_where_none_are_wanted() -> None:
 @pytest.mark.parametrize("strict", [None, True])
 @pytest.mark.parametrize("choice", ["auto", "required"])
 def test_strictness_is_that_of_the_server_or_more(level, asked, strict, choice) -> None:
-    """A model that calls with a parameter of its own is held by the stricter level, or by a strict tool."""
+    """The model calls with a parameter that the tool lacks. A strict level, of the server or of the request,
+    or a strict tool prevents it."""
     app = create_app(
         Chats(lambda _: CALL.replace("city", "town")),
         tool_style="hermes",
@@ -184,7 +185,7 @@ def test_a_server_has_a_level_that_there_is() -> None:
 
 
 def test_tools_beside_a_response_format() -> None:
-    """Either a call or the JSON, as the model likes."""
+    """The model chooses between a call and the JSON."""
     for answer, calls in ((CALL, 1), ('{"a":1}', 0)):
         app = create_app(Chats(lambda _, answer=answer: answer), tool_style="hermes", temperature=0.0)
         schema = {"type": "object", "properties": {"a": {"type": "integer"}}, "required": ["a"]}

@@ -1,8 +1,10 @@
-"""Deep input in a thread with little stack: a result or an error, the same as with much, and never a crash.
+"""Deep input in a thread with a small stack gives the outcome of a large stack: a result or an error, never a
+crash.
 
-A thread of Python has 8 MB of stack on glibc, 1 MB on musl, 512 kB where a host on macOS starts it. Texts
-nest in each dimension so deeply that a recursion without a bound needs more than 256 kB of stack. One child
-process reads them in threads with 256 kB, another in threads with 8 MB. The outcomes must be equal.
+A thread of Python has a stack of 8 MB on glibc, 1 MB on musl, and 512 kB if a host on macOS starts the
+thread. Texts nest in each dimension so deeply that a recursion without a bound needs more than 256 kB of
+stack. One child process reads the texts in threads with 256 kB, another in threads with 8 MB. The outcomes
+must be equal.
 """
 
 from __future__ import annotations
@@ -33,7 +35,7 @@ def nest(before: str, middle: str, after: str) -> Callable[[int], str]:
 
 
 def chain(n: int) -> str:
-    """References, each to the next."""
+    """A chain of references, each to the next."""
     parts = {f"d{i}": {"$ref": f"#/$defs/d{i + 1}"} for i in range(n)}
     return json.dumps({"$ref": "#/$defs/d0", "$defs": {**parts, f"d{n}": {"type": "integer"}}})
 
@@ -85,10 +87,10 @@ PATTERNS: dict[str, Callable[[int], str]] = {
     "optional": nest("(a", "b", ")?"),
     "look-aheads": nest("(?=a", "b", ")"),
     "no look-aheads": nest("(?!a", "b", ")"),
-    "look-behinds": lambda n: nest("(?<=a", "b", ")")(n if n > 999 else 60),  # 4 s at 300
+    "look-behinds": lambda n: nest("(?<=a", "b", ")")(n if n > 999 else 60),  # 4 s at a depth of 300
     "a row of look-behinds": lambda n: "a(?<=a)b?" * min(n, 3_000),
     "a row of look-aheads": lambda n: "(?=a)" * min(n, 3_000) + "a",
-    "long": lambda n: "ab?" * (n if n > 3_000 else 300),  # 11 s at 3,000
+    "long": lambda n: "ab?" * (n if n > 3_000 else 300),  # 11 s at a length of 3,000
     "alternatives": lambda n: "|".join(f"a{i}b" for i in range(n)),
     "classes": nest("[", "a", "]"),
     "open": lambda n: "(" * n,
@@ -118,7 +120,7 @@ LARK: dict[str, Callable[[int], str]] = {
     "brackets": lambda n: "start: " + "[" * n + '"a"' + "]" * n,
     "terminal": lambda n: "start: A\nA: " + "(" * n + '"a"' + ")" * n,
     "rules": lambda n: "start: r0\n" + "".join(f'r{i}: "a" r{i + 1}\n' for i in range(n)) + f'r{n}: "b"',
-    "terminals": lambda n: (  # Lark takes seconds for 300
+    "terminals": lambda n: (  # Lark takes seconds for 300 terminals
         "start: R0\n" + "".join(f'R{i}: "a" R{i + 1}\n' for i in range(min(n, 40))) + f'R{min(n, 40)}: "b"'
     ),
     "templates": lambda n: "start: " + "t{" * n + '"a"' + "}" * n + '\nt{x}: x "b"',
@@ -179,7 +181,7 @@ def use(grammar: Any) -> str:
 
 
 def validated(compiler: Any, text: str) -> str:
-    """JSON texts as values, and as what is to be explained."""
+    """Reads JSON texts as values, and explains their refusals."""
     from structgen import Compiler
     from structgen.explain import explain
 
@@ -231,7 +233,7 @@ def jobs() -> dict[str, Callable[[Any], str]]:
 
 
 def main(stack: int, step: int) -> None:
-    """The outcomes of every first, second, third, ... job, one a line."""
+    """Prints the outcomes of every `step`-th job, one per line."""
     from oracles import harness
 
     def run() -> None:

@@ -1,9 +1,9 @@
-"""Speculative decoding gives the text of plain decoding, token by token, whatever is drafted.
+"""Speculative decoding gives the text of plain decoding, token by token, whatever the drafts are.
 
-The invariants of drafting under a grammar: greedy and seeded sampling are plain decoding's (1, 2), masks of
-draft nodes are those of a replay (5), refused drafts leave no trace (6), drafts decide nothing but the number
-of forwards (8), forced text is drafted, not injected (9), ragged rows are single rows (10). Numbers 3, 4 and
-7 are in test_speculation_rules.py and test_trees.py.
+The invariants of drafts under a grammar: greedy and seeded sampling equal plain decoding's (1, 2); masks of
+draft nodes equal those of a replay (5); refused drafts leave no trace (6); drafts change only the number of
+forward passes (8); forced text is drafted, not injected (9); ragged rows equal single rows (10). Numbers 3, 4
+and 7 are in test_speculation_rules.py and test_trees.py.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def options(drafters: str, tree: str) -> Speculation:
 @pytest.mark.parametrize("tree", TREES)
 @pytest.mark.parametrize("drafters", DRAFTERS)
 def test_the_text_is_that_of_plain_decoding(drafters: str, tree: str) -> None:
-    """Drafters x trees, greedy and sampled, one text and a batch, with stores that grow warm on the way."""
+    """Drafters x trees, greedy and sampled, one text and a batch, with stores that fill during the test."""
     speculation = options(drafters, tree)
     for seed, schema in enumerate([*SCHEMAS, None]):
         for how in ({}, {"temperature": 0.8, "seed": seed}, {"temperature": 1.2, "seed": seed, "n": 3}):
@@ -71,8 +71,8 @@ def test_the_text_is_that_of_plain_decoding(drafters: str, tree: str) -> None:
             stats = _listed(fast)[0].speculation
             emitted = sum(len(r.tokens) for r in _listed(fast))
             assert stats.tokens == emitted and stats.row_forwards <= emitted
-            # a forward of a row emits the nodes that it accepts and one token more, which may be a node
-            # itself where the row ends
+            # A row's forward pass emits the accepted nodes and one more token. At the end of the row that
+            # token may be a node.
             nodes = emitted - stats.row_forwards - stats.skipped
             assert nodes <= stats.accepted <= nodes + len(_listed(fast))
             assert stats.accepted <= stats.drafted and stats.forwards <= stats.row_forwards
@@ -80,7 +80,7 @@ def test_the_text_is_that_of_plain_decoding(drafters: str, tree: str) -> None:
 
 @functools.cache
 def plainly(number: int, **arguments: Any) -> Any:
-    """The plain decoding of a schema. Tests compare all drafters and trees with it."""
+    """The plain decoding of a schema, with which the tests compare all drafters and trees."""
     return generate(LM, "abcab12", [*SCHEMAS, None][number], **arguments)
 
 
@@ -113,7 +113,7 @@ def test_any_way_of_sampling(
     sharp: float,
     drafters: str,
 ) -> None:
-    """Sharpness 0 makes every token equally probable: greedy then hangs on how ties are broken."""
+    """Sharpness 0 makes all tokens equally probable, so greedy decoding depends on the order among ties."""
     lm = RandomModel(seed, sharp=sharp)
     arguments: dict[str, Any] = {
         "max_tokens": limit + 10,
@@ -135,10 +135,10 @@ def test_a_perfect_drafter_needs_few_forwards() -> None:
         speculation = Speculation([Oracle(plain.tokens)], adaptive=False, nodes=100)
         fast = generate(LM, "ab", SCHEMAS[0], speculate=speculation, **how)
         assert fast.tokens == plain.tokens and fast.speculation.forwards == 1
-        # The same model as a drafter is perfect as well: it is told the noise.
+        # The target as its own drafter is perfect under sampling, too, because the drafter gets the noise.
         same = Speculation([DraftModel(RandomModel(0), width=1)], adaptive=False, nodes=100)
         fast = generate(LM, "ab", SCHEMAS[0], speculate=same, **how)
-        # A path of many uncertain tokens is cut off before it becomes too improbable.
+        # A path of many uncertain tokens is cut off when it becomes too improbable.
         assert fast.tokens == plain.tokens and fast.speculation.forwards <= 2
 
 
@@ -161,7 +161,7 @@ def mask_of(matcher: sg.Matcher) -> list[int]:
 
 
 def ended(matcher: sg.Matcher, tree: Any, node: int) -> bool:
-    """Whether a node lies behind an end of sequence."""
+    """Whether a node lies behind an end token."""
     return tree.parents[node] >= 0 and 0 in tree.path(tree.parents[node])
 
 
@@ -198,7 +198,7 @@ def test_the_matcher_knows_what_was_emitted_and_nothing_else(drafters: str) -> N
 @given(seed=st.integers(0, 10**6), schema=st.sampled_from(SCHEMAS), steps=st.integers(0, 12))
 @settings(max_examples=cases(60), deadline=None)
 def test_masks_of_nodes_are_those_of_a_replay(seed: int, schema: Any, steps: int) -> None:
-    """After a random past of advances, rollbacks and forks, and whatever order the tree was grown in."""
+    """After random advances, rollbacks and forks, and for every order in which the tree grows."""
     random = np.random.default_rng(seed)
     grammar = COMPILER.json_schema(schema, whitespace="compact")
     matcher, text = grammar.matcher(), []
@@ -252,7 +252,7 @@ def test_masks_of_nodes_are_those_of_a_replay(seed: int, schema: Any, steps: int
 
 
 def test_ragged_rows_are_single_rows_and_may_join_late() -> None:
-    """Unequal prompts, rows that end early, the end token as an ordinary id of prompts."""
+    """Prompts of unequal lengths, rows that end early, and the end token as an ordinary id of prompts."""
     cases = [
         (s, p, i)
         for i, (s, p) in enumerate(zip(SCHEMAS * 2, ["a", "abcabc", "12,1", "xyz"] * 2, strict=False))
@@ -277,7 +277,7 @@ def test_ragged_rows_are_single_rows_and_may_join_late() -> None:
 
 
 def test_forced_text_is_drafted_and_not_injected() -> None:
-    """Bytes that must come leave the choice of tokens open; every prefix can still become a text."""
+    """Forced bytes leave the choice of tokens open; every beginning can still become a text."""
     grammar = COMPILER.choice(["abcabcabc"])
     seen = set()
     for seed in range(60):
@@ -332,7 +332,7 @@ def test_without_log_probabilities_a_certain_end_costs_no_forward() -> None:
 
 
 def test_where_nothing_can_be_predicted_drafting_stops() -> None:
-    """Uniform noise: after a few trials the width of nearly every forward is one."""
+    """The text is uniform noise: after a few trials nearly every forward pass has the width one."""
     lm = RandomModel(2, memory=50, sharp=0.1)
     flat = CostTable({1: 1e-3, 2: 1.5e-3, 8: 3e-3, 32: 10e-3}, learn=False)
     drafters: list[Drafter] = [SuffixAutomatonDrafter(), TokenRecycling(), Trigram()]
@@ -379,7 +379,7 @@ def test_a_cost_table_is_monotone_and_follows_measurements() -> None:
 
 
 def test_a_slow_moment_does_not_rule_a_width_out() -> None:
-    """Another process takes the machine while one width is measured: the line through the others stays."""
+    """Another process slows one measurement. The line through the other widths' times stays."""
     table = CostTable()
     for i in range(200):
         width = 1 + i % 8
@@ -387,7 +387,7 @@ def test_a_slow_moment_does_not_rule_a_width_out() -> None:
     for _ in range(2):
         table.observe(20, 12.0)
     assert table(20) < 2.5 and table(40) < 3.5 and table(1) == pytest.approx(1.02, rel=0.1)
-    # What is really that slow is believed in the end, and so is a step of the hardware.
+    # A width that is slow in every measurement is accepted as slow, and so is a step in the hardware's times.
     for i in range(200):
         table.observe(20, 12.0)
         table.observe(1 + i % 8, 1.0 + 0.02 * (i % 8 + 1))
@@ -405,7 +405,7 @@ def test_the_tree_may_give_up_a_little_of_the_best_rate_but_only_where_drafting_
             goodput.added(chance)
         return goodput.best()
 
-    assert size([0.015] * 20) == 0  # nothing to gain, nothing given up
+    assert size([0.015] * 20) == 0  # no gain, so no time is spent
     sure = [0.9, 0.8, 0.7, 0.6, 0.5]
     assert size([*sure, *[0.045] * 30]) >= 5 and size([*sure, *[0.075] * 30]) > 8
     rates = [1 + 0.02 * n for n in range(40)]
@@ -425,7 +425,8 @@ def test_calibration_learns_what_offers_are_worth() -> None:
 
 
 def test_the_bench_doubles_and_forgives() -> None:
-    """Asking in vain gets rare, twice as long each time; a text that turns predictable is heard."""
+    """Trials of a useless drafter get rare, at twice the distance each time. A text that becomes predictable
+    is noticed."""
     bench, asked = Bench(), 0
     for _ in range(400):
         if bench.asked([0]):
@@ -443,7 +444,7 @@ def test_the_bench_remembers_earlier_texts_and_ends_a_dear_trial() -> None:
     earlier = Bench()
 
     def asked(cost: float, gain: float, patience: float = 100.0) -> int:
-        """Of a dozen steps."""
+        """How often the drafter is asked in a dozen steps."""
         text, count = Bench(earlier), 0
         for _ in range(12):
             if text.asked([0]):
@@ -453,8 +454,9 @@ def test_the_bench_remembers_earlier_texts_and_ends_a_dear_trial() -> None:
         return count
 
     first = asked(1.0, 0.0)
-    assert asked(1.0, 0.0) < first  # on trial from the beginning
-    assert asked(1.0, 3.0) == 12 and asked(1.0, 3.0) == 12  # a gain is heard at once, and remembered
+    assert asked(1.0, 0.0) < first  # the drafter starts on trial
+    # one gain puts the drafter back to work, and the next steps keep it
+    assert asked(1.0, 3.0) == 12 and asked(1.0, 3.0) == 12
     earlier = Bench()
     assert asked(1.0, 0.0, patience=2.5) < first and asked(1.0, 3.0, patience=0.5) == 12
 

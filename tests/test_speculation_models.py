@@ -1,4 +1,5 @@
-"""Speculation on models of transformers: equal texts in float64, in `generate()`, on the embedded pair."""
+"""Speculation with models of transformers: equal texts in float64, in `generate()`, and with the embedded
+models."""
 
 from __future__ import annotations
 
@@ -23,7 +24,7 @@ from structgen.speculation.drafters.layer_skip import agreement, without_layers 
 
 torch.set_num_threads(1)
 FOLDER = Path(sg.__file__).parent / "lm" / "embedded"
-PAD = 0  # is the end of sequence as well
+PAD = 0  # the end token pads, too
 
 
 @pytest.fixture(scope="module")
@@ -33,7 +34,8 @@ def lm() -> TransformersLM:
 
 @pytest.mark.parametrize("drafters", DRAFTERS)
 def test_texts_in_float64_are_those_of_plain_decoding(lm: TransformersLM, drafters: str) -> None:
-    """All drafters and trees, greedy and sampled, one row and three. Plain decoding has its own cache."""
+    """All drafters and trees, greedy and sampled, one row and three. Plain decoding has a cache of its
+    own."""
     for number, tree in enumerate(("adaptive", "chain", "wide")):
         options = Speculation(DRAFTERS[drafters](), **TREES[tree])  # type: ignore[arg-type]
         for how in ({}, {"temperature": 0.9, "seed": number, "n": 3}):
@@ -64,7 +66,8 @@ def test_the_restricted_head_is_used_where_masks_are_small(lm: TransformersLM) -
 
 
 def test_what_was_likely_is_that_of_the_scored_places(lm: TransformersLM) -> None:
-    """Contexts, tokens and probabilities, of refused drafts too, against plain reads of the model."""
+    """Contexts, tokens and probabilities, of refused drafts too, compared with plain forward passes of the
+    model."""
     steps: list[Any] = []
 
     class Listener(Quiet):
@@ -89,7 +92,7 @@ def test_what_was_likely_is_that_of_the_scored_places(lm: TransformersLM) -> Non
         text, at, known, deep = model.start("abcabcab12").tokens, 0, 0, 0
         assert [t for tokens, _ in seen for t in tokens] == result.tokens
         for tokens, likely in seen:
-            # The text's own places come last.
+            # The places of the text itself come last.
             for i, token in enumerate(tokens):
                 place = len(likely.contexts) - len(tokens) + i
                 assert likely.contexts[place] == tuple([*text, *result.tokens[: at + i]][-8:])
@@ -99,15 +102,15 @@ def test_what_was_likely_is_that_of_the_scored_places(lm: TransformersLM) -> Non
                 assert row[token] <= likely.logprobs[place, 0] + 1e-5
             taken = [*text, *result.tokens[:at]]
             for context, ids, logprobs in zip(likely.contexts, likely.ids, likely.logprobs, strict=True):
-                # How deep the place lies is not told: one of the depths that fit must be it.
+                # The depth of the place is unknown, so one of the depths that fit must be right.
                 paths = [context[8 - d :] for d in range(8) if tuple(taken[-8:])[d:] == context[: 8 - d]]
                 rows = [model.logprobs([model.start([*taken, *path])])[0] for path in paths]
                 known += any(logprobs == pytest.approx(row[ids], abs=1e-5) for row in rows)
                 deep += not paths
             at += len(tokens)
         assert known + deep == sum(len(likely.contexts) for _, likely in seen)
-        assert known > len(result.tokens)  # refused ones, too
-    # Where only some rows of the head were computed nothing is known, and nothing is made up.
+        assert known > len(result.tokens)  # refused drafts are known, too
+    # If only some rows of the head were computed, no probability is known, and none is reported.
     options.restricted_head, steps[:] = 12, []
     sg.generate(lm, "ab", SCHEMAS[0], max_tokens=24, speculate=options, logprobs=False)
     assert steps and all(s.likely is None for s in steps)
@@ -122,7 +125,7 @@ def test_layers_left_out_share_their_weights() -> None:
     assert len(short.model.base_model.layers) == 4 and len(lm.model.base_model.layers) == 6
     text = VOCABULARY.encode("abcabc12")
     assert agreement(lm, lm, text) == 1.0
-    # Leaving out a layer that does nothing changes nothing, with a cache and without.
+    # Omitting a layer that does nothing changes no result, with a cache and without.
     for name in ("self_attn.o_proj", "mlp.down_proj"):
         lm.model.base_model.layers[2].get_submodule(name).weight.data.zero_()
     idle = without_layers(lm, [2])

@@ -1,8 +1,8 @@
 """Rules that accept sampled drafts: every outcome of the code, with its exact probability.
 
-Invariants 3 and 4. The rules ask a `Chance` for randomness; here it answers in every possible way, and the
-weights of the ways are added up. A verifier with a planted bias (drafts that the grammar refuses are thrown
-away as if they had not been drawn) must not pass.
+Invariants 3 and 4. The rules ask a `Chance` for randomness. Here the `Chance` answers in every possible way,
+and the test sums the probabilities. A verifier with a planted bias must fail: it drops drafts that the
+grammar refuses, as if they had not been drawn.
 """
 
 from __future__ import annotations
@@ -68,7 +68,8 @@ def masked(law: Floats, mask: Floats) -> Floats:
 
 
 def test_the_mask_belongs_on_the_draft_before_it_is_drawn() -> None:
-    """Masking the target alone is exact, masking both too (and accepts more); dropping drafts is not."""
+    """A mask on the target alone is exact. Masks on both are exact and accept more drafts. Dropping drafts is
+    biased."""
     mask = np.array([1.0, 1.0, 0.0, 1.0])
     p, q = np.array([0.1, 0.3, 0.4, 0.2]), np.array([0.35, 0.1, 0.35, 0.2])
     for rule, count, replace in RULES.values():
@@ -79,7 +80,7 @@ def test_the_mask_belongs_on_the_draft_before_it_is_drawn() -> None:
         rule, count, replace = RULES[name]
         with pytest.raises(AssertionError):
             assert_exact(dropping(rule), masked(p, mask), q, count, replace)
-    # By the algebra of the notes: p'(y) + q(invalid) (p'(y) - residual(y)).
+    # The exact bias: p'(y) + q(invalid) (p'(y) - residual(y)).
     wanted = masked(p, mask)
     rest = np.maximum(wanted - q, 0)
     found = law(dropping(RULES["single"][0]), wanted, q, 1, True)
@@ -141,7 +142,7 @@ def test_drafts_are_drawn_as_the_rules_assume() -> None:
 @pytest.mark.parametrize("rule", ["single", "recursive", "k-seq"])
 @pytest.mark.parametrize("drafter", ["model", "n-grams"])
 def test_whole_texts_follow_the_law_of_plain_decoding(rule: str, drafter: str) -> None:
-    """The engine around the rules, against the exact law of all texts of a small language."""
+    """The engine with each rule, compared with the exact law of all texts of a small language."""
     lm, draft = RandomModel(4, sharp=1.0), RandomModel(5, sharp=1.0)
     grammar = sg.Compiler(lm.vocabulary).regex("(a|ab|bc|c){2,3}")
     drafters = [DraftModel(draft) if drafter == "model" else LogitNgrams(2)]

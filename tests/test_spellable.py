@@ -1,9 +1,9 @@
-"""Masks over vocabularies that lack bytes, against exhaustive search.
+"""Masks over vocabularies that lack bytes, compared with exhaustive search.
 
-The law: a token is allowed exactly where some sequence of tokens ends the text after it. Vocabularies are
-random: some bytes, longer tokens, some twice, characters cut in two. The oracles share no code with the
-engine: for regexes the graph of derivatives that tokens lead to, which is finite; for grammars the
-intersection of their rules with what tokens spell, as a naive fixpoint; for schemas every text in reach.
+The law: a token is allowed exactly if some sequence of tokens ends the text behind it. Vocabularies are
+random: some bytes, longer tokens, repeated tokens, characters cut in two. The oracles share no code with the
+engine. For regexes: the finite graph of derivatives that tokens reach. For grammars: a naive fixpoint of the
+intersection of the rules with the texts that tokens spell. For schemas: every text up to a length.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from structgen import errors
 
 
 def completable(language: Any, states: set[Hashable], tokens: list[bytes], most: int) -> set[Hashable] | None:
-    """The states from which tokens end a text, of all that can be reached; None where those are too many."""
+    """The reachable states from which tokens end a text. None if too many states are reachable."""
     edges: dict[Hashable, set[Hashable]] = {}
     todo = list(states)
     while todo:
@@ -50,7 +50,8 @@ def compare(
     seed: int,
     steps: int = 5,
 ) -> tuple[int, int]:
-    """A random walk's masks against an oracle; (tokens that the language's bytes allow, those refused)."""
+    """Compares the masks of a random walk with an oracle. Returns the number of tokens that the language's
+    bytes allow, and how many of them were refused."""
     source = np.random.default_rng([seed, 77])
     size, matcher, state = len(tokens) + 1, grammar.matcher(), start
     seen = refused = 0
@@ -85,7 +86,7 @@ LETTERS = ["a", "b", "é", "ö"]
 
 
 def random_pattern(source: np.random.Generator, depth: int) -> tuple[Tree, str]:
-    """A tree over bytes and the pattern over characters that it stands for."""
+    """A tree over bytes, and the pattern over characters with the same texts."""
     kind = int(source.integers(0, 5)) if depth else 0
     if kind <= 1:
         letter = LETTERS[int(source.integers(0, 4))]
@@ -127,10 +128,10 @@ def test_regexes(block: int) -> None:
 
 
 class Rules:
-    """Whether a grammar's texts meet what is to be read and then tokens, by a naive fixpoint.
+    """Whether some text of a grammar begins with a prefix and goes on with tokens, by a naive fixpoint.
 
-    An automaton reads the bytes of a prefix and then of tokens, one after another. `pairs[X]` are its states
-    before and behind a text of X (Bar-Hillel, Perles, Shamir 1961).
+    An automaton reads the bytes of a prefix, then the bytes of tokens. `pairs[X]` holds the states before and
+    behind a text of X (Bar-Hillel, Perles, Shamir 1961).
     """
 
     def __init__(self, rules: dict[str, list[str]], tokens: list[bytes]) -> None:
@@ -179,7 +180,7 @@ def gbnf(rules: dict[str, list[str]]) -> str:
 
 
 RECURSIVE: list[dict[str, list[str]]] = [
-    {"S": ["aSb", "c"]},  # without b or c nothing ends, and states never do
+    {"S": ["aSb", "c"]},  # without b or c no text ends, and the number of states is infinite
     {"S": ["aSa", "bSb", ""]},
     {"S": ["aST", "b"], "T": ["c", "bT"]},
     {"S": ["SaS", "b", "cSc"]},
@@ -236,7 +237,7 @@ def test_schemas(index: int) -> None:
         tokens += [b'"', *tokens[:2]] if source.integers(0, 3) else []
 
         def alive(text: Any, tokens: list[bytes] = tokens) -> bool | None:
-            """By breadth; none where texts go on without an end in sight."""
+            """Searches breadth first; None if the search meets too many texts."""
             level, met = {text}, 0
             while level:
                 if any(map(read.ends, level)):
@@ -267,7 +268,7 @@ def test_no_text_can_be_spelled() -> None:
 
 
 def test_a_complete_vocabulary_is_left_alone() -> None:
-    """Without the bytes that no UTF-8 has."""
+    """The test's vocabulary lacks only the bytes that UTF-8 never uses."""
     tokens = [bytes([b]) for b in range(0xF5) if b not in (0xC0, 0xC1)]
     mask = oracle.mask_of(compiler(tokens).regex(".*").matcher(), len(tokens) + 1)
     assert mask[tokens.index(b"\xc3")] and not mask[tokens.index(b"\n")]

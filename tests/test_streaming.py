@@ -1,4 +1,4 @@
-"""Streams: the tokens of `sg.generate`, partial values that only grow, and no work after somebody leaves."""
+"""Streams: the tokens of `sg.generate`, partial values that only grow, and no work after a client leaves."""
 
 from __future__ import annotations
 
@@ -39,8 +39,8 @@ VALUES = st.recursive(
 
 
 def begins(part: Any, whole: Any, last: bool = True) -> bool:
-    """Whether `part` is what a beginning of `whole` says: all but the last member or item are whole, and only
-    what is last may be incomplete."""
+    """Whether `part` is the value of a beginning of `whole`: only its last member or item may be
+    incomplete."""
     if isinstance(part, IncompleteString):
         return last and isinstance(whole, str) and whole.startswith(part)
     if isinstance(part, dict) and isinstance(whole, dict):
@@ -57,7 +57,7 @@ def begins(part: Any, whole: Any, last: bool = True) -> bool:
 
 
 def known(value: Any) -> int:
-    """How much of a value is known."""
+    """The number of known leaves of a value."""
     if isinstance(value, dict):
         return 1 + sum(known(v) for v in value.values())
     if isinstance(value, list):
@@ -88,8 +88,8 @@ def test_every_beginning_of_a_text_is_a_beginning_of_its_value(
 @settings(max_examples=cases(150), deadline=None)
 @given(VALUES)
 def test_as_much_is_known_as_another_reader_knows(value: Any) -> None:
-    """jiter, in pydantic, reads beginnings too. A number at the end is 1 there and may become 12, so it is
-    nothing here."""
+    """jiter, in pydantic, reads beginnings too. For jiter a number at the end is 1; here its value is
+    unknown, because the number may become 12."""
     core = pytest.importorskip("pydantic_core")
     text = json.dumps(value)
     for end in range(1, len(text) + 1):
@@ -109,7 +109,7 @@ def test_as_much_is_known_as_another_reader_knows(value: Any) -> None:
     [
         ("", Unknown),
         ("  ", Unknown),
-        ('{"a": [], "": {"x": 1}, "a": [], "b', {"a": [], "": {"x": 1}}),  # a key twice, out of order
+        ('{"a": [], "": {"x": 1}, "a": [], "b', {"a": [], "": {"x": 1}}),  # a repeated key, out of order
         ('{"": {}, "a": 1, "": [2]', {"": [2], "a": 1}),
         ("1", Unknown),
         ("tru", Unknown),
@@ -224,7 +224,7 @@ def test_a_stream_has_the_tokens_of_the_call(speculate: Any, stop: str | None) -
     events = list(sg.stream(None, TEXT, schema, **options))
     assert [e.token for e in events] == want.tokens
     assert "".join(e.text for e in events) == want.text == events[-1].so_far
-    texts = [e.text for e in events]  # each event knows its own beginning, whatever came later
+    texts = [e.text for e in events]  # an event keeps its own beginning, whatever follows
     assert [e.so_far for e in events] == ["".join(texts[: i + 1]) for i in range(len(texts))]
     assert [e.logprob for e in events] == pytest.approx(want.logprobs, abs=1e-4)
     assert all(e.result is None for e in events[:-1])
@@ -248,7 +248,7 @@ def test_the_texts_of_a_stream_are_those_of_n() -> None:
 
 
 def test_characters_come_whole() -> None:
-    """A character of several bytes in several tokens is shown with the last of them."""
+    """A character of several bytes in several tokens appears with its last token."""
     events = list(sg.stream(None, "x", choice=["größe 😀 ok"]))
     assert "".join(e.text for e in events) == "größe 😀 ok"
     assert all("\ufffd" not in e.text for e in events)
@@ -256,7 +256,7 @@ def test_characters_come_whole() -> None:
 
 
 class Slow(TableModel):
-    """A model that counts its forwards."""
+    """A model that counts its forward passes."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -307,7 +307,7 @@ def test_cancelling_a_task_ends_the_work() -> None:
 
 
 def test_many_tasks_share_a_model() -> None:
-    """Their answers are those of calls one after the other."""
+    """The tasks' answers equal those of one call after the other."""
     prompts = [f"{name} ordered {i} oak chairs" for i, name in enumerate(("Ana", "Bo", "Cy", "Di"), 2)]
     schema = {"type": "object", "properties": {"customer": {"type": "string"}}, "required": ["customer"]}
     want = [sg.generate(None, p, schema, max_tokens=40).tokens for p in prompts]
@@ -323,7 +323,7 @@ def test_many_tasks_share_a_model() -> None:
 
 def test_errors_of_a_stream() -> None:
     with pytest.raises(TypeError, match="regex="):
-        sg.stream(None, "x", regex=3)  # before anything is asked for
+        sg.stream(None, "x", regex=3)  # raises before the model is asked
     with pytest.raises(ValueError, match="takes no retries"):
         sg.stream(None, "x", {"type": "integer"}, retries=2)
 

@@ -1,4 +1,4 @@
-"""Structural tags and tools: cases, and verdicts beside xgrammar's where it is installed."""
+"""Structural tags and tools: cases, and verdicts compared with xgrammar's if xgrammar is installed."""
 
 # ruff: noqa: E501, UP031  (tables: a case is a line; calls are full of braces)
 from __future__ import annotations
@@ -95,7 +95,7 @@ def ending(content: dict, end: str | list[str] = "end") -> dict:
     return {"type": "tag", "begin": "b", "content": content, "end": end}
 
 
-# The end of a tag closes it wherever free text stands in its content.
+# The end of a tag closes the tag wherever free text stands in its content.
 CASES += [
     (ending({**ANY, "excludes": ["end", "no"]}), ["bend", "bxend"], ["bxendyend", "bnoend"]),
     (ending({**ANY, "excludes": ["e", "no"]}), ["bend", "bxend"], ["bexend", "bnoend", "bxeend"]),
@@ -114,7 +114,8 @@ CASES += [
     (ending({**ANY, "max_chars": 3}), ["bend", "bxxxend"], ["bxxxxend", "bendend"]),
     (ending({**ANY, "max_chars": 3}, ["end", "x"]), ["bend", "byyx"], ["bxyx", "byyyyend"]),
 ]  # fmt: skip
-# Beside xgrammar: an end that begins before the last one does ends the tag; a trigger may hold an excluded text.
+# Differences from xgrammar: of two overlapping ends, the one that begins first closes the tag; a trigger may
+# hold an excluded text.
 ALONE = [
     (ending({"type": "dispatch", "rules": [["fn:", INTEGER]]}), ["bxfn:1yend"], ["bxendyend"]),
     (ending({**TRIGGERED, "excludes": ["e", "<"]}), ["bend", "bx<a>1</a>yend"], ["b<end", "bx<a>1</a>eend"]),
@@ -161,7 +162,7 @@ def test_cases(spec, inside, outside) -> None:
 
 
 def test_xgrammar_agrees() -> None:
-    """The same verdicts on the same JSON."""
+    """Both engines give equal verdicts on equal JSON."""
     xgrammar = pytest.importorskip("xgrammar")
     info = xgrammar.TokenizerInfo([bytes([i]) for i in range(256)] + [b"</s>"], stop_token_ids=[256])
     compiler = xgrammar.GrammarCompiler(info, cache_enabled=False)
@@ -288,7 +289,7 @@ def test_tools(style) -> None:
     call = CALLS[style]
     auto = BYTES.tools(TOOLS, style=style)
     assert harness.verdict(auto, "no call") and harness.verdict(auto, call)
-    assert harness.verdict(auto, "so: " + call)  # in Python it is text then
+    assert harness.verdict(auto, "so: " + call)  # for the style of Python calls, the whole reply is text
     assert not harness.verdict(auto, call.replace("weather", "wether"))
     assert not harness.verdict(auto, call.replace("city", "town"))
     required = BYTES.tools(TOOLS, "required", style=style)
@@ -306,7 +307,7 @@ def test_tools(style) -> None:
 
 @pytest.mark.parametrize("style", ["hy-v3", "hy-v4"])
 def test_marks_with_a_suffix(style: str) -> None:
-    """Each mark has it, and a text without it is no call."""
+    """Each mark has the suffix, and a text without the suffix is no call."""
     suffixed = f"{style}:6124c78e"
     call = re.sub(r"<(/?\w+)>", r"<\1:6124c78e>", CALLS[style])
     grammar = BYTES.tools(TOOLS, "required", style=suffixed)
@@ -342,7 +343,7 @@ def test_a_suffix_is_in_every_mark_of_elements_or_in_none(style: str) -> None:
 
 
 def test_elements_of_a_list_have_no_names() -> None:
-    """One name among items made no other reading likely, and was lost."""
+    """An item's name once excluded every other reading of the text, and the item was lost."""
     item, named = '<cofl:value type="raw">a</cofl:value>', '<cofl:value name="n" type="raw">b</cofl:value>'
     for items, count in ((item * 2, 1), (item + named, 0), (named, 0)):
         text = CALLS["cohere-xml"].replace("Rome", items).replace('"raw">' + items, '"list">' + items)
@@ -435,7 +436,8 @@ def test_tokens(spec, inside, outside) -> None:
 
 
 def test_requests_with_one_tag_share_a_grammar() -> None:
-    """A tag is the same as text and as a dict. Other options, or a dict that was changed, make another grammar."""
+    """A tag as text and as a dict gives one grammar. Other options, or a dict that was changed, give another
+    grammar."""
     made = structgen.Compiler(BYTES.vocabulary)
     content = {"type": "json_schema", "json_schema": {"type": "integer"}}
     spec = wrapped({"type": "tag", "begin": "<a>", "content": content, "end": "</a>"})
@@ -471,7 +473,7 @@ ORDINARY = structgen.Compiler(
     )
 )
 AB = {"type": "token", "token": "ab"}
-EXACT = [  # formats of ordinary tokens: how a text is cut decides
+EXACT = [  # formats of ordinary tokens, whose verdict depends on how the text is cut into tokens
     (AB, [[256]], [[97, 98], [257], [97], []]),
     ({"type": "sequence", "elements": [AB, {"type": "const_string", "value": "c"}]}, [[256, 99]], [[257], [97, 98, 99], [97, 258]]),
     ({"type": "sequence", "elements": [{"type": "const_string", "value": "a"}, {"type": "token", "token": "b"}, {"type": "token", "token": 99}]}, [[97, 98, 99]], [[256, 99], [97, 258], [257]]),
@@ -500,7 +502,8 @@ EXACT = [  # formats of ordinary tokens: how a text is cut decides
 
 @pytest.mark.parametrize("spec, inside, outside", EXACT)
 def test_ordinary_tokens(spec, inside, outside) -> None:
-    """A mask allows a token exactly where `accept_token` takes it, and no walk ends before the text may."""
+    """A mask allows a token exactly if `accept_token` accepts it, and no walk ends before the text may
+    end."""
     grammar = ORDINARY.structural_tag(wrapped(spec))
     has_tokens(grammar, inside, outside)
     for tokens in inside:
@@ -540,7 +543,8 @@ WRITTEN = ['{"n":1}', '{"n":-12}', '{"s":"A\\n\\""}', '{"s":"\u00e9","n":0}']
 
 
 def test_what_programs_read_is_spelled_in_one_way() -> None:
-    """Tools, structural tags and `response_format`; a schema by itself is JSON's whole language."""
+    """Tools, structural tags and `response_format` have one spelling; a schema alone has JSON's whole
+    language."""
     schema = closed({"s": {"type": "string"}, "n": {"type": "integer"}}, ())
     spec = wrapped({"type": "json_schema", "json_schema": schema, "any_order": True})
     tool = [{"type": "function", "function": {"name": "f", "parameters": schema}}]
@@ -585,7 +589,7 @@ STYLES: dict[str, tuple[str, ...]] = {
 
 
 def spelled() -> list[str]:
-    """An object in many spellings: gaps, orders, numbers, escapes, a date and none."""
+    """An object in many spellings: blanks, orders, numbers, escapes, a valid date and an invalid one."""
     members = ['"d"%s"2026-01-31"', '"d"%s"x"', '"n"%s1.0', '"n"%s-1', '"n"%s1e2', '"\\u006e"%s5']
     texts = []
     for gap, colon, comma in (
@@ -638,7 +642,7 @@ FLAT = [name for name, row in tool_styles.STYLES.items() if not row.parameters.s
     "style", [n for n, row in tool_styles.STYLES.items() if row.parameters == "json"] + FLAT
 )
 def test_every_option_holds_in_calls_of_every_style(style: str) -> None:
-    """Arguments that are JSON, and JSON inside of elements, are written as the schema alone is."""
+    """JSON arguments, and JSON inside of elements, are spelled as the schema alone is."""
     schema = closed({"d": {"type": "string", "format": "date"}, "n": {"type": "number"}}, ())
     flat, texts = style in FLAT, spelled()
     parameters = {"type": "object", "properties": {"city": schema, "days": True}} if flat else schema
@@ -649,7 +653,7 @@ def test_every_option_holds_in_calls_of_every_style(style: str) -> None:
     for option, values in STYLES.items():
         for value in values:
             how: Any = {option: value}
-            if flat:  # what a string cannot hold as it is has to be escaped
+            if flat:  # the string must escape the characters that it cannot hold
                 how["strings"] = "any"
             plain: Any = {"numbers": "plain", "strings": "plain", **how}
             alone = BYTES.json_schema(schema, **plain)
@@ -672,7 +676,8 @@ RIGHT, WRONG, NO_CALL = '{"n": 1}', '{"m": [true]}', "<tool_call>\nno call"
 @pytest.mark.parametrize("choice", ["auto", "required", "free", "held", "none"])
 @pytest.mark.parametrize("parallel", [True, False])
 def test_strictness(level: Any, choice: str, parallel: bool) -> None:
-    """Which calls each level takes, by the choice of tools and whether a tool asks for strict arguments."""
+    """The calls that each level of strictness accepts, by the choice of tools and by tools that ask for
+    strict arguments."""
 
     def call(name: str, arguments: str) -> str:
         return '<tool_call>\n{"name": "%s", "arguments": %s}\n</tool_call>' % (name, arguments)
@@ -710,7 +715,7 @@ def test_arguments_that_are_not_held_are_any_object_in_every_style(style: str) -
 
 
 def test_a_call_is_offered_only_where_it_can_be_completed() -> None:
-    """Free text may end anywhere, and a call that the tokens that are left cannot complete is not begun."""
+    """Free text may end anywhere. A call that the remaining tokens cannot complete is not begun."""
     found = COMPILER.tools(MIXED[:1], style="hermes")
     least = COMPILER.tools(MIXED[:1], "required", style="hermes").matcher().tokens_needed()
     row = structgen.allocate_bitmask(1, COMPILER.vocabulary.vocab_size)
@@ -763,7 +768,8 @@ def test_excluded_texts_of_a_schema() -> None:
 
 
 def test_built_in_tags_of_xgrammar() -> None:
-    """What it builds for each family of models compiles, and texts of ours are texts of its grammar."""
+    """xgrammar's tag for each family of models compiles here, and structgen's texts match xgrammar's
+    grammar."""
     xgrammar = pytest.importorskip("xgrammar")
     built_in = pytest.importorskip("xgrammar.builtin_structural_tag")
     info = xgrammar.TokenizerInfo([bytes([i]) for i in range(256)] + [b"</s>"], stop_token_ids=[256])
@@ -788,7 +794,7 @@ def test_built_in_tags_of_xgrammar() -> None:
 
 
 def test_every_field_of_xgrammar_is_known() -> None:
-    """Kept or refused, never passed over."""
+    """structgen supports or refuses every field, and ignores none."""
     tags = pytest.importorskip("xgrammar.structural_tag")
     from structgen.frontend.structural_tag import KINDS
 

@@ -1,4 +1,4 @@
-"""Templates: one grammar for text and gaps, and the values of the gaps, compared with Python's `re`."""
+"""Templates: one grammar for text and gaps, and the gaps' values, compared with Python's `re`."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def test_a_line_ends_where_the_next_text_begins() -> None:
 
 
 def test_values_are_those_of_re() -> None:
-    """A template of patterns is a regular expression with named groups."""
+    """A template of patterns equals a regular expression with named groups."""
     draws = random.Random(5)
     patterns = {"[a-c]+": "abc", "[0-9]{1,3}": "0123456789", "x|yy|z": "xyz", "[a-z ]*": "ab "}
     for _ in range(60):
@@ -114,7 +114,7 @@ def test_values_are_those_of_re() -> None:
 
 
 def _cuts(sample: str, borders: list[str]) -> Any:
-    """Every way to cut a text at its borders."""
+    """Yields every way to cut a text at its borders."""
     size = len(sample)
     for a, b, c, d in itertools.combinations_with_replacement(range(size + 1), 4):
         starts = [a, b, c, d]
@@ -222,7 +222,7 @@ def test_what_a_model_that_reads_schemas_is_told() -> None:
 
 @pytest.mark.parametrize("kind", [int, float])
 def test_a_number_has_no_minus_nought(kind: type) -> None:
-    """As in plain JSON, beside a text and alone."""
+    """Plain JSON excludes -0; so does a gap, with a text beside it and alone."""
     for around in ("{a}", "<{a}>"):
         made = sg.template(around, a=kind)
         for text in ("-0", "-0.0", "-0.00"):

@@ -1,4 +1,4 @@
-"""Many Python threads at once: compiles and fills agree with those of one thread; batches equal single fills.
+"""Many Python threads at once: compiles and fills equal those of one thread, and batches equal single fills.
 
 `make test-tsan` runs this file on a ThreadSanitizer build.
 """
@@ -46,12 +46,12 @@ def test_200_compiles_and_fills_at_once() -> None:
 
 
 def test_the_same_while_the_cache_is_turned_over() -> None:
-    """A cache far too small: worlds, epochs and grammars come and go under the threads."""
+    """The cache is far too small, so worlds, epochs and grammars come and go while the threads work."""
     check_compiles(100_000)
 
 
 def test_one_grammar_in_all_threads() -> None:
-    """States and masks of one grammar, made by one thread and read by the others without a lock."""
+    """One thread makes the states and masks of a grammar, and the others read them without a lock."""
     schema = {"type": "array", "items": {"type": "object", "additionalProperties": {"type": "string"}}}
     alone = [trail(compiler(), schema, seed) for seed in range(THREADS)]
     shared = structgen.Compiler(vocabulary(WORDS))
@@ -65,7 +65,7 @@ def test_one_grammar_in_all_threads() -> None:
 
 
 def test_limited_thoughts_in_all_threads() -> None:
-    """What no mark can run into stands in states, which other threads read without a lock."""
+    """States hold the tokens that no mark can interrupt. Other threads read these states without a lock."""
 
     def thinking() -> structgen.CompiledGrammar:
         made = compiler()
@@ -78,7 +78,7 @@ def test_limited_thoughts_in_all_threads() -> None:
 
 
 def test_forks_of_one_text_in_all_threads() -> None:
-    """Items that differ stand beside the states, and each fork has a set of its own."""
+    """The items stand outside of the states, and each fork has its own set of items."""
 
     def begun() -> structgen.Matcher:
         matcher = compiler().json_schema({"type": "array", "uniqueItems": True}).matcher()
@@ -92,7 +92,7 @@ def test_forks_of_one_text_in_all_threads() -> None:
 
 
 def test_batches_from_many_threads_are_single_fills() -> None:
-    """Masks that nobody knows yet, wanted by eight batches at once, each with threads of its own."""
+    """Eight batches, each with threads of its own, ask at once for masks that no thread has made."""
     single = structgen.allocate_bitmask(len(forty_schemas()), WORDS.size)
     for row, schema in enumerate(forty_schemas()):
         compiler().json_schema(schema).matcher().fill_bitmask(single, row)
@@ -111,7 +111,7 @@ def test_batches_from_many_threads_are_single_fills() -> None:
 
 
 def test_grammars_are_freed_behind_the_back_of_compiles() -> None:
-    """A full cache lets go of grammars; what matchers still hold keeps working, in a forked child too."""
+    """A full cache frees grammars. Grammars that matchers hold keep working, in a forked child too."""
     budget = 1 << 20
     using = compiler(cache_bytes=budget)
     held = [(s, using.json_schema(s).matcher()) for s in forty_schemas()]
@@ -145,7 +145,8 @@ def test_grammars_are_freed_behind_the_back_of_compiles() -> None:
 
 
 def test_compilers_of_one_vocabulary_share_what_runs_are(tmp_path) -> None:
-    """A compiler for each thread, one vocabulary, made or loaded: what they share they agree on."""
+    """A compiler for each thread and one vocabulary, built or loaded: the compilers agree on the shared
+    runs."""
     found = [s for s in forty_schemas() if "enum" not in str(s)]
     expected = [trail(compiler(), schema, 3) for schema in found]
     made = vocabulary(WORDS)
@@ -162,7 +163,7 @@ def test_compilers_of_one_vocabulary_share_what_runs_are(tmp_path) -> None:
 
 
 def test_a_batch_of_grammars_that_several_threads_compiled() -> None:
-    """A compiler that is busy opens another world; a batch goes through all of them, one thread each."""
+    """While a compiler is busy a second world opens. A batch goes through all worlds, one thread each."""
     shared, made = structgen.Compiler(vocabulary(WORDS)), {}
 
     def compile_some(index: int) -> None:
@@ -174,7 +175,7 @@ def test_a_batch_of_grammars_that_several_threads_compiled() -> None:
     alone = [compiler().json_schema(schema).matcher() for schema in forty_schemas()]
     expected = structgen.allocate_bitmask(len(alone), WORDS.size)
     structgen.fill_bitmasks(alone, expected, threads=1)
-    for threads in (2, 3, 1):  # new masks first, then known ones
+    for threads in (2, 3, 1):  # new masks first, then known masks
         batch = [made[number].matcher() for number in range(len(made))]
         mask = structgen.allocate_bitmask(len(batch), WORDS.size)
         structgen.fill_bitmasks(batch, mask, threads=threads)
@@ -195,7 +196,8 @@ RECORD: dict[str, Any] = {
 
 
 def in_threads(one: Any, count: int = 8) -> None:
-    """`one(compiler, seed)` answers the same with a compiler of its own and with one that all threads use."""
+    """`one(compiler, seed)` gives equal answers with a compiler of its own and with a compiler shared by all
+    threads."""
     alone = [one(compiler(), seed) for seed in range(count)]
     shared = structgen.Compiler(vocabulary(WORDS))
     found: list[Any] = [None] * count
@@ -208,9 +210,10 @@ def in_threads(one: Any, count: int = 8) -> None:
 
 
 def test_budgets_of_one_grammar_in_all_threads() -> None:
-    """Where tokens lead and what completes a text is found by one thread and kept for all (budget/targets.h).
+    """One thread finds where tokens lead and what completes a text, and all threads use it
+    (budget/targets.h).
 
-    Two threads may find two ways of ending, so texts are compared by what is promised: they end in time.
+    Two threads may find two completions, so the test checks only the promise: texts end in time.
     """
     shared = structgen.Compiler(vocabulary(WORDS)).json_schema(RECORD)
 
@@ -230,7 +233,7 @@ def test_budgets_of_one_grammar_in_all_threads() -> None:
 
 
 def test_middles_in_all_threads() -> None:
-    """What stands behind a prefix and before a suffix is kept by the world (csrc/holes)."""
+    """The world keeps what stands behind a prefix and before a suffix (csrc/holes)."""
 
     def one(using: structgen.Compiler, seed: int) -> list[Any]:
         grammar = using.json_schema(RECORD)
@@ -245,8 +248,8 @@ def test_middles_in_all_threads() -> None:
 
 
 def test_canvases_in_all_threads() -> None:
-    """Canvases of one grammar share its tables (engine/canvas.h). A row that is said to be exact is the same
-    whoever fills it; another one, which depends on what was found before, is a part of it."""
+    """Canvases of one grammar share the grammar's tables (engine/canvas.h). An exact row is equal in every
+    thread. Any other row is a part of the exact row, and depends on earlier calls."""
     rows = range(4)
 
     def fill(using: structgen.Compiler, slot: int) -> tuple[bool, set[int]]:
@@ -270,7 +273,8 @@ def test_canvases_in_all_threads() -> None:
 
 
 def test_compiles_by_other_means_at_once() -> None:
-    """Patterns, GBNF, Lark and tags in one compiler, some within a set that it has and some with budgets."""
+    """Patterns, GBNF, Lark and tags compile in one compiler, some within a known set and some with
+    budgets."""
 
     def one(using: structgen.Compiler, seed: int) -> list[Any]:
         made = [
@@ -290,7 +294,7 @@ def test_compiles_by_other_means_at_once() -> None:
 
 
 def test_what_was_used_last_stays() -> None:
-    """The order is the core's: a grammar that is asked for again outlives younger ones."""
+    """The core orders its cache by use: a grammar that is used again outlives younger ones."""
     using = structgen.Compiler(vocabulary(WORDS), cache_bytes=1 << 20)
     first = using.regex("[a-z]{3}x")
     for i in range(400):

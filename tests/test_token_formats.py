@@ -1,6 +1,6 @@
-"""Formats of tokens against brute force: every sequence of few tokens, over a vocabulary in which texts are
-cut in many ways. The oracle reads a text of units (bytes, special tokens) that knows where its tokens begin.
-Each random format is written as a structural tag, in EBNF and in Lark.
+"""Formats of tokens compared with brute force: every sequence of few tokens, over a vocabulary that cuts
+texts in many ways. The oracle reads a text of units (bytes, special tokens) and knows where the text's tokens
+begin. Each random format is written as a structural tag, in EBNF and in Lark.
 """
 
 from __future__ import annotations

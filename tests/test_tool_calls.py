@@ -1,6 +1,7 @@
-"""`parse_tool_calls` is the inverse of `Compiler.tools`: in every style, on texts of the grammar and others.
+"""`parse_tool_calls` is the inverse of `Compiler.tools`: in every style, on texts of the grammar and on
+others.
 
-tests/hosts/test_sglang.py compares it with SGLang's own readers.
+tests/hosts/test_sglang.py compares `parse_tool_calls` with SGLang's own readers.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from oracles.tool_styles import ARGUMENTS, SCHEMA, written
 from structgen.checking import bytes_compiler
 from structgen.frontend.tools import STYLES as ALL
 
-# Calls in Python: tests/test_python_calls.py.
+# tests/test_python_calls.py tests calls in Python.
 STYLES = {name: row for name, row in ALL.items() if row.parameters != "python"}
 BEFORE = ("", "Let me see: <tool <|x [TOOL {\n")
 NAMES = ("weather", "time", "weather_now")
@@ -39,8 +40,8 @@ def pairs(reply: sg.ToolReply) -> list[tuple[str, dict]]:
 def test_calls_that_are_written_are_read(style: str, told: bool) -> None:
     chance = random.Random(style)
     for _ in range(20):
-        usable = ARGUMENTS if style != "minimax-m3" else ARGUMENTS[:3]  # [] and "" are spelled alike there
-        if not told:  # nothing says whether 5 is a text
+        usable = ARGUMENTS if style != "minimax-m3" else ARGUMENTS[:3]  # this style writes [] and "" alike
+        if not told:  # without a type, 5 may be a number or a text
             usable = usable[:3] if STYLES[style].parameters != "json" else usable
         calls = [(chance.choice(NAMES), chance.choice(usable)) for _ in range(chance.randint(1, 3))]
         before = chance.choice(BEFORE[: 2 - STYLES[style].whole])
@@ -54,7 +55,7 @@ def test_calls_that_are_written_are_read(style: str, told: bool) -> None:
 @pytest.mark.parametrize("style", STYLES)
 def test_texts_of_the_grammar(style: str) -> None:
     tools = TOOLS
-    if style == "minimax-m3":  # its elements tell of no array that may hold anything
+    if style == "minimax-m3":  # the style's elements cannot mark an array of any items
         plain = {k: v for k, v in SCHEMA["properties"].items() if k != "deep"}
         tools = [
             {"function": {"name": name, "parameters": {**SCHEMA, "properties": plain}}} for name in NAMES
@@ -138,8 +139,8 @@ def test_misspelled_parameters_do_not_become_none(tool: dict[str, Any], words: s
 
 @pytest.mark.parametrize("style", [name for name, row in ALL.items() if row.parameters.endswith("_xml")])
 def test_no_value_holds_a_mark_that_ends_the_call(style: str) -> None:
-    """Readers look for the mark before they look at values. A text that the grammar takes with a mark of the
-    style at any place is still one call."""
+    """Readers look for the mark before they read values. A text that the grammar accepts, with a mark of the
+    style put in at any place, is still one call."""
     row, compiler = ALL[style], bytes_compiler()
     function = {"name": "f", "parameters": {"properties": {"x": {"type": "string"}}, "required": ["x"]}}
     tools = [{"type": "function", "function": function}]
@@ -155,7 +156,7 @@ def test_no_value_holds_a_mark_that_ends_the_call(style: str) -> None:
             if matcher.accept_bytes(changed) and matcher.is_accepting():
                 taken += 1
                 assert len(sg.parse_tool_calls(changed, style=style, tools=tools).calls) == 1, changed
-    assert taken or style == "minimax-m3"  # whose values hold no mark at all
+    assert taken or style == "minimax-m3"  # values of this style hold no mark at all
 
 
 def test_arguments_that_a_function_does_not_take_are_told_by_the_call() -> None:
@@ -172,7 +173,7 @@ def test_arguments_that_a_function_does_not_take_are_told_by_the_call() -> None:
 
 
 def test_random_tools_are_called_in_time_and_as_strictly_as_asked() -> None:
-    """Lists, choices, strictness, thoughts, budgets; seeds 0 to 150 and 1,000 to 2,000 were tried once."""
+    """Lists, choices, strictness, thoughts and budgets. Seeds 0 to 150 and 1,000 to 2,000 were tried once."""
     tally: collections.Counter[str] = collections.Counter()
     harness.seeded(lambda source: tool_calls.called(source, tally), 150)
     assert tally["judged"] > 10

@@ -1,8 +1,8 @@
-"""Arguments of tool calls written as elements: a reader of each style is the inverse of the grammar.
+"""Arguments of tool calls as elements: a reader of each style is the inverse of the grammar.
 
-A text is accepted exactly where one of its readings is an instance of the schema, for random schemas of every
-draft and keyword, judged as in the differential tests (by the judge, and by jsonschema as a second witness);
-walks through the masks end in texts that the reader reads to an instance.
+A text is accepted exactly if one of its readings is an instance of the schema, for random schemas of every
+draft and keyword. The judge of the differential tests decides, with jsonschema as a second oracle. Walks
+through the masks end in texts that the reader reads to an instance.
 """
 
 # ruff: noqa: E501  (tables: a case is a line)
@@ -50,7 +50,7 @@ def of(value: object, **more: object) -> dict:
     return {"type": "object", "properties": {"v": value}, "required": ["v"], **more}
 
 
-STRINGS = [  # schema of v, raw texts that are instances, raw texts that are not
+STRINGS = [  # schema of v, raw texts that are instances, other raw texts
     ({"type": "string", "minLength": 2}, ["hi", '"hi"', "é€"], ["h", ""]),
     ({"type": "string", "maxLength": 2}, ["hi", "", "€€"], ["hi "]),
     ({"type": "string", "pattern": "^[a-z]+$"}, ["hi"], ['"hi"', "Hi", ""]),
@@ -77,7 +77,7 @@ def test_strings_are_raw(style, schema, inside, outside) -> None:
 
 @pytest.mark.parametrize("style", STYLE_READERS)
 def test_strings_or_others(style) -> None:
-    """A value that may be null or a string, and an enumeration of several types."""
+    """A value that may be null or a string, and an enumeration with several types."""
     null = STYLE_READERS[style].kinds.get("null", "")
     optional = grammar(of({"anyOf": [{"type": "string", "minLength": 5}, {"type": "null"}]}), style)
     assert accepted(optional, element(style, "v", "Paris")) and accepted(
@@ -89,12 +89,12 @@ def test_strings_or_others(style) -> None:
     assert accepted(mixed, element(style, "v", "a")) and accepted(mixed, element(style, "v", 12))
     assert accepted(mixed, element(style, "v", " [ 1 ] ", STYLE_READERS[style].kinds.get("array", "")))
     assert not accepted(mixed, element(style, "v", '"a"')) and not accepted(mixed, element(style, "v", 13))
-    if null:  # what is written of its kind counts
+    if null:  # the schema's kind decides how the text is read
         assert not accepted(optional, element(style, "v", "Paris", null))
         assert not accepted(mixed, element(style, "v", "12"))
 
 
-OBJECTS = [  # schema, keys that are an instance (each with the value 1), keys that are not
+OBJECTS = [  # schema, keys that form an instance (each with the value 1), other keys
     ({"required": ["b"]}, ["b", "ab"], ["", "a"]),
     ({"not": {"required": ["a"]}}, ["", "b"], ["a", "ab"]),
     ({"dependentRequired": {"a": ["b"]}}, ["", "b", "ab"], ["a"]),
@@ -200,7 +200,7 @@ PIECES = [b"<par", b"<parameter=", b"ameter=a>", b">x</par", b"er>\n<parameter=b
 
 
 def mask_law(source: Source) -> None:
-    """Each bit is what `accept_token` says on a fork, for tokens across marks too. Walks end in instances."""
+    """Each bit equals `accept_token` on a fork, also for tokens that cross marks. Walks end in instances."""
     words = [bytes([i]) for i in range(256)] + PIECES + [b""]
     end = len(words) - 1
     compiler = structgen.Compiler(structgen.Vocabulary.from_bytes(words, end))

@@ -1,5 +1,5 @@
-"""Continuous batching of transformers with the embedded model, and static caches and compiled models with
-the plain processor: texts are those of structgen's own `generate`."""
+"""Continuous batching of transformers with the embedded model; static caches and compiled models with the
+plain processor. The texts equal those of structgen's own `generate`."""
 
 from __future__ import annotations
 
@@ -131,7 +131,7 @@ def test_a_request_that_fails_ends_alone(
 
     def failing(grammar: Any, **options: Any) -> Any:
         request = real(grammar, **options)
-        if grammar is bad:  # a budget that cannot be kept fails at the mask
+        if grammar is bad:  # the mask refuses a budget that no text meets
             request.matcher = grammar.matcher(max_tokens=2)
         return request
 
@@ -199,8 +199,8 @@ def test_static_caches(
 
 
 def test_a_compiled_model(tokenizer: Any, order: sg.CompiledGrammar, prompts: list[list[int]]) -> None:
-    """torch.compile of the forward; the processor stays outside of its graphs. "eager" traces as every
-    backend does and spares the test a C++ compiler."""
+    """torch.compile compiles the forward pass; the processor stays outside of the graphs. The backend "eager"
+    traces like every backend, and needs no C++ compiler."""
     model = transformers.AutoModelForCausalLM.from_pretrained(FOLDER, dtype=torch.float32).eval()
     model.forward = torch.compile(model.forward, backend="eager", dynamic=True)
     ids = torch.tensor([prompts[0]])

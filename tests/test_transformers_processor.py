@@ -1,4 +1,4 @@
-"""The logits processor inside transformers' generate(): each decoding mode against a plain masked loop."""
+"""The logits processor in transformers' generate(): each decoding mode compared with a plain masked loop."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ import structgen as sg  # noqa: E402
 from oracles import closed, thinker  # noqa: E402
 from structgen.integrations.transformers import LogitsProcessor, prefix_allowed_tokens_fn  # noqa: E402
 
-torch.set_num_threads(1)  # the models are tiny: threads only wait for each other
+torch.set_num_threads(1)  # the models are tiny, and several threads would only wait for each other
 
 PAD, EOS = 0, 1
 SCHEMA = closed({"name": {"type": "string", "maxLength": 6}, "ok": {"type": "boolean"}})
 MERGES = [("a", "b"), ("t", "r"), ("tr", "u"), ("tru", "e"), ("{", '"'), ('"', ":"), ('"', ",")]
-WIDTH = 288  # wider than the tokenizer
+WIDTH = 288  # more columns than the tokenizer has tokens
 
 
 @pytest.fixture(scope="module")
@@ -64,7 +64,7 @@ def model() -> Any:
 
 @pytest.fixture(scope="module")
 def assistant() -> Any:
-    """An assistant close to the model, so that some drafts are right. Both have the grammar."""
+    """An assistant close to the model, so that some drafts are accepted. The grammar constrains both."""
     other = _model(0)
     torch.manual_seed(9)
     with torch.no_grad():
@@ -88,7 +88,7 @@ def ids(tokenizer: Any, *texts: str) -> dict[str, Any]:
 
 
 def answers(output: Any, columns: int) -> list[list[int]]:
-    """The generated ids of each row, cut after the first end-of-sequence token."""
+    """The generated ids of each row, cut behind the first end token."""
     rows = []
     for row in output[:, columns:].tolist():
         rows.append(row[: row.index(EOS) + 1] if EOS in row else row)
@@ -98,7 +98,7 @@ def answers(output: Any, columns: int) -> list[list[int]]:
 def masked_loop(
     model: Any, prompt: list[int], grammar: sg.CompiledGrammar, steps: int, sample_seed: int | None = None
 ) -> list[int]:
-    """What generate() must agree with: full forwards, a fresh matcher each step."""
+    """The expected tokens of generate(): full forward passes, and a fresh matcher at each step."""
     if sample_seed is not None:
         torch.manual_seed(sample_seed)
     text: list[int] = []
@@ -217,12 +217,12 @@ def test_prompt_lookup_equals_greedy(model: Any, tokenizer: Any, grammar: Any, p
 
 
 def test_prompt_lookup_drafts_what_the_grammar_allows(model: Any, tokenizer: Any, compiler: Any) -> None:
-    """An in-place processor cuts the draft: the probe's shared scores fill with -inf."""
+    """An in-place processor would cut the draft, because it fills the probe's shared scores with -inf."""
     from transformers.generation.candidate_generator import PromptLookupCandidateGenerator
 
     text = compiler.choice(["abcdefghij"])
     rows = ids(tokenizer, "abcdefghij|abc")["input_ids"]
-    start = rows.shape[1] - 2  # "ab" is a token, then "c"
+    start = rows.shape[1] - 2  # "ab" is one token, "c" the next
     generator = PromptLookupCandidateGenerator(
         eos_token_id=torch.tensor([EOS]),
         num_output_tokens=4,
@@ -255,13 +255,14 @@ def test_assisted_decoding(model: Any, assistant: Any, tokenizer: Any, grammar: 
 
 
 def test_random_calls_equal_fresh_matchers(grammar: Any, compiler: Any) -> None:
-    """Rows grow, swap, shrink, end, leave the language and are asked again; scores stay as they are."""
+    """Rows grow, swap, shrink, end, leave the language and are asked again. The given scores stay
+    unchanged."""
     size = grammar.vocabulary.vocab_size
     for seed in range(8):
         rng = random.Random(seed)
         columns, count = rng.randrange(0, 4), rng.randrange(1, 4)
         processor = LogitsProcessor(grammar, columns if seed % 2 else None)
-        beams = seed >= 4  # rows of one prompt trade places
+        beams = seed >= 4  # rows of one prompt change places
         prompt = [[rng.randrange(size) for _ in range(columns)] for _ in range(count)]
         if beams:
             prompt = prompt[:1] * count
@@ -276,7 +277,8 @@ def test_random_calls_equal_fresh_matchers(grammar: Any, compiler: Any) -> None:
                 allowed = torch.isfinite(row)
                 assert torch.equal(row[allowed], given[allowed])
                 assert set(torch.nonzero(allowed)[:, 0].tolist()) == _expected(grammar, text)
-            if not seed % 2 and rng.random() < 0.1:  # a chat: prompts, answers with ends, a question
+            # a chat: prompts, answers with end tokens, and a question
+            if not seed % 2 and rng.random() < 0.1:
                 question = [rng.randrange(EOS + 1, size) for _ in range(rng.randrange(2, 6))]
                 prompt = [[*p, *t, EOS, *question] for p, t in zip(prompt, texts, strict=True)]
                 texts = [[] for _ in texts]
@@ -326,14 +328,14 @@ def test_a_new_prompt_is_noticed(grammar: Any, tokenizer: Any) -> None:
     for rows in ([[5, 6, 7, 8]], [[5]], [[5, 6, 9]], [[9, 9, 9]], [[5, 6]]):
         found = processor(torch.tensor(rows), zeros)
         assert torch.equal(found, first), rows
-    # the same prompt with its own answer cannot be told apart; reset() says so
+    # The processor takes an equal prompt and answer for the same text going on; reset() starts a new text.
     processor(torch.tensor([[5, 6, opening]]), zeros)
     processor.reset()
     assert torch.equal(processor(torch.tensor([[5, 6, opening]]), zeros), first)
 
 
 def test_a_chat_with_one_processor(model: Any, tokenizer: Any, grammar: Any) -> None:
-    """Each prompt is the one before, its answer with the end token, and a new question."""
+    """Each prompt is the previous prompt, its answer with the end token, and a new question."""
     processor = LogitsProcessor(grammar)
     prompt = ids(tokenizer, "hello")["input_ids"]
     for question in ("", "and you?", "b", "tr"):
@@ -386,7 +388,7 @@ def test_prefix_allowed_tokens_fn(model: Any, tokenizer: Any, grammar: Any, comp
 
 
 def test_a_long_text_costs_one_accept_a_step(compiler: Any) -> None:
-    """A call moves the track of the call before: no fork, no replay."""
+    """A call extends the matcher of the previous call, without a fork or a replay."""
     grammar = compiler.regex("a*")
     processor = LogitsProcessor(grammar, 1)
     a = grammar.vocabulary.encode("a")[0]
@@ -399,7 +401,7 @@ def test_a_long_text_costs_one_accept_a_step(compiler: Any) -> None:
 
 
 def test_masks_and_failed_rows_are_counted() -> None:
-    """A row that stays without a mask has failed once."""
+    """A row that stays without a mask counts as one failure."""
     vocabulary = sg.Vocabulary.from_bytes([None, b"", *(bytes([b]) for b in range(256))], EOS)
     good = sg.Compiler(vocabulary).regex("[ab]+")
     bad = sg.Compiler(vocabulary).regex("[ab]{9}")

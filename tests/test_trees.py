@@ -1,7 +1,8 @@
-"""Tree scoring: a node's logits are those of its path; what is kept equals a fresh read; rows are ragged.
+"""Scores of trees: a node's logits equal those of its path, cached reads equal fresh reads, and rows are
+ragged.
 
-Invariants 7 and 10 of speculative decoding, in float64, over model families that differ in what a mask must
-say: full attention, learned positions, one sliding window, windows in some layers, grouped heads.
+Invariants 7 and 10 of speculative decoding, in float64, over model families with different attention masks:
+full attention, learned positions, one sliding window, windows in some layers, grouped heads.
 """
 
 from __future__ import annotations
@@ -68,7 +69,7 @@ def lm(request: pytest.FixtureRequest) -> Any:
 
 
 def plain(lm: TransformersLM, tokens: list[int]) -> Any:
-    """The last logits of one text read on its own, without any cache."""
+    """The last logits of one text, computed alone and without a cache."""
     with torch.inference_mode():
         return lm.model(input_ids=torch.tensor([tokens]), use_cache=False).logits[0, -1]
 
@@ -95,13 +96,13 @@ def check(lm: Any, texts: list[list[int]], blocks: list[Block], scores: list[Any
         assert rows.shape == (1 + len(block.tokens), V)
         for node in range(-1, len(block.tokens)):
             want = plain(lm, base + [block.tokens[i] for i in path_to(node, list(block.parents))])
-            # transformers' eager attention takes its softmax in float32 whatever the model's type is.
+            # transformers' eager attention computes the softmax in float32 for every type of the model.
             eager = lm.model.config._attn_implementation == "eager"
             assert torch.allclose(rows[node + 1], want, rtol=0, atol=1e-5 if eager else 1e-10)
 
 
 def test_rows_of_a_ragged_batch_are_single_texts(lm: Any) -> None:
-    """Unequal prompts, unequal trees, unequal paths, rows that leave and join: always the text on its own."""
+    """Prompts, trees and paths are unequal, and rows leave and join: each row equals its text read alone."""
     random = np.random.default_rng(3)
     scorer = lm.tree_scorer()
     texts = [[int(t) for t in random.integers(V, size=n)] for n in (1, 9, 4)]
@@ -122,7 +123,7 @@ def test_rows_of_a_ragged_batch_are_single_texts(lm: Any) -> None:
         scorer.keep(paths)
         assert scorer.lengths == [len(d) for d in done]
         taken = [[int(random.integers(V))] for _ in done]
-        if step == 2:  # row 1 leaves, row 2 is forked, a new one joins
+        if step == 2:  # row 1 leaves, row 2 is forked, and a new row joins
             scorer.select([2, 0, 2])
             done = [done[2], done[0], done[2]]
             scorer.add(1)

@@ -1,4 +1,5 @@
-"""What type checkers know: `Result[T]` of a Python type, and wrong arguments, by mypy and pyright."""
+"""Types of the public interface: mypy and pyright infer `Result[T]` from a Python type and refuse wrong
+arguments."""
 
 from __future__ import annotations
 
@@ -18,7 +19,7 @@ FOLDER = ROOT / "tests" / "typing"
 
 @functools.cache
 def checked(*command: str) -> str:
-    """What a checker says of both files, which it reads in one run."""
+    """The output of a type checker on both files, in one run."""
     files = (str(FOLDER / name) for name in ("generation.py", "wrong.py"))
     done = subprocess.run([*command, *files], capture_output=True, text=True, cwd=ROOT)
     return done.stdout + done.stderr
@@ -34,7 +35,7 @@ CHECKERS = {
         "pyproject.toml",
         "--no-error-summary",
     ],
-    # pyright with node in its wheel; `pyright` itself would fetch node when it first runs.
+    # basedpyright ships node in its wheel; `pyright` would download node at its first run.
     "basedpyright": [
         sys.executable,
         "-m",
@@ -68,7 +69,7 @@ def test_wrong_arguments_are_refused(command: list[str]) -> None:
 
 
 def test_everything_public_has_a_type() -> None:
-    """What pyright says of a library: no name that others may use has a type that it had to guess."""
+    """pyright reports every public name whose type it must guess. The report is empty."""
     pytest.importorskip("basedpyright", reason="basedpyright is not installed: it is in the extra test")
     command = [
         *CHECKERS["basedpyright"][:5],
@@ -81,7 +82,7 @@ def test_everything_public_has_a_type() -> None:
         command, capture_output=True, text=True, cwd=ROOT, env={**os.environ, "PYTHONPATH": str(ROOT)}
     )
     symbols = json.loads(done.stdout)["typeCompleteness"]["symbols"]
-    theirs = {"Type of base class unknown", "Type of metaclass unknown"}  # of a host that has no types
+    theirs = {"Type of base class unknown", "Type of metaclass unknown"}  # the host library has no types
     guessed = [
         one["name"]
         for one in symbols

@@ -1,4 +1,5 @@
-"""An unsatisfiable schema is refused with the pointer of the part that has no value, and no other is."""
+"""An unsatisfiable schema is refused with the pointer of the part without a value. No satisfiable schema is
+refused."""
 
 from __future__ import annotations
 
@@ -47,7 +48,8 @@ def test_the_pointer(name: str) -> None:
 
 @pytest.mark.parametrize("on_limit", ["error", "subset"])
 def test_what_is_too_much_to_tell_is_not_called_unsatisfiable(on_limit: str) -> None:
-    """A thousand distinct integers exist. What a subset omitted was taken for all that there is."""
+    """A thousand distinct integers exist. The engine once took the values that a subset kept for all
+    values."""
     schema = {"type": "array", "contains": {"type": "integer"}, "minContains": 1000, "uniqueItems": True}
     with pytest.raises(errors.SchemaTooComplex):
         compiler().json_schema(schema, on_limit=on_limit)
@@ -61,7 +63,8 @@ def test_a_part_that_may_be_missing_is_never_offered() -> None:
     assert matcher.accept_bytes(b'b":null}') and matcher.is_accepting()
 
 
-# What looks plain and has a value or none by a hair: the shortcuts before the solver must not err.
+# Schemas that look simple and barely have a value, or barely none: the shortcuts before the solver must be
+# right.
 STEPS = {"allOf": [{"multipleOf": 6}, {"multipleOf": 10}], "type": "integer"}
 NAMES = {"type": "object", "properties": {"a": {}}, "additionalProperties": False}
 CLOSE = {
@@ -109,7 +112,7 @@ def test_by_a_hair(name: str) -> None:
 
 # ---- characters that JSON can only write as escapes ----
 
-PIECES = {  # patterns, and texts that satisfy them
+PIECES = {  # patterns, and texts that match them
     r'"': ['"'],
     r"\\": ["\\"],
     r"\t": ["\t"],
@@ -126,7 +129,7 @@ PIECES = {  # patterns, and texts that satisfy them
 
 @pytest.mark.parametrize("seed", range(60))
 def test_an_intersection_whose_texts_need_escapes_is_not_empty(seed: int) -> None:
-    """The search for a text leaves out the escapes that a character can do without, and no others."""
+    """The search for a text leaves out only the escapes of characters that have another spelling."""
     rng = random.Random(seed)
     patterns = rng.sample(list(PIECES), rng.randint(2, 4))
     readers = [re.compile(pattern.replace("$", r"\Z").replace(".", r"[^\n]")) for pattern in patterns]

@@ -1,6 +1,7 @@
-"""Vocabularies of every format, real ones where a package ships them.
+"""Vocabularies of every format, with real ones if a package ships them.
 
-The law: encode(text) joined is exactly the text, special ids carry no bytes, holes are never text.
+The law: the tokens of encode(text) join to the text, special ids have no bytes, and unused ids never
+occur.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ def check_laws(vocabulary: Vocabulary, texts: tuple[str, ...] = TEXTS) -> None:
 
 
 def allowed(vocabulary: Vocabulary, pattern: str, prefix: str = "") -> set[int]:
-    """The ids that a regular expression allows after a prefix."""
+    """The ids that a regular expression allows behind a prefix."""
     matcher = structgen.Compiler(vocabulary).regex(pattern).matcher()
     assert matcher.accept_bytes(prefix) or not prefix
     mask = structgen.allocate_bitmask(1, vocabulary.vocab_size)
@@ -86,7 +87,7 @@ def test_sentencepiece(mistral: Path) -> None:
     assert vocabulary.eos_token_ids == [2]
     assert vocabulary.special_tokens["<s>"] == 1 and vocabulary.special_tokens["[INST]"] == 3
     check_laws(vocabulary)
-    # the space that SentencePiece puts before a text belongs to no forced text
+    # SentencePiece puts a space before a text; a forced text has no such space
     assert vocabulary.token_bytes(vocabulary.encode("hello")[0]).startswith(b"h")
 
 
@@ -118,7 +119,7 @@ def test_mistral_through_transformers(mistral: Path) -> None:
 
 
 def test_tiktoken() -> None:
-    package = importlib.util.find_spec("dashscope")  # importing it wants a web server
+    package = importlib.util.find_spec("dashscope")  # the import would ask for a web server
     if package is None or not package.submodule_search_locations:
         pytest.skip("dashscope, which carries Qwen's tokenizer, is not installed")
     file = Path(package.submodule_search_locations[0]) / "resources" / "qwen.tiktoken"
@@ -135,9 +136,9 @@ def test_tiktoken() -> None:
 
 
 def test_tiktoken_encoding_and_remote_code() -> None:
-    """A live tiktoken.Encoding, and a slow tokenizer that keeps one inside."""
+    """A tiktoken.Encoding object, and a slow tokenizer that holds one."""
     tiktoken = pytest.importorskip("tiktoken")
-    ranks = {bytes([b]): b for b in range(256)} | {b"ab": 256, b" x": 258}  # 257 is a hole
+    ranks = {bytes([b]): b for b in range(256)} | {b"ab": 256, b" x": 258}  # 257 is unused
     encoding = tiktoken.Encoding(
         "test", pat_str=r"\S+|\s+", mergeable_ranks=ranks, special_tokens={"<|endoftext|>": 260}
     )
@@ -159,7 +160,7 @@ def test_tiktoken_encoding_and_remote_code() -> None:
 
 
 def test_a_real_vocabulary_takes_bounded_work(mistral: Path) -> None:
-    """131,072 tokens take 0.2 s on an idle machine; what is done for each pair of them would take minutes."""
+    """131,072 tokens take 0.2 s on an idle machine. Work for each pair of tokens would take minutes."""
     from structgen._tokenizers import byte_bpe
 
     record = json.loads((mistral / "tekken_240911.json").read_bytes())
@@ -194,7 +195,7 @@ def byte_level(tokenizers, size: int = 600):
 
 
 def llama_like(tokenizers):
-    """SentencePiece BPE with byte fallback, as `tokenizer.json` files of Llama 2 have it."""
+    """SentencePiece BPE with byte fallback, as in the `tokenizer.json` of Llama 2."""
     letters = sorted(set("▁abcdefghijklmnopqrstuvwxyz{}[]:,.\"'0123456789"))
     names = [*SPECIAL, *pieces.BYTE_PIECES, *letters, "▁t", "he", "▁the", "▁▁", "in", "lo"]
     merges = [("▁", "t"), ("h", "e"), ("▁t", "he"), ("▁", "▁"), ("i", "n"), ("l", "o")]
@@ -243,7 +244,7 @@ def test_byte_level(tokenizers) -> None:
     assert vocabulary.special_tokens == {"<|endoftext|>": 0, "<|tool|>": 1}
     assert vocabulary.token_bytes(t.token_to_id("Ġ")) == b" "
     assert vocabulary.token_bytes(t.token_to_id("Ċ")) == b"\n"
-    assert vocabulary.token_bytes(t.token_to_id("<plain>")) == b"<plain>"  # added, not special
+    assert vocabulary.token_bytes(t.token_to_id("<plain>")) == b"<plain>"  # the token is added, not special
     assert vocabulary.token_bytes(t.token_to_id("été")) == "été".encode()
     assert {vocabulary.token_bytes(t.token_to_id(c)) for c in pieces.ALPHABET} == {
         bytes([b]) for b in range(256)
@@ -254,7 +255,7 @@ def test_byte_level(tokenizers) -> None:
 
 
 def test_byte_level_is_known_from_its_pieces(tokenizers) -> None:
-    """transformers may drop the decoder, or put another one in its place."""
+    """transformers may drop the decoder, or replace it."""
     t = byte_level(tokenizers)
     want = Vocabulary.from_huggingface(t).tokens
     t.pre_tokenizer = None
@@ -322,7 +323,7 @@ def test_fast_transformers_tokenizer(tokenizers, tmp_path: Path) -> None:
     assert Vocabulary.from_huggingface(loaded).tokens == vocabulary.tokens
     assert Vocabulary.from_huggingface(str(tmp_path)).tokens == vocabulary.tokens
     assert Vocabulary.from_file(tmp_path).tokens == vocabulary.tokens
-    # the generation configuration beside the tokenizer knows the end ids best
+    # generation_config.json has priority for the end ids.
     (tmp_path / "generation_config.json").write_text('{"eos_token_id": [0, 1]}')
     assert Vocabulary.from_huggingface(loaded).eos_token_ids == [0, 1]
     assert Vocabulary.from_file(tmp_path).eos_token_ids == [0, 1]
@@ -345,7 +346,7 @@ def test_slow_tokenizer() -> None:
     class Letters(transformers.PreTrainedTokenizer):
         def __init__(self, **kwargs) -> None:
             names = ["<s>", "</s>", "<unk>", *'abcdefghijklmnopqrstuvwxyz{}":1']
-            self.ids = {name: i + 2 * (i > 10) for i, name in enumerate(names)}  # 11 and 12 are holes
+            self.ids = {name: i + 2 * (i > 10) for i, name in enumerate(names)}  # 11 and 12 are unused
             super().__init__(eos_token="</s>", bos_token="<s>", unk_token="<unk>", **kwargs)
 
         @property
@@ -424,7 +425,7 @@ def test_from_bytes() -> None:
     )
     assert vocabulary.tokens == [b"a", b"ab", b"", b"", b"\xe6\xbc", b"\xa2", b"a", b""]
     assert vocabulary.special_tokens == {"<tool>": 3} and vocabulary.eos_token_ids == [7]
-    assert vocabulary.encode("aba漢") == [1, 0, 4, 5]  # longest match; the lower of two equal ids
+    assert vocabulary.encode("aba漢") == [1, 0, 4, 5]  # the longest match; of two equal tokens the lower id
     assert vocabulary.encode(b"\xa2") == [5]
     assert allowed(vocabulary, "ab*漢?") == {0, 1, 6}
     assert allowed(vocabulary, "ab*漢?", "ab") == {4, 7}
@@ -545,8 +546,8 @@ def test_unknown_name() -> None:
 
 
 def test_a_large_vocabulary_is_ready_for_strings() -> None:
-    """From 65,536 tokens on the tables that strings ask for are made at the load: the first masks inside
-    a string make nothing more of them (they took 3 ms with 131,072 tokens and 46 ms with a million)."""
+    """From 65,536 tokens on, the load builds the tables of strings, so the first masks inside a string build
+    none. The tables took 3 ms with 131,072 tokens and 46 ms with a million."""
     texts = [bytes([b]) for b in range(256)] + [b"%06x" % i for i in range(1 << 16)] + [b""]
     large = structgen.Vocabulary.from_bytes(texts, eos_token_ids=[len(texts) - 1])
     before = large._core.byte_size

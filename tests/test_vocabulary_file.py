@@ -1,7 +1,6 @@
-"""`Vocabulary.save` and `load`: the same vocabulary, the same masks; a damaged file is refused.
+"""`Vocabulary.save` and `load`: equal vocabularies and masks. A damaged file is refused.
 
-A file with a right checksum and wrong indices is made by patching the sections and signing again, so the
-checks behind the checksum are tested too.
+The tests patch the sections and compute the checksum anew, so they reach the checks behind the checksum.
 """
 
 from __future__ import annotations
@@ -107,7 +106,8 @@ def test_every_damage_is_refused(file, tmp_path) -> None:
 
 
 def test_wrong_indices_behind_a_right_checksum_never_crash(file, tmp_path) -> None:
-    """Refused, or harmless: the masks may be wrong, the process lives. In a child, which a crash may end."""
+    """The file is refused, or its masks may be wrong but the process survives. A child process runs each
+    case."""
     data = file.read_bytes()
     assert signed(bytearray(data)) == data
     begins = struct.unpack("<11Q", data[24 : 24 + 88])
@@ -116,7 +116,7 @@ def test_wrong_indices_behind_a_right_checksum_never_crash(file, tmp_path) -> No
     count = 0
     for section in range(
         2, 11
-    ):  # offsets, eos, special, nodes, kids, children, tokens, what lies below, runs
+    ):  # offsets, end ids, special ids, nodes, children, tokens, tokens below a node, runs
         for value in (0, 1, 0x7FFFFFFF, 0xFFFFFFFF, None, None, None, None) * (12 if section == 10 else 1):
             if not sizes[section]:
                 continue
@@ -125,7 +125,7 @@ def test_wrong_indices_behind_a_right_checksum_never_crash(file, tmp_path) -> No
             number = chance.randrange(1 << 18) if value is None else value
             patched[at : at + 4] = struct.pack("<I", number)
             (tmp_path / f"{section}-{number}-{at}.sgv").write_bytes(signed(patched))
-            count += section < 10  # runs that do not fit are made anew, not refused
+            count += section < 10  # runs that do not fit are built anew, not refused
     code = (
         "import sys, pathlib, tests.test_vocabulary_file as t, structgen\n"
         "refused = 0\n"

@@ -1,4 +1,4 @@
-"""Test data of schemas and changes of interfaces, beside `JsonOracle` and `jsonschema`."""
+"""Test data for schemas, and changes of interfaces, compared with `JsonOracle` and `jsonschema`."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ ORDER: dict[str, Any] = closed(
 
 
 def _without(document: Any, pointer: str) -> Any:
-    """The schema without the keyword, or the name of `required`, at a pointer."""
+    """The schema without the keyword at a pointer, or without the name in `required`."""
     *way, last = [step.replace("~1", "/").replace("~0", "~") for step in pointer[1:].split("/")]
     copied = node = copy.deepcopy(document)
     for step in way:
@@ -115,7 +115,8 @@ def test_draws_are_uniform_and_repeat_by_seed() -> None:
     texts, chance = RankedTexts(bytes_compiler().regex("a|b[xy]{0,2}"), 3), random.Random(1)
     assert texts.total == 8
     seen = collections.Counter(texts.draw(chance) for _ in range(8000))
-    assert len(seen) == 8 and sum((n - 1000) ** 2 / 1000 for n in seen.values()) < 26  # chi2(7) at 0.0005
+    # chi2(7) exceeds 26 with the probability 0.0005
+    assert len(seen) == 8 and sum((n - 1000) ** 2 / 1000 for n in seen.values()) < 26
     assert sg.examples(ORDER, 4, seed=3) == sg.examples(ORDER, 4, seed=3)
     assert sg.examples(ORDER, 4, seed=3) != sg.examples(ORDER, 4, seed=4)
 
@@ -362,14 +363,14 @@ def test_what_is_too_much_to_draw_leaves_the_other_examples() -> None:
     begin = time.process_time()
     with pytest.warns(ExamplesLeftOut, match="no texts are drawn"):
         found = sg.examples({"type": "object", "required": [f"k{i}" for i in range(300)]})
-    # 500 keys took a minute when each state's shortest end was looked at, and take 3 s.
+    # 500 keys take 3 s. They took a minute while each state's shortest end was computed.
     assert time.process_time() - begin < 8
     assert sum(one.kind == "near miss" for one in found) == 301
     assert found[0].kind == "shortest" and "drawn" not in {one.kind for one in found}
 
 
 def test_texts_of_many_closed_keys_are_drawn() -> None:
-    """Their states have long ends, and few states stand behind each byte."""
+    """The states of many closed keys have long ends, and each byte leads to few states."""
     names = [f"k{i}" for i in range(150)]
     document = {"type": "object", "properties": dict.fromkeys(names, {"type": "integer"}), "required": names}
     grammar = operand(document | {"additionalProperties": False}).grammar()
@@ -382,7 +383,7 @@ def test_how_many_texts_are_drawn_is_bounded() -> None:
 
 
 def test_each_of_many_required_keys_has_a_near_miss() -> None:
-    """The negation of all of them took 0.3 s a key, and gave up at 100."""
+    """The negation of all of them took 0.3 s a key, and gave up at 100 keys."""
     names = [f"key{i}" for i in range(150)]
     begin = time.process_time()
     found = [e for e in sg.examples({"required": names}, 0) if e.kind == "near miss"]
@@ -390,7 +391,7 @@ def test_each_of_many_required_keys_has_a_near_miss() -> None:
     assert [e.pointer for e in found] == [f"/required/{i}" for i in range(150)]
     for name, example in zip(names, found, strict=True):
         assert set(names) - set(json.loads(example.text)) == {name}
-    # Beside a reference draft 7 reads nothing: such a key is not required.
+    # Draft 7 reads no keyword beside a reference, so such a key is not required.
     beside = {"$schema": "http://json-schema.org/draft-07/schema#", "$ref": "#/definitions/a"}
     beside |= {"required": ["b"], "definitions": {"a": {"type": "object"}}}
     assert not any(e.pointer.startswith("/required") for e in sg.examples(beside, 0))
@@ -402,7 +403,7 @@ def test_each_of_many_closed_keys_has_a_near_miss() -> None:
     document = {"type": "object", "properties": dict.fromkeys(names, {"type": "integer"}), "required": names}
     begin = time.process_time()
     found = sg.examples(document | {"additionalProperties": False})
-    assert time.process_time() - begin < 6  # 100 keys took 35 s before, and take 1.8 s
+    assert time.process_time() - begin < 6  # 100 keys take 1.8 s; they once took 35 s
     missed = {e.pointer for e in found if e.kind == "near miss"}
     assert missed >= {f"/properties/{name}/type" for name in names} | {f"/required/{i}" for i in range(80)}
 
@@ -432,7 +433,7 @@ def test_each_of_many_closed_keys_has_a_near_miss() -> None:
         },
         {"oneOf": [{"type": "integer"}, {"type": "number", "multipleOf": 2}]},
         {"type": "array", "items": {"enum": [True, 1]}, "uniqueItems": True, "minItems": 1},
-        {  # a value that the other branch takes, with its keys in another order
+        {  # a value that the other branch accepts, with its keys in another order
             "properties": {
                 "z": {"if": {"const": "b"}, "then": {"type": "null"}, "else": {"enum": [-1]}},
                 "a": {},
@@ -463,7 +464,7 @@ def test_the_api_sends_the_request_of_a_webhook() -> None:
     for request, response in ((wide, narrow), (narrow, wide)):
         rows = sg.diff(described(request, response), described(response, request), direction="both")
         breaks = {row.place: (row.direction, row.breaks) for row in rows}
-        # What the API sends may become narrower, what it reads wider.
+        # Schemas that the API sends may become narrower; schemas that the API reads may become wider.
         assert breaks["webhook POST paid application/json"] == ("response", request is narrow)
         assert breaks["webhook POST paid 200 application/json"] == ("request", request is narrow)
     rows = sg.diff(described(wide, wide), {"openapi": "3.1.0", "paths": {}})

@@ -1,9 +1,10 @@
-"""The built distributions, as a stranger meets them: `make test-wheel` runs this after `make wheel`.
+"""Checks of the built distributions, as a user installs them: `make test-wheel` runs this file after `make
+wheel`.
 
-In: STRUCTGEN_DIST, a folder with one wheel and one sdist (default: dist/). Out: verdicts. The wheel goes into
-a virtual environment far from the checkout, made by STRUCTGEN_WHEEL_PYTHON (default: this Python).
-Or in: STRUCTGEN_INSTALLED, an interpreter that has the wheel already, as cibuildwheel makes one.
-Cost: 20 s. The name keeps it out of `make test`, which has no wheel to look at.
+Input: STRUCTGEN_DIST, a folder with one wheel and one sdist (default: dist/). The test installs the wheel
+into a virtual environment outside of the checkout, made by STRUCTGEN_WHEEL_PYTHON (default: this Python).
+Alternative input: STRUCTGEN_INSTALLED, an interpreter with the wheel installed, as cibuildwheel makes one.
+Time: 20 s. The name of the file keeps it out of `make test`, which has no wheel.
 """
 
 from __future__ import annotations
@@ -91,13 +92,13 @@ def version_in_the_source() -> str:
 
 @dataclass(frozen=True)
 class Home:
-    """An interpreter with the wheel, and an empty folder to stand in."""
+    """An interpreter with the wheel, and an empty working folder."""
 
     python: Path
     folder: Path
 
     def run(self, *command: str | Path, status: int = 0, **more: str) -> subprocess.CompletedProcess[str]:
-        """Runs a command without anything of the checkout in its environment."""
+        """Runs a command whose environment has nothing of the checkout."""
         kept = {
             k: v for k, v in os.environ.items() if not k.startswith(("PYTHON", "STRUCTGEN", "VIRTUAL_ENV"))
         }
@@ -195,7 +196,7 @@ def test_check_compile_and_mask(home: Home) -> None:
 
 
 def test_generate(home: Home) -> None:
-    """With the embedded model, which needs numpy alone."""
+    """Generates with the embedded model, which needs only numpy."""
     request = ("generate", "--schema", ORDER, "--prompt", "Ana ordered 2 lamps, ship to Porto")
     value = json.loads(home.structgen(*request).stdout)
     assert value["items"][0]["quantity"] == 2
@@ -235,7 +236,7 @@ def test_bench_masks(home: Home) -> None:
     assert all(row["num_invalid_tests"] == 1 and row["ttfm_us"] > 0 for row in rows), rows
 
 
-# ---- what is not there ----
+# ---- absent extras ----
 
 LARK = """
 import structgen as sg
@@ -318,7 +319,8 @@ builder.literal("1")  # type: ignore[arg-type]
 
 
 def test_a_typed_program(home: Home) -> None:
-    """Each ignored line has a wrong type. Without the types mypy would report its comment as unused."""
+    """Each ignored line has a wrong type. Without the types, mypy would report the ignore comment as
+    unused."""
     program = home.folder / "program.py"
     program.write_text(PROGRAM, "utf-8")
     cache = home.folder / "mypy"

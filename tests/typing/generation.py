@@ -1,5 +1,5 @@
-"""What type checkers know of a call. `tests/test_types.py` runs mypy and pyright over this file; it is
-not run."""
+"""Types that the checkers infer for a call. `tests/test_types.py` runs mypy and pyright on this file; no test
+executes the file."""
 
 from __future__ import annotations
 

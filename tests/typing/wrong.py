@@ -1,4 +1,4 @@
-"""Calls that type checkers refuse: each line with `# wrong` has an error, and no other has one."""
+"""Calls that type checkers refuse: each line with `# wrong` has an error, and no other line has one."""
 
 from __future__ import annotations
 
