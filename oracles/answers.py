@@ -1,8 +1,8 @@
-"""Random requests to a server, and judges that tell whether an answer is what was asked for.
+"""Random requests to a server, and judges of the answers.
 
-In: a seed. Out: a path, a body, and what its texts must be, by judges that share no code with the engine:
-`jsonschema` with our oracle, Python's `re`, lists. `wrong` holds an answer against it: its texts, its counts,
-its reasons to end. A stream is put together as a client would do it.
+Input: a seed. Output: a path, a body, and the conditions on the answer's texts. The judges share no code with
+the engine: `jsonschema` with structgen's oracle, Python's `re`, and lists. `wrong` checks an answer's texts,
+counts and finish reasons. A stream is assembled as a client assembles it.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ PATTERNS = [
 ]  # fmt: skip
 TEXTS = ["yes", "no", "", "größer", "\U0001f600", "a" * 40, "yes, but", '"', "\\", "\n"]
 STOPS = ["a", "1", '"', " ", "},", "es", "\U0001f600", "öß", "ab", "END", "\n", "\\", "e\u0301"]
-# Refused for good reasons by whoever asks for a random schema.
+# Errors that a random schema may rightly cause.
 REFUSED = {
     "unsatisfiable_schema", "schema_too_complex", "grammar_too_costly", "max_tokens_too_small",
     "unsupported_schema", "invalid_grammar",
@@ -40,7 +40,7 @@ REFUSED = {
 
 @dataclass
 class Asked:
-    """A request. `fits` says whether a finished text is one; None: any is."""
+    """A request. `fits` tells whether a finished text is right; None accepts every text."""
 
     path: str
     body: dict[str, Any]
@@ -55,7 +55,8 @@ class Asked:
 
 @dataclass
 class Text:
-    """One finished answer. `logged`: the bytes of its tokens' log-probabilities; None: not asked for."""
+    """One finished text of an answer. `logged`: the bytes of the tokens' log-probabilities, or None if not
+    requested."""
 
     text: str = ""
     finish: str | None = None
@@ -145,7 +146,7 @@ def _constrain(c: random.Random, seed: int, out: Asked) -> None:
 
 
 def _draw(c: random.Random, out: Asked) -> None:
-    """Fields that `/v1/responses` does not have."""
+    """Adds fields that `/v1/responses` does not have."""
     few: dict[str, Any] = {
         "n": c.choice([1, 2, 5]),
         "top_k": c.choice([-1, 1, 40]),
@@ -165,7 +166,7 @@ def _draw(c: random.Random, out: Asked) -> None:
 
 
 def _sum(text: str) -> bool:
-    """Digits, sums, brackets around the rest: `root ::= "(" root ")" | [0-9]+ ("+" root)?`."""
+    """Whether a text matches `root ::= "(" root ")" | [0-9]+ ("+" root)?`."""
     while True:
         if text.startswith("(") and text.endswith(")"):
             text = text[1:-1]
@@ -184,7 +185,7 @@ def _sum(text: str) -> bool:
 
 
 def texts_of(asked: Asked, answer: dict[str, Any]) -> list[Text]:
-    """Of an answer that is no stream."""
+    """The texts of an answer that is no stream."""
     if asked.path == RESPONSES:
         return [_response(answer)]
     found = []
@@ -217,7 +218,7 @@ def _logged(asked: Asked, logprobs: Any) -> list[bytes] | None:
 
 
 def joined(asked: Asked, lines: list[str]) -> tuple[list[Text], dict[str, Any]]:
-    """The texts of a stream and its usage, from its `data:` lines."""
+    """The texts and the usage of a stream, from its `data:` lines."""
     events = [json.loads(line[6:]) for line in lines if line.startswith("data: {")]
     if asked.path == RESPONSES:
         last = events[-1]["response"]
@@ -244,7 +245,7 @@ def joined(asked: Asked, lines: list[str]) -> tuple[list[Text], dict[str, Any]]:
 
 
 def wrong(asked: Asked, texts: list[Text], usage: dict[str, Any]) -> str | None:
-    """What is wrong with a whole answer; None: nothing."""
+    """A description of the first fault of a whole answer, or None."""
     body = asked.body
     if len(texts) != body.get("n", 1):
         return f"{len(texts)} answers"
@@ -261,7 +262,7 @@ def wrong(asked: Asked, texts: list[Text], usage: dict[str, Any]) -> str | None:
         if said := _wrong(asked, made, stops):
             return f"{said}: {made}"
     if all(made.logged is not None for made in texts) and not asked.tools:
-        # The token that ends a text is drawn and has no entry.
+        # The token that ends a text is drawn, but has no entry.
         logged = [made.logged or [] for made in texts]
         ends = sum(made.finish == "stop" for made in texts)
         if drawn != sum(map(len, logged)) + ends:
@@ -297,7 +298,8 @@ def _wrong(asked: Asked, made: Text, stops: list[str]) -> str | None:
         return "cut off"
     if asked.tools:
         reason = "stop" if asked.path == RESPONSES else "tool_calls"
-        if made.finish != reason or not made.calls:  # text may follow, in styles that do not end all calls
+        # text may follow a call in styles without an end for all calls
+        if made.finish != reason or not made.calls:
             return "no call"
         if asked.body["parallel_tool_calls"] is False and len(made.calls) != 1:
             return "several calls"

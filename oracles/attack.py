@@ -1,12 +1,12 @@
-"""Schemas as a stranger who means harm would write them, and what an engine does with one.
+"""Schemas of an attacker, and the behaviour of an engine under each.
 
-`schema(seed)` draws one: hard Boolean combinations of patterns, multiples, formats and counts, put where a
-text reaches them late (optional properties, items, additional properties, behind `$ref`), and explosions
-(nests of oneOf, many overlapping patternProperties, 3-SAT as required properties). `attack` compiles one and
-takes random walks through its masks. Cost: one compile and `walks` texts of at most `TOKENS` tokens.
+`schema(seed)` draws a schema: hard Boolean combinations of patterns, multiples, formats and counts at places
+that a text reaches late (optional properties, items, additional properties, behind `$ref`), and explosions
+(nests of oneOf, many overlapping patternProperties, 3-SAT as required properties). `attack` compiles a schema
+and takes random walks through its masks. Time: one compile and `walks` texts of at most `TOKENS` tokens.
 
-The walks check what a server relies on: no error in mid-text, no empty mask, every text that ends is an
-instance. The judge is `jsonschema`, so patterns are those that Python's `re` and ECMA-262 read alike.
+The walks check what a server needs: no error in the middle of a text, no empty mask, and every finished text
+is an instance. The judge is `jsonschema`, so all patterns mean the same in Python's `re` and in ECMA-262.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ import structgen
 from oracles import oracle
 from structgen import errors
 
-TOKENS = 120  # of one walk, before it is completed by the shortest way
+TOKENS = 120  # tokens of a walk before its shortest completion
 _FORMATS = (
     "date", "time", "date-time", "duration", "email", "idn-email", "hostname", "idn-hostname", "ipv4", "ipv6",
     "uri", "uri-reference", "iri", "uuid", "json-pointer", "relative-json-pointer", "regex", "uri-template",
@@ -36,14 +36,14 @@ _SLOW = ("}){", ")+$", "]+-)*", "(?:[^")
 
 
 class Attacker:
-    """Draws hostile schemas; `size` bounds how many parts each has."""
+    """Draws hostile schemas. `size` bounds the number of parts."""
 
     def __init__(self, seed: int, size: float = 1.0) -> None:
         self.r = random.Random(seed)
         self.size = size
 
     def n(self, least: int, most: int) -> int:
-        """A number between the two, small ones more often; `size` scales the upper end."""
+        """A number between the bounds; small numbers are more likely, and `size` scales the upper bound."""
         most = max(least, int(most * self.size))
         return int(math.exp(self.r.uniform(math.log(least), math.log(most + 0.999))))
 
@@ -273,8 +273,8 @@ def schema(seed: int, size: float = 1.0) -> Any:
 
 
 class Patterns:
-    """Draws regular expressions whose automata are large: counters in counters, loops of alternatives,
-    assertions that look far. `slow` is set where Python's `re` may take exponential time."""
+    """Draws regular expressions with large automata: nested counters, loops of alternatives, assertions that
+    look far. `slow` is set if Python's `re` may take exponential time."""
 
     def __init__(self, seed: int) -> None:
         self.r = random.Random(seed)
@@ -310,7 +310,7 @@ class Patterns:
         return r.choice(["(?=", "(?!", "(?<=", "(?<!"]) + self.short() + ")"
 
     def short(self) -> str:
-        """Inside an assertion; what looks back has a width that Python knows."""
+        """A part of an assertion; a look-behind has a width that Python can compute."""
         return "".join(f"{self.atom()}" for _ in range(self.r.randint(1, 3))) + self.r.choice(
             ["", "b", "{20}"]
         )
@@ -328,12 +328,13 @@ def pattern(seed: int) -> tuple[str, bool]:
 
 
 def matches(pattern: str, text: str) -> bool:
-    r"""Python's verdict; True for characters that its Unicode does not know: `\w` and `\d` differ there."""
+    r"""Python's verdict. True for characters unknown to Python's Unicode, because `\w` and `\d` differ
+    there."""
     return any(unicodedata.category(c) == "Cn" for c in text) or re.fullmatch(pattern, text) is not None
 
 
 def grammar(seed: int) -> tuple[str, str]:
-    """("gbnf" or "lark", a grammar): ambiguous, nullable, left-recursive rules over hostile patterns."""
+    """("gbnf" or "lark", a grammar): ambiguous, nullable and left-recursive rules over hostile patterns."""
     r = random.Random(seed)
     patterns = Patterns(seed + 1)
     names = [f"r{i}" for i in range(r.randint(1, 6))]
@@ -374,7 +375,7 @@ def grammar(seed: int) -> tuple[str, str]:
 
 
 class Found:
-    """What became of one schema: counters, the worst times in seconds of processor time, and examples."""
+    """The outcome of one schema: counters, the longest times in CPU seconds, and examples."""
 
     def __init__(self) -> None:
         self.counts: Counter[str] = Counter()
@@ -390,10 +391,10 @@ class Found:
 
 
 def judge(document: Any) -> Callable[[str], bool] | None:
-    """Whether a text is an instance; None where that could take Python's `re` exponential time.
+    """A function that tells whether a text is an instance; None if Python's `re` could take exponential time.
 
-    The oracle knows eight formats. A text passes if it is an instance where all strings have the other ones,
-    where none has, or where one of them is had (`oneOf` of formats).
+    The oracle knows eight formats. A text passes if it is an instance in one of three readings: all strings
+    match the other formats, no string does, or each string matches one of them (`oneOf` of formats).
     """
     written = json.dumps(document)
     if len(written) >= 100_000 or any(slow in written for slow in _SLOW):
@@ -419,9 +420,9 @@ def attack(
     check: Callable[[str], bool] | None = None,
     replay: bool = False,
 ) -> Found:
-    """Compiles `document` and walks through its masks; every fourth walk has a budget of tokens.
+    """Compiles `document` and walks through its masks. Every fourth walk has a budget of tokens.
 
-    `kind` names a method of the compiler. `check` judges texts; those of schemas have `judge`. With `replay`
+    `kind` names a method of the compiler. `check` judges texts; `judge` does for schemas. With `replay`,
     another matcher of the grammar reads the tokens of each walk, as after a preemption.
     """
     found, source = Found(), random.Random(seed)
@@ -446,7 +447,8 @@ def attack(
         check = judge(document)
     for n in range(walks):
         try:
-            grammar = ask()  # as every request does: what has grown past the memory is compiled anew
+            # asks the compiler again, as every request does: a grammar beyond its memory is compiled anew
+            grammar = ask()
             taken = _walk(grammar, source, found, check, tokens, budget=n % 4 == 3)
             if replay:
                 _replay(grammar, taken, found)
@@ -470,7 +472,7 @@ def _replay(grammar: Any, taken: list[int], found: Found) -> None:
 def _walk(
     grammar: Any, source: random.Random, found: Found, check: Any, tokens: int, budget: bool
 ) -> list[int]:
-    """One text; returns its tokens, without the end-of-sequence token."""
+    """Writes one text. Returns its tokens without the end token."""
     vocabulary = grammar.vocabulary
     matcher = grammar.matcher(max_tokens=tokens) if budget else grammar.matcher()
     mask = np.zeros((1, oracle.words(vocabulary.vocab_size)), np.int32)
@@ -493,7 +495,7 @@ def _walk(
             found.note("dead end", repr(vocabulary.decode(taken)[-80:]))
             return taken
         token = int(allowed[source.randrange(len(allowed))])
-        if source.random() < 0.5:  # short tokens make structure
+        if source.random() < 0.5:  # short tokens make more structure
             token = min(
                 (int(allowed[source.randrange(len(allowed))]) for _ in range(4)),
                 key=lambda t: len(vocabulary.token_bytes(t)) if t not in ends else 0,

@@ -1,7 +1,7 @@
-"""Random and hostile bodies for the server: what clients, mistaken clients and attackers send.
+"""Random and hostile request bodies of clients, mistaken clients and attackers.
 
-In: a seed. Out: a method, a path, a body as bytes, headers. Every draw is a request of some shape, in which
-fields are missing, mistyped, huge, or hold what is hostile to the engine.
+Input: a seed. Output: a method, a path, a body as bytes, and headers. Every draw is a request of some form in
+which fields are missing, mistyped or huge, or hold a hostile constraint.
 """
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ SCHEMAS: list[Any] = [
 
 
 def nested(depth: int, key: str = "items") -> Any:
-    """A schema in a schema in a schema."""
+    """A schema nested `depth` times."""
     made: Any = {}
     for _ in range(depth):
         made = {key: [made] if key in ("allOf", "anyOf", "oneOf") else made}
@@ -102,7 +102,7 @@ UNKNOWN = [
 
 
 def hostile(name: str, salt: int) -> dict[str, Any]:
-    """A constraint with slow masks or a slow compile, of one of five kinds. Each salt makes a new grammar."""
+    """A constraint with slow masks or a slow compile, of one of five kinds. Each salt gives a new grammar."""
     if name == "masks":
         k = 12 + salt % 9
         text = f"(.*[a-f].{{{k}}}[b-k].*|.*[c-h].{{{k + 1}}}[a-c].*|[a-e ]{{50,{100 + salt}}}){{2,60}}"
@@ -195,7 +195,7 @@ class Bodies:
             )
         return Request(method, path, data, headers)
 
-    # ---- what is asked for ----
+    # ---- constraints and messages ----
 
     def text(self) -> str:
         return self.chance.choice(TEXTS)
@@ -409,7 +409,7 @@ class Bodies:
         }
 
     def message(self) -> tuple[str, dict[str, Any]]:
-        """What Anthropic's clients ask for."""
+        """A body of Anthropic's interface."""
         c = self.chance
         blocks: list[Any] = [
             {"type": "text", "text": self.text()},
@@ -448,7 +448,7 @@ class Bodies:
         }
 
     def thoughts(self) -> dict[str, Any]:
-        """What requests say of thoughts, of every endpoint's kind."""
+        """Fields about thoughts, for every endpoint."""
         c = self.chance
         number = c.choice([0, 1, 7, -1, 10**30, "3"])
         fields: list[dict[str, Any]] = [
@@ -463,7 +463,7 @@ class Bodies:
         return c.choice(fields)
 
     def typed(self) -> tuple[str, dict[str, Any]]:
-        """What the playground asks for."""
+        """A body of the playground."""
         c = self.chance
         kind = c.choice(["schema", "regex", "grammar", "tools", "none"])
         text = {
@@ -516,7 +516,7 @@ class Bodies:
         }
 
     def break_one(self, body: dict[str, Any]) -> None:
-        """Another value, no value, or a field that nobody knows; somewhere in the body."""
+        """Changes one field somewhere in the body: another value, no value, or an unknown field."""
         c = self.chance
         where: Any = body
         while isinstance(where, (dict, list)) and where and c.random() < 0.5:
@@ -536,7 +536,7 @@ class Bodies:
 
 
 def judge(status: int, content_type: str, text: str) -> str | None:
-    """What is wrong with an answer; None: nothing. A stream's errors are judged, too."""
+    """A description of an answer's fault, or None. Errors inside of a stream are judged, too."""
     if status >= 500:
         return f"a {status}"
     if "Traceback" in text or 'File "/' in text:

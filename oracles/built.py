@@ -1,6 +1,7 @@
-"""Targets of CMake, made where the library was built last: what the tests in C and C++ run.
+"""Builds CMake targets in the folder of the last build, for the tests in C and C++.
 
-In: a target. Out: the folder with it. Cost: a build. Without a build the test is skipped, and fails in CI.
+Input: a target. Output: the folder with the built target. Time: a build. Without a build folder the test is
+skipped, and fails in CI.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ ROOT = Path(__file__).resolve().parents[1]
 
 
 def build_folder() -> Path | None:
-    """Where CMake built the engine last; builds with sanitizers run the tests by their own make targets."""
+    """The folder of CMake's last build. Builds with sanitizers run the tests by make targets of their own."""
     found = [
         path.parent
         for path in (ROOT / "build").glob("*/libstructgen_engine.a")
@@ -27,7 +28,7 @@ def build_folder() -> Path | None:
 
 
 def built(target: str) -> Path:
-    """The folder of the build in which a target was made now."""
+    """Builds a target and returns the folder of the build."""
     folder = build_folder()
     cmake = shutil.which(
         "cmake", path=os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])

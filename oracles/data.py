@@ -1,8 +1,8 @@
-"""What the developer's runs and the tests read: the MaskBench directory, the official suite.
+"""Data of developers' runs and tests: the MaskBench directory and the official suite.
 
-Enters: the data root (`STRUCTGEN_DATA`, else `../shared/data` beside the repository). Leaves: cases, and the
-suite's groups with their registry. Cost: a case is one small file. Cases and tokens are those of
-`structgen.maskbench`.
+Input: the data root (`STRUCTGEN_DATA`, otherwise `../shared/data` beside the repository). Output: cases, and
+the suite's groups with their registry. A case is one small file. `structgen.maskbench` defines cases and
+tokens.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ __all__ = [
 ]
 
 
-# Where the folders of the data directory come from.
+# The sources of the data directory's folders.
 _SOURCES = {
     "maskbench": "link it to maskbench/data of a clone of https://github.com/guidance-ai/jsonschemabench",
     "json-schema-test-suite": "clone https://github.com/json-schema-org/JSON-Schema-Test-Suite there",
@@ -50,13 +50,13 @@ _SOURCES = {
 
 
 def root() -> Path:
-    """The data directory. The caller checks whether it exists."""
+    """The data directory, which may be missing."""
     named = os.environ.get("STRUCTGEN_DATA")
     return Path(named) if named else Path(__file__).resolve().parents[2] / "shared" / "data"
 
 
 def require(*parts: str) -> None:
-    """Ends a run with exit code 2 where one of these folders of the data directory is missing or empty."""
+    """Ends a run with the exit status 2 if one of the folders is missing or empty."""
     for part in parts:
         path = root() / part
         if not path.is_dir() or not any(path.iterdir()):
@@ -69,7 +69,7 @@ def require(*parts: str) -> None:
 
 
 def need(condition: bool, reason: str) -> None:
-    """Skips the test that runs unless `condition` holds, or fails it in CI."""
+    """Skips the running test unless `condition` holds. In CI the test fails instead."""
     if not condition:
         import pytest
 
@@ -85,7 +85,7 @@ def _maskbench(path: Path) -> corpus.Cases | None:
 
 
 def maskbench_names() -> list[str]:
-    """All schema names, sorted; none where there is no directory."""
+    """All schema names, sorted; an empty list if the directory is missing."""
     found = _maskbench(root() / "maskbench")
     return [] if found is None else found.names
 
@@ -115,7 +115,7 @@ class Group:
 
 
 def suite_groups(draft: str) -> Iterable[Group]:
-    """All groups of `draft` ("draft2020-12", "draft7"), optional files last."""
+    """All groups of `draft` ("draft2020-12", "draft7"); the optional files come last."""
     base = root() / "json-schema-test-suite" / "tests"
     files = sorted((base / draft).rglob("*.json"), key=lambda path: (len(path.parts), path.as_posix()))
     for path in files:

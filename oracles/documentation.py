@@ -44,17 +44,17 @@ _SHELL = ("", "sh", "bash", "shell", "console")
 
 
 class DocumentationError(Exception):
-    """A page says what is not so; the text begins with its name and line."""
+    """A page states something false. The message begins with the page's name and the line."""
 
 
 @dataclass(frozen=True, slots=True)
 class Block:
     page: str
-    line: int  # of its first line of code, from 1
-    language: str  # "" where it is indented
+    line: int  # the first line of code, counted from 1
+    language: str  # "" for an indented block
     text: str
     kind: str  # "python", "shell", "output", or one of NOT_RUN
-    detail: str  # the command of an output; the reason why it is not run
+    detail: str  # the command of an output, or the reason why a block does not run
 
     @property
     def place(self) -> str:
@@ -69,7 +69,7 @@ def parsed(text: str) -> list[Token]:
 
 
 def blocks(page: str, text: str) -> list[Block]:
-    """Every code block. DocumentationError: a mark is none of those above, or a language is not known."""
+    """Every code block. Raises DocumentationError for an unknown mark or an unknown language."""
     found, tokens = [], parsed(text)
     for index, token in enumerate(tokens):
         if token.type not in ("fence", "code_block"):
@@ -117,7 +117,7 @@ def _covers(name: str) -> bool:
 
 
 def commands(text: str) -> Iterator[list[str]]:
-    """The words of each command of a shell block, without comments, prompts and settings of variables."""
+    """The words of each command of a shell block, without comments, prompts and assignments of variables."""
     for line in text.replace("\\\n", " ").splitlines():
         words = shlex.split(line.removeprefix("$ "), comments=True)
         while words and re.match(r"[A-Z_]+=", words[0]):
@@ -137,7 +137,7 @@ def _extras() -> tuple[str, set[str]]:
 
 
 class _Parsed(BaseException):
-    """The arguments were taken."""
+    """Raised when argparse has accepted the arguments."""
 
 
 def _parse_and_stop(parse: Any) -> Any:
@@ -149,7 +149,7 @@ def _parse_and_stop(parse: Any) -> Any:
 
 
 def _module_takes(module: str, arguments: list[str]) -> str | None:
-    """What a module's argparse says against these arguments, None where it takes them."""
+    """The message of a module's argparse about the arguments, or None if argparse accepts them."""
     said = io.StringIO()
     changed = mock.patch.object(
         argparse.ArgumentParser, "parse_args", _parse_and_stop(argparse.ArgumentParser.parse_args)
@@ -171,12 +171,12 @@ def _module_takes(module: str, arguments: list[str]) -> str | None:
             if importlib.util.find_spec(module) is None:
                 return f"there is no module {module}"
             ours = (error.name or "").split(".")[0] in ("bench", "fuzz", "structgen", "tests", "training")
-            return str(error) if ours else None  # else a dependency that is not installed here
+            return str(error) if ours else None  # otherwise a dependency is not installed here
     return f"python -m {module} reads no arguments"
 
 
 def wrong_command(words: list[str]) -> str | None:
-    """What is wrong with a command that is not run; None: nothing is known to be."""
+    """The fault of a command that does not run, or None if no fault is known."""
     program, *rest = words
     if "..." in rest:
         return wrong_span(words)
@@ -231,7 +231,7 @@ def _wrong_install(words: list[str]) -> str | None:
 
 
 def wrong_span(words: list[str]) -> str | None:
-    """The same for a command in a sentence, which may leave out what the sentence is not about."""
+    """The fault of a command in a sentence, which may leave out further arguments."""
     program, *rest = words
     if program != "structgen":
         problem = wrong_command([program, *(word for word in rest if word != "...")])
@@ -240,7 +240,7 @@ def wrong_span(words: list[str]) -> str | None:
 
     level: argparse.ArgumentParser = parser()
     for word in rest:
-        names = level._option_string_actions  # argparse has no public way to ask
+        names = level._option_string_actions  # argparse has no public interface for the flags
         if word.startswith("--"):
             if word.split("=")[0] not in names:
                 return f"{level.prog} has no {word}"
@@ -265,7 +265,7 @@ def spans(tokens: list[Token]) -> Iterator[tuple[int, str]]:
 
 
 def names_above(tokens: list[Token], line: int) -> set[str]:
-    """The names that sentences above a line say in code: `model`, or `(model, tokenizer)`."""
+    """The names that sentences above a line have in code: `model`, or `(model, tokenizer)`."""
     named = (span for at, span in spans(tokens) if at < line and re.fullmatch(r"\(?\w+(, \w+)*\)?", span))
     return {name for span in named for name in re.findall(r"\w+", span)}
 
@@ -279,7 +279,7 @@ def links(tokens: list[Token]) -> Iterator[tuple[int, str]]:
 
 
 def anchors(text: str) -> set[str]:
-    """Of a page's headings, as GitHub makes them."""
+    """The anchors of a page's headings, as GitHub builds them."""
     found, tokens = set(), parsed(text)
     for index, token in enumerate(tokens):
         if token.type == "heading_open":
@@ -292,8 +292,8 @@ def anchors(text: str) -> set[str]:
 
 
 def same_output(shown: str, printed: str, whole: bool = False) -> bool:
-    """Whether the lines shown stand in what was printed, one below the other, and are all of it if `whole`.
-    `...` stands for any text."""
+    """Whether the shown lines occur in the printed text, in order. If `whole`, no other line may occur. `...`
+    stands for any text."""
     wanted, there = ([line.rstrip() for line in text.strip("\n").splitlines()] for text in (shown, printed))
     patterns = [re.compile(".*".join(map(re.escape, line.split("...")))) for line in wanted]
     if whole and len(wanted) != len(there):
@@ -307,13 +307,15 @@ def same_output(shown: str, printed: str, whole: bool = False) -> bool:
 @dataclass(frozen=True, slots=True)
 class Statement:
     node: ast.stmt
-    behind: str | None  # the comment on its last line, or those behind the `print` calls within it
-    below: str | None  # the comment lines right below it
-    prints: bool  # a comment stands behind a `print` call within it
+    # the comment on the last line, or the comments behind `print` calls inside of the statement
+    behind: str | None
+    below: str | None  # the comment lines directly below
+    prints: bool  # whether a comment stands behind a `print` call inside of the statement
 
     def wrong_output(self, value: object, printed: str) -> str | None:
-        """What is wrong with the output that the page shows. A comment behind an expression, or right below
-        it, is its output, as at Python's prompt; what is printed must be shown. Other comments are prose."""
+        """The fault of the output that a page shows, or None. A comment behind an expression, or directly
+        below it, is the expression's output, as at Python's prompt. Printed output must be shown. Other
+        comments are prose."""
         if not printed and value is None:
             return f"it prints nothing, not {self.behind!r}" if self.prints else None
         shown = self.below if self.below is not None else self.behind
@@ -326,14 +328,14 @@ class Statement:
                 None if same_output(shown, printed, whole=True) else f"it prints {printed!r}, not {shown!r}"
             )
         if self.behind is None:
-            return None  # a value that is not printed, and prose for what follows
+            return None  # an unprinted value, with prose about the next statement
         return (
             None if same_output(shown, repr(value), whole=True) else f"its value is {value!r}, not {shown!r}"
         )
 
 
 def statements(text: str) -> Iterator[Statement]:
-    """Top-level statements with the comments that show their outputs."""
+    """Yields top-level statements with the comments that show their outputs."""
     behind, alone = {}, {}
     for token in tokenize.generate_tokens(io.StringIO(text).readline):
         if token.type == tokenize.COMMENT:

@@ -1,7 +1,7 @@
-"""Exact output laws of code that asks for randomness, by running it along every way through its choices.
+"""Exact laws of code that asks for randomness: the code runs along every path through its choices.
 
-Enters: a function of a `Chance`. Leaves: the probability of each of its results.
-Cost: one run a way; for a handful of tokens a few hundred.
+Input: a function of a `Chance`. Output: the probability of each result. Time: one run per path; a few hundred
+runs for a handful of tokens.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ Rule = Callable[[Floats, Floats, list[int], Chance], int]
 
 
 class Scripted:
-    """Answers by one way through all choices, and remembers the choices that could have been different."""
+    """A `Chance` that follows one path through all choices and records the other possible choices."""
 
     def __init__(self, script: list[int]) -> None:
         self.script, self.at, self.weight = script, 0, 1.0
@@ -45,7 +45,7 @@ class Scripted:
 
 
 def ways(run: Callable[[Chance], int]) -> Iterator[tuple[int, float]]:
-    """Every result with the probability of the way that led to it; results may repeat."""
+    """Yields every result with the probability of its path. Results may repeat."""
     waiting: list[list[int]] = [[]]
     while waiting:
         chance = Scripted(waiting.pop())
@@ -55,7 +55,7 @@ def ways(run: Callable[[Chance], int]) -> Iterator[tuple[int, float]]:
 
 
 def drafts_of(q: Floats, count: int, replace: bool) -> Iterator[tuple[list[int], float]]:
-    """Every sequence of `count` drafts from q and its probability."""
+    """Yields every sequence of `count` drafts from q, with its probability."""
     if replace:
         for xs in itertools.product(np.flatnonzero(q).tolist(), repeat=count):
             yield list(xs), float(np.prod(q[list(xs)]))
@@ -70,7 +70,7 @@ def drafts_of(q: Floats, count: int, replace: bool) -> Iterator[tuple[list[int],
 
 
 def law(rule: Rule, p: Floats, q: Floats, count: int, replace: bool) -> Floats:
-    """The law of the token that a rule returns when its drafts are drawn from q."""
+    """The law of the token that a rule returns, for drafts drawn from q."""
     found = np.zeros(len(p))
     for xs, weight in drafts_of(q, count, replace):
         for token, more in ways(lambda chance, xs=xs: rule(p, q, xs, chance)):
@@ -79,7 +79,7 @@ def law(rule: Rule, p: Floats, q: Floats, count: int, replace: bool) -> Floats:
 
 
 def dropping(rule: Rule) -> Rule:
-    """The planted bias: drafts that the target refuses are thrown away as if they had not been drawn."""
+    """The planted bias: the rule drops drafts that the target refuses, as if they had not been drawn."""
 
     def biased(p: Floats, q: Floats, xs: list[int], chance: Chance) -> int:
         valid = [x for x in xs if p[x] > 0]

@@ -1,16 +1,16 @@
-"""The law of a task by dynamic programming: Z and true draws. No sampler, no engine.
+"""The law of a task by dynamic programming: Z and exact draws, without a sampler and without the engine.
 
-Enters: a model whose next-token law depends on a short state (an n-gram; a table of prefixes under a length
-limit), the rules of a grammar, cut at a depth so that its language is finite. Leaves: `Exact`. Cost: one
-step for every reachable pair of grammar state and model state; thousands to a few hundred thousand.
+Input: a model whose next-token law depends on a short state (an n-gram, or a table of prefixes with a limit
+of length), and a grammar's rules, cut at a depth so that the language is finite. Output: `Exact`. Time: one
+step for each reachable pair of grammar state and model state; thousands to a few hundred thousand.
 
-The grammar is read byte by byte as sets of stacks of what is still to come, determinised as they are met; it
-shares no code with the engine. With c(q, h) = P(the model goes on to end a text of the language), grammar
-state q and model state h,
+The grammar is read byte by byte as sets of stacks of symbols still to read, which are determinised when they
+are first reached. The module shares no code with the engine. Let c(q, h) = P(the model continues to the end
+of a text of the language), with grammar state q and model state h. Then
 
     c(q, h) = P(end | h) [q accepts] + sum over tokens b of P(b | h) c(q b, h b)
 
-Z is c at the start, and a true draw takes b with probability P(b | h) c(q b, h b) / c(q, h).
+Z is c at the start. An exact draw takes b with the probability P(b | h) c(q b, h b) / c(q, h).
 """
 
 from __future__ import annotations
@@ -23,19 +23,20 @@ from typing import Any
 import numpy as np
 
 Rules = dict[str, list[list[tuple[bool, str]]]]
-Item = bytes | tuple[str, tuple[tuple[str, int], ...]]  # a literal, or a rule with how often each is open
-_MOST = 3_000_000  # pairs of states
+# a literal, or a rule with the number of times that each rule is open
+Item = bytes | tuple[str, tuple[tuple[str, int], ...]]
+_MOST = 3_000_000  # the limit of pairs of states
 
 
 class TooLarge(Exception):
-    """More states than the exact law may cost."""
+    """The exact law needs more states than the limit."""
 
 
 class Stacks:
-    """The texts of a grammar, byte by byte; states are numbers.
+    """The texts of a grammar, read byte by byte. States are numbers.
 
     Args:
-        depth: how often a rule may nest within itself; None for no limit (the caller limits the length).
+        depth: how often a rule may nest within itself. None sets no limit; the caller then limits the length.
     """
 
     def __init__(self, rules: Rules, depth: int | None) -> None:
@@ -52,7 +53,7 @@ class Stacks:
         return () in self._states[state]
 
     def next(self, state: int) -> dict[int, int]:
-        """byte -> state, for every byte that the language allows here."""
+        """byte -> state, for every byte that the language allows in the state."""
         while len(self._moves) <= state:
             self._moves.append({})
         found = self._moves[state]
@@ -77,7 +78,8 @@ class Stacks:
         return self._numbers[stacks]
 
     def _closed(self, stacks: set[tuple[Item, ...]]) -> frozenset[tuple[Item, ...]]:
-        """With leading rules replaced by their alternatives, until literals lead or nothing is left."""
+        """The stacks with leading rules replaced by their alternatives, until a literal leads or the stack is
+        empty."""
         done: set[tuple[Item, ...]] = set()
         seen, todo = set(stacks), list(stacks)
         while todo:
@@ -141,7 +143,7 @@ class Exact:
         return len(self._known)
 
     def draw(self, random: np.random.Generator) -> tuple[int, ...]:
-        """A text from the law itself, ids with the first end."""
+        """Draws a text from the law: its ids, up to the first end token."""
         state, model, left = self._stacks.start, self._begin, self._limit or 0
         taken: list[int] = []
         while True:
@@ -155,7 +157,8 @@ class Exact:
             state, model, left = after, self._step(model, token), max(0, left - 1)
 
     def _ways(self, state: int, model: Any, left: int) -> list[tuple[float, int, int]]:
-        """(log of P times what follows, token, grammar state after it or -1), those with weight."""
+        """(log of P times the continuation's weight, token, grammar state behind the token or -1), for
+        positive weights."""
         row = self._row(model)
         found = []
         if self._stacks.accepts(state):
@@ -184,7 +187,7 @@ class Exact:
         return found
 
     def _moves(self, state: int) -> list[tuple[int, int]]:
-        """(token, state after it) for every token that the language allows."""
+        """(token, state behind the token) for every token that the language allows."""
         found = self._tokens.get(state)
         if found is None:
             found = []
@@ -193,6 +196,6 @@ class Exact:
                 tree, at = todo.pop()
                 found += [(token, at) for token in tree.get(-1, ())]
                 todo += [(tree[byte], after) for byte, after in self._stacks.next(at).items() if byte in tree]
-            found.sort()  # sets have no order: draws must be the same in every run
+            found.sort()  # the order of sets varies between runs, and draws must not
             self._tokens[state] = found
         return found

@@ -1,7 +1,7 @@
-"""A Llama model as a GGUF file, for llama.cpp: needs the `gguf` package.
+"""Writes a Llama model as a GGUF file for llama.cpp; needs the package `gguf`.
 
-Enters: a path, and a folder as Hugging Face has it (by default the embedded target model). Leaves: the file,
-float32, 9 MB for the embedded model. Cost: a tenth of a second.
+Input: a path, and a folder in Hugging Face's format (by default the embedded target model). Output: the file
+in float32, 9 MB for the embedded model. Time: 0.1 s.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _TOP = {"model.embed_tokens": "token_embd", "model.norm": "output_norm", "lm_hea
 
 
 def write(path: Path, chat_template: str | None = None, folder: Path | None = None) -> None:
-    """Writes the model. Pieces are stored as the tokenizer has them, so ids are those of structgen."""
+    """Writes the model. The file has the tokenizer's pieces, so its ids equal structgen's."""
     folder = folder or embedded.path("target")
     config = json.loads((folder / "config.json").read_text("utf-8"))
     tokenizer = json.loads((folder / "tokenizer.json").read_text("utf-8"))
@@ -86,7 +86,7 @@ def _vocabulary(writer: Any, tokenizer: dict[str, Any], config: dict[str, Any]) 
 
 
 def _interleaved(tensor: Any, heads: int) -> Any:
-    """Rotary halves, as Hugging Face has them, to neighbouring pairs, as llama.cpp has them."""
+    """Converts rotary halves (Hugging Face) to neighbouring pairs (llama.cpp)."""
     rows, columns = tensor.shape
     halves = tensor.reshape(heads, 2, rows // heads // 2, columns)
     return np.ascontiguousarray(halves.swapaxes(1, 2).reshape(tensor.shape))

@@ -1,9 +1,9 @@
-"""A task for reinforcement learning on constrained answers: a model with random weights, a schema, a reward.
+"""A task of reinforcement learning on constrained answers: a model with random weights, a schema, a reward.
 
-Enters: a seed. Leaves: a trainer of `structgen.integrations.trl`, ready to train. Cost: seconds; the model
-has 0.2 million parameters and the tokenizer of the embedded model.
+Input: a seed. Output: a trainer of `structgen.integrations.trl`, ready to train. Time: seconds. The model has
+0.2 million parameters and the tokenizer of the embedded model.
 
-An answer is a record with one of eight colours, and one of these earns 1.
+An answer is a record with one of eight colours. One colour has the reward 1, all others 0.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ SCHEMA = closed(
 
 
 def trainer(seed: int, constrained: bool, steps: int, rate: float, folder: str, **options: Any) -> Any:
-    """A trainer of the task above."""
+    """A trainer of the module's task."""
     import torch
     import transformers
     import trl
@@ -36,7 +36,7 @@ def trainer(seed: int, constrained: bool, steps: int, rate: float, folder: str, 
 
     tokenizer = transformers.AutoTokenizer.from_pretrained(str(embedded.path("draft")))
     tokenizer.pad_token = tokenizer.pad_token or tokenizer.eos_token
-    torch.set_num_threads(1)  # the model is tiny: threads only wait for each other
+    torch.set_num_threads(1)  # the model is tiny, and several threads would only wait for each other
     torch.manual_seed(seed)
     model = transformers.LlamaForCausalLM(
         transformers.LlamaConfig(
@@ -45,7 +45,7 @@ def trainer(seed: int, constrained: bool, steps: int, rate: float, folder: str, 
             eos_token_id=tokenizer.eos_token_id, pad_token_id=tokenizer.pad_token_id, bos_token_id=None,
         )
     )  # fmt: skip
-    if options.get("beta"):  # TRL loads the reference from where the policy came from
+    if options.get("beta"):  # TRL loads the reference model from the policy's folder
         model.save_pretrained(folder)
         model.config._name_or_path = folder
     grammar = sg.Compiler(sg.Vocabulary.from_huggingface(tokenizer)).json_schema(

@@ -1,13 +1,13 @@
-"""What the law and differential tests share: compilers over the small vocabulary, seeded and shrinking
-runs of one check, random walks.
+"""Shared by law tests and differential tests: compilers over the small vocabulary, seeded and shrinking runs
+of one check, and random walks.
 
-A random test names its number of cases, n, and tries `cases(n)` of them, or the seeds `seeds(n)`: a third, or
-with `STRUCTGEN_LONG=k` k times n. Of dear cases that are written down `chosen` takes a third. All are
-tried every night. Assertions are the same in every run.
+A random test states a number of cases, n. It tries `cases(n)` of them, or the seeds `seeds(n)`: a third of n,
+or k times n with `STRUCTGEN_LONG=k`. `chosen` takes a third of a list of expensive cases. The nightly run
+tries all cases. Assertions are equal in every run.
 
-A check takes a `Source` and returns SKIPPED where that gave nothing to check. `seeded(check, n)` runs it over
-`seeds(n)`, quickly, and fails where too many were skipped; `shrinking(check, n)` lets Hypothesis draw and
-shrink.
+A check takes a `Source`, and returns SKIPPED if the draw gave nothing to check. `seeded(check, n)` runs the
+check over `seeds(n)`, and fails if too many draws were skipped. `shrinking(check, n)` lets Hypothesis draw
+and shrink.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from oracles import oracle
 from oracles.strategies import Seeded, Source, Words, nasty_words, plain_words, sources
 from structgen import errors
 
-HANG = 600.0  # seconds after which a child counts as hung; no measure of speed
+HANG = 600.0  # seconds after which a child counts as hung, far above its usual time
 FIRST_SEED = int(os.environ.get("STRUCTGEN_SEED", "0"))
 _LONG = os.environ.get("STRUCTGEN_LONG")
 NIGHTLY = _LONG is not None
@@ -38,17 +38,17 @@ T = TypeVar("T")
 
 
 def cases(count: int) -> int:
-    """How many of `count` random cases this run tries; at least one."""
+    """How many of `count` random cases a run tries; at least one."""
     return max(1, count // 3) if _LONG is None else count * int(_LONG)
 
 
 def seeds(count: int) -> range:
-    """The seeds of `count` random cases in this run."""
+    """The seeds of `count` random cases in a run."""
     return range(FIRST_SEED, FIRST_SEED + cases(count))
 
 
 def chosen(items: Iterable[T]) -> list[T]:
-    """Every third of some dear cases, the first of them included; every night all."""
+    """The first and every third of some expensive cases; the nightly run gets all."""
     found = list(items)
     return found[::3] if _LONG is None else found
 
@@ -74,11 +74,11 @@ def nasty_compiler(cache: bool = True, cache_bytes: int = 64 << 20) -> structgen
 
 
 class Empty:
-    """Stands for the grammar of a schema that nothing satisfies."""
+    """Stands for the grammar of an unsatisfiable schema."""
 
 
 def compiled(schema: Any, *, using: structgen.Compiler | None = None, **options: Any) -> Any:
-    """A grammar; `Empty` where the schema is unsatisfiable; None where it is past the budget."""
+    """A grammar; `Empty` if the schema is unsatisfiable; None if it exceeds the limit of work."""
     try:
         return (using or compiler()).json_schema(schema, **options)
     except errors.UnsatisfiableSchema:
@@ -89,10 +89,11 @@ def compiled(schema: Any, *, using: structgen.Compiler | None = None, **options:
 
 @contextlib.contextmanager
 def cpu_limit(seconds: float) -> Iterator[None]:
-    """Fails where the body takes more processor time of this process, all threads together.
+    """Fails if the body takes more CPU time of the process, summed over threads.
 
-    Such a limit finds work that grows without bound. It is several times what an idle machine takes, because
-    processor time grows too where other processes share the caches; `python -m bench.hostile` looks closer.
+    Such a limit finds work that grows without bound. The limit is several times an idle machine's time,
+    because CPU time also grows when other processes share the caches. `python -m bench.hostile` has tighter
+    limits.
     """
     begin = time.process_time()
     yield
@@ -109,7 +110,7 @@ def verdict(grammar: Any, text: str | bytes) -> bool:
 
 
 def together(work: Callable[[int], T], count: int) -> list[T]:
-    """What `work(index)` gives in `count` threads that start at once. The first failure is raised here."""
+    """The results of `work(index)` in `count` threads that start at once. Raises the first failure."""
     gate = threading.Barrier(count)
 
     def run(index: int) -> T:
@@ -164,10 +165,10 @@ def walk(
     finish: int = 0,
     close_after: int | None = None,
 ) -> Iterator[tuple[int, np.ndarray]]:
-    """Random allowed tokens. Yields (token, mask) before each accept; ends after an end-of-sequence.
+    """Walks over random allowed tokens. Yields (token, mask) before each accept, and ends after an end token.
 
-    In the last `finish` steps the budget is handed to the mask, so that the walk must end. From step
-    `close_after` on, tokens that close something are preferred, so that the walk probably ends.
+    In the last `finish` steps the mask gets the budget, so the walk must end. From step `close_after` on the
+    walk prefers tokens that close a value, so it probably ends.
     """
     for step in range(steps):
         left = steps - step
@@ -178,7 +179,7 @@ def walk(
         closing = close_after is not None and step >= close_after
         if stops and (closing or source.chance(30)):
             token = int(source.pick(stops))
-        elif closing and (closers := [b for b in b'}]"' if mask[b]]):  # in these vocabularies ids
+        elif closing and (closers := [b for b in b'}]"' if mask[b]]):  # a byte is its own id
             token = closers[0]
         else:
             token = int(source.pick(allowed))
@@ -189,13 +190,13 @@ def walk(
 
 
 def long_token(source: Source, words: Words, allowed: np.ndarray) -> int:
-    """One of the allowed tokens, mostly one of several bytes."""
+    """One of the allowed tokens, mostly a token of several bytes."""
     long = [t for t in allowed if len(words.tokens[t]) > 1]
     return int(source.pick(long) if long and source.chance(70) else source.pick(allowed))
 
 
 def long_walk(source: Source, matcher: Any, words: Words, steps: int) -> Iterator[tuple[int, np.ndarray]]:
-    """`walk`, with a taste for long tokens."""
+    """`walk`, with a preference for long tokens."""
     for _ in range(steps):
         mask = oracle.mask_of(matcher, words.size)
         token = long_token(source, words, np.flatnonzero(mask))
@@ -206,7 +207,7 @@ def long_walk(source: Source, matcher: Any, words: Words, steps: int) -> Iterato
 
 
 def forty_schemas() -> list[dict[str, Any]]:
-    """Forty different ones, so that 200 compiles meet both known and unknown grammars."""
+    """Forty different schemas, so that 200 compiles meet known and unknown grammars."""
     found: list[dict[str, Any]] = []
     for i in range(10):
         properties = {f"p{i}": {"type": "string", "maxLength": i + 1}, "n": {"type": "integer", "minimum": i}}
@@ -220,7 +221,7 @@ def forty_schemas() -> list[dict[str, Any]]:
 
 
 def trail(using: structgen.Compiler, schema: Any, seed: int) -> list[bytes]:
-    """The masks of a random walk: the same seed takes the same walk wherever the masks are the same."""
+    """The masks of a random walk. Equal seeds take equal walks if the masks are equal."""
     return walked(using.json_schema(schema).matcher(), seed, 12)
 
 
@@ -241,10 +242,10 @@ def walked(matcher: structgen.Matcher, seed: int, steps: int) -> list[bytes]:
 
 
 def settled_bytes(using: structgen.Compiler) -> int:
-    """What a full cache holds once all that it let go of is freed.
+    """The bytes of a full cache, once all dropped grammars are freed.
 
-    While grammars are being freed nothing more is forgotten, however many are compiled meanwhile; the first
-    compile after that brings the cache down to its size.
+    While grammars are being freed, the cache drops no more, however many compiles follow. The first compile
+    after that shrinks the cache to its size.
     """
     end = time.monotonic() + HANG
     for number in range(2):
@@ -257,15 +258,16 @@ def settled_bytes(using: structgen.Compiler) -> int:
     return using.byte_size
 
 
-# Every byte is a token.
+# A vocabulary of all single bytes and the end token.
 BYTES = structgen.Vocabulary.from_bytes([bytes([i]) for i in range(256)] + [b""], eos_token_ids=[256])
 
 
 def byte_walk(grammar: structgen.CompiledGrammar, chance: random.Random, tokens: int) -> bytes:
-    """A text made of random allowed bytes; the end is taken soon after it may come."""
+    """A text of random allowed bytes. The walk ends soon after the end token is allowed."""
     matcher, text = grammar.matcher(), bytearray()
     mask = structgen.allocate_bitmask(1, BYTES.vocab_size)
-    left = max(tokens, len(matcher.shortest_completion()) + 6)  # bytes are tokens; tokens_needed() searches
+    # bytes are tokens, and tokens_needed() would search
+    left = max(tokens, len(matcher.shortest_completion()) + 6)
     while not matcher.is_terminated():
         matcher.fill_bitmask(mask, max_tokens=left)
         allowed = np.unpackbits(mask.view(np.uint8), bitorder="little").nonzero()[0]

@@ -1,7 +1,7 @@
-"""A mask is a function of the grammar, the text, the budget and the limits, and not of what was asked before.
+"""A mask depends on the grammar, the text, the budget and the limits, and not on earlier questions.
 
-The oracle is a compiler of its own for every question. Cost: a compile and a mask a question, milliseconds
-where the vocabulary is small.
+The oracle is a new compiler for every question. Time: a compile and a mask per question, milliseconds for a
+small vocabulary.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ PIECES = [
 ]
 END = len(PIECES)
 VOCABULARY = sg.Vocabulary.from_bytes([*PIECES, b""], eos_token_ids=[END])
-# No byte but those in these: texts that others could write are not to be had.
+# The vocabulary lacks all other bytes, so some texts of a grammar cannot be spelled.
 FEW = [bytes([b]) for b in range(32, 127)] + [t for t in PIECES if len(t) > 1]
 LACKING = sg.Vocabulary.from_bytes([*FEW, b""], eos_token_ids=[len(FEW)])
 
@@ -33,7 +33,7 @@ class Question(NamedTuple):
 
 
 class Told(NamedTuple):
-    """An error's name or the tokens of a mask, and whether the engine says that it lacks none."""
+    """An error's name or the tokens of a mask, and whether the engine calls the mask exact."""
 
     answer: Any
     exact: bool
@@ -51,7 +51,8 @@ def told(grammar: Any, question: Question) -> Told:
 
 
 def questions(compiled: Callable[[], Any], source: random.Random, walks: int) -> Iterator[Question]:
-    """Along random texts, each with a compiler of its own; budgets begin near the least that suffices."""
+    """Questions along random texts, each with a compiler of its own. Budgets begin near the least that
+    suffices."""
     least = compiled().matcher().tokens_needed()
     for _ in range(walks):
         grammar, tokens = compiled(), ()
@@ -74,16 +75,18 @@ def differing(
     orders: int = 1,
     other: Callable[[], Any] | None = None,
 ) -> tuple[int, int]:
-    """Asks fresh compilers, and used ones in shuffled orders; raises where two differ, if no search met its
-    limit of work (the mask is not exact). Returns the questions, and how many differed so.
+    """Compares new compilers with used ones, asked in shuffled orders. Raises if two answers differ although
+    no search met its limit of work (the mask is exact). Returns the number of questions, and of differences
+    in inexact masks.
 
     Args:
-        other: makes the used ones, with a smaller cache, say; by default they are as the fresh ones.
+        other: builds the used compilers, with a smaller cache, for example. By default they are like the new
+            ones.
     """
     source = random.Random(seed)
     try:
         asked = list(dict.fromkeys(questions(compiled, source, walks)))
-    except sg.StructgenError:  # no text of it can be spelled, or none is known
+    except sg.StructgenError:  # no text can be spelled, or none is known
         return 0, 0
     fresh = {question: told(compiled(), question) for question in asked}
     limited = set()
@@ -100,12 +103,11 @@ def differing(
 
 
 def cut_otherwise(vocabulary: sg.Vocabulary, tokens: Sequence[int], source: random.Random) -> tuple[int, ...]:
-    """Random tokens that spell the text of some tokens."""
+    """Random tokens that spell the text of the given tokens."""
     pieces = [vocabulary.token_bytes(t) for t in range(vocabulary.vocab_size)]
     text = b"".join(pieces[t] for t in tokens)
-    ends: dict[int, list[int]] = {
-        len(text): []
-    }  # the tokens at each place from which the rest can be spelled
+    # the tokens at each place behind which the rest can be spelled
+    ends: dict[int, list[int]] = {len(text): []}
     for at in range(len(text) - 1, -1, -1):
         if fit := [t for t, p in enumerate(pieces) if p and text.startswith(p, at) and at + len(p) in ends]:
             ends[at] = fit
@@ -118,8 +120,8 @@ def cut_otherwise(vocabulary: sg.Vocabulary, tokens: Sequence[int], source: rand
 
 
 def differing_cuts(compiled: Callable[[], Any], seed: int, walks: int = 2) -> int:
-    """Asks for rows within budgets behind one text, cut into tokens in two ways; raises where rows differ.
-    Returns the questions."""
+    """Cuts one text into tokens in two ways and compares the rows within budgets; raises if rows differ.
+    Returns the number of questions."""
     source, asked = random.Random(seed), 0
     grammar = compiled()
     for question in questions(compiled, source, walks):

@@ -1,9 +1,9 @@
-"""Inputs that are meant to break an engine: one table, and how a child process meets a row of it.
+"""Inputs that are meant to break an engine: a table, and the run of a child process on one row.
 
-`CASES` has an input by kind and name: schemas, families of schemas whose cells would explode (each with a
-number that makes it larger), patterns, vocabularies. `SMALL` are sizes of the families that a judge can
-follow. `tests/test_hostile.py` bounds the work generously, `bench.hostile` has tight bars. Cost: the making
-of an input, up to 10 MB, and what the engine does with it.
+`CASES` has an input for each kind and name: schemas, families of schemas whose cells would explode (a number
+makes each larger), patterns, vocabularies. `SMALL` has sizes of the families that a judge can handle.
+`tests/test_hostile.py` bounds the work generously, `bench.hostile` tightly. Time: building an input of up to
+10 MB, and the engine's work on it.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ BAD = "GrammarError"
 
 
 class Case(NamedTuple):
-    """How the input is made, the outcomes that are right, and the seconds of processor time within which an
-    idle machine must have ended."""
+    """How to build the input, the accepted outcomes, and the CPU seconds within which an idle machine must
+    end."""
 
     make: Callable[[], Any]
     right: set[str]
@@ -195,7 +195,8 @@ def keys_by_pattern_too_many(n: int) -> dict:
 
 
 def keys_of_two_kinds(n: int) -> dict:
-    """Ninety keys or so of one pattern, more than are written out as names, and a count over some of them."""
+    """About ninety keys of one pattern, more than the engine writes out as names, and a count over some of
+    them."""
     return {
         "type": "object",
         "patternProperties": {"^[1-9][0-9]?$": {"type": ["string", "integer"]}},
@@ -287,7 +288,7 @@ def wide_if(n: int) -> dict:
 Family = Callable[[int], dict]
 
 
-# family -> its size for the verdicts
+# family -> its size for tests of verdicts
 SMALL: dict[Family, int] = {
     late_kind: 7, optional_kind: 7, no_kind: 6, inner_kind: 6, two_kinds: 6, outer_required: 7,
     pattern_kind: 6, present_key: 5, in_arrays: 6, all_of_any_of: 3, all_of_any_of_keys: 2, under_not: 3,
@@ -454,7 +455,7 @@ def setup(config: dict) -> object:
 
 
 def _use(grammar, size: int) -> None:
-    """Some masks and steps: laziness must not only put the trouble off."""
+    """Takes some masks and steps, because a lazy engine could postpone the work."""
     from oracles import oracle
 
     matcher = grammar.matcher()
@@ -475,7 +476,7 @@ def _vocabulary(tokens: list[bytes], eos: list[int]) -> None:
 
 
 def outcome(compiler, kind: str, text) -> dict:
-    """What became of one input, and the processor time it took (other processes must not fail a test)."""
+    """The outcome of one input and its CPU time, which other processes do not change much."""
     from oracles.harness import WORDS
     from structgen import errors
 

@@ -1,11 +1,12 @@
-"""Long calls, each in a child process that gets SIGINT in the middle of it.
+"""Long calls, each in a child process that gets SIGINT in the middle of the call.
 
-In: the name of a case, seconds until the signal. Out: the finished child, which prints how long after the
-signal the call ended and for how long no other thread of Python ran. Cost: about two seconds a run.
+Input: the name of a case, and seconds until the signal. Output: the finished child. The child prints the time
+from the signal to the end of the call, and the longest time in which no other Python thread ran. Time: about
+2 s a run.
 
-The child sends itself SIGINT from a thread, which the call must let run, while its main thread is in a call
-that would take seconds. Time is the child's processor time from the signal on, so that a busy machine does
-not count, except where the call only waits.
+A thread of the child sends SIGINT while the main thread is in a call that would take seconds; the call must
+let the thread run. Times are CPU times of the child from the signal on, so a busy machine does not matter.
+Only calls that wait are measured by the clock.
 """
 
 from __future__ import annotations
@@ -17,13 +18,14 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 ALLOWED = 0.1  # seconds
-# Processor time of three threads; time on the clock of a machine that may be busy. The calls would take ten.
-# Lark: 76 ms of Python in one piece on an idle machine, 121 ms once beside other tests. A vocabulary:
-# a list of six million tokens is copied in one piece, 70 ms on an idle machine and 268 ms on a slower one.
+# Limits in CPU seconds of three threads, or in seconds of the clock of a machine that may be busy. The calls
+# would take ten seconds. Lark runs Python code in one piece, 76 ms on an idle machine and once 121 ms beside
+# other tests. A vocabulary copies a list of six million tokens in one piece, 70 ms idle and 268 ms on a
+# slower machine.
 MORE = {"batch": 0.4, "a lock that another thread holds": 2.0, "Lark": 0.2, "a vocabulary": 0.6}
 
-# `call` is a function without arguments. `ended` says how long after the signal KeyboardInterrupt came, `gap`
-# for how much of the process's time at most no other thread of Python ran.
+# `call` is a function without arguments. `ended` is the time from the signal to KeyboardInterrupt. `gap` is
+# the longest process time in which no other Python thread ran.
 SCRIPT = """
 import os, signal, sys, threading, time
 import structgen
@@ -79,7 +81,7 @@ os._exit(0)
 """
 
 COMPILE = "call = lambda: compiler.json_schema(FORMATS)"
-AFTER = {"a vocabulary": 0.6}  # seconds before the signal: most of the first are Python's
+AFTER = {"a vocabulary": 0.6}  # seconds before the signal; Python itself takes most of the first second
 CASES = {
     "compile": (COMPILE, ""),
     "compile of many patterns": (

@@ -1,6 +1,6 @@
 """The fewest tokens that end a text, by exhaustive search: an oracle of `tokens_needed` and of small budgets.
 
-Each law takes a seed and raises where the engine answers otherwise. Cost: milliseconds a seed.
+Each law takes a seed, and raises an error if the engine's answer differs. Time: milliseconds per seed.
 """
 
 from __future__ import annotations
@@ -99,7 +99,8 @@ def random_tree(source: np.random.Generator, depth: int) -> Tree:
 
 
 class Regex:
-    """What a language is to the search: a state, its successor by a text (None: dead), whether it may end."""
+    """A language as the search sees it: a state, the successor by a text (None: dead), and whether the text
+    may end."""
 
     def __init__(self, tree: Tree) -> None:
         self.start = tree
@@ -114,7 +115,7 @@ class Regex:
 
 
 class Read:
-    """A language that an engine over single bytes reads; states are texts."""
+    """A language that an engine over single bytes reads. States are texts."""
 
     def __init__(self, grammar: sg.CompiledGrammar) -> None:
         self.matcher = grammar.matcher()
@@ -136,7 +137,8 @@ class Read:
 
 
 def fewest(language: Any, state: Any, tokens: list[bytes], most: int) -> float:
-    """The fewest tokens that complete the text, end included, found breadth first; infinity above `most`."""
+    """The fewest tokens that complete the text, the end included, found breadth first; infinity above
+    `most`."""
     level = {state}
     for count in range(1, most + 1):
         if any(language.ends(s) for s in level):
@@ -155,7 +157,8 @@ def compare(
     seed: int,
     steps: int = 3,
 ) -> list[tuple[float, int]]:
-    """A random walk's bounds, budgets and masks against the oracle. (fewest, bound without search) each."""
+    """Compares a random walk's bounds, budgets and masks with the oracle. Yields (fewest, bound without
+    search)."""
     source = np.random.default_rng([seed, 9])
     grammar = compile()
     size, matcher, state = len(tokens) + 1, grammar.matcher(), language.start
@@ -177,7 +180,7 @@ def compare(
             low = high = 10**9
         except errors.BudgetExceeded:
             assert least == FAR, "a search gave up where few tokens complete the text"
-            break  # so would every mask, each after a search as long
+            break  # every mask would fail too, after an equally long search
         if least < FAR:
             try:
                 found.append((least, fresh()._bounds(False)[1]))
@@ -204,7 +207,7 @@ def compare(
                 assert rows[-1] and rows[-1] <= wanted, left
                 assert rows[-1] == wanted or not asked.mask_exact, left
             assert rows == rows[:1] * 2 or not rows, "a mask depends on what was asked before it"
-        # A token after which nothing ends is refused.
+        # A token behind which no text ends is refused.
         ends = [i for i, n in next_least.items() if n < FAR]
         if not ends:
             break
@@ -216,7 +219,7 @@ def compare(
 
 
 def vocabulary(source: np.random.Generator, letters: bytes, longest: int = 3, size: int = 6) -> list[bytes]:
-    """Some letters, not always all of them; longer tokens; sometimes one twice."""
+    """A random choice of the letters, longer tokens, and sometimes a repeated token."""
     tokens = [bytes([c]) for c in letters if source.integers(0, 5)]
     for _ in range(int(source.integers(1, size))):
         length = int(source.integers(2, longest + 1))
@@ -258,7 +261,7 @@ PIECES = [b'"', b"a", b"b", b'"a', b'a"', b'","', b'":"', b'{"a":', b'"}', b"{",
 
 
 def of_schema(seed: int, index: int) -> None:
-    """One of the schemas over a random vocabulary of its pieces."""
+    """One of the schemas over a random vocabulary of the schema's pieces."""
     source = np.random.default_rng([seed, index, 2])
     count = int(source.integers(8, 13))
     tokens = [PIECES[int(i)] for i in source.choice(len(PIECES), count, replace=False)]

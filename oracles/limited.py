@@ -1,10 +1,10 @@
-"""Grammars whose rules limit tokens, and an oracle of what they mean that shares nothing with the engine.
+"""Grammars whose rules limit tokens, and an oracle of their meaning that shares no code with the engine.
 
-A grammar is a dict: rule -> (limit or None, node); a node is a tuple: ("text", t), ("any", characters),
-("seq", nodes), ("alt", nodes), ("star", node), ("opt", node), ("rule", name). `lark` writes it as Lark
-reads it without a lexer. `accepts` asks whether tokens are a text of it: what a node derives between two
-places of the text is a table filled until nothing changes, in which an occurrence of a limited rule counts
-if few enough tokens begin in it.
+A grammar is a dict: rule -> (limit or None, node). A node is a tuple: ("text", t), ("any", characters),
+("seq", nodes), ("alt", nodes), ("star", node), ("opt", node), ("rule", name). `lark` writes the grammar in
+Lark without a lexer. `accepts` tells whether tokens are a text of the grammar. It fills a table of what each
+node derives between two places of the text, until nothing changes. An occurrence of a limited rule counts
+only if few enough tokens begin in it.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def lark(grammar: Grammar) -> str:
 def accepts(grammar: Grammar, tokens: Sequence[bytes]) -> bool:
     text = b"".join(tokens).decode()
     size = len(text)
-    begun = [0] * (size + 1)  # tokens that begin before a place
+    begun = [0] * (size + 1)  # the number of tokens that begin before each place
     at = 0
     for token in tokens:
         for place in range(at + 1, size + 1):
@@ -95,7 +95,7 @@ def accepts(grammar: Grammar, tokens: Sequence[bytes]) -> bool:
 
 
 def grammar(source: Source) -> Grammar:
-    """A random grammar of three rules, of which at least one is limited; any recursion."""
+    """A random grammar of three rules with any recursion; at least one rule has a limit."""
 
     def node(depth: int) -> Node:
         kind = source.integer(0, 9 if depth else 3)
@@ -114,7 +114,7 @@ def grammar(source: Source) -> Grammar:
     limits = [source.pick((None, 1, 2, 2, 3, 4)) for _ in range(3)]
     if limits[1] is None and limits[2] is None:
         limits[1] = source.integer(1, 3)
-    # The last alternative ends every recursion.
+    # The last alternative of a rule ends every recursion.
     return {
         "start": (limits[0] if source.chance(20) else None, node(2)),
         "x": (limits[1], ("alt", (node(2), ("text", source.pick(("a", "b", "ab", "abc")))))),

@@ -1,6 +1,7 @@
-"""Limits on the tokens of a rule: what they mean, by brute force over derivations.
+"""Limits on the tokens of a rule: their meaning by brute force over derivations.
 
-Each law takes a source of choices and raises where the engine answers otherwise. Cost: milliseconds a case.
+Each law takes a source of choices, and raises an error if the engine's answer differs. Time: milliseconds per
+case.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from oracles.limited import EOS, SIZE, TEXTS
 from oracles.strategies import Source
 from structgen import errors
 
-BYTES = 260  # of the vocabulary with every byte: two longer tokens, end-of-sequence
+BYTES = 260  # ids of the vocabulary: every byte, two longer tokens, the end token
 
 
 @functools.cache
@@ -41,7 +42,7 @@ def mask_of(matcher: structgen.Matcher, budget: int | None = None) -> np.ndarray
 
 
 def random_grammar(source: Source, *compilers: structgen.Compiler) -> tuple[Any, ...] | None:
-    """A random grammar and what each compiler makes of it; None where no text keeps to its limits."""
+    """A random grammar, compiled by each compiler; None if no text keeps within its limits."""
     grammar = limited.grammar(source)
     text = limited.lark(grammar)
     try:
@@ -52,7 +53,8 @@ def random_grammar(source: Source, *compilers: structgen.Compiler) -> tuple[Any,
 
 
 def means_what_it_says(source: Source) -> str | None:
-    """Sequences that masks allow: complete exactly where the oracle says so; mask = accept; a way on."""
+    """Sequences that masks allow are complete exactly if the oracle says so. Masks equal accept, and a token
+    is allowed."""
     made = random_grammar(source, compiler())
     if made is None:
         return harness.SKIPPED
@@ -79,7 +81,7 @@ def spans(matcher: structgen.Matcher) -> dict[str, list[bytes]]:
 
 
 def captures_are_brute_force(source: Source) -> None:
-    """start: a b c, each a run of letters; the first takes as many as it may, then the second."""
+    """start: a b c, each a run of letters. The first takes as many letters as possible, then the second."""
     limits = [source.integer(1, 3) for _ in range(2)]
     grammar = lark(
         f"start: a b c\na[max_tokens={limits[0]}, capture]: /[abc]*/\n"

@@ -1,7 +1,7 @@
-"""An MCP server over stdio, with the package `mcp`: tools whose schemas are as servers write them.
+"""An MCP server over stdio, built with the package `mcp`. Its tools have schemas as real servers write them.
 
-In: MCP on standard input. Out: MCP on standard output. Cost: a process. `LISTED` is what it lists, for
-tests without it.
+Input: MCP on standard input. Output: MCP on standard output. `LISTED` is the list of tools, for tests without
+the package.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ import json
 from typing import Any
 
 NODE = {"anyOf": [{"type": "string"}, {"type": "array", "items": {"$ref": "#/$defs/Node"}}]}
-# Written in the manner of the wild: `$schema` of an old draft, `default: null`, loops,
-# `additionalProperties: {}`, names with marks that other engines want rewritten.
+# Schemas as real servers write them: `$schema` of an old draft, `default: null`, loops,
+# `additionalProperties: {}`, and names with characters that other engines want rewritten.
 LISTED: list[dict[str, Any]] = [
     {
         "name": "get_weather",
@@ -62,7 +62,7 @@ LISTED: list[dict[str, Any]] = [
 
 
 def answered(name: str, arguments: dict[str, Any]) -> dict[str, Any]:
-    """What a tool returns."""
+    """The answer of a tool."""
     return (
         {"city": arguments["city"], "degrees": 12} if name == "get_weather" else {"done": name, **arguments}
     )
@@ -74,7 +74,7 @@ async def main() -> None:
     from mcp.server.stdio import stdio_server
 
     async def tools(_: Any, asked: Any) -> t.ListToolsResult:
-        # In two pages, as the protocol allows.
+        # The list has two pages, as the protocol allows.
         second = asked is not None and asked.cursor == "1"
         page = LISTED[1:] if second else LISTED[:1]
         return t.ListToolsResult.model_validate({"tools": page, "nextCursor": None if second else "1"})

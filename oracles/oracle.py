@@ -29,12 +29,12 @@ def words(vocab_size: int) -> int:
 
 
 def fresh_mask(vocab_size: int, rows: int = 1) -> np.ndarray:
-    """Filled with garbage, so that words nobody writes are noticed."""
+    """A mask filled with garbage, so the tests notice words that the engine does not write."""
     return np.full((rows, words(vocab_size)), 0x5A5A5A5A, dtype=np.int32)
 
 
 def bits(mask: np.ndarray, vocab_size: int, row: int = 0) -> np.ndarray:
-    """The mask row as booleans by token id. Bits past the vocabulary must be 0."""
+    """The mask's row as booleans by token id. The bits behind the vocabulary must be 0."""
     unpacked = np.unpackbits(mask[row].view(np.uint8), bitorder="little").astype(bool)
     assert not unpacked[vocab_size:].any(), "padding ids allowed"
     return unpacked[:vocab_size]
@@ -57,7 +57,7 @@ def naive_mask(matcher: Any, vocab_size: int) -> np.ndarray:
 
 
 def regex_matches(pattern: str, text: str) -> bool:
-    """Does the whole text match?"""
+    """Whether a pattern matches the whole text."""
     return re.fullmatch(pattern, text) is not None
 
 
@@ -65,11 +65,11 @@ def regex_matches(pattern: str, text: str) -> bool:
 
 
 class Duplicate(ValueError):
-    """An object with a key twice."""
+    """An object has a repeated key."""
 
 
 class _NotJson(ValueError):
-    """Python's reader takes NaN and Infinity; JSON does not."""
+    """Python's reader accepts NaN and Infinity; JSON does not have them."""
 
 
 def _object(pairs: list[tuple[str, Any]]) -> dict:
@@ -83,23 +83,23 @@ def _no_constant(name: str) -> Any:
 
 
 class Fractional(int):
-    """A whole number that was written with a fraction or an exponent: no integer in draft 4."""
+    """A whole number written with a fraction or an exponent, which is no integer in draft 4."""
 
 
 def _number(text: str) -> Decimal | int:
     value = Decimal(text)
     if value != value.to_integral_value():
         return value
-    return Fractional(value.as_integer_ratio()[0])  # int(1e1000000) takes half a minute, this 0.2 s
+    return Fractional(value.as_integer_ratio()[0])  # int(1e1000000) takes half a minute, this takes 0.2 s
 
 
 def loads(text: str) -> Any:
-    """Exact numbers (1.0 and 1e0 are the integer 1), duplicate keys refused."""
+    """Reads JSON with exact numbers (1.0 and 1e0 are the integer 1). Raises for a repeated key."""
     return json.loads(text, parse_float=_number, object_pairs_hook=_object, parse_constant=_no_constant)
 
 
 def canonical(value: Any) -> Any:
-    """Hashable; equal exactly for equal JSON values."""
+    """A hashable form of a JSON value. Two forms are equal exactly if the values are equal."""
     if isinstance(value, dict):
         return ("object", frozenset((k, canonical(v)) for k, v in value.items()))
     if isinstance(value, list):
@@ -146,7 +146,7 @@ def _compare(holds: Callable[[Any, Any], bool]) -> Callable:
 
 
 def _draft4_bound(holds: Callable[[Any, Any], bool], sharp: str) -> Callable:
-    """Draft 4 has booleans that sharpen `minimum` and `maximum`."""
+    """Draft 4 has booleans that exclude the bounds of `minimum` and `maximum`."""
 
     def check(validator: Any, bound: Any, instance: Any, schema: Any) -> Iterator[Any]:
         if not _is_number(instance):
@@ -165,7 +165,7 @@ _DRAFT4_VALIDATORS = {
 
 
 def _content(validator: Any, held: Any, instance: Any, schema: Any) -> Iterator[Any]:
-    """The engine's own keyword: a string holds the JSON text of a value."""
+    """The keyword of the engine by which a string holds the JSON text of a value."""
     if not isinstance(instance, str):
         return
     try:
@@ -208,7 +208,7 @@ def _date(text: str) -> bool:
 
 
 def _time(text: str) -> bool:
-    """RFC 3339 full-time; second 60 only where the instant is 23:59:60 UTC."""
+    """RFC 3339 full-time. Second 60 is valid only at 23:59:60 UTC."""
     found = re.fullmatch(
         r"([0-9]{2}):([0-9]{2}):([0-9]{2})(\.[0-9]+)?([zZ]|([+-])([0-9]{2}):([0-9]{2}))", text
     )
@@ -233,7 +233,7 @@ def _address(kind: type) -> Callable[[str], bool]:
             kind(text)
         except ValueError:
             return False
-        return text.isascii() and "%" not in text  # a zone is no part of the format
+        return text.isascii() and "%" not in text  # the format excludes a zone
 
     return check
 
@@ -245,7 +245,7 @@ def _uuid(text: str) -> bool:
 
 
 def _duration(text: str) -> bool:
-    """The ABNF of RFC 3339 appendix A: units in order without gaps, weeks alone."""
+    """The ABNF of RFC 3339 appendix A: units in order without gaps, and weeks only alone."""
     time = r"T(\d+H(\d+M(\d+S)?)?|\d+M(\d+S)?|\d+S)"
     date = r"(\d+Y(\d+M(\d+D)?)?|\d+M(\d+D)?|\d+D)"
     return re.fullmatch(rf"P({date}({time})?|{time}|\d+W)", text, re.ASCII) is not None
@@ -268,7 +268,7 @@ FORMATS: dict[str, Callable[[str], bool]] = {
 
 
 def format_checker(refused: Iterable[str] = ()) -> jsonschema.FormatChecker:
-    """Only the formats above, and those that no string has."""
+    """A checker of the formats above. No string has a `refused` format."""
     checker = jsonschema.FormatChecker(formats=())
     for name in refused:
         checker.checks(name)(lambda value: not isinstance(value, str))
@@ -282,8 +282,8 @@ def format_checker(refused: Iterable[str] = ()) -> jsonschema.FormatChecker:
 
 
 class JsonOracle:
-    """`accepts(text)` for one schema, by value. Patterns must lie in the part of the syntax that
-    Python and ECMA-262 share, and instances must not end in a newline where a pattern ends in `$`."""
+    """`accepts(text)` judges the value of a text under one schema. Patterns must have the syntax that Python
+    and ECMA-262 share. If a pattern ends in `$`, instances must not end in a line feed."""
 
     def __init__(
         self,
@@ -317,7 +317,8 @@ class JsonOracle:
 
 
 def in_turn(ends: Callable[[Any, int], set[int]], parts: Iterable[Any], begin: int) -> set[int]:
-    """Where parts that follow each other may end; `ends`: where one may end that begins at a place."""
+    """The places where a sequence of parts may end. `ends` gives the ends of one part that begins at a
+    place."""
     now = {begin}
     for part in parts:
         now = {end for place in now for end in ends(part, place)}

@@ -1,11 +1,11 @@
-"""Canvases of random grammars, against enumeration of every filling.
+"""Canvases of random grammars, compared with enumeration of every filling.
 
-The law: a token may stand in a slot exactly where some filling of the canvas has it there, slot counts, end
-and padding included; rows of bits are those verdicts; whatever is committed of what is allowed, in any order,
-the canvas can be completed. Which texts belong to a grammar is asked of `random_grammars.Oracle` or of a
-plain matcher, neither of which knows of holes.
+The law: a token may stand in a slot exactly if some filling of the canvas has the token there; the fillings
+vary the number of slots, the end and the padding. Rows of bits equal these verdicts. After any commits of
+allowed tokens, in any order, the canvas can be completed. `random_grammars.Oracle` or a plain matcher decides
+membership; neither knows holes.
 
-`python -m oracles.random_canvas DIALECT|schema FIRST COUNT` checks seeds and prints a line a failure.
+`python -m oracles.random_canvas DIALECT|schema FIRST COUNT` checks seeds and prints one line per failure.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from oracles.random_grammars import VOCABULARIES, Mismatch, compiled, draw, memb
 from oracles.strategies import Seeded, Source
 from structgen import errors
 
-# Tokens that make the texts of small schemas, not each byte of which is one.
+# Tokens for the texts of small schemas; some bytes are no token.
 JSON_TOKENS = (
     b'"', b"a", b"b", b"[", b"]", b"{", b"}", b",", b":", b"1", b"0", b".", b" ", b'"a"', b'":', b'{"', b"1,",
     b"1]", b'","', b"null", b"true", b"]}", b"\\u0061", b'"a":1',
@@ -38,7 +38,7 @@ def fillings(
     inside: Callable[[bytes], bool],
     begins: Callable[[bytes], bool],
 ) -> set[tuple[int, ...]]:
-    """Every row of tokens that is a text, ended and padded, or begins one where it is open."""
+    """Every row of tokens that is a text with end and padding, or, on an open canvas, begins a text."""
     end = len(tokens)
     found: set[tuple[int, ...]] = set()
 
@@ -73,7 +73,8 @@ def check_canvas(
     every: set[tuple[int, ...]],
     source: Source,
 ) -> tuple[int, int]:
-    """Fills a canvas in some order by tokens that are allowed; (checks, those that were not known)."""
+    """Fills a canvas in some order with allowed tokens. Returns the number of checks, and of undecided
+    ones."""
     size = grammar.vocabulary.vocab_size
     try:
         canvas = grammar.canvas(slots, after=after, pad=pad)
@@ -104,7 +105,7 @@ def check_canvas(
         token = source.pick(yes)
         canvas.set(slot, token)
         left = {row for row in left if row[slot] == token}
-        if source.chance(30):  # set, cleared and set again is set
+        if source.chance(30):  # a slot that is set, cleared and set again is set
             canvas.clear(slot)
             canvas.set(slot, token)
         full = tuple(canvas.complete())

@@ -1,13 +1,14 @@
-"""Random context-free grammars, and an oracle of what they mean under each lexer.
+"""Random context-free grammars, and an oracle of their meaning under each lexer.
 
-A grammar has rules (trees) and terminals; empty, unit, left-recursive (hidden as well) and ambiguous rules
-are common. `lark` and `gbnf` write a grammar in a dialect. `Oracle` says whether a text belongs to it: a
-table of what each rule can read from each place is filled until nothing changes, and a terminal is matched
-by Python's `re`, by the definition in docs/grammars.md. It knows no derivatives, stacks, automata or
-left-corner transforms.
+A grammar has rules (trees) and terminals. Empty, unit, left-recursive (also hidden) and ambiguous rules are
+common. `lark` and `gbnf` write a grammar in a dialect. `Oracle` tells whether a text belongs to the grammar.
+It fills a table of what each rule can read from each place, until nothing changes, and matches terminals with
+Python's `re`, by the definition in docs/grammars.md. It uses no derivatives, stacks, automata or left-corner
+transforms.
 
-`python -m oracles.random_grammars DIALECT FIRST COUNT` checks seeds in a process of its own, because a
-mistake may end the process, and prints a line a failure. `failures` runs that and goes on after a crash.
+`python -m oracles.random_grammars DIALECT FIRST COUNT` checks seeds and prints one line per failure.
+`failures` runs the command in a process of its own and goes on after a crash, because a bug may end the
+process.
 """
 
 from __future__ import annotations
@@ -30,8 +31,8 @@ from oracles.strategies import Seeded, Source
 Tree = tuple[Any, ...]
 DIALECTS = ("contextual", "dynamic", "scannerless", "gbnf")
 
-# The bytes of the texts, a vocabulary: all of them, with duplicates and the empty token; without `b` alone;
-# with tokens over many terminals.
+# The bytes of the texts, and three vocabularies: all bytes, with duplicates and the empty token; without `b`
+# alone; with tokens over several terminals.
 VOCABULARIES = (
     (b"a", b"b", b"c", b"a", b"b", b"", b"ab", b"A", b"B", b"C"),
     (b"a", b"ab", b"ba", b"bb", b"c", b"cc", b"ab"),
@@ -44,7 +45,7 @@ VOCABULARIES = (
 
 @dataclass(frozen=True)
 class Terminal:
-    pattern: str  # as Python's `re` reads it; of a literal its text
+    pattern: str  # in the syntax of Python's `re`; for a literal, its text
     literal: bool = False
     ignores_case: bool = False
     priority: int = 0
@@ -68,7 +69,7 @@ class Grammar:
     templates: dict[str, Tree] = field(default_factory=dict)
     ignored: tuple[str, ...] = ()
     captured: tuple[str, ...] = ()
-    lazy: dict[str, tuple[str, ...]] = field(default_factory=dict)  # rule -> its terminals in a row
+    lazy: dict[str, tuple[str, ...]] = field(default_factory=dict)  # rule -> its terminals in sequence
 
 
 LITERALS = ("a", "b", "c", "ab", "ba", "aa", "abc")
@@ -98,7 +99,7 @@ def _tree(source: Source, names: Sequence[str], terminals: Sequence[str], depth:
 
 
 def _rule(source: Source, names: Sequence[str], terminals: Sequence[str]) -> Tree:
-    """Shapes that a tree drawn at random seldom has, and such trees."""
+    """Draws a tree, often of a form that random trees seldom have."""
     one, two = source.pick(names), source.pick(names)
     match source.integer(0, 9):
         case 0:  # left recursion with an empty alternative
@@ -189,7 +190,7 @@ def _written(tree: Tree, gbnf: Grammar | None) -> str:
 
 
 def _classes(pattern: str) -> str:
-    """A pattern of `PATTERNS` in GBNF: letters are literals."""
+    """A pattern of `PATTERNS` in GBNF's syntax; letters become literals."""
     return "(" + re.sub(r"(\[[^\]]*\])|([a-z])", lambda m: m[1] or f'"{m[2]}"', pattern) + ")"
 
 
@@ -204,7 +205,7 @@ def lark(grammar: Grammar) -> str:
         priority = f".{terminal.priority}" if terminal.priority else ""
         lines.append(f"{name}{priority}: {terminal.written()}")
     lines += [f"%ignore {name}" for name in grammar.ignored]
-    # Lark has no parentheses around nothing.
+    # Lark has no empty parentheses.
     return "\n".join(lines).replace("()", "(|)")
 
 
@@ -221,23 +222,23 @@ def gbnf(grammar: Grammar) -> str:
 class Oracle:
     """A text belongs to the grammar if its terminals, read one after another, are a sentence of the rules.
 
-    Under "contextual" and "dynamic" a terminal is never empty: one that matches the empty text may also be
-    left out. It ends at `j` unless one of its rivals matches a text that is longer by one character. Rivals
-    are all terminals, of its priority or a higher one, that may begin at the place where it begins: those
-    that may come after the terminal read last, as the rule says in which that stands and, where that rule may
-    end, all that may follow the rule anywhere; and what is ignored. A rival of a higher priority wins as soon
-    as it matches, of equal texts a literal wins over a pattern. Under "dynamic" a terminal has
-    no rivals but itself. Under "scannerless" it is any text that it matches.
+    Under "contextual" and "dynamic" a terminal is never empty: a terminal that matches the empty text may
+    also be left out. A terminal ends at `j` unless a rival matches a text that is longer by one character.
+    Rivals are all ignored terminals, and all terminals of equal or higher priority that may begin at the same
+    place. A terminal may begin there if, in its rule, it may follow the terminal read last; or if that rule
+    may end and the terminal may follow the rule anywhere. A rival of a higher priority wins as soon as it
+    matches. Of equal texts a literal wins over a pattern. Under "dynamic" a terminal has only itself as a
+    rival. Under "scannerless" a terminal is any text that it matches.
 
-    A lazy rule is a terminal whose texts are those of which no beginning is one. Under "contextual" it wins
-    over rivals of its priority, 0, and lower ones as soon as it matches.
+    A lazy rule is a terminal; its texts are those without a beginning that is a text of the rule. Under
+    "contextual" it wins over rivals of its priority, 0, and lower ones as soon as it matches.
     """
 
     def __init__(self, grammar: Grammar, lexer: str) -> None:
         self.lexer = lexer
         self.terminals = grammar.terminals
         self.regexes = {name: t.regex() for name, t in grammar.terminals.items()}
-        self.lazy = {f"#{name}" for name in grammar.lazy}  # the terminals that such rules are
+        self.lazy = {f"#{name}" for name in grammar.lazy}  # the terminals of lazy rules
         self.terminals = {**self.terminals, **{name: Terminal("") for name in self.lazy}}
         for name, names in grammar.lazy.items():
             parts = (
@@ -259,7 +260,7 @@ class Oracle:
         self._contexts()
 
     def _numbered(self, tree: Tree, todo: list[str]) -> Tree:
-        """Every terminal's occurrence gets a number, and uses of templates become rules."""
+        """Numbers every occurrence of a terminal, and turns uses of templates into rules."""
         match tree:
             case ("terminal", name):
                 self._count += 1
@@ -278,7 +279,7 @@ class Oracle:
                 return ("repeat", self._numbered(part, todo), least, most)
         raise AssertionError(tree)
 
-    # What matches no text takes no part; nor does what is only reached through it.
+    # Removes everything that matches no text or is reached only through such a part.
     def _prune(self) -> None:
         productive: set[str] = set()
 
@@ -517,17 +518,18 @@ def texts(longest: int = 5) -> Iterator[str]:
 
 
 class Mismatch(Exception):
-    """What is wrong with a grammar: a kind and an example."""
+    """A wrong answer about a grammar: a kind and an example."""
 
 
 def membership(grammar: Grammar, dialect: str) -> Callable[[bytes], bool]:
-    """Whether a text belongs to a grammar, by `Oracle`; each text is asked about once."""
+    """A function that tells whether a text belongs to a grammar, by `Oracle`; it asks about each text
+    once."""
     known = Oracle(grammar, dialect)
     return cache(lambda text: known.accepts(text.decode()))
 
 
 def run(first: int, count: int, check: Callable[[int], tuple[int, ...]]) -> None:
-    """Checks seeds; prints a line a failure and the sums of what `check` counted."""
+    """Checks seeds. Prints one line per failure, and the sums of the numbers that `check` returns."""
     sums: list[int] = []
     for seed in range(first, first + count):
         try:
@@ -543,7 +545,8 @@ def run(first: int, count: int, check: Callable[[int], tuple[int, ...]]) -> None
 def run_named(
     check: Callable[[int, str, Any], Any], check_schema: Callable[[int, Any], Any], json: Callable[[], Any]
 ) -> None:
-    """`run` as a program: the arguments are a dialect or "schema", the first seed, and how many."""
+    """`run` as a program. The arguments are a dialect or "schema", the first seed, and the number of
+    seeds."""
     dialect, first, count = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
     assert dialect in (*DIALECTS, "schema"), dialect
     made: Any = json() if dialect == "schema" else compilers()
@@ -554,7 +557,7 @@ def run_named(
 
 
 def compiled(grammar: Grammar, dialect: str, compiler: Any) -> Any:
-    """The grammar that this compiler makes; None if it refuses the text."""
+    """The grammar from this compiler, or None if the compiler refuses the text."""
     from structgen import errors
 
     try:
@@ -576,7 +579,7 @@ def compilers() -> list[Any]:
 
 
 def check(seed: int, dialect: str, compilers: Sequence[Any], longest: int = 5) -> None:
-    """Acceptance of every short text, masks, dead ends, and the errors that may be."""
+    """Checks the acceptance of every short text, masks, dead ends, and that only expected errors occur."""
     from structgen import errors
 
     source = Seeded(seed)
@@ -625,7 +628,7 @@ def check(seed: int, dialect: str, compilers: Sequence[Any], longest: int = 5) -
                 if not (mask == oracle.naive_mask(matcher, size)).all():
                     raise Mismatch("mask", f"{mask.nonzero()[0].tolist()}")
                 if not mask.any():
-                    if which != 1:  # a vocabulary that lacks bytes may leave no way to go on
+                    if which != 1:  # a vocabulary that lacks bytes may allow no token
                         raise Mismatch("dead end", "")
                     break
                 token = int(source.pick(np.flatnonzero(mask).tolist()))
@@ -638,7 +641,7 @@ def check(seed: int, dialect: str, compilers: Sequence[Any], longest: int = 5) -
 
 
 def failures(dialect: str, first: int, count: int, longest: int = 5) -> list[tuple[int, str, str]]:
-    """(seed, kind, example) of every grammar that is wrong; a crash costs its grammar alone."""
+    """(seed, kind, example) of every wrong grammar. A crash loses only its own grammar."""
     out = []
     at, end = first, first + count
     while at < end:

@@ -1,11 +1,11 @@
-"""Random holes in texts of random grammars, against enumeration.
+"""Random holes in texts of random grammars, compared with enumeration.
 
-Two laws. Of `infill`: a middle belongs to it exactly where prefix, middle and suffix together belong to the
-grammar; what can still become one is live; masks are those of trials, and never empty. Of `can_complete`: yes
-comes with a text that the parts allow and the grammar has, no means that no short text is one. Membership is
-`oracles.random_grammars.Oracle`, which shares no code with the engine.
+Two laws. `infill`: a middle belongs to it exactly if prefix, middle and suffix together belong to the
+grammar; live bytes are those that can still become a middle; masks equal trials of every token and are never
+empty. `can_complete`: True comes with a text that fits the parts and belongs to the grammar; False means that
+no short text fits. `oracles.random_grammars.Oracle` decides membership and shares no code with the engine.
 
-`python -m oracles.random_holes DIALECT FIRST COUNT` checks seeds and prints a line a failure.
+`python -m oracles.random_holes DIALECT FIRST COUNT` checks seeds and prints one line per failure.
 """
 
 from __future__ import annotations
@@ -43,10 +43,11 @@ def check_infill(
     source: Source,
     closed: bool = True,
 ) -> int:
-    """Middles, their beginnings, masks and completions of one hole; how many were true.
+    """Checks middles, their beginnings, masks and completions of one hole. Returns the number of right
+    middles.
 
-    `middles`: those to try; `inside`: whether a whole text belongs to the grammar; `closed`: every byte of a
-    text is a token.
+    `middles`: the middles to try; `inside`: whether a whole text belongs to the grammar; `closed`: every byte
+    of a text is a token.
     """
     middles = list(middles)
     right = {m for m in middles if inside(prefix + m + suffix)}
@@ -98,7 +99,7 @@ def check_infill(
 
 
 def fits(parts: Sequence[Any], text: bytes, tokens: Sequence[bytes]) -> bool:
-    """Whether a text is made of the parts, place by place."""
+    """Whether a text consists of the parts, in order."""
     places = {0}
     for part in parts:
         if isinstance(part, bytes):
@@ -120,7 +121,8 @@ def check_parts(
     tokens: Sequence[bytes],
     sure: bool = True,
 ) -> bool | None:
-    """One call of `can_complete`. `short`: the grammar's short texts; `sure`: None is wrong, too."""
+    """One call of `can_complete`. `short`: the grammar's short texts; `sure`: the answer None counts as
+    wrong."""
     found = grammar.can_complete(parts)
     shown = " ".join(map(repr, parts))
     if found.verdict is None:
@@ -139,7 +141,7 @@ def check_parts(
 
 
 def random_parts(source: Source, text: bytes, letters: str) -> list[Any]:
-    """Some of a text cut out of it, with a byte changed now and then."""
+    """A text with some stretches cut out, and sometimes with a changed byte."""
     places = sorted(source.integer(0, len(text)) for _ in range(2 * source.integer(1, 3)))
     parts: list[Any] = []
     at = 0
@@ -169,7 +171,7 @@ def _pairs(items: Sequence[int]) -> Iterable[tuple[int, int]]:
 
 
 def check(seed: int, dialect: str, made: Sequence[Any]) -> tuple[int, int]:
-    """(true middles, patterns that can be completed) of one grammar."""
+    """(right middles, patterns that can be completed) of one grammar."""
     source = Seeded(seed)
     grammar = draw(source, dialect)
     inside = membership(grammar, dialect)
@@ -201,7 +203,7 @@ def check(seed: int, dialect: str, made: Sequence[Any]) -> tuple[int, int]:
 
 # ---- schemas ----
 
-# Every byte, and tokens that cross what a schema tells apart.
+# Every byte, and tokens that cross the borders of a schema's parts.
 JSON_TOKENS = (
     *(bytes([b]) for b in range(256)),
     *(
@@ -216,7 +218,7 @@ JSON_TOKENS = (
 
 
 def written(found: sg.CompiledGrammar, source: Source, most: int = 60) -> bytes | None:
-    """A text of the grammar: tokens drawn from its masks, then a shortest end."""
+    """A text of the grammar: tokens drawn from its masks, then a shortest completion."""
     matcher, text = found.matcher(), b""
     for _ in range(source.integer(0, most)):
         mask = oracle.mask_of(matcher, len(JSON_TOKENS) + 1)
@@ -235,7 +237,7 @@ def written(found: sg.CompiledGrammar, source: Source, most: int = 60) -> bytes 
 
 
 def check_schema(seed: int, compiler: sg.Compiler) -> tuple[int, int, int]:
-    """(holes filled, patterns completed, answers that are not known) of one schema."""
+    """(holes filled, patterns completed, unknown answers) of one schema."""
     source = Seeded(seed)
     document = strategies.any_schema(source)
     order = source.pick(("schema", "any"))

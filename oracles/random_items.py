@@ -1,13 +1,13 @@
-"""Random schemas whose items are compared (uniqueItems): with holes against enumeration, and random walks
-among objects and arrays of which there may be endlessly many, against `JsonOracle` (`check_walk`).
+"""Random schemas whose items are compared (uniqueItems). Texts with holes are compared with enumeration.
+Random walks through objects and arrays of unbounded size are compared with `JsonOracle` (`check_walk`).
 
-The texts of such a schema are finitely many: arrays of a few values and objects, up to two levels deep, of
-which the plain matcher says which are instances. The law of `infill` is checked on all of them: a middle
-belongs to it exactly where prefix, middle and suffix are one of these texts, and what is live is the
-beginning of a middle. Where an answer says that something was too much to decide (`mask_exact`, an error of
-a limit), it may miss middles, and all that it takes is a beginning of one nevertheless.
+The schemas with holes have finitely many texts: arrays of a few values and objects, up to two levels deep.
+The plain matcher decides which are instances. The law of `infill` is checked on all of them: a middle belongs
+to it exactly if prefix, middle and suffix form one of these texts, and each live byte begins a middle. If an
+answer says that something was too hard (`mask_exact`, an error of a limit), it may miss middles, but all that
+it allows begins a middle.
 
-`python -m oracles.random_items FIRST COUNT [walk]` checks seeds and prints a line a failure.
+`python -m oracles.random_items FIRST COUNT [walk]` checks seeds and prints one line per failure.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ from structgen import errors
 NAMES = ("k", "kk")
 ATOMS: tuple[Any, ...] = (1, 11, 2, True, False, "a", "aa")
 HOW = {"whitespace": "compact", "numbers": "canonical", "strings": "plain"}
-MOST = 3  # items of an array
-HOLES = 10  # of a schema
+MOST = 3  # the most items of an array
+HOLES = 10  # holes per schema
 
 
 def values(source: Source, depth: int) -> list[Any]:
-    """Some values, arrays among them."""
+    """A few values, arrays among them."""
     some = [source.pick(ATOMS) for _ in range(source.integer(1, 3))]
     if depth:
         some += [values(source, 0)[: source.integer(0, 2)] for _ in range(source.integer(0, 2))]
@@ -52,7 +52,7 @@ def items(source: Source, depth: int) -> Any:
 
 
 def members(source: Source) -> dict[str, Any]:
-    """A schema of objects, of which there are few."""
+    """A schema of objects with few instances."""
     names = NAMES[: source.integer(1, len(NAMES))]
     out: dict[str, Any] = closed({n: {"enum": values(source, 0)[:2]} for n in names}, ())
     if source.chance(40):
@@ -61,7 +61,7 @@ def members(source: Source) -> dict[str, Any]:
 
 
 def objects(properties: dict[str, Any]) -> set[str]:
-    """The texts of objects that have some of the members, in their order."""
+    """The texts of objects with a subset of the members, in the members' order."""
     ways = [[None, *part["enum"]] for part in properties.values()]
     return {
         json.dumps(
@@ -72,7 +72,7 @@ def objects(properties: dict[str, Any]) -> set[str]:
 
 
 def array(source: Source, depth: int) -> dict[str, Any]:
-    """A schema of arrays, of which there are few."""
+    """A schema of arrays with few instances."""
     out: dict[str, Any] = {
         "type": "array",
         "items": items(source, depth),
@@ -94,7 +94,7 @@ def array(source: Source, depth: int) -> dict[str, Any]:
 
 
 def instances(schema: Any, inside: Any) -> list[bytes]:
-    """Every text of a schema: the arrays of values named in the schema that the matcher accepts."""
+    """Every text of a schema: the arrays of the schema's values that the matcher accepts."""
     atoms: list[Any] = []
     arrays: list[Any] = []
     written: set[str] = set()
@@ -133,7 +133,7 @@ def instances(schema: Any, inside: Any) -> list[bytes]:
 
 
 def depth_of(schema: Any) -> int:
-    """Arrays within arrays."""
+    """How deep arrays are nested."""
     if isinstance(schema, dict):
         below = max((depth_of(v) for v in schema.values()), default=0)
         return below + (schema.get("type") == "array")
@@ -141,7 +141,7 @@ def depth_of(schema: Any) -> int:
 
 
 def check(seed: int, compiler: sg.Compiler) -> tuple[int, int, int]:
-    """(holes with middles, holes without, answers that are not known) of one schema."""
+    """(holes with middles, holes without, unknown answers) of one schema."""
     source = Seeded(seed)
     schema = array(source, source.integer(0, 1))
     try:
@@ -183,8 +183,8 @@ CONDITIONS = (
 
 
 def check_conditions(seed: int, compiler: sg.Compiler) -> tuple[int, int]:
-    """(conditions decided, refused as too complex) of one schema: what is live is the beginning of a
-    text that meets the condition, and such a text is accepted."""
+    """(conditions decided, refused as too complex) of one schema. Each live byte begins a text that meets the
+    condition, and such a text is accepted."""
     source = Seeded(seed)
     schema = array(source, source.integer(0, 1))
     try:
@@ -221,7 +221,7 @@ def taken(grammar: sg.CompiledGrammar, text: bytes, whole: bool) -> bool:
 
 
 def check_texts(grammar: sg.CompiledGrammar, right: set[bytes], where: str) -> None:
-    """The grammar's texts are these, and every byte that is live leads to one."""
+    """Checks that the grammar has exactly these texts, and that every live byte leads to one."""
     todo = [b""]
     while todo:
         text = todo.pop()
@@ -236,7 +236,7 @@ def check_texts(grammar: sg.CompiledGrammar, right: set[bytes], where: str) -> N
         todo += [text + bytes([b]) for b in after]
 
 
-# Keys and texts of walks; values that were written before come again by chance.
+# Keys and texts of walks. Earlier values often repeat by chance.
 WALKED = b'"{}[]:,abc12txn0'
 SIMPLE: tuple[Any, ...] = (
     {"enum": [1, 2]}, {"type": "boolean"}, {"const": 1}, {"enum": ["a", "b", None]}, {"type": "string"},
@@ -275,7 +275,7 @@ def any_item(source: Source, depth: int = 0) -> Any:
 
 
 def check_walk(seed: int, compiler: sg.Compiler) -> tuple[int]:
-    """Bytes walked in one schema: what is live can be completed, and completions are instances."""
+    """Returns the bytes walked in one schema. Live bytes can be completed, and completions are instances."""
     source = Seeded(seed)
     schema = {"type": "array", "items": any_item(source), "uniqueItems": True}
     schema["minItems"] = source.integer(0, 4)
@@ -307,7 +307,7 @@ def check_walk(seed: int, compiler: sg.Compiler) -> tuple[int]:
 def check_hole(
     grammar: sg.CompiledGrammar, prefix: bytes, suffix: bytes, right: set[bytes], where: str
 ) -> bool:
-    """Checks one hole, whose middles are `right`. Returns whether everything was decided."""
+    """Checks one hole with the middles `right`. Returns whether the engine decided everything."""
     answer = grammar.can_complete([prefix, sg.Gap(), suffix])
     if answer.verdict is (not right):
         raise Mismatch("parts", f"{where}: {answer}, {sorted(right)[:3]}")

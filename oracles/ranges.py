@@ -1,12 +1,12 @@
-"""A grammar with `max_bytes` or `min_bytes` has the texts that enumeration leaves, in every way of use.
+"""A grammar with `max_bytes` or `min_bytes` has exactly the enumerated texts, in every way of use.
 
-Enters: random schemas and patterns with few texts, and a range of bytes. Leaves: an AssertionError that names
-seed, way of use and text. Cost: milliseconds a way; a grammar of more than 800 texts is passed over.
+Input: random schemas and patterns with few texts, and a range of bytes. Output: an AssertionError that names
+seed, way of use and text. Time: milliseconds per way; a grammar of more than 800 texts is skipped.
 
-The core counts the bytes of a range beside the states (csrc/budget/range.cc), so the productions of such a
-grammar know nothing of the range. Code that reads productions and forgets to ask loses the range. The oracle
-is a list: the texts of the plain grammar, found byte by byte by its masks, of which those in the range stay.
-WAYS has one row for each way in which a grammar is used. A new way is a new row.
+The core counts the bytes of a range outside of the states (csrc/budget/range.cc), so the grammar's
+productions do not show the range. Code that reads only the productions loses the range. The oracle is a list:
+the texts of the plain grammar, found byte by byte through its masks, restricted to the range. WAYS has one
+row for each way in which a grammar is used. A new way needs a new row.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from . import closed, harness, histories, oracle
 from .histories import END, PIECES, VOCABULARY
 from .strategies import Seeded, Source
 
-MOST = 16  # bytes of the longest text that is looked at
+MOST = 16  # bytes of the longest checked text
 Texts = set[bytes]
 
 
 def language(grammar: sg.CompiledGrammar, most: int, texts: int = 800) -> Texts | None:
-    """The texts of at most so many bytes; None: there are more than `texts`."""
+    """The texts of at most `most` bytes, or None if there are more than `texts`."""
     found: Texts = set()
     waiting = [(grammar.matcher(), b"")]
     begun = 0
@@ -78,7 +78,7 @@ def plain(seed: int, using: sg.Compiler) -> sg.CompiledGrammar:
 
 
 def held_by(grammar: sg.CompiledGrammar, texts: Texts, most: int) -> None:
-    """The grammar has exactly these texts among those of at most so many bytes."""
+    """Checks that the grammar has exactly these texts among all of at most `most` bytes."""
     found = language(grammar, most)
     assert found is None or found == texts, sorted(found ^ texts)[:3]
 
@@ -163,7 +163,7 @@ def slots(grammar: sg.CompiledGrammar, texts: Texts, most: int, source: random.R
 
 
 def budgets(grammar: sg.CompiledGrammar, texts: Texts, most: int, source: random.Random) -> None:
-    """Counts of tokens, and texts under a budget of so many."""
+    """Checks counts of tokens, and texts under a budget of that many."""
     low, high = grammar.matcher().token_bounds()
     assert low <= high <= most + 1
     for left in (high, high + 2):
@@ -178,7 +178,8 @@ def budgets(grammar: sg.CompiledGrammar, texts: Texts, most: int, source: random
 
 
 def masks(grammar: sg.CompiledGrammar, texts: Texts, most: int, source: random.Random) -> None:
-    """A bit of a mask <=> some text of the range; accepting, drafts, forks and rollback agree with it."""
+    """A mask has a bit exactly if some text of the range begins so. Accepting, drafts, forks and rollbacks
+    agree."""
     for _ in range(3):
         matcher, read, row = grammar.matcher(), b"", None
         for _ in range(most + 1):
@@ -218,8 +219,8 @@ WAYS: dict[str, Callable[[sg.CompiledGrammar, Texts, int, random.Random], None]]
 
 
 def check(seed: int) -> tuple[int, int]:
-    """Every way of one grammar and one range. Returns the ways that were looked at, and those that were too
-    much to tell."""
+    """Checks every way for one grammar and one range. Returns the number of checked ways, and of ways that
+    were too hard."""
     source = random.Random(seed)
     using = sg.Compiler(VOCABULARY)
     try:

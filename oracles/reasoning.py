@@ -1,10 +1,10 @@
-"""Random models that think before they answer, and what their texts are by definition.
+"""Random models that think before they answer, and the definition of their texts.
 
 A case is a seed: marks, a grammar of answers, limits, and a model that draws at random. `means_what_it_says`
-compares verdicts on random tokens with `valid`, which cuts a text in another way than the engine does.
-`shares_no_mask_of_another` compares masks with those of a compiler that keeps and shares nothing.
-`thinks_and_answers` writes a text under a budget with drafts of 1 to 8 tokens, and takes some of it back.
-`a_host_drafts` does so by the calls that a serving engine makes.
+compares verdicts on random tokens with `valid`, which splits a text by another method than the engine.
+`shares_no_mask_of_another` compares masks with those of a compiler that caches nothing. `thinks_and_answers`
+writes a text under a budget with drafts of 1 to 8 tokens, and takes a part back. `a_host_drafts` does so with
+the calls of a serving engine.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from oracles import closed, oracle
 from oracles.strategies import Source, pattern, schema
 from structgen.integrations.hosts import HostRequest, request_of
 
-# Tokens that end, begin and cross the marks; special tokens are named and have no text.
+# Tokens that end, begin and cross the marks. A special token has a name and no text.
 _TEXTS = [
     *b"ab01{}\":,n<>/\n", *(b"th", b"<t", b"</", b"<th>", b"</th>", b"</th>{", b'h>{"n":', b'"n"', b"\n\n"),
     *(b">1", b"a</", b"th>ab", b"ba<", b"}"),
@@ -59,7 +59,7 @@ def answers() -> list[sg.CompiledGrammar]:
 
 
 def case(source: Source) -> tuple[sg.CompiledGrammar, sg.CompiledGrammar, sg.Reasoning]:
-    """The answers, the grammar with thoughts, and how they stand in it."""
+    """The grammar of answers, the grammar with thoughts, and the marks and limits of the thoughts."""
     start, end = source.pick(MARKS)
     reasoning = sg.Reasoning(
         start,
@@ -85,9 +85,9 @@ def accepts(answer: sg.CompiledGrammar, text: bytes) -> bool:
 
 
 def valid(answer: sg.CompiledGrammar, reasoning: sg.Reasoning, tokens: Sequence[int]) -> bool:
-    """Whether tokens without an end are a text: by search for any cut that fits the definition."""
+    """Whether tokens without an end token are a text: searches for a split that fits the definition."""
     text, begins = b"", []
-    special = set()  # places of bytes that are of a special token
+    special = set()  # the places of bytes that belong to a special token
     for token in tokens:
         begins.append(len(text))
         piece = written([token])
@@ -97,7 +97,7 @@ def valid(answer: sg.CompiledGrammar, reasoning: sg.Reasoning, tokens: Sequence[
     start, end, gap = (part.encode() for part in (reasoning.start, reasoning.end, reasoning.gap))
 
     def is_mark(mark: bytes, at: int) -> bool:
-        """Whether the mark stands there, its special tokens written as such and all else as text."""
+        """Whether the mark stands at a place, with its special tokens as such and the rest as text."""
         if text[at : at + len(mark)] != mark:
             return False
         inside = {
@@ -126,7 +126,7 @@ def valid(answer: sg.CompiledGrammar, reasoning: sg.Reasoning, tokens: Sequence[
 
 
 def means_what_it_says(source: Source) -> None:
-    """Verdicts on random tokens are those of `valid`; every mask is what a fork accepts."""
+    """Verdicts on random tokens equal `valid`, and every mask equals the acceptance by forks."""
     answer, grammar, reasoning = case(source)
     matcher, tokens = grammar.matcher(), []
     for _ in range(source.integer(1, 14)):
@@ -147,7 +147,8 @@ def means_what_it_says(source: Source) -> None:
 def _many_tokens(source: Source, lacking: bool) -> sg.Vocabulary:
     """Bytes, pieces of marks and answers, cut characters, and so many words that masks skip subtrees of the
     trie. With 3,000 words a limit meets more tokens than it tries with their own text (kTrials of limits.cc).
-    `lacking`: no byte that goes on with a character is a token.
+
+    `lacking`: no byte that continues a character is a token.
     """
     letters = source.pick(['abe</>thé日 "{0', 'a"<th>/\\\n😀}1u0k:,', "<|end>é\u2028a"])
     words = {
@@ -175,8 +176,8 @@ def _answer(source: Source) -> Callable[[sg.Compiler], sg.CompiledGrammar]:
 
 
 def shares_no_mask_of_another(source: Source, lacking: bool = False) -> int:
-    """Masks under limits and budgets = those of a compiler without a cache, where both are exact. Returns how
-    many were compared."""
+    """Masks under limits and budgets equal those of a compiler without a cache, if both are exact. Returns
+    the number of compared masks."""
     vocabulary = _many_tokens(source, lacking)
     compilers = [
         sg.Compiler(vocabulary, cache=False),
@@ -206,7 +207,7 @@ def _same_masks(source: Source, matchers: list[sg.Matcher], left: int | None, en
     for _ in range(30):
         try:
             alone, shared = (oracle.mask_of(matcher, vocabulary.vocab_size, left) for matcher in matchers)
-        except (sg.UnsatisfiableBudget, sg.BudgetExceeded):  # a mask that is not exact let this token through
+        except (sg.UnsatisfiableBudget, sg.BudgetExceeded):  # an inexact mask allowed this token
             break
         except sg.VocabularyError:  # no tokens spell any text
             assert not tokens
@@ -219,7 +220,7 @@ def _same_masks(source: Source, matchers: list[sg.Matcher], left: int | None, en
         token = source.pick(marks if marks and source.chance(50) else allowed)
         try:
             taken = [matcher.accept_token(token) for matcher in matchers]
-        except sg.BudgetExceeded:  # the memory of a small cache
+        except sg.BudgetExceeded:  # a small cache ran out of memory
             break
         assert all(taken) or not exact, (tokens, token, taken)
         tokens.append(token)
@@ -230,7 +231,8 @@ def _same_masks(source: Source, matchers: list[sg.Matcher], left: int | None, en
 
 
 def thinks_and_answers(source: Source) -> None:
-    """A text under a budget, by drafts of a model that thinks at random: whole, valid and in time."""
+    """Writes a text under a budget, with drafts of a model that thinks at random. The text is whole, valid
+    and in time."""
     answer, grammar, reasoning = case(source)
     least = grammar.matcher().tokens_needed()
     room = least + source.pick([0, 0, 1, 2, 5, 20])
@@ -258,9 +260,9 @@ def thinks_and_answers(source: Source) -> None:
 def a_host_drafts(source: Source) -> None:
     """The calls of a serving engine that drafts, as vLLM makes them, over a batch of texts.
 
-    A draft is cut by `validate`. Rows of all its places are filled and tokens accepted in between, then all
-    is rolled back. The engine takes some of the draft and one token of the row behind. A row is left out of
-    a step at times. Every draft token has to be in its row, and each text ends in time, whole.
+    `validate` cuts a draft. The rows of all places are filled, with accepts in between, and then all is
+    rolled back. The engine takes a part of the draft and one token of the row behind. Sometimes a step leaves
+    a row out. Every draft token has to be in its row, and each text ends whole and in time.
     """
     going = []
     for _ in range(source.integer(1, 3)):
@@ -284,7 +286,8 @@ def a_host_drafts(source: Source) -> None:
 
 
 def _engine_step(source: Source, request: HostRequest, free: sg.Matcher) -> list[int]:
-    """The tokens of one step: some of a draft and one more. `free` is at the same place without a budget."""
+    """The tokens of one step: a part of a draft and one more. `free` is at the same place without a
+    budget."""
     draft = _guesses(source, free.fork(), source.integer(0, 8))
     draft = draft[: request.validate(draft)]
     assert EOS not in draft[:-1]
@@ -304,7 +307,7 @@ def _engine_step(source: Source, request: HostRequest, free: sg.Matcher) -> list
 
 
 def _guesses(source: Source, at: sg.Matcher, length: int) -> list[int]:
-    """A draft, mostly of what the grammar allows, so that drafts are long; it may run over an end."""
+    """A draft of mostly allowed tokens, so that drafts are long. It may run past an end."""
     draft: list[int] = []
     while len(draft) < length:
         allowed = [] if at.is_terminated() else np.flatnonzero(oracle.mask_of(at, SIZE))
@@ -320,7 +323,8 @@ def _mask(matcher: sg.Matcher, left: int) -> Any:
 
 
 def _draft(source: Source, matcher: sg.Matcher, left: int) -> list[int]:
-    """The tokens of a draft up to the first that a mask under the budget forbids, and one of that mask."""
+    """The tokens of a draft before the first that a mask under the budget forbids, and one token of that
+    mask."""
     at, taken = matcher.fork(), []
     draft = _guesses(source, matcher.fork(), source.integer(1, 8))
     fits = matcher.validate_tokens(draft)

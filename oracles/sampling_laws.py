@@ -1,7 +1,7 @@
 """The laws of the samplers as checks: E[w 1{s}] = P(s), exact acceptance, proper weights, detailed balance.
 
-Each takes a sampler and a case, sums over every way its random decisions can fall, and raises if one is off.
-Cost: a run for each way; tens of milliseconds a case.
+Each check takes a sampler and a case, sums over every outcome of the random decisions, and raises if a sum is
+wrong. Time: one run per outcome; tens of milliseconds per case.
 """
 
 from __future__ import annotations
@@ -51,8 +51,8 @@ def case(seed: int, sharp: float = 1.5, **how: Any) -> tuple[Any, dict[tuple[int
 
 
 def grammar_case(seed: int) -> tuple[Any, dict[tuple[int, ...], float]]:
-    """The same of a random context-free grammar, compiled as one: recursion, empty rules, ambiguity. L is
-    infinite, and the limit of tokens cuts it."""
+    """`case` for a random context-free grammar, compiled as a grammar: recursion, empty rules, ambiguity. The
+    language is infinite, and the limit of tokens cuts it."""
     rules, lm = random_rules(seed), TableModel(seed)
     lines = [f"{name} ::= " + " | ".join(_spelled(body) for body in bodies) for name, bodies in rules.items()]
     text = "\n".join(lines).replace("S ::=", "root ::=", 1).replace(" S", " root")
@@ -65,7 +65,7 @@ def _spelled(body: str) -> str:
 
 
 def weighted_sums(outcomes: Any) -> dict[tuple[int, ...], float]:
-    """E[w 1{s}] by text, from (probability, walks)."""
+    """E[w 1{s}] for each text s, from (probability, walks)."""
     sums: dict[tuple[int, ...], float] = defaultdict(float)
     for probability, walks in outcomes:
         for walk in walks:
@@ -96,7 +96,8 @@ def proper(law: Any, trie: Trie, mode: Mode, wanted: dict[tuple[int, ...], float
 
 
 def cars_is_exact(law: Any, trie: Trie, wanted: dict[tuple[int, ...], float], guess: Any = None) -> None:
-    """P(accepted and s) = P(s) / upper(root), for every s: accepted texts are exact, acceptance is Z / U."""
+    """P(accepted and s) = P(s) / upper(root) for every s: accepted texts are exact, and the acceptance is Z /
+    U."""
     found: dict[tuple[int, ...], float] = defaultdict(float)
     for probability, (walk,) in every_outcome(one_walk(law, trie, cars.MODE, guess)):
         if walk.alive:
@@ -134,7 +135,7 @@ def smc_is_proper(
 
 
 def transition_matrix(law: Any, proposal: Any, states: list[tuple[int, ...]]) -> np.ndarray:
-    """The exact kernel between whole texts."""
+    """The exact transition matrix between whole texts."""
     place = {s: i for i, s in enumerate(states)}
     matrix = np.zeros((len(states), len(states)))
     for s in states:
@@ -155,7 +156,7 @@ def transition_matrix(law: Any, proposal: Any, states: list[tuple[int, ...]]) ->
 
 
 def fixed_walk(walker: Walker, tokens: tuple[int, ...]) -> Walk:
-    """The walk that takes given tokens."""
+    """The walk along the given tokens."""
     walk = walker.start(Seeds(0).stream(0, 0))
     for token in tokens:
         walker.expand([walk])

@@ -1,8 +1,8 @@
-"""An oracle for the samplers: models that are tables, languages that are lists, randomness enumerated.
+"""An oracle for the samplers: models are tables, languages are lists, and randomness is enumerated.
 
-`TableModel` gives every prefix a vector drawn once from a seed. `Law` of small languages is summed by brute
-force, without the engine. `every_outcome` runs a sampler once for each way its random decisions can fall, and
-hands out the probability of each, so that expectations are sums.
+`TableModel` gives every prefix a vector drawn once from a seed. Brute force sums the `Law` of a small
+language, without the engine. `every_outcome` runs a sampler once per outcome of its random decisions and
+yields each outcome's probability, so expectations are sums.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from structgen.sampling.target import Law, Target
 from structgen.sampling.trie import Trie
 from structgen.sampling.walk import Walker
 
-TOKENS = [b"a", b"b", b"ab", b"c", b""]  # "ab" is one token or two; the last ends the text
+TOKENS = [b"a", b"b", b"ab", b"c", b""]  # "ab" is one token or two; the last token ends the text
 END = 4
 
 
 class TableModel:
-    """A LanguageModel over a few tokens; `sharp` makes its vectors uneven."""
+    """A LanguageModel over a few tokens. A larger `sharp` makes its vectors less even."""
 
     def __init__(
         self,
@@ -73,7 +73,8 @@ def brute_force(
     top_p: float | None = None,
     prompt: Sequence[int] = (),
 ) -> dict[tuple[int, ...], float]:
-    """P(s) * 1[s in L] * weight(text) of every token string that ends within max_tokens; ids with the end."""
+    """P(s) * 1[s in L] * weight(text) of every token string that ends within max_tokens; ids include the
+    end."""
     ends = sorted(lm.eos_token_ids)
     words = [i for i in range(lm.vocabulary.vocab_size) if i not in ends]
     found: dict[tuple[int, ...], float] = {}
@@ -81,7 +82,7 @@ def brute_force(
     def row(tokens: tuple[int, ...]) -> np.ndarray:
         scores = lm.vector((*prompt, *tokens)).astype(np.float64)
         if (temperature, top_k, top_p) != (1.0, None, None):
-            # What defines P is written in the model's own precision.
+            # The definition of P has the model's own precision.
             scores = ((scores - scores.max()) / temperature).astype(np.float32).astype(np.float64)
         p = np.exp(scores - scores.max())
         p /= p.sum()
@@ -116,7 +117,7 @@ def brute_force(
 
 
 def random_language(seed: int, letters: str = "abc", longest: int = 3, size: int = 5) -> list[str]:
-    """A few distinct texts; sometimes the empty one."""
+    """A few distinct texts, sometimes the empty one among them."""
     random = np.random.default_rng([seed, 5])
     texts = ["".join(t) for n in range(longest + 1) for t in itertools.product(letters, repeat=n)]
     count = int(random.integers(1, size + 1))
@@ -124,7 +125,7 @@ def random_language(seed: int, letters: str = "abc", longest: int = 3, size: int
 
 
 def random_rules(seed: int) -> dict[str, list[str]]:
-    """A random context-free grammar; S begins. Capital letters are rules, others terminals."""
+    """A random context-free grammar with the start S. Capital letters are rules, others are terminals."""
     random = np.random.default_rng([seed, 6])
     rules: dict[str, list[str]] = {}
     for name in "ST":
@@ -156,7 +157,7 @@ def random_cfg_language(seed: int, longest: int = 4) -> list[str]:
 
 
 def recognises(rules: dict[str, list[str]], text: str) -> bool:
-    """Whether S derives a text: the spans of every rule, grown until nothing is new."""
+    """Whether S derives a text: the spans of every rule grow until nothing changes."""
     spans: dict[str, set[tuple[int, int]]] = {name: set() for name in rules}
 
     def ends(body: str, begin: int) -> set[int]:
@@ -198,7 +199,7 @@ def choice(lm: TableModel, texts: Sequence[str]) -> sg.CompiledGrammar:
 
 
 class Enumerating:
-    """Chance that goes through every outcome, one run at a time."""
+    """A `Chance` that visits every outcome, one per run."""
 
     def __init__(self) -> None:
         self._script: list[int] = []
@@ -229,7 +230,7 @@ class Enumerating:
         return float((edges[cell] + edges[cell + 1]) / 2)
 
     def stream(self, purpose: int, index: int) -> Enumerating:
-        """This object, so that it can replace `Seeds`: all streams are the same."""
+        """Returns this object for every stream, so that it can replace `Seeds`."""
         return self
 
     seed = 0
@@ -248,7 +249,7 @@ class Enumerating:
 
 
 def every_outcome(run: Callable[[Any], Any], most: int = 2_000_000) -> Iterator[tuple[float, Any]]:
-    """(probability, result) of every way that the decisions of `run(chance)` can fall."""
+    """Yields (probability, result) for every outcome of the decisions of `run(chance)`."""
     chance = Enumerating()
     for _ in range(most):
         chance.begin()
@@ -260,7 +261,7 @@ def every_outcome(run: Callable[[Any], Any], most: int = 2_000_000) -> Iterator[
 
 
 def trained(target: Target, draws: int, seed: int = 0) -> Trie:
-    """A trie that ASAp taught with a few draws."""
+    """A trie after a few draws of ASAp."""
     from structgen.sampling import asap
     from structgen.sampling.chance import Seeds
 
@@ -275,7 +276,7 @@ def log(x: float) -> float:
 
 
 class Table(Potential):
-    """Log weights of whole texts, and of prefixes, from dictionaries; 0 where nothing is said."""
+    """Log weights of whole texts and of prefixes, from dictionaries; a missing entry has the log weight 0."""
 
     def __init__(
         self, complete: dict[bytes, float], prefix: dict[bytes, float] | None = None, bounded: bool = False

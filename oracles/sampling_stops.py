@@ -1,7 +1,7 @@
-"""What `sg.sample` returns, over every way its random decisions can fall, under every early stop.
+"""The results of `sg.sample` over every outcome of its random decisions, under every early stop.
 
-`check` takes a case and options and raises where a weight is biased or a law is not the one it is named.
-Cost: a run for each way; tens of milliseconds a case.
+`check` takes a case and options. It raises if a weight is biased, or if the texts do not follow the named
+law. Time: one run per outcome; tens of milliseconds per case.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ EXACT = 1e-9
 
 @dataclass(frozen=True)
 class Case:
-    """A model, a language, and what the trie knows already."""
+    """A model, a language, and what the trie knows before the call."""
 
     seed: int
     texts: tuple[str, ...]
@@ -44,14 +44,14 @@ class Found:
         default_factory=lambda: defaultdict(lambda: defaultdict(float))
     )
     laws: set[str] = field(default_factory=set)
-    proper: bool = True  # no run says that the number of its texts depends on them
+    proper: bool = True  # no run reports that its number of texts depends on the texts
     outcomes: int = 0
 
 
 def summed(
     case: Case, options: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> tuple[Found, dict[Any, float]]:
-    """`sg.sample` over every outcome, and the target by brute force."""
+    """Runs `sg.sample` over every outcome, and computes the target by brute force."""
     lm = TableModel(case.seed, [b"a", b"b", b""], ends=(2,), sharp=case.sharp)
     grammar = choice(lm, case.texts)
     potential, weigh = options.get("potential", (None, lambda text: 1.0))
@@ -98,7 +98,8 @@ def follows_the_named_law(found: Found, wanted: dict[tuple[int, ...], float], ev
         for s, p in wanted.items():
             assert found.weights[s] == pytest.approx(p, abs=EXACT)
     if "exact" in found.laws:
-        # Runs that ended early are named otherwise, and leave the others at most so far from independence.
+        # A run that ended early has another law's name. So the remaining runs are independent up to the
+        # left-out probability.
         left_out = 1.0 - sum(found.exact.values())
         distance = 0.0
         for texts, p in found.exact.items():
@@ -107,7 +108,7 @@ def follows_the_named_law(found: Found, wanted: dict[tuple[int, ...], float], ev
             distance += product - p
         assert distance <= left_out + EXACT
     if found.sequences:
-        # Each text, given that there is one and given those before it, follows the target.
+        # Each text, given that it exists and given the earlier texts, follows the target.
         for before, nexts in found.sequences.items():
             mass = sum(nexts.values())
             for s in wanted:
@@ -121,7 +122,7 @@ def check(case: Case, options: dict[str, Any], monkeypatch: pytest.MonkeyPatch) 
 
 
 def random_case(seed: int) -> tuple[Case, dict[str, Any]]:
-    """A model, a language and a call of `sg.sample` whose outcomes can all be gone through."""
+    """A model, a language and a call of `sg.sample` whose outcomes can be enumerated."""
     source = random.Random(seed)
     words = ["".join(w) for n in range(4) for w in itertools.product("ab", repeat=n)]
     texts = tuple(sorted(source.sample(words, source.randint(1, 5))))

@@ -1,7 +1,7 @@
-"""Pytest plugin of `make test-asan`: `structgen._core` comes from the folder that STRUCTGEN_CORE names.
+"""Pytest plugin of `make test-asan`: `structgen._core` comes from the folder in STRUCTGEN_CORE.
 
-It stands before every other finder, so that the sanitized library replaces the installed one and the Python
-files stay those of the tree.
+The plugin's finder comes first, so the sanitized library replaces the installed one. The Python files stay
+those of the tree.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""A model that writes what a test says, a server around it, and what tests of a server ask and read.
+"""A model that writes a given text, a server around the model, and helpers for requests and answers.
 
-In: a function from the prompt to the answer. Out: a `LanguageModel` over single bytes; its tokens cut every
-character in pieces, which no stop string, tool call or UTF-8 sequence may notice.
+Input: a function from the prompt to the answer. Output: a `LanguageModel` over single bytes. Its tokens cut
+every character into pieces, which must not disturb stop strings, tool calls or UTF-8.
 """
 
 from __future__ import annotations
@@ -46,10 +46,11 @@ class Prefix(Context):
 
 
 class Script:
-    """Writes `answer(prompt)`, then ends.
+    """A model that writes `answer(prompt)` and then ends.
 
     Args:
-        seconds: the time of a forward. fail: an exception that the next forwards raise.
+        seconds: the duration of a forward pass.
+        fail: an exception that the next forward passes raise.
     """
 
     def __init__(
@@ -89,7 +90,7 @@ class Script:
         return rows
 
     def next(self, text: bytes) -> int:
-        """The prompt ends with a line break, and holds none else."""
+        """The prompt ends with its only line break."""
         prompt, _, written = text.partition(b"\x02")
         wanted = self.answer(prompt.decode("utf-8", "replace"))
         data = wanted.encode() if isinstance(wanted, str) else wanted
@@ -97,7 +98,7 @@ class Script:
 
 
 class Chats(Script):
-    """A script whose prompts are chats: the answer begins after the last line."""
+    """A script whose prompts are chats: the answer begins behind the last line."""
 
     def next(self, text: bytes) -> int:
         head, _, written = text.rpartition(b"assistant:")
@@ -113,7 +114,7 @@ def asked(text: str) -> str:
 
 @contextmanager
 def served(model: Any, **settings: Any) -> Iterator[str]:
-    """Starts a real server at a free port of this machine, and yields its address."""
+    """Starts a real server at a free port of the machine, and yields its address."""
     app = create_app(model, **settings)
     server = uvicorn.Server(uvicorn.Config(app, port=0, log_level="error", timeout_graceful_shutdown=5))
     thread = threading.Thread(target=server.run, daemon=True)
@@ -138,7 +139,7 @@ def ok(response: Any) -> Any:
 
 
 def refused(response: Any, status: int = 400) -> Any:
-    """The error of a request that must fail with `status`; every field of it is there."""
+    """The error of a request that must fail with `status`. The error has every field."""
     assert response.status_code == status, response.text
     error = response.json()["error"]
     assert {"message", "type", "param", "code"} <= error.keys()
@@ -147,7 +148,7 @@ def refused(response: Any, status: int = 400) -> Any:
 
 
 def events(response: Any) -> list[Any]:
-    """The data of a stream, without the end mark, which is asked for."""
+    """The data of a stream without the end mark. The function asserts the end mark."""
     assert response.status_code == 200, response.text
     assert response.headers["content-type"].startswith("text/event-stream")
     lines = [line[6:] for line in response.text.split("\n") if line.startswith("data: ")]
@@ -155,6 +156,6 @@ def events(response: Any) -> list[Any]:
     return [json.loads(line) for line in lines[:-1]]
 
 
-# A shorter order, of the tests with thoughts and of Anthropic's interface.
+# A shorter order, for tests of thoughts and of Anthropic's interface.
 SHORT_ORDER = closed({"customer": {"type": "string"}, "city": {"type": "string"}})
 SHORT_TEXT = "Ana ordered 2 lamps, ship to Porto"

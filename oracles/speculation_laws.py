@@ -1,6 +1,6 @@
-"""The law of a drafted token by enumeration, and texts that were drawn against it.
+"""The law of a drafted token by enumeration, and a test of drawn texts against the law.
 
-Cost: one run for every way through the choices; milliseconds.
+Time: one run per path through the choices; milliseconds.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from structgen.speculation import Speculation
 
 
 def drawn_by_the_law(lm: Any, grammar: sg.CompiledGrammar, options: Speculation, count: int) -> list[Any]:
-    """Texts of drafts that are drawn, after a chi-square test against the exact law of all texts."""
+    """Texts drawn with drafts, after a chi-square test against the exact law of all texts."""
     want = exact_law(lm, grammar)
     results = [
         sg.generate(lm, "x", grammar=grammar, temperature=1.0, seed=i, speculate=options, complete=False)
@@ -34,7 +34,7 @@ def drawn_by_the_law(lm: Any, grammar: sg.CompiledGrammar, options: Speculation,
 def exact_law(
     lm: RandomModel, grammar: sg.CompiledGrammar, start: Any = None
 ) -> dict[tuple[int, ...], float]:
-    """Every text with its probability under the local law; behind "x" by default."""
+    """Every text with its probability under the local law; the prompt is "x" by default."""
     found: dict[tuple[int, ...], float] = {}
     start = lm.start("x") if start is None else start
     waiting = [(start, grammar.matcher(), (), 1.0)]

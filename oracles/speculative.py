@@ -41,7 +41,7 @@ TEXTS = [
     b'{"', b'":', b'","', b'"}', b"ab", b"bc", b"abc", b"12", b"true", b"false", b"null", b'"a":', b"yy",
 ]  # fmt: skip
 VOCABULARY = sg.Vocabulary.from_bytes(TEXTS, eos_token_ids=[0])
-# The same bytes cut differently, in another order.
+# The same texts cut into other tokens, in another order.
 OTHER = sg.Vocabulary.from_bytes(
     [*(bytes([c]) for c in b'zyxedcba{}[]":,0123456789-. '), b'{"a', b'":"', b"cd", b"01", b"rue", b""],
     eos_token_ids=[33],
@@ -54,7 +54,7 @@ SCHEMAS: list[Any] = [
 
 
 class RandomModel:
-    """Distributions that depend on the last `memory` tokens, so that texts repeat themselves."""
+    """A model whose law depends on the last `memory` tokens, so that texts repeat themselves."""
 
     max_context: int | None = None
 
@@ -63,7 +63,7 @@ class RandomModel:
     ) -> None:
         self.vocabulary = vocabulary
         self.eos_token_ids = vocabulary.eos_token_ids
-        self.calls: list[int] = []  # rows of each call
+        self.calls: list[int] = []  # the number of rows of each call
         self._seed, self._memory, self._sharp = seed, memory, sharp
 
     def start(self, prompt: str | Sequence[int]) -> Context:
@@ -83,7 +83,7 @@ TOKENS = [b"", *(bytes([i]) for i in range(32, 127)), b'{"', b'":']
 
 
 class TableModel(RandomModel):
-    """A `RandomModel` over `TOKENS`, which may have a longest context."""
+    """A `RandomModel` over `TOKENS`, optionally with a longest context."""
 
     def __init__(self, seed: int = 0, max_context: int | None = None, sharp: float = 1.0) -> None:
         super().__init__(seed, sg.Vocabulary.from_bytes(TOKENS, eos_token_ids=[0]), sharp=sharp)
@@ -91,7 +91,7 @@ class TableModel(RandomModel):
 
 
 class Adversary:
-    """Offers random tokens, invalid and absurd ones too, with probabilities that mean nothing."""
+    """Proposes random tokens, also invalid ones, with meaningless probabilities."""
 
     name = "adversary"
 
@@ -130,7 +130,7 @@ class Adversary:
 
 
 class Oracle:
-    """Knows the text: what a perfect drafter would do."""
+    """Knows the text, as a perfect drafter would."""
 
     name = "oracle"
 
@@ -229,6 +229,6 @@ def random_llama(layers: int = 2, dtype: Any = None, seed: int = 0) -> Any:
     return made.to(dtype or torch.float64).eval()
 
 
-# Of the tests of calls.
-# Bytes of printable ASCII and two longer tokens; id 0 ends the text.
+# Schemas for the tests of calls. `VOCABULARY` has the bytes of printable ASCII and two longer tokens; id 0
+# ends the text.
 SCHEMA = closed({"a": {"type": "integer"}, "b": {"enum": ["x", "yy"]}})

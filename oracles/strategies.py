@@ -1,8 +1,8 @@
 """Random schemas, instances, texts, patterns and vocabularies.
 
-Each generator draws from a `Source`, of which there are two: Hypothesis (shrinks what it finds) and a
-seeded `random.Random` (ten times quicker; for long runs). Domains are small on purpose: keys, strings
-and numbers collide, so that keywords meet.
+Each generator draws from a `Source`. There are two: Hypothesis, which shrinks failures, and a seeded
+`random.Random`, which is ten times faster, for long runs. Domains are small on purpose: keys, strings and
+numbers repeat, so that keywords concern equal values.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from oracles.oracle import CONTENT
 
 
 class Source:
-    """Where choices come from. `integer` is the one primitive."""
+    """The source of all choices. `integer` is the one primitive."""
 
     def integer(self, low: int, high: int) -> int:
         raise NotImplementedError
@@ -33,7 +33,7 @@ class Source:
         return self.integer(0, 99) >= 100 - percent  # shrinks towards False
 
     def some(self, options: Sequence, low: int, high: int) -> list:
-        """Distinct options in their order."""
+        """Distinct options, in their given order."""
         rest = list(range(len(options)))
         kept = [
             rest.pop(self.integer(0, len(rest) - 1)) for _ in range(min(self.integer(low, high), len(rest)))
@@ -92,7 +92,7 @@ TYPES = ("null", "boolean", "integer", "number", "string", "array", "object")
 
 @dataclass(frozen=True, slots=True)
 class Features:
-    """Which keywords the random schemas use."""
+    """The keywords that random schemas use."""
 
     combine: bool = True  # allOf anyOf oneOf
     negate: bool = True  # not, if/then/else
@@ -116,7 +116,8 @@ class _Builder:
     definitions: int = 0
 
     def schema(self, depth: int, guarded: bool) -> Any:
-        """`guarded`: inside a member or item, where a recursive reference consumes something."""
+        """`guarded`: the schema stands inside a member or an item, so a recursive reference consumes
+        something."""
         s, f = self.source, self.features
         if depth <= 0:
             return self.leaf()
@@ -254,7 +255,7 @@ class _Builder:
         return (choice == 1) if choice <= 1 else self.schema(depth, True)
 
     def mixed(self, depth: int, guarded: bool) -> dict:
-        """Keywords of several types without, or with several, `type`."""
+        """Keywords of several types, with several types in `type` or without `type`."""
         s = self.source
         out: dict = {}
         for part in s.some((self.number, self.string, self.array, self.object), 2, 3):
@@ -289,7 +290,7 @@ class _Builder:
 
 
 def schema(source: Source, features: Features = Features()) -> Any:  # noqa: B008 (frozen)
-    """A 2020-12 schema. No reference cycle runs without a member or an item between."""
+    """A schema of draft 2020-12. Every cycle of references passes through a member or an item."""
     builder = _Builder(source, features)
     if features.refs and source.chance(40):
         builder.definitions = source.integer(1, 3)
@@ -313,7 +314,7 @@ def any_schema(source: Source) -> Any:
 
 
 def keyed(source: Source, depth: int = 2) -> dict:
-    """Objects whose free keys matter: captured, counted, matched by patterns, repeated."""
+    """Objects whose free keys matter: the keys are captured, counted, matched by patterns, repeated."""
     s = source
 
     def inner() -> Any:
@@ -346,7 +347,7 @@ def keyed(source: Source, depth: int = 2) -> dict:
 
 
 def counted(source: Source, depth: int = 2) -> dict:
-    """Lengths, items and members under counters, from below one token to far beyond."""
+    """Lengths, items and members under counters, from less than one token to far more."""
     s = source
     low = s.integer(0, s.pick((2, 6, 20, 40)))
     high = low + s.integer(0, s.pick((2, 6, 20, 40)))
@@ -379,7 +380,7 @@ def counted(source: Source, depth: int = 2) -> dict:
     return {"type": "object", "properties": {name: counted(s, depth - 1) for name in names}}
 
 
-# Names that a token may close, begin or hold in full, spelled with and without escapes.
+# Names that one token may close, begin or contain, spelled with and without escapes.
 NAMES = (
     *(
         '"',
@@ -406,7 +407,7 @@ NAMES = (
 
 
 def renamed(source: Source, schema: Any) -> Any:
-    """The schema with names of `NAMES`, an equal name everywhere in place of an equal name."""
+    """The schema with names of `NAMES`. Equal names stay equal."""
     known: dict[str, str] = {}
 
     def name(old: str) -> str:
@@ -421,7 +422,7 @@ def renamed(source: Source, schema: Any) -> Any:
             return dict(pairs)
         if isinstance(part, list):
             found = [walk(each, key) for each in part]
-            if key in ("required", "enum"):  # no member twice
+            if key in ("required", "enum"):  # the list must have no repeated name
                 found = list({repr(each): each for each in found}.values())
             return found
         return name(part) if isinstance(part, str) and key in ("required", "enum", "const") else part
@@ -434,7 +435,7 @@ def renamed(source: Source, schema: Any) -> Any:
 
 @dataclass(slots=True)
 class _Guide:
-    """Values that a schema probably takes: keywords are followed loosely, conflicts ignored."""
+    """Values that probably satisfy a schema: the guide follows keywords loosely and ignores conflicts."""
 
     source: Source
     root: Any
@@ -553,12 +554,12 @@ class _Guide:
 
 
 def instance(source: Source, schema: Any) -> Any:
-    """A value that has a fair chance of being an instance."""
+    """A value that is often an instance."""
     return _Guide(source, schema).value(schema)
 
 
 def mutated(source: Source, value: Any) -> Any:
-    """One small change somewhere."""
+    """The value with one small change."""
     s = source
     if isinstance(value, list) and value and s.chance(75):
         at = s.integer(0, len(value) - 1)
@@ -590,7 +591,7 @@ def mutated(source: Source, value: Any) -> Any:
 
 
 def _string_text(source: Source, value: str) -> str:
-    """The string in quotes, some characters escaped though they need not be."""
+    """The string in quotes, with some needless escapes."""
     out = []
     for c in value:
         plain = json.dumps(c, ensure_ascii=False)[1:-1]
@@ -605,8 +606,8 @@ def _string_text(source: Source, value: str) -> str:
 
 
 def _number_text(source: Source, value: float) -> str:
-    """Now and then an unusual numeral of the same value. Exponents only in the forms that the engine
-    takes under a numeric keyword: one digit and any exponent (csrc/numbers/number.h)."""
+    """The number, sometimes as an unusual numeral of equal value. Exponents have the forms that the engine
+    accepts under a numeric keyword: one digit and any exponent (csrc/numbers/number.h)."""
     plain = json.dumps(value)
     if not source.chance(15) or "e" in plain:
         return plain
@@ -619,8 +620,8 @@ def _number_text(source: Source, value: float) -> str:
 
 
 def text(source: Source, value: Any, *, shuffle: bool = True, odd: bool = True) -> str:
-    """JSON text of a value: keys shuffled; with `odd`, unusual escapes, numerals, spaces and,
-    rarely, a key twice."""
+    """JSON text of a value with shuffled keys. `odd` adds unusual escapes, numerals and blanks, and rarely a
+    repeated key."""
     s = source
     comma, colon = s.pick(((", ", ": "), (",", ":"), (",\n ", ": ")))
 
@@ -647,7 +648,7 @@ def text(source: Source, value: Any, *, shuffle: bool = True, odd: bool = True) 
 
 
 def pattern(source: Source, depth: int = 3) -> str:
-    """A pattern over a small alphabet in the syntax Python and ECMA-262 share."""
+    """A pattern over a small alphabet, in the syntax that Python and ECMA-262 share."""
     s = source
     if depth <= 0 or s.chance(30):
         return s.pick(("a", "b", "c", "é", "😀", ".", "[ab]", "[^a]", "[a-cé]", r"\.", r"[0-9]", r"\-", ""))
@@ -681,7 +682,7 @@ _PIECES = (
 
 @dataclass(frozen=True, slots=True)
 class Words:
-    """A small vocabulary: every byte, merges, partial UTF-8, duplicates, holes, specials."""
+    """A small vocabulary: every byte, merges, partial UTF-8, duplicates, unused ids, special tokens."""
 
     tokens: list[bytes]
     eos: list[int]
@@ -699,15 +700,15 @@ def words(source: Source, merges: int = 60) -> Words:
     for _ in range(merges):
         tokens.append((s.pick(tokens[256:]) + s.pick(tokens[32:]))[:12])
     tokens += [s.pick(tokens) for _ in range(6)]  # duplicates
-    tokens += [b""] * 3  # holes
+    tokens += [b""] * 3  # unused ids
     special = list(range(len(tokens), len(tokens) + 4))
     tokens += [b"<s>", b"</s>", b"<|end|>", b"{"]
     return Words(tokens, eos=special[1:3], special=special)
 
 
 def words_of(source: Source, texts: Sequence[bytes], merges: int) -> Words:
-    """Every byte, and pieces of the texts: pairs that are merged as in byte-pair encoding, and cuts at any
-    place, some of them with a wrong end. So a token spans several keys, values and gaps."""
+    """Every byte, and pieces of the texts: pairs merged as in byte-pair encoding, and pieces cut at any
+    place, some with a wrong end. So a token spans several keys, values and blanks."""
     s = source
     tokens = dict.fromkeys(bytes([b]) for b in range(256))
     pieces = [[bytes([b]) for b in text[:200]] for text in texts]
@@ -760,8 +761,8 @@ _NASTY = (
 
 
 def nasty_words() -> Words:
-    """Tokens that cross several tokens' worth of structure: keys and their repetition inside one token,
-    escapes and characters cut anywhere, runs that overshoot counters."""
+    """Tokens that cross several parts of a text: keys and their repetition inside one token, escapes and
+    characters cut anywhere, and runs longer than counters."""
     tokens = [bytes([b]) for b in range(256)]
     tokens += dict.fromkeys(_NASTY)
     tokens += [b'"a"', b"1", b""]
@@ -771,5 +772,5 @@ def nasty_words() -> Words:
 
 
 def plain_words() -> Words:
-    """The same small vocabulary every time."""
+    """A fixed small vocabulary."""
     return words(Seeded(7))

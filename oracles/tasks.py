@@ -1,16 +1,16 @@
-"""What is sampled: GAD tasks (grammar and prompt pairs of SLIA, BV4, CP) and a table whose law is known.
+"""Tasks for sampling: GAD tasks (grammar and prompt pairs of SLIA, BV4, CP), and a table whose law is known.
 
-Enters: the data root. Leaves: `Task`: a model, a prompt, a compiled grammar, a length. Cost: the embedded
-model is loaded once.
+Input: the data root. Output: `Task`: a model, a prompt, a compiled grammar, a length. The embedded model is
+loaded once.
 
-The embedded model has never seen such tasks (log P(language) is below -100, and no sampler can repair
-that), so GAD tasks are given to `Ngram`, a model counted from the prompts of the task's own split: it
-writes the solutions' syntax, mostly. It fits badly (log Z of -11 to -41), and one or two texts often have
-all the weight. So every task comes a second time, its name with a "+": the model has also counted `SHOWN`
-random texts of the grammar, and its law is broad. The embedded model has a JSON task of its own.
+The embedded model was not trained on such tasks: log P(language) is below -100, and no sampler can repair
+that. So GAD tasks use `Ngram`, a model counted from the prompts of the task's split, which mostly writes the
+syntax of the solutions. It fits badly (log Z of -11 to -41), and one or two texts often have all the weight.
+So every task has a second version, named with a "+": its model also counted `SHOWN` random texts of the
+grammar, and its law is broad. The embedded model has a JSON task of its own.
 
-The grammars of SLIA and BV4 are recursive; cut at a `depth` their languages are finite, and `law` computes
-what an n-gram makes of them exactly. CP grammars are finite as they are.
+The grammars of SLIA and BV4 are recursive. Cut at a `depth`, their languages are finite, and `law` computes
+the exact law of an n-gram model on them. CP grammars are finite without a cut.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ import structgen as sg
 from oracles import closed, data
 from oracles.exact import Exact, Rules, Stacks, TooLarge
 
-ORDER = 5  # tokens of context of the n-gram model
-SHOWN = 60  # the model of a "+" task counted so many random texts of the grammar
+ORDER = 5  # the n-gram model's context in tokens
+SHOWN = 60  # the number of random texts that the model of a "+" task counted
 NAMES = (
     *("BV4/find_inv_bvsge_bvnot_4bit", "BV4/find_inv_bvsge_bvnot_4bit+", "SLIA/firstname_small"),
     *("SLIA/firstname_small+", "SLIA/dr-name", "SLIA/dr-name+", "CP/CP_re_ptb_486", "CP/CP_re_ptb_486+"),
     "CP/CP_re_ptb_1434+",
 )
-FULL = (  # what is run with grammars uncut
+FULL = (  # tasks that run with an uncut grammar
     "BV4/find_inv_bvsge_bvnot_4bit",
     "BV4/find_inv_bvsge_bvnot_4bit+",
     "SLIA/firstname_small",
@@ -74,7 +74,7 @@ def embedded() -> Any:
 
 
 def json_task() -> Task:
-    """The embedded model on a request of the kind that it was trained for."""
+    """The embedded model on a request like those of its training."""
     from structgen.lm import embedded as files
 
     lm = embedded()
@@ -91,10 +91,10 @@ def json_task() -> Task:
 
 
 def gad(name: str, depth: int | None = 1, max_tokens: int | None = None) -> Task:
-    """One task with the n-gram model. depth None: the grammar as it is, through `Compiler.gbnf`.
+    """One task with the n-gram model. depth None: the uncut grammar, through `Compiler.gbnf`.
 
-    max_tokens: by default 120 for an uncut grammar, and one more than the longest text of a cut one has
-    bytes, so that no text runs out of room.
+    max_tokens: by default 120 for an uncut grammar. For a cut grammar, one more than the bytes of its longest
+    text, so that every text fits.
     """
     plain = name.removesuffix("+")
     folder = data.root() / "gad"
@@ -111,9 +111,10 @@ def gad(name: str, depth: int | None = 1, max_tokens: int | None = None) -> Task
 
 @functools.cache
 def ngram(split: str, shown: str = "") -> Ngram:
-    """The model of a split: counted on all its prompts, a text ending where the next question begins.
+    """The model of a split, counted on all its prompts. A text ends where the next question begins.
 
-    shown: a task, of whose grammar the model counts `SHOWN` random texts as well, as answers to its prompt.
+    shown: a task. The model also counts `SHOWN` random texts of the task's grammar, as answers to its
+    prompt.
     """
     from structgen.lm import embedded as files
 
@@ -135,7 +136,7 @@ def ngram(split: str, shown: str = "") -> Ngram:
 
 
 def derived(rules: Rules, depth: int, random: np.random.Generator) -> str:
-    """A random text of a grammar: alternatives are equally likely, those that nest too deep left out."""
+    """A random text of a grammar. Alternatives are equally likely, without those that nest too deep."""
 
     def expand(name: str, open_: dict[str, int]) -> str | None:
         if name not in rules or open_.get(name, 0) > depth:
@@ -154,7 +155,7 @@ def derived(rules: Rules, depth: int, random: np.random.Generator) -> str:
 
 
 def longest(rules: Rules, depth: int) -> int:
-    """Bytes of the longest text that nests at most `depth` deep."""
+    """The bytes of the longest text that nests at most `depth` deep."""
 
     @functools.cache
     def most(name: str, open_: tuple[tuple[str, int], ...]) -> float:
@@ -171,7 +172,7 @@ def longest(rules: Rules, depth: int) -> int:
 
 @functools.cache
 def law(task_name: str, depth: int = 1) -> Exact | None:
-    """The exact law of a task by dynamic programming; None where there is none."""
+    """The exact law of a task by dynamic programming; None if the task has no exact law."""
     task = toy() if task_name == "toy" else gad(task_name, depth)
     if task.rules is None:
         return None
@@ -193,7 +194,7 @@ def law(task_name: str, depth: int = 1) -> Exact | None:
 
 
 def _normalised(row: Any) -> Any:
-    """In double precision, of what the samplers see: float32."""
+    """Normalises, in double precision, the float32 row that the samplers see."""
     scores = row.astype(np.float32).astype(np.float64)
     return scores - np.logaddexp.reduce(scores)
 
@@ -224,7 +225,7 @@ class Ngram:
         return np.array([self.row(self.state(tuple(c.tokens))) for c in contexts], np.float32)
 
     def state(self, tokens: tuple[int, ...]) -> tuple[int, ...]:
-        """The longest suffix that was counted: all that the next token depends on."""
+        """The longest counted suffix, on which the next token depends."""
         found: tuple[int, ...] = ()
         for size in range(1, min(self._order, len(tokens)) + 1):
             suffix = tokens[len(tokens) - size :]
@@ -253,7 +254,7 @@ _SYMBOL = re.compile(r'"((?:[^"\\]|\\.)*)"|([A-Za-z_][\w]*)|(\|)')
 
 
 def rules_of(ebnf: str) -> Rules:
-    """Rule -> alternatives -> (literal?, text or rule), a rule a line."""
+    """Rule -> alternatives -> (is a literal, text or rule). The text has one rule per line."""
     rules: Rules = {}
     for line in ebnf.splitlines():
         if "::=" not in line:
@@ -272,7 +273,7 @@ def rules_of(ebnf: str) -> Rules:
 
 
 def defined(ebnf: str) -> str:
-    """The grammar without alternatives that derive nothing, because some CP grammars name rules they lack."""
+    """The grammar without alternatives that derive nothing; some CP grammars name rules that they lack."""
     rules = rules_of(ebnf)
     while True:
         kept = {
@@ -296,7 +297,7 @@ def bounded(ebnf: str, depth: int) -> str:
 
     def expand(name: str, open_: tuple[tuple[str, int], ...]) -> str | None:
         inside = dict(open_)
-        if name not in rules:  # some CP grammars name rules that they lack: nothing is derived from them
+        if name not in rules:  # an undefined rule, as in some CP grammars, derives nothing
             return None
         if inside.get(name, 0) > depth:
             return None
@@ -317,7 +318,7 @@ def bounded(ebnf: str, depth: int) -> str:
 
 
 class Context:
-    """A prefix of a model that has no cache: the ids themselves."""
+    """A prefix for a model without a cache: the ids."""
 
     def __init__(self, tokens: tuple[int, ...]) -> None:
         self._tokens = tokens
@@ -334,7 +335,7 @@ class Context:
 
 
 class Toy:
-    """A language model that is a table: a random vector for every prefix, fixed by a seed."""
+    """A language model as a table: a random vector for every prefix, fixed by a seed."""
 
     max_context = None
 
@@ -373,7 +374,8 @@ Rest ::= "" | "abc" Rest | "def" Rest | "b" Rest
 
 
 def toy(seed: int = 0) -> Task:
-    """A table as the model, under (a|ab|c)(d|e|f)?(abc|def|b)* in 8 tokens; masks distort its law much."""
+    """A table as the model, under (a|ab|c)(d|e|f)?(abc|def|b)* in 8 tokens. Masks distort its law
+    strongly."""
     lm = Toy(seed)
     grammar = sg.Compiler(lm.vocabulary).regex(r"(a|ab|c)(d|e|f)?(abc|def|b)*")
     return Task("toy", lm, [], grammar, 8, rules_of(_TOY))

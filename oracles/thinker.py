@@ -47,7 +47,7 @@ _CHAT = (
 
 
 def write(folder: Path) -> Path:
-    """Writes the model. The two marks are special tokens behind those of the embedded model."""
+    """Writes the model. The two marks are special tokens behind the tokens of the embedded model."""
     from safetensors.numpy import save_file
 
     source = embedded.path("target")
@@ -74,7 +74,7 @@ def write(folder: Path) -> Path:
 
 
 def _script(tokenizer: dict[str, Any]) -> dict[int, dict[int, float]]:
-    """Token -> the next ones, each with its logit."""
+    """Token -> the possible next tokens, each with its logit."""
     ids = tokenizer["model"]["vocab"] | {mark["content"]: mark["id"] for mark in tokenizer["added_tokens"]}
     start, end = ids[THINKS.start], ids[THINKS.end]
     words = [ids[word] for word in _words(ids)]
@@ -89,7 +89,7 @@ def _script(tokenizer: dict[str, Any]) -> dict[int, dict[int, float]]:
 
 
 def _words(ids: Iterable[str]) -> list[str]:
-    """The words of the three chains; none is in another, so that a text tells its chain."""
+    """The words of the three chains. No word is in two chains, so a text shows its chain."""
     found: list[str] = []
     for word in sorted(w for w in ids if w.isascii() and w.isalpha() and w.islower() and len(w) >= 5):
         if not any(word in other or other in word for other in found):
@@ -108,7 +108,7 @@ def _weights(follows: dict[int, dict[int, float]]) -> dict[str, Any]:
         weights[name + ".weight"] = np.zeros((2050, size), np.float32)
     for dimension, (token, following) in enumerate(follows.items()):
         weights["model.embed_tokens.weight"][token, dimension] = 1
-        for other, logit in following.items():  # the norm makes sqrt(size) of the one
+        for other, logit in following.items():  # the norm makes sqrt(size) of the 1
             weights["lm_head.weight"][other, dimension] = logit / math.sqrt(size)
     return weights
 
@@ -117,7 +117,7 @@ class Judge:
     """Counts the thoughts of texts and checks each text.
 
     Attributes:
-        seen: texts by their thoughts: "absent", "long", "short", "endless".
+        seen: the number of texts by their thoughts: "absent", "long", "short", "endless".
     """
 
     def __init__(self, folder: Path) -> None:
@@ -128,14 +128,14 @@ class Judge:
         self.seen: Counter[str] = Counter()
 
     def ids(self, tokens: Sequence[int], most: int, **changes: Any) -> None:
-        """A text as tokens, its end among them: whole, within `most` tokens, its answer valid."""
+        """Checks a text as tokens with its end token: whole, within `most` tokens, with a valid answer."""
         assert len(tokens) <= most, (len(tokens), most)
         assert tokens[-1] in self.vocabulary.eos_token_ids, tokens
         thinks = sg.Reasoning(**{name: getattr(THINKS, name) for name in THINKS.__slots__} | changes)
         self.parts(*thinks.split(self.text(tokens)))
 
     def text(self, tokens: Sequence[int]) -> str:
-        """The text of tokens, the names of the marks among it."""
+        """The text of tokens, including the names of the marks."""
         names = {token: name for name, token in self.vocabulary.special_tokens.items()}
         ends = self.vocabulary.eos_token_ids
         return b"".join(
@@ -143,7 +143,7 @@ class Judge:
         ).decode()
 
     def parts(self, thoughts: str | None, answer: str) -> None:
-        """Thoughts and answer of one text."""
+        """Checks thoughts and answer of one text."""
         jsonschema.validate(json.loads(answer), SCHEMA)
         assert thoughts is None or (THINKS.start not in thoughts and THINKS.end not in thoughts)
         kinds = ["absent"] if thoughts is None else [k for w, k in self._of.items() if thoughts.startswith(w)]
@@ -151,5 +151,5 @@ class Judge:
         self.seen[kinds[0]] += 1
 
     def complete(self) -> None:
-        """Every way to think occurred."""
+        """Asserts that every kind of thoughts occurred."""
         assert set(self.seen) == {"absent", *self._of.values()}, self.seen

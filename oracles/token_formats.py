@@ -1,6 +1,7 @@
-"""Formats of whole tokens (structural tags, EBNF, Lark) against brute force over all short sequences.
+"""Formats of whole tokens (structural tags, EBNF, Lark), compared with brute force over all short sequences.
 
-Each law takes a source of choices and raises where the engine answers otherwise. Cost: milliseconds a case.
+Each law takes a source of choices, and raises an error if the engine's answer differs. Time: milliseconds per
+case.
 """
 
 from __future__ import annotations
@@ -63,7 +64,7 @@ def formats(source: Source, depth: int) -> dict:
 
 class Text:
     def __init__(self, tokens: tuple[int, ...]) -> None:
-        self.units: list[int] = []  # a byte, or 256 and a special token
+        self.units: list[int] = []  # a byte, or 256 plus a special token's id
         self.begins: dict[int, int] = {}  # place -> the token that begins there
         for token in tokens:
             self.begins[len(self.units)] = token
@@ -71,12 +72,12 @@ class Text:
         self.ends = {*self.begins, len(self.units)}
 
     def token(self, at: int) -> tuple[tuple[int, ...], int]:
-        """The units of the token that begins at a place, and where it ends."""
+        """The units of the token that begins at a place, and the place of its end."""
         units = TEXTS[self.begins[at]] if self.begins[at] < 7 else [256 + self.begins[at]]
         return tuple(units), at + len(units)
 
     def match(self, spec: dict, at: int) -> set[int]:
-        """Where the format may end that begins at a place."""
+        """The places where a format that begins at a place may end."""
         kind = spec["type"]
         if kind == "token_dispatch":
             return self.match(plain(spec), at)
@@ -111,7 +112,7 @@ class Text:
         ends, now, begun = {at}, {(at, 0)}, spec.get("max_tokens", 99)
         if begun == 0:
             return {at}
-        while now:  # (place, tokens begun in it)
+        while now:  # (place, tokens that began inside)
             step = set()
             for place, count in now:
                 if place == len(self.units) or (whole and place not in self.begins):
@@ -133,7 +134,7 @@ def units_of(token: Any) -> tuple[int, ...]:
 
 
 def plain(spec: dict) -> dict:
-    """A `token_dispatch` in simpler formats."""
+    """A `token_dispatch` written with simpler formats."""
     triggers = [token for token, _ in spec["rules"]]
     free = {"type": "any_tokens", "exclude_tokens": [*triggers, *spec["exclude_tokens"]]}
     calls = [
@@ -158,7 +159,7 @@ MARKS = {"optional": "?", "star": "*", "plus": "+"}
 
 
 def combined(spec: dict, written: Callable[[dict], str]) -> str:
-    """A format of other formats, or a text, as both dialects write it."""
+    """A format made of formats, or a text, as both dialects write it."""
     kind = spec["type"]
     if kind == "const_string":
         return f'"{spec["value"]}"'
@@ -181,7 +182,7 @@ def ebnf(spec: dict) -> str:
         if kind == "exclude_token":
             return f"ExcludeToken({numbers(spec['exclude_tokens'])})"
         if kind == "any_tokens" and spec.get("max_tokens") == 0:
-            return '""'  # in a rule, it could also be the rest of a token that began in front of it
+            return '""'  # inside of a rule, the byte could also end a token that began in front of the rule
         if kind == "any_tokens":
             free = f"ExcludeTokens({numbers(spec['exclude_tokens'])})"
             return rule(free, f"[max_tokens={spec['max_tokens']}]") if "max_tokens" in spec else free
@@ -197,7 +198,7 @@ def ebnf(spec: dict) -> str:
 
 
 def whole(spec: dict) -> dict:
-    """The format in which any number of tokens is as many whole tokens, as Lark's ``<[^3]>*`` is."""
+    """The format that reads any number of tokens as whole tokens, as Lark's ``<[^3]>*`` does."""
     if spec["type"] == "any_tokens":
         return {
             "type": "star",
@@ -242,7 +243,7 @@ def law(source: Source, compile: Callable[[dict], Any] = tag, given: Callable[[d
             continue
         mask = oracle.mask_of(matcher, 10)
         assert [bool(b) for b in mask] == [matcher.fork().accept_token(t) for t in range(10)], (spec, tokens)
-        for _ in range(20):  # the way to an end is kept
+        for _ in range(20):  # the shortest way to an end stays known
             needed = matcher.tokens_needed()
             allowed = np.flatnonzero(oracle.mask_of(matcher, 10, needed))
             assert allowed.size, (spec, tokens)

@@ -1,8 +1,8 @@
-"""Random tools whose calls are written in every style: the engine takes what the style's reader reads.
+"""Random tools whose calls are written in every style: the engine accepts what the style's reader reads.
 
-`one` takes a family of schemas and a source of choices. `called` lets a model that draws at random call
-tools, under every choice, strictness and budget, with thoughts or without; jsonschema judges the calls.
-Cost: tens of milliseconds a case.
+`one` takes a family of schemas and a source of choices. `called` lets a random model call tools, under every
+choice, strictness and budget, with and without thoughts; jsonschema judges the calls. Time: tens of
+milliseconds per case.
 """
 
 from __future__ import annotations
@@ -35,7 +35,8 @@ COMPILER = check.compiler()
 
 
 def grammar(schema, style, using=COMPILER, **fields):
-    """None past the budget, check.EMPTY where nothing can be written. Numbers in every spelling of JSON."""
+    """The grammar; None past the limit of work, check.EMPTY if no text exists. Numbers have every JSON
+    spelling."""
     spec = {"type": "json_schema", "style": style, "json_schema": schema, **fields}
     try:
         return using.structural_tag({"type": "structural_tag", "format": spec}, numbers="any")
@@ -61,7 +62,7 @@ def arguments(source: Source, guide: instances.Guide, judge: Judge, turn: int) -
         value = strategies.mutated(source, value)
     if not isinstance(value, dict):
         value = {source.pick(("a", "b", "ab")): value}
-    if source.chance(12):  # what marks are made of
+    if source.chance(12):  # pieces of the style's marks
         value = {**value, source.pick((*MARKS, "a")): source.pick(MARKS)}
     return value
 
@@ -72,7 +73,7 @@ def one(family: str, source: Source, tally: collections.Counter[str]) -> None:
     schema = check.FAMILIES[family](source, draft)
     if source.chance(50) and not REFERENCE.search(
         json.dumps(schema)
-    ):  # most are of other values than objects
+    ):  # most of these schemas are about values other than objects
         schema = {"properties": {"a": schema, "b": schema}, "required": ["a"]}
     if isinstance(schema, dict):
         schema = {"$schema": METASCHEMAS[draft], **schema}
@@ -133,7 +134,7 @@ _VALUES: tuple[dict[str, Any], ...] = (
 
 
 def tool(source: Source, name: str) -> dict[str, Any]:
-    """One tool, as OpenAI's clients or as an MCP server list it."""
+    """A tool, in the form of OpenAI's clients or of an MCP server."""
     keys = source.some(("a", "city", "n", "key_2"), 0, 3)
     schema: dict[str, Any] = {
         "type": "object",
@@ -149,7 +150,7 @@ def tool(source: Source, name: str) -> dict[str, Any]:
 
 
 def called(source: Source, tally: collections.Counter[str]) -> None:
-    """A text of calls by a model that draws at random: in time, read back, and as its strictness says."""
+    """A random model writes a text of calls: in time, read back correctly, and as strict as required."""
     names = source.some(_NAMES, 1, 3)
     tools = [tool(source, name) for name in names]
     choice = source.pick(

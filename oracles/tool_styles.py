@@ -1,8 +1,8 @@
 """Readers and writers of the styles in which models write the arguments of a call.
 
-In: a text. Out: its readings, each a JSON object; none where it is not written in the style. A style that
-does not write what kind a value is leaves a text two readings: the text itself, and what it says as JSON.
-Nothing here is shared with the engine. Cost: the product of the readings of all members.
+Input: a text. Output: its readings, each a JSON object; none if the text is not in the style. A style that
+does not write the kinds of values gives a text two readings: the text itself, and the JSON value that the
+text spells. The module shares no code with the engine. Time: the product of the readings of all members.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ DSML = "｜DSML｜"
 
 @dataclass(frozen=True, slots=True)
 class StyleReader:
-    """``element`` has the groups key, kind (where it is written) and value."""
+    """The pattern ``element`` has the groups key, kind (if the style writes it) and value."""
 
     element: re.Pattern[str]
-    written: str  # with {key}, {kind}, {value}
-    kinds: dict[str, str]  # by type; empty: not written
-    key_never: str = ""  # a pattern
+    written: str  # a format string with {key}, {kind}, {value}
+    kinds: dict[str, str]  # kinds by JSON type; empty if the style writes no kind
+    key_never: str = ""  # a pattern that no key matches
     entities: bool = False
     newlines: bool = False
 
@@ -104,7 +104,7 @@ def type_of(value: Any) -> str:
 
 
 def marked(start: str, kind: str, middle: str, close: str) -> re.Pattern[str]:
-    """start KEY kind middle VALUE close; a value ends at the first mark, whatever it is."""
+    """The pattern start KEY kind middle VALUE close. A value ends at the first mark of any kind."""
     return re.compile(rf"{start}(?P<key>.*?){kind}{middle}(?P<value>.*?){re.escape(close)}{BLANK}", re.DOTALL)
 
 
@@ -191,7 +191,7 @@ ARGUMENTS: list[dict] = [
     {"city": "5", "days": 5, "deep": {"list": [1, "x", None], "flag": True}},
 ]
 
-# Of these arguments.
+# The schema of the arguments above.
 SCHEMA = closed(
     {
         "city": {"type": "string"},
@@ -224,7 +224,7 @@ def cohere(value: object, name: str | None = None) -> str:
 
 
 def delimited(value: object, mark: str) -> str:
-    """Values as Gemma writes them: keys without quotes, and texts between two marks."""
+    """A value in Gemma's format: keys without quotes, and strings between two marks."""
     if isinstance(value, dict):
         return "{" + ",".join(f"{k}:{delimited(v, mark)}" for k, v in value.items()) + "}"
     if isinstance(value, list):
@@ -233,7 +233,7 @@ def delimited(value: object, mark: str) -> str:
 
 
 def written(style: str, calls: list[tuple[str, dict]]) -> str:
-    """The calls as a model of this family writes them."""
+    """The calls as a model of the family writes them."""
     row = STYLES[style]
     texts = []
     for number, (name, arguments) in enumerate(calls):

@@ -1,4 +1,4 @@
-"""Checksums of a saved vocabulary, so that damage behind them is met."""
+"""Checksums of a saved vocabulary, so that tests of damage reach the checks behind the checksum."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ def mix(h: int, v: int) -> int:
 
 
 def checksum(data: bytes) -> int:
-    """The format's own, written a second time."""
+    """The checksum of the file format, implemented a second time."""
     lanes = [1, 2, 3, 4]
     whole = len(data) // 32 * 32
     for i, word in enumerate(struct.unpack(f"<{whole // 8}Q", data[:whole])):
@@ -32,7 +32,7 @@ def checksum(data: bytes) -> int:
 
 
 def signed(data: bytearray) -> bytes:
-    """`data` with checksums that fit it."""
+    """`data` with matching checksums."""
     end = 24 + 11 * 16
     size = end + 24
     data[end : end + 8] = struct.pack("<Q", len(data))

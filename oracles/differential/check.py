@@ -1,8 +1,9 @@
-"""One schema and its texts before the engine, the judge and jsonschema.
+"""Compares the engine, the judge and jsonschema on one schema and its texts.
 
-In: a family, a draft, a `Source`. Out: counts, and a `Finding` for every disagreement. Three verdicts a text:
-engine against judge is what matters; jsonschema is a second witness, and where it alone differs the finding
-carries the name of a known fault of it or none. Cost: about a millisecond a schema, a third of one a text.
+Input: a family, a draft, a `Source`. Output: counts, and a `Finding` for every disagreement. Each text gets
+three verdicts. The engine must agree with the judge. jsonschema is a second oracle: if it alone differs, the
+finding has the name of a known fault of jsonschema, or no name. Time: about 1 ms per schema, a third of that
+per text.
 """
 
 from __future__ import annotations
@@ -37,14 +38,14 @@ FAMILIES = {"general": schemas.general, **targeted.FAMILIES}
 class Finding:
     kind: str
     schema: Any
-    text: str  # of the instance; of the witness or the error otherwise
+    text: str  # the text of the instance; otherwise the witness or the error
     engine: bool | None = None
     judge: bool | None = None
     jsonschema: bool | None = None
 
 
 def compiler() -> structgen.Compiler:
-    """Of bytes: no tokenizer is under test here."""
+    """A compiler of single bytes, because the tests check no tokenizer."""
     vocabulary = structgen.Vocabulary.from_bytes(
         [bytes([b]) for b in range(256)] + [b""], eos_token_ids=[256]
     )
@@ -52,7 +53,8 @@ def compiler() -> structgen.Compiler:
 
 
 def patterns_in_python(schema: Any) -> Any:
-    """jsonschema reads patterns as Python does, where `.` takes a carriage return and `$` a last newline."""
+    """jsonschema reads patterns like Python, in which `.` matches a carriage return and `$` matches before a
+    last newline."""
     if isinstance(schema, list):
         return [patterns_in_python(s) for s in schema]
     if not isinstance(schema, dict):
@@ -69,13 +71,13 @@ def patterns_in_python(schema: Any) -> Any:
 
 
 class Checker:
-    """Checks schemas one by one and counts what it saw."""
+    """Checks schemas one by one and counts the verdicts."""
 
     def __init__(
         self, using: structgen.Compiler | None = None, jsonschema_too: bool = True, small: int = 1200
     ) -> None:
         self.compiler = using or compiler()
-        self.small = small  # values tried where the engine says there is none
+        self.small = small  # how many values are tried if the engine calls the schema empty
         self.jsonschema_too = jsonschema_too
         self.counts: collections.Counter[str] = collections.Counter()
         self.findings: list[Finding] = []
@@ -146,7 +148,7 @@ class Checker:
         )
 
     def witness(self, schema: Any, grammar: Any, judge: Judge) -> None:
-        """What is not empty has a shortest text, and that text is an instance."""
+        """A non-empty language has a shortest text, and the text is an instance."""
         try:
             text = grammar.matcher().shortest_completion().decode()
         except (errors.SchemaTooComplex, errors.BudgetExceeded) as error:
@@ -165,11 +167,12 @@ class Checker:
         return None if instances.HUGE.search(found) else found.decode()
 
     def text(self, schema: Any, grammar: Any, judge: Judge, second: Any, text: str) -> bool:
-        """False ends the schema: a finding, or a member past the budget."""
+        """Compares the verdicts on one text. False ends the schema: a finding, or a member past the limit of
+        work."""
         try:
             value = oracle.loads(text)
         except ValueError:
-            expected, value = False, None  # a key twice
+            expected, value = False, None  # a repeated key
         else:
             expected = judge.accepts_value(value)
         found = False
@@ -208,7 +211,7 @@ class Checker:
 
 
 def minimal(found: Finding) -> Finding:
-    """The same kind of finding on a smaller schema and text."""
+    """A finding of the same kind with a smaller schema and text."""
     using = compiler()
 
     def holds(schema: Any, text: str) -> bool:
@@ -227,7 +230,7 @@ def minimal(found: Finding) -> Finding:
                     return True
             else:
                 checker.text(schema, grammar, judge, checker.second(schema, draft), text)
-        except Exception:  # a schema that shrank into nonsense
+        except Exception:  # a schema that shrank to an invalid one
             return False
         return any(f.kind == found.kind for f in checker.findings)
 
@@ -247,7 +250,7 @@ UNKNOWN = "no known fault"
 
 
 def known_fault(schema: Any, text: str, expected: bool) -> str:
-    """The fault of jsonschema 4.26 that explains why it differs, as far as one can tell from the schema."""
+    """The fault of jsonschema 4.26 that explains its verdict, as far as the schema shows."""
     words = json.dumps(schema)
     draft = schema.get("$schema", "") if isinstance(schema, dict) else ""
     if "2019-09" in draft and ("unevaluatedProperties" in words or "unevaluatedItems" in words):

@@ -48,7 +48,7 @@ FRESH = ("zz", "bb", "x-2", "aaa", "k", "a b")
 
 
 def plain(value: Any) -> Any:
-    """The value with numbers that `json.dumps` writes."""
+    """The value with numbers that `json.dumps` can write."""
     if isinstance(value, Decimal):
         return float(value)
     if isinstance(value, list):
@@ -71,7 +71,7 @@ class Guide:
         return plain(self.value([(self.judge.root, "")], 4))
 
     def flatten(self, schema: Any, base: str, out: list[tuple[dict, str]], hops: int = 0) -> None:
-        """The schema and the in-place subschemas that a value is drawn for."""
+        """Collects the schema and its in-place subschemas, for which one value is drawn."""
         if not isinstance(schema, dict) or hops > 8:
             return
         s, judge = self.source, self.judge
@@ -263,7 +263,7 @@ class Guide:
 
 
 def words_of(schema: Any, strings: dict[str, None], numbers: dict[Any, None], keys: dict[str, None]) -> None:
-    """The strings, numbers and keys that a schema mentions."""
+    """Collects the strings, numbers and keys that a schema mentions."""
     if isinstance(schema, dict):
         for keyword, held in schema.items():
             if keyword in ("properties", "dependentSchemas", "dependentRequired", "dependencies"):
@@ -288,7 +288,7 @@ def words_of(schema: Any, strings: dict[str, None], numbers: dict[Any, None], ke
 
 
 def small_values(schema: Any, limit: int = 4000) -> Iterator[Any]:
-    """Scalars, arrays and objects of growing size, two levels deep."""
+    """Yields scalars, arrays and objects of growing size, two levels deep."""
     strings: dict[str, None] = {}
     numbers: dict[Any, None] = {}
     keys: dict[str, None] = {}
@@ -331,7 +331,7 @@ HUGE = re.compile(rb"[eE][+-]?[0-9]{4}|[0-9.]{300}")
 
 
 def walk(source: Source, matcher: Any, steps: int) -> bytes:
-    """A random text of the language: `steps` random bytes, then the shortest way to the end."""
+    """A random text of the language: `steps` random bytes, then the shortest completion."""
     s = source
     out = bytearray()
     for _ in range(steps):

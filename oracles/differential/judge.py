@@ -1,11 +1,10 @@
-"""Is this value an instance? A direct evaluator of drafts 4, 6, 7, 2019-09 and 2020-12.
+"""Is a value an instance? A direct evaluator of drafts 4, 6, 7, 2019-09 and 2020-12.
 
-In: a schema, a draft, values as `oracle.loads` gives them (exact numbers). Out: a verdict. It shares no code
-with the engine nor with jsonschema: annotations are collected keyword by keyword as the specifications
-say, references are resolved by a walk over the positions that hold schemas. Cost: tens of microseconds.
-One decision is the engine's: formats of the newest draft are enforced in every draft. Patterns are
-Python's, with
-`$` meaning the very end.
+Input: a schema, a draft, and values from `oracle.loads` (with exact numbers). Output: a verdict. The module
+shares no code with the engine or with jsonschema. It collects annotations keyword by keyword, as the
+specifications say, and resolves references by a walk over the places of schemas. Time: tens of microseconds.
+One decision is the engine's: formats of the newest draft are enforced in every draft. Patterns are Python's,
+but `$` matches only at the very end.
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ METASCHEMAS = {
     2020: "https://json-schema.org/draft/2020-12/schema",
 }
 
-# keyword -> (first draft, last draft, where its subschemas are)
+# keyword -> (first draft, last draft, the places of its subschemas)
 ONE, LIST, MAP, EITHER, MIXED = "one", "list", "map", "either", "mixed"
 SUBSCHEMAS = {
     "allOf": (4, 2020, LIST), "anyOf": (4, 2020, LIST), "oneOf": (4, 2020, LIST), "not": (4, 2020, ONE),
@@ -43,7 +42,7 @@ SUBSCHEMAS = {
 
 
 def subschemas(schema: dict, draft: int) -> list[tuple[tuple[str | int, ...], Any]]:
-    """(path, subschema) of every position that holds a schema."""
+    """(path, subschema) of every place that holds a schema."""
     out: list[tuple[tuple[str | int, ...], Any]] = []
     for keyword, (first, last, where) in SUBSCHEMAS.items():
         if keyword not in schema or not first <= draft <= last:
@@ -59,7 +58,8 @@ def subschemas(schema: dict, draft: int) -> list[tuple[tuple[str | int, ...], An
 
 
 def in_python(pattern: str) -> str:
-    """A pattern of the generators (no `.` or `$` in brackets or after a backslash), as `re` writes it."""
+    """A pattern of the generators for `re`. The generators put no `.` or `$` in brackets or behind a
+    backslash."""
     return pattern.replace("$", r"\Z").replace(".", "[^\n\r\u2028\u2029]")
 
 
@@ -69,7 +69,7 @@ def _search(pattern: str) -> Callable[[str], Any]:
 
 
 class Notes:
-    """What a valid schema evaluated: keys and indices."""
+    """The keys and indices that a valid schema evaluated."""
 
     __slots__ = ("items", "keys")
 
@@ -90,7 +90,7 @@ def _is_type(value: Any, name: str, draft: int) -> bool:
     if name == "number":
         return _is_number(value)
     if name == "integer":
-        if draft == 4 and isinstance(value, Fractional):  # 1.0
+        if draft == 4 and isinstance(value, Fractional):  # 1.0 is no integer in draft 4
             return False
         return _is_number(value) and Fraction(value).denominator == 1
     if name == "boolean":
@@ -106,8 +106,8 @@ class Judge:
     Args:
         schema: a JSON value.
         draft: 4, 6, 7, 2019 or 2020.
-        formats: name -> check; names without a check are annotations.
-        registry: URI -> schema, for references to other documents of the same draft.
+        formats: name -> check. A name without a check is an annotation.
+        registry: URI -> schema, for references to other documents of the draft.
     """
 
     def __init__(
@@ -118,7 +118,7 @@ class Judge:
         registry: dict[str, Any] | None = None,
     ) -> None:
         text = json.dumps(schema)
-        self.root = loads(text)  # every object once, with exact numbers
+        self.root = loads(text)  # a copy in which every object occurs once, with exact numbers
         self.draft = draft
         self.formats = formats
         self._notes = "nevaluated" in text
@@ -171,7 +171,8 @@ class Judge:
             self._scan(inner, base)
 
     def resolve(self, reference: str, base: str) -> tuple[Any, str]:
-        """The schema that a reference leads to and the URI of its resource. LookupError: none."""
+        """The schema behind a reference, and the URI of its resource. Raises LookupError if the reference
+        leads nowhere."""
         target, fragment = urldefrag(urljoin(base, reference) if not reference.startswith("#") else reference)
         resource = target or base
         if resource not in self._resources:
@@ -208,7 +209,7 @@ class Judge:
     # ---- evaluation ----
 
     def check(self, schema: Any, value: Any, scope: tuple[str, ...]) -> Notes | None:
-        """None where the value is no instance, else what was evaluated."""
+        """Returns the evaluated keys and indices, or None if the value is no instance."""
         notes = Notes()
         if isinstance(schema, bool):
             return notes if schema else None
@@ -222,7 +223,7 @@ class Judge:
             target, resource = self.resolve(schema["$ref"], base)
             found = self.check(target, value, self._into(scope, resource))
             if draft <= 7:
-                return found  # its siblings are ignored
+                return found  # the draft ignores keywords beside `$ref`
             if found is None:
                 return None
             notes.add(found)
@@ -323,7 +324,7 @@ class Judge:
         exact = Fraction(value)
         minimum, maximum = schema.get("minimum"), schema.get("maximum")
         above, below = schema.get("exclusiveMinimum"), schema.get("exclusiveMaximum")
-        if self.draft == 4:  # booleans that sharpen the other keyword
+        if self.draft == 4:  # draft 4: booleans that exclude the bound of the other keyword
             above, minimum = (minimum, None) if above is True else (None, minimum)
             below, maximum = (maximum, None) if below is True else (None, maximum)
         if minimum is not None and exact < Fraction(minimum):

@@ -1,8 +1,8 @@
 """Random schemas over every keyword of a draft.
 
-In: a `Source` and a draft. Out: a schema whose references all resolve and whose reference cycles all pass
-through a member or an item. Keys, strings and numbers come from small pools, so that keywords meet; keywords
-that the draft does not know are sprinkled in, because they must be ignored.
+Input: a `Source` and a draft. Output: a schema whose references all resolve. Every cycle of references passes
+through a member or an item. Keys, strings and numbers come from small pools, so keywords often concern the
+same values. Some keywords of other drafts are added, because the engine must ignore them.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ FINITE = ("^a$", "^(a|b)$", "^[ab]{1,2}$", "^(ab|c|zz)$", "^$", "^x-[01]$", "^[a
 KEY_PATTERNS = (*FINITE, *PATTERNS)
 BASE = "http://schemas.test/"
 
-# Keywords of other drafts, with values that would matter if they were read.
+# Keywords of other drafts, with values that would change the verdict.
 FOREIGN: dict[int, tuple[tuple[str, Any], ...]] = {
     4: (("const", 1), ("contains", {"type": "string"}), ("propertyNames", {"maxLength": 0}),
         ("exclusiveMinimum", True), ("if", {}), ("$anchor", "here")),
@@ -31,15 +31,15 @@ FOREIGN: dict[int, tuple[tuple[str, Any], ...]] = {
 
 @dataclass(slots=True)
 class Builder:
-    """Grows one schema. `links` says how its definitions are referred to."""
+    """Builds one schema. `links` names the kind of references to definitions."""
 
     source: Source
     draft: int
     definitions: int = 0
-    links: str = "pointer"  # pointer, anchor, resource
+    links: str = "pointer"  # pointer, anchor or resource
     dynamic: bool = False
     fuel: int = 60
-    building: int = -1  # the definition being built: in-place references only lead to later ones
+    building: int = -1  # the definition in construction: in-place references lead only to later ones
     kinds: tuple[str, ...] = field(default=("object", "object", "array", "string", "number"))
 
     # ---- references ----
@@ -72,7 +72,7 @@ class Builder:
             return schema
         if not isinstance(schema, dict):
             schema = {} if schema else {"not": {}}
-        if self.draft <= 7 and "$ref" in schema:  # it would hide the name
+        if self.draft <= 7 and "$ref" in schema:  # a `$ref` would hide the name
             schema = {"allOf": [schema]}
         key = "id" if self.draft == 4 else "$id"
         if self.links == "resource":
@@ -133,7 +133,8 @@ class Builder:
                 if self.draft >= 2019 and s.chance(30):
                     found |= self.typed(depth - 1, guarded)
                 elif self.draft <= 7 and s.chance(30):
-                    found |= {"type": s.pick(TYPES), "maximum": 0, "enum": ["never"]}  # ignored
+                    # the draft ignores these keywords
+                    found |= {"type": s.pick(TYPES), "maximum": 0, "enum": ["never"]}
                 return found
         if roll < 24:
             return self.leaf()
@@ -295,7 +296,8 @@ class Builder:
         )  # fmt: skip
 
     def boolean_or(self, depth: int) -> Any:
-        """For additionalProperties and additionalItems, where draft 4 has booleans too."""
+        """A boolean or a schema for additionalProperties and additionalItems, where draft 4 has booleans
+        too."""
         choice = self.source.integer(0, 4)
         return choice == 1 if choice <= 2 else self.schema(depth, True)
 
@@ -322,5 +324,5 @@ class Builder:
 
 
 def general(source: Source, draft: int) -> Any:
-    """Any keywords, nested and combined, with references of every kind."""
+    """A schema of any keywords, nested and combined, with references of every kind."""
     return Builder(source, draft).document(source.pick((1, 2, 2, 3, 3)))

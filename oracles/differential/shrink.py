@@ -1,8 +1,8 @@
-"""A finding made small: the schema, then the text.
+"""Shrinks a finding: first the schema, then the text.
 
-In: a schema, a text and a predicate. Out: smaller ones that the predicate still holds for. Greedy: members
-and elements are dropped, subschemas replaced by their own parts, until nothing more goes. Cost: a few
-hundred calls.
+Input: a schema, a text and a predicate. Output: a smaller schema and text for which the predicate still
+holds. The method is greedy: it drops members and elements, and replaces subschemas by their parts, until
+nothing can be removed. Time: a few hundred calls of the predicate.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ Holds = Callable[[Any, str], bool]
 
 
 def smaller(value: Any) -> Iterator[Any]:
-    """The value with one thing less, big cuts first."""
+    """Yields the value with one part removed, large parts first."""
     if isinstance(value, dict):
         for key in value:
             yield {k: v for k, v in value.items() if k != key}
@@ -44,7 +44,7 @@ def smaller(value: Any) -> Iterator[Any]:
 
 
 def shrunk(schema: Any, text: str, holds: Holds, tries: int = 4000) -> tuple[Any, str]:
-    """Where the text is JSON it is shrunk as a value; the predicate decides about its new spelling."""
+    """A JSON text is shrunk as a value. The predicate decides on the value's new text."""
 
     def reduced(value: Any, still: Callable[[Any], bool]) -> Any:
         nonlocal tries

@@ -1,7 +1,7 @@
-"""Random schemas of the classes that general ones hardly ever meet.
+"""Random schemas of classes that general random schemas rarely reach.
 
-In: a `Source` and a draft. Out: a schema. Each function here is one class of bugs that real schemas and
-general random ones were seen to miss.
+Input: a `Source` and a draft. Output: a schema. Each function draws one class of bugs that real schemas and
+general random schemas missed.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from oracles.strategies import NUMBERS, STEPS, TYPES, Source
 
 
 def recursion(source: Source, draft: int) -> Any:
-    """Mutual recursion through members and items, under `not`, `oneOf` and `if`; often without any value."""
+    """Mutual recursion through members and items, under `not`, `oneOf` and `if`; often no value exists."""
     s = source
     count = s.integer(1, 4)
     container = "$defs" if draft >= 2019 else "definitions"
@@ -69,7 +69,7 @@ def recursion(source: Source, draft: int) -> Any:
 
 
 def emptiness(source: Source, draft: int) -> Any:
-    """Small schemas that few or no values satisfy, so that the answer itself is at stake."""
+    """Small schemas with few values or none, so a wrong answer to "is there a value" shows."""
     s = source
     b = Builder(s, draft)
 
@@ -121,7 +121,8 @@ def emptiness(source: Source, draft: int) -> Any:
 
 
 def key_classes(source: Source, draft: int) -> Any:
-    """Classes of keys: properties, patterns that overlap, the rest, propertyNames; finite or not, counted."""
+    """Classes of keys: properties, overlapping patterns, other keys, propertyNames; finite or infinite, with
+    counts."""
     s = source
     b = Builder(s, draft)
 
@@ -173,7 +174,8 @@ def key_classes(source: Source, draft: int) -> Any:
 
 
 def unevaluated(source: Source, draft: int) -> Any:
-    """unevaluated* over every way an annotation can travel, and over those it must not."""
+    """unevaluated* beside every keyword that passes annotations on, and beside every keyword that must
+    not."""
     s = source
     draft = max(draft, 2019)
     b = Builder(s, draft, definitions=2)
@@ -247,7 +249,8 @@ def unevaluated(source: Source, draft: int) -> Any:
 
 
 def captures(source: Source, draft: int) -> Any:
-    """uniqueItems over values that meet: small sets, nested containers, equal numbers, prefixes, contains."""
+    """uniqueItems over values that are often equal: small sets, nested containers, equal numbers, prefixes,
+    contains."""
     s = source
     b = Builder(s, draft)
 
@@ -301,7 +304,7 @@ def captures(source: Source, draft: int) -> Any:
 
 
 def counts(source: Source, draft: int) -> Any:
-    """contains with its counts beside lengths, prefixes and other contains."""
+    """contains with its counts, beside lengths, prefixes and further contains."""
     s = source
     b = Builder(s, max(draft, 6))
     draft = max(draft, 6)
@@ -345,7 +348,7 @@ def counts(source: Source, draft: int) -> Any:
 
 
 def numbers(source: Source, draft: int) -> Any:
-    """Ranges, multiples, constants and integers, combined and denied."""
+    """Ranges, multiples, constants and integers, combined and negated."""
     s = source
     b = Builder(s, draft)
 
@@ -373,7 +376,7 @@ def numbers(source: Source, draft: int) -> Any:
 
 
 def discriminated(source: Source, draft: int) -> Any:
-    """oneOf and anyOf of objects whose members overlap and that are told apart late, or never."""
+    """oneOf and anyOf of objects whose members overlap, and whose difference comes late or never."""
     s = source
     b = Builder(s, draft)
 
@@ -413,7 +416,7 @@ def discriminated(source: Source, draft: int) -> Any:
 
 
 def references(source: Source, draft: int) -> Any:
-    """References of every kind, with siblings, through resources, anchors and dynamic scopes."""
+    """References of every kind, with keywords beside them, through resources, anchors and dynamic scopes."""
     s = source
     b = Builder(s, draft, fuel=40)
     b.definitions = s.integer(2, 4)
