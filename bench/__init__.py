@@ -1,1 +1,1 @@
-"""Benchmarks and corpus runs. Nothing here is imported by the package."""
+"""Benchmarks and corpus runs. The package imports nothing from here."""

@@ -37,7 +37,7 @@ from structgen.maskbench.engines import base
 from structgen.maskbench.tokens import Tokens, of_vocabulary
 from structgen.maskbench.workers import run
 
-MEMORY = 4 << 30  # bytes of a child above what it holds after its set-up
+MEMORY = 4 << 30  # bytes that a child may use beyond its set-up
 _CLOSERS = frozenset(b'"]}0123456789aelnrstu')
 
 
@@ -86,7 +86,7 @@ def work(state: dict[str, Any], seed: int, emit: Any) -> None:
 def attack_engine(
     engine: base.Engine, known: Tokens, seed: int, document: Any, walks: int, most: int
 ) -> attack.Found:
-    """`attack.attack` through what every engine has."""
+    """`attack.attack` for any engine, through the methods that every engine has."""
     found, source = attack.Found(), random.Random(seed)
     begin = time.process_time()
     try:
@@ -104,7 +104,7 @@ def attack_engine(
     for _ in range(walks):
         try:
             _walk(grammar.sequence(), known, source, found, check, most)
-        except Exception as error:  # any that an engine has
+        except Exception as error:  # engines raise exceptions of their own
             found.note("error in mid-text", f"{type(error).__name__}: {' '.join(str(error).split())[:200]}")
         if found.counts["error in mid-text"]:
             break
@@ -114,7 +114,7 @@ def attack_engine(
 def _walk(
     sequence: base.Sequence, known: Tokens, source: random.Random, found: attack.Found, check: Any, most: int
 ) -> None:
-    """One text; behind half of its tokens those that close something are preferred."""
+    """Walks one text. In half of the steps, tokens that close a value are preferred."""
     width = len(known.text)
     taken: list[int] = []
     for at in range(most):

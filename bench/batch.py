@@ -26,7 +26,7 @@ Walked = tuple[structgen.CompiledGrammar, list[int]]
 
 
 def walked(compiler: structgen.Compiler, tokens: data.Tokens, count: int, threads: int = 1) -> list[Walked]:
-    """Grammars with a valid text of each, compiled by so many threads."""
+    """Grammars with a valid text of each, compiled by the given number of threads."""
     cases = (data.maskbench_case(name) for name in data.sample(data.maskbench_names(), 4 * count))
     texts = ((c, [i.text for i in c.instances if i.valid and len(i.text) < 4000]) for c in cases)
     chosen = [(case.schema, valid[0]) for case, valid in texts if valid][: count + count // 8]
@@ -44,7 +44,7 @@ def walked(compiler: structgen.Compiler, tokens: data.Tokens, count: int, thread
 
 
 def at_random_places(grammars: list[Walked], size: int, seed: int = 0) -> list[structgen.Matcher]:
-    """`size` matchers over the grammars by turns, each somewhere in its text."""
+    """`size` matchers over the grammars in turn, each at a random place of its text."""
     random = np.random.default_rng(seed)
     matchers = []
     for i in range(size):
@@ -58,7 +58,7 @@ def at_random_places(grammars: list[Walked], size: int, seed: int = 0) -> list[s
 
 
 def rate(call: Callable[[], None], size: int, least: float = 0.3) -> float:
-    """Masks a second: the best of five repetitions of `least` / 5 seconds."""
+    """Masks per second: the best of five repetitions of `least` / 5 seconds."""
     best = 0.0
     for _ in range(5):
         count, start = 0, time.perf_counter()

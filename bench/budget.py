@@ -25,13 +25,13 @@ from structgen import errors
 from . import budget_costs
 
 FACTORS = (1.0, 1.2, 2.0)
-SLOW = 0.5  # seconds of one mask that are worth a line
+SLOW = 0.5  # a mask that takes more seconds gets a line
 
 
 def walk(
     grammar: structgen.CompiledGrammar, budget: int, source: random.Random, size: int, steps: list[float]
 ) -> tuple[bool, bytes]:
-    """Whether a random walk of at most `budget` tokens ended whole, and its text. `steps` gets the CPU
+    """Whether a random walk of at most `budget` tokens ended whole, and the walk's text. `steps` gets the CPU
     seconds of each mask."""
     matcher = grammar.matcher()
     mask = structgen.allocate_bitmask(1, size)
@@ -55,7 +55,7 @@ def walk(
 
 
 def memory() -> int:
-    """The largest the process has been, in MB."""
+    """The largest memory of the process so far, in MB."""
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss >> 10
 
 

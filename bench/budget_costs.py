@@ -24,8 +24,8 @@ import structgen
 from oracles import data
 from structgen import errors
 
-STEPS = 250  # tokens of a walk that has no budget to end it
-SPARE = 30  # tokens above the fewest that suffice; the last of a walk
+STEPS = 250  # tokens of a walk without a budget
+SPARE = 30  # tokens beyond the fewest that suffice; also the number of last tokens of a walk
 QUANTILES = (0.25, 0.5, 0.9, 0.99, 0.999)
 
 
@@ -49,13 +49,13 @@ class Draws:
 
 
 class Row:
-    """The masks of one row of the table."""
+    """The masks of one row of the table, with their times."""
 
     def __init__(self, name: str) -> None:
         self.name = name
         self.all: list[float] = []  # microseconds
-        self.last: list[float] = []  # of the last SPARE tokens of a budget
-        self.cut = 0  # walks that did not end, or had an empty mask
+        self.last: list[float] = []  # for the last SPARE tokens of a budget
+        self.cut = 0  # the number of walks that did not end, or had an empty mask
         self.slow: dict[str, float] = {}
 
     def walk(self, grammar: structgen.CompiledGrammar, budget: int | None, seed: str, draws: Draws) -> None:
@@ -67,7 +67,7 @@ class Row:
             began = time.process_time_ns()
             try:
                 matcher.fill_bitmask(mask, 0, left)
-            except errors.BudgetExceeded:  # an unsatisfiable budget, too
+            except errors.BudgetExceeded:  # includes an unsatisfiable budget
                 self.cut += 1
                 return
             spent = (time.process_time_ns() - began) / 1e3

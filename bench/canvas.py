@@ -1,11 +1,12 @@
-"""Canvases of real schemas: what a check costs when slots are filled in random order, and what is not known.
+"""Canvases of real schemas: the time of checks when slots are filled in random order, and the undecided
+checks.
 
-In: MaskBench instances (`oracles.data`), cut into tokens of the 131k vocabulary by longest match, in as many
-slots and up to 8 more. Each is committed in random order; before each commit one token of the document is
-proposed that stands elsewhere. Out: milliseconds of processor time of a check or commit and of a slot's mask;
-verdicts; true tokens that were not allowed. Cost: seconds a schema.
+Input: MaskBench instances (`oracles.data`), cut into tokens of the 131k vocabulary by longest match. A canvas
+has as many slots as the text has tokens, and up to 8 more. Each token is committed in random order. Before
+each commit a token from another place of the document is checked. Output: CPU milliseconds of a check or
+commit and of a slot's mask; verdicts; tokens of the text that were not allowed. Time: seconds per schema.
 
-    python -m bench.canvas --count 100
+python -m bench.canvas --count 100
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from .infill import line, schemas, texts_of_library
 
 
 class Cutter:
-    """A text as tokens, the longest first: no tokenizer is asked."""
+    """Cuts a text into tokens, the longest first, without a tokenizer."""
 
     def __init__(self, vocabulary: sg.Vocabulary) -> None:
         ends = set(vocabulary.eos_token_ids)

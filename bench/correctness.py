@@ -46,7 +46,7 @@ def visible(text: bytes) -> str:
 
 
 def refusal(grammar, text: bytes) -> dict | None:
-    """Where `text` is refused: the byte position, its surroundings, the bytes allowed there."""
+    """The place where `text` is refused: the byte position, the surroundings, the allowed bytes."""
     matcher = grammar.matcher()
     if matcher.accept_bytes(text):
         if matcher.is_accepting():
@@ -54,7 +54,7 @@ def refusal(grammar, text: bytes) -> dict | None:
         position = len(text)
     else:
         matcher = grammar.matcher()
-        low, high = 0, len(text) - 1  # text[:low] is taken, text[:high + 1] is not
+        low, high = 0, len(text) - 1  # text[:low] is accepted, text[:high + 1] is not
         while low < high:
             middle = (low + high + 1) // 2
             if grammar.matcher().accept_bytes(text[:middle]):
@@ -73,7 +73,7 @@ def refusal(grammar, text: bytes) -> dict | None:
 
 
 def mask_disagreement(grammar, tokens: data.Tokens, text: str) -> str:
-    """A step where mask and accept differ on the text's own tokens, or ""."""
+    """A step at which mask and accept_token differ on the text's own tokens, or ""."""
     import numpy as np
 
     mask = np.zeros((1, (len(tokens.text) + 31) // 32), dtype=np.int32)
@@ -89,14 +89,14 @@ def mask_disagreement(grammar, tokens: data.Tokens, text: str) -> str:
 
 
 def compiled(state: dict, schema: str, order: str):
-    """(grammar or None where nothing is satisfiable, error or None)."""
+    """(grammar, or None for an unsatisfiable schema; error or None)."""
     from structgen import errors
 
     try:
         return state["compiler"].json_schema(schema, property_order=order), None
     except errors.UnsatisfiableSchema:
-        return None, None  # the empty language: every instance is rightly refused
-    except Exception as error:  # any other exception is a finding, whatever its type
+        return None, None  # the language is empty, so the engine rightly refuses every instance
+    except Exception as error:  # an exception of any other type is a finding
         return None, {"type": type(error).__name__, "message": str(error)[:400]}
 
 
@@ -145,7 +145,7 @@ def run(
     jobs: int = 1,
     limit: float = 60,
 ):
-    """One row per schema, failures included, in name order."""
+    """One row per schema in the order of names, failures included."""
     config = {"order": order, "tokens_too": tokens_too, "on_limit": on_limit}
     todo = ({"schema": name} for name in names)
     rows = []
@@ -176,7 +176,7 @@ def run(
 
 
 def disagreements(rows: list[dict]) -> dict[str, list[tuple[str, dict]]]:
-    """Wrong verdicts by kind, known label errors removed."""
+    """Wrong verdicts by kind, without the known label errors."""
     known = label_errors()
     kinds: dict[str, list] = collections.defaultdict(list)
     for row in rows:

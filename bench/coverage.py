@@ -55,7 +55,7 @@ def setup(config: dict[str, Any]) -> dict[str, Any]:
 
 
 def spellings(value: Any, schema: Any) -> Iterator[str]:
-    """The texts of an instance that are tried."""
+    """The texts that are tried for an instance."""
     orders = [value]
     names = list(schema.get("properties", {})) if isinstance(schema, dict) else []
     if isinstance(value, dict) and names:
@@ -72,7 +72,7 @@ def spellings(value: Any, schema: Any) -> Iterator[str]:
 
 
 def allowed(grammar: Any, text: str, vocabulary: tokens.Tokens, masks: list[float] | None = None) -> bool:
-    """Whether masks lead through a text to its end. `masks` gets the microseconds of each."""
+    """Whether the masks allow a text and its end. `masks` gets the microseconds of each mask."""
     sequence = grammar.sequence()
     for token in [*vocabulary.encode(text), vocabulary.eos]:
         began = time.perf_counter()
@@ -92,7 +92,7 @@ def work(state: dict[str, Any], job: dict[str, Any], emit: Callable[[dict[str, A
     row |= {"tests": len(group.tests), "over": 0, "under": 0, "compile": 0, "said": ""}
     try:
         grammar = state["engine"].compile(data.dumps(group.schema))
-    except Exception as error:  # what engines raise is theirs
+    except Exception as error:  # engines raise exceptions of their own
         row["said"] = (
             str(error)[:200] if isinstance(error, Refused) else f"{type(error).__name__}: {error}"[:200]
         )
@@ -110,7 +110,7 @@ def work(state: dict[str, Any], job: dict[str, Any], emit: Callable[[dict[str, A
             )
         except Exception as error:
             row["said"] = f"{type(error).__name__}: {error}"[:200]
-            row["compile"] += 1  # it broke on the way: no verdict
+            row["compile"] += 1  # the engine failed in the middle, so there is no verdict
             continue
         row["passed"] += found == test.valid
         row["over"] += test.valid and not found

@@ -1,11 +1,11 @@
-"""Files that were saved, damaged: each is refused with an error of structgen's, or harmless.
+"""Damaged files: structgen refuses each with an error of its own, or the damage is harmless.
 
-    python -m bench.damage [--mutations 10000] [--seed 0] [--only vocabulary]
+python -m bench.damage [--mutations 10000] [--seed 0] [--only vocabulary]
 
-Enters: nothing; the files are made here: a vocabulary, the same with right checksums after the damage, a trie
-of `sg.sample`. Leaves: a table, and exit code 1 if a file ended a process, raised another exception, or took
-more than its limits (10 s, 4 GB). Damage: bits and bytes changed, cut off, extended, spliced, fields of the
-header set to what breaks readers. Cost: 10,000 of each take some minutes, in a child process.
+Input: none. The run makes the files: a vocabulary, a vocabulary whose checksums are computed anew after the
+damage, and a trie of `sg.sample`. Output: a table; exit status 1 if a file ended a process, raised another
+exception, or exceeded the limits (10 s, 4 GB). Damage: changed bits and bytes, cuts, extensions, splices, and
+header fields with values that break readers. Time: minutes for 10,000 of each kind, in a child process.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ _NUMBERS = (0, 1, 0x7F, 0xFF, 0x7FFFFFFF, 0x80000000, 0xFFFFFFFF, 0xFFFFFFFFFFFF
 
 
 def damaged(data: bytes, chance: random.Random) -> bytes:
-    """One to three changes."""
+    """The data with one to three changes."""
     for _ in range(chance.randint(1, 3)):
         at = chance.randrange(len(data)) if data else 0
-        # Headers matter most: half of what is done is done to the first or last kilobyte.
+        # Headers matter most, so half of the changes hit the first or the last kilobyte.
         if chance.random() < 0.5:
             at = (
                 min(at % 1024, max(len(data) - 1, 0))
@@ -128,7 +128,8 @@ TARGETS: dict[str, tuple[Callable[[], bytes], Callable[[bytes], bytes], Callable
 
 
 def child(target: str, first: int, count: int, seed: int) -> None:
-    """Prints each file's number before it is read, so that a crash is named; at last the counts as JSON."""
+    """Prints each file's number before reading the file, so a crash is named; prints the counts as JSON at
+    the end."""
     make, finish, use = TARGETS[target]
     data = make()
     resource.setrlimit(resource.RLIMIT_AS, (BYTES, BYTES))
@@ -157,7 +158,7 @@ def child(target: str, first: int, count: int, seed: int) -> None:
 
 
 def run(target: str, count: int, seed: int = 0, first: int = 0) -> Counter[str]:
-    """refused, harmless, bad; what was bad by name and number."""
+    """Counts of refused, harmless and bad files; bad files are named by kind and number."""
     total: Counter[str] = Counter()
     while count > 0:
         code = f"from bench import damage; damage.child({target!r}, {first}, {count}, {seed})"

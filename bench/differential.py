@@ -21,11 +21,11 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-CHUNK = 20  # seeds of each family
+CHUNK = 20  # seeds of each family per chunk
 
 
 def worker(first: int, families: list[str], texts: int, jsonschema_too: bool) -> None:
-    """Runs one chunk a line of standard input; writes what it does and what it found."""
+    """Runs one chunk per line of standard input. Writes the current seed and each finding."""
     from oracles.differential import check
     from oracles.strategies import Seeded
 
@@ -53,7 +53,7 @@ def worker(first: int, families: list[str], texts: int, jsonschema_too: bool) ->
 
 
 class Worker:
-    """A subprocess with one chunk at a time."""
+    """A subprocess that runs one chunk at a time."""
 
     def __init__(self, command: list[str]) -> None:
         self.command = command

@@ -44,7 +44,8 @@ WORDS = 600
 
 
 def other_vocabulary(texts: Sequence[bytes]) -> sg.Vocabulary:
-    """Bytes and the most frequent words of some texts, with the punctuation before them."""
+    """A vocabulary of bytes and the most frequent words of some texts, with the punctuation in front of the
+    words."""
     words: Counter[bytes] = Counter()
     for text in texts:
         words.update(re.findall(rb"[^a-zA-Z0-9]*[a-zA-Z0-9]+|[^a-zA-Z0-9]+", text))
@@ -54,7 +55,7 @@ def other_vocabulary(texts: Sequence[bytes]) -> sg.Vocabulary:
 
 
 class Trained:
-    """What was counted on the plain answers to the train texts of one workload."""
+    """Drafters trained on the plain answers to the train texts of one workload."""
 
     def __init__(self, bench: Any, train: Sequence[Any]) -> None:
         target = bench.lm.vocabulary
@@ -70,7 +71,7 @@ class Trained:
         self.shared = len(set(shared_tokens(self.other, target)[1].tolist()))  # type: ignore[arg-type]
 
     def methods(self, bench: Any) -> dict[str, Callable[[], list[Any]]]:
-        """Rows of figure 1."""
+        """The rows of figure 1."""
         trimmed = TrimmedHead(bench.draft, [t for tokens in self.answers for t in tokens], keep=512)
         return {
             "corpus": lambda: [CorpusDrafter(self.corpus)],
@@ -86,13 +87,13 @@ class Trained:
 
 
 def cleared(drafter: TrimmedHead) -> TrimmedHead:
-    """Without keys and values of earlier texts, as the other draft models begin."""
+    """The drafter without keys and values of earlier texts; other draft models begin so, too."""
     drafter._draft.lm.clear()  # type: ignore[attr-defined]
     return drafter
 
 
 def sampled(bench: Any, train: Sequence[Any], test: Sequence[Any], workload: str) -> None:
-    """Figure 7: rules that sample, at temperature 1; `draft s` are seconds of drafting a token."""
+    """Figure 7: rules that sample, at temperature 1. `draft s` is the seconds of drafting per token."""
     trained = Trained(bench, train)
     trimmed = TrimmedHead(bench.draft, [t for tokens in trained.answers for t in tokens], keep=512)
     makers: dict[str, Callable[[], Any]] = {
@@ -141,7 +142,8 @@ def sampled(bench: Any, train: Sequence[Any], test: Sequence[Any], workload: str
 
 
 def head_cost(rounds: int = 30) -> None:
-    """What a trimmed head saves by vocabulary: a head of 1,024 channels, one state, median milliseconds."""
+    """The time that a trimmed head saves, by size of the vocabulary: 1,024 channels, one state, median
+    milliseconds."""
     print(f"\n## a head of 1,024 channels with all rows and with a quarter, ms (median of {rounds})")
     for size in (2048, 32768, 131072):
         head = torch.nn.Linear(1024, size, bias=False)
@@ -168,7 +170,7 @@ def _median(run: Callable[[], Any], rounds: int) -> float:
 
 
 def corpus_cost(vocabulary: sg.Vocabulary) -> None:
-    """Building, memory and following of a corpus, by its size: linear or not."""
+    """Time and memory of building and following a corpus, by its size, to show whether they grow linearly."""
     print("\n## the static automaton of a corpus: random texts of English-like words")
     random = np.random.default_rng(0)
     words = random.integers(0, vocabulary.vocab_size, size=(3000, 3))

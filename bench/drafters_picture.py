@@ -27,7 +27,8 @@ RULES = ("single", "recursive, 2", "k-seq, 2", "beam, 2", "beam, 4")
 
 
 def greedy(text: str, workload: str) -> dict[str, tuple[float, float]]:
-    """Method -> tokens a forward and processor time, cold stores (running ones for `layer choice`)."""
+    """Method -> tokens per forward pass and CPU time, with cold stores (running stores for `layer
+    choice`)."""
     found = {}
     for part in text.split(f"\n## {workload}:")[1:]:
         rows = re.findall(
@@ -40,7 +41,7 @@ def greedy(text: str, workload: str) -> dict[str, tuple[float, float]]:
 
 
 def sampled(text: str, workload: str) -> dict[str, dict[str, float]]:
-    """Drafter -> rule -> tokens a forward."""
+    """Drafter -> rule -> tokens per forward pass."""
     part = text.split(f"## sampled drafts, {workload}:")[1].split("\n## ")[0]
     found: dict[str, dict[str, float]] = {}
     for name, rule, rate in re.findall(r"^(.{24})(.{22}) +([\d.]+) ", part, re.MULTILINE):

@@ -118,7 +118,7 @@ def write_model(folder: Path) -> int:
     weights = {f"model.layers.0.{name}.weight": tensor for name, tensor in part.items()}
     ranks = torch.arange(width, dtype=torch.float32) - len(tokens.special)
     head = torch.zeros(width, _SIZE)
-    head[:, 0] = -torch.log(ranks.clamp(min=1)) / _SIZE**0.5  # the norm makes sqrt(size) of the one
+    head[:, 0] = -torch.log(ranks.clamp(min=1)) / _SIZE**0.5  # the norm makes sqrt(size) of the 1
     embedded = torch.zeros(width, _SIZE)
     embedded[:, 0] = 1
     weights |= {"model.norm.weight": torch.ones(_SIZE), "model.embed_tokens.weight": embedded}
@@ -127,7 +127,7 @@ def write_model(folder: Path) -> int:
 
 
 def _bytes_shown() -> list[str]:
-    """Byte -> the character of byte-level BPE, by the tokenizers package itself."""
+    """Byte -> the character of byte-level BPE, taken from the tokenizers package."""
     from tokenizers import pre_tokenizers
 
     plain = {ord(c): c for c in pre_tokenizers.ByteLevel.alphabet() if ord(c) < 256}
@@ -136,11 +136,11 @@ def _bytes_shown() -> list[str]:
 
 
 class Clock:
-    """CPU seconds of this thread in the calls that it wraps.
+    """CPU seconds of the thread in the calls that the clock wraps.
 
     Attributes:
         steps: the seconds of each batch step.
-        compiling: seconds of compiles.
+        compiling: the seconds of all compiles.
     """
 
     def __init__(self) -> None:
@@ -148,7 +148,7 @@ class Clock:
         self.compiling: float = 0.0
 
     def step(self, call: Callable[..., Any], begins: bool) -> Callable[..., Any]:
-        """The call as part of a step; `begins`: as its beginning."""
+        """Wraps a call of a step. `begins`: the call is the first of a step."""
 
         @functools.wraps(call)
         def timed(*given: Any, **named: Any) -> Any:
@@ -165,7 +165,7 @@ class Clock:
         return timed
 
     def compile(self, create: Callable[..., Any]) -> Callable[..., Any]:
-        """A compile; the class of its grammar tells this clock of its accepts from then on."""
+        """Wraps a compile. From then on the clock also times the accepts of the compiled grammar."""
 
         def timed(request: Any) -> Any:
             begun = time.thread_time()
@@ -180,7 +180,7 @@ class Clock:
 
 
 def measure(backend: str, folder: Path, batches: list[int], cases: list[str]) -> list[dict[str, Any]]:
-    """The rows of one backend, in this process."""
+    """The rows of one backend, measured in the running process."""
     from vllm import LLM, SamplingParams
     from vllm.sampling_params import StructuredOutputsParams
 
@@ -227,14 +227,14 @@ def measure(backend: str, folder: Path, batches: list[int], cases: list[str]) ->
             if manager.backend is not None:
                 manager.backend.destroy()
                 manager.backend = manager._grammar_bitmask = None
-            run({"choice": ["a"]}, 4, 1)  # makes the backend and reads the vocabulary
+            run({"choice": ["a"]}, 4, 1)  # builds the backend and reads the vocabulary
             cold, warm = run(asked, most, batch), run(asked, most, batch)
             rows.append({"case": label, "batch": batch, "cold": cold, "warm": warm})
     return rows
 
 
 def table(found: dict[str, list[dict[str, Any]]]) -> str:
-    """Rows of each backend, side by side."""
+    """A table with the backends side by side."""
     titles = "".join(f"{title:>8}" for title in ("compile", "cold", "worst", "warm", "worst"))
     lines = [f"{'':<25}" + "".join(f"  {backend:>40}" for backend in found)]
     lines.append(f"{'ms a batch step':<18}{'batch':>7}" + f"  {titles}" * len(found))

@@ -23,7 +23,7 @@ import structgen as sg
 from oracles import data
 from structgen import errors, library
 
-CUTS = 2  # of each text
+CUTS = 2  # cuts per text
 
 
 def percentile(values: Sequence[float], share: float) -> float:
@@ -56,7 +56,7 @@ def texts_of_library(compiler: sg.Compiler) -> Iterator[tuple[str, sg.CompiledGr
 
 
 def masks(matcher: sg.Matcher, text: bytes, mask: object, most: int = 40) -> list[float]:
-    """Microseconds of each mask along the text, a byte at a time."""
+    """Microseconds of each mask along the text, byte by byte."""
     out = []
     for at in range(min(len(text), most)):
         began = time.perf_counter()
@@ -67,7 +67,7 @@ def masks(matcher: sg.Matcher, text: bytes, mask: object, most: int = 40) -> lis
     return out
 
 
-# The conditions that are measured: each is met by the text that is read.
+# The measured conditions; the text meets each.
 CONDITIONS = {
     "without": lambda text: sg.without("lamps" if b"lamps" not in text else "zebra"),
     "containing": lambda text: sg.containing(text[len(text) // 2 :][:5]),
@@ -80,7 +80,7 @@ CONDITIONS = {
 
 
 def conditions(cases: Iterator[tuple[str, sg.CompiledGrammar, bytes]], mask: object) -> None:
-    """One text a schema, and its masks at most 40 bytes far, with each condition and without one."""
+    """One text per schema, with its masks for at most 40 bytes, with each condition and without one."""
     found: dict[str, tuple[sg.CompiledGrammar, bytes]] = {}
     for name, grammar, text in cases:
         whole = grammar.matcher()
@@ -142,7 +142,7 @@ def main(arguments: list[str] | None = None) -> None:
     for name, grammar, text in cases:
         whole = grammar.matcher()
         if not (whole.accept_bytes(text) and whole.is_accepting()):
-            continue  # its keys stand in another order
+            continue  # the text's keys have another order than the schema's
         for _ in range(CUTS):
             begin, end = sorted(source.randint(0, len(text)) for _ in range(2))
             prefix, middle, suffix = text[:begin], text[begin:end], text[end : end + 1024 + len(text)]

@@ -1,11 +1,12 @@
-"""Ctrl-C in every long call: how long until it ends, and how long other threads of Python stand still.
+"""Ctrl-C in every long call: the time until the call ends, and the time in which other Python threads stand
+still.
 
-In: the cases of `oracles/interrupts.py`, each in a child that sends itself SIGINT after some seconds and
-then checks that what it worked on answers as a new engine does. Out: a table of milliseconds (the process's
-processor time from the signal on; where the call only waits, time on the clock), exit code 1 where a call
-goes on for more than the tests allow or is no longer usable. Cost: about two seconds a row and time.
+Input: the cases of `oracles/interrupts.py`. A child runs each case, sends itself SIGINT after some seconds,
+and checks that the objects then answer like those of a new engine. Output: a table in milliseconds (CPU time
+of the process from the signal on; clock time if the call only waits). The exit status is 1 if a call exceeds
+the tests' limit or leaves an unusable object. Time: about two seconds per row and time.
 
-    python -m bench.interrupts [--after 0.1,0.3] [--case NAME ...]
+python -m bench.interrupts [--after 0.1,0.3] [--case NAME ...]
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ def main(arguments: list[str] | None = None) -> int:
                 late, gap = map(float, done.stdout.split())
                 ended.append(late)
                 stood.append(gap)
-            elif "not interrupted" not in done.stderr:  # over before the signal is no finding
+            elif "not interrupted" not in done.stderr:  # a call that ended before the signal is no finding
                 failed += 1
                 print(f"{name}: {done.stderr.strip()[-300:]}")
         if not ended:

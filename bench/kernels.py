@@ -23,7 +23,7 @@ import structgen
 
 
 def unpacked(bits: torch.Tensor, width: int) -> torch.Tensor:
-    """The bitmask as bool, on its device."""
+    """The bitmask as booleans, on its device."""
     shifts = torch.arange(32, device=bits.device, dtype=torch.int32)
     return ((bits.unsqueeze(-1) >> shifts) & 1).bool().flatten(1)[:, :width]
 
@@ -71,7 +71,7 @@ def main(arguments: list[str] | None = None) -> int:
                     call()
                     if device == "cuda":
                         torch.cuda.synchronize()
-                    if turn:  # the first one warms up
+                    if turn:  # the first repetition warms up
                         times[name].append(1e3 * (clock() - start))
             threads = torch.get_num_threads()
             print(f"{device}, {dtype}, {tuple(logits.shape)}, torch threads: {threads}; {options.clock} ms")

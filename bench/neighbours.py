@@ -1,22 +1,23 @@
-"""What a request feels of its neighbours: its seconds alone, beside tame requests, and beside hostile ones.
+"""A request's seconds alone, beside well-behaved requests, and beside hostile ones.
 
-In: the embedded model behind a real server. Out: a row a kind of neighbour: the median and the slowest
-request of one client that asks again and again, how often it was answered, and the memory that the server's
-process holds (RSS): before, the most meanwhile, and three seconds after the last answer. Cost: a quarter of a
-minute a kind.
+Input: the embedded model behind a real server. Output: one row per kind of neighbour: the median and the
+slowest request of one client that sends requests without a pause, its number of answers, and the memory (RSS)
+of the server's process: before the load, the most during it, and three seconds after the last answer. Time:
+15 s per kind.
 
-Every neighbour asks again as soon as it is answered, each time with a grammar that the server has not seen:
+A neighbour sends its next request as soon as it has an answer, each time with a grammar that is new to the
+server:
 
     tame       the schemas of `examples/`, salted
     masks      a regular expression with masks of about 20 ms
-    counters   counters in each other: masks of up to seconds, whatever is promised of them
+    counters   nested counters: masks of up to seconds without a limit
     strings    a list of strings under twelve patterns
-    compiles   conditions that use up what a compile may take
-    items      unique items of 800, of which the list must hold some
-    bodies     random bodies (oracles/bodies.py), whatever they ask for; a third of these clients leave in the
-               middle of the answer, and a third read it slowly
+    compiles   conditions that use up the limit of a compile
+    items      unique items of 800 values, of which the list must contain some
+    bodies     random bodies (oracles/bodies.py); a third of these clients leave in the middle of the answer
+               and a third read slowly
 
-Hostile answers are never told to end, so they draw all the tokens that they may.
+Hostile answers get no stop condition, so they draw as many tokens as the limit allows.
 """
 
 from __future__ import annotations
@@ -37,11 +38,11 @@ from oracles.bodies import Bodies, hostile
 
 _NAMES = ("alone", "tame", "masks", "counters", "strings", "compiles", "items", "bodies")
 _TOKENS = 200
-_LATER = 3.0  # seconds after the last answer
+_LATER = 3.0  # seconds between the last answer and the last measurement
 
 
 def memory(pid: int) -> float:
-    """Megabytes that the process holds."""
+    """Megabytes of resident memory of a process."""
     for line in Path(f"/proc/{pid}/status").read_text().splitlines():
         if line.startswith("VmRSS"):
             return int(line.split()[1]) / 1024
@@ -49,7 +50,7 @@ def memory(pid: int) -> float:
 
 
 class Load:
-    """One kind of neighbour beside one client."""
+    """The load of one kind of neighbour, and the measured client."""
 
     def __init__(
         self,
@@ -165,7 +166,8 @@ def main() -> int:
     heads = f"{'neighbours':>12} {'requests':>8} {'median s':>9} {'slowest s':>9}"
     print(f"{heads} {'RSS MB':>7} {'most':>6} {'later':>6}  theirs")
     with server(None, 64) as (address, pid):
-        asyncio.run(Load(address, pid, "alone", 0, 1, salts, requests, False).run())  # what is made once
+        # a first run makes everything that the server makes only once
+        asyncio.run(Load(address, pid, "alone", 0, 1, salts, requests, False).run())
         for kind in options.neighbours.split(","):
             before = memory(pid)
             run = Load(

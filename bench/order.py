@@ -24,8 +24,8 @@ from referencing.jsonschema import specification_with
 
 @dataclass(frozen=True, slots=True)
 class Inversion:
-    instance: str  # pointer of the object
-    map: str  # pointer of the schema whose `properties` lists both keys, in the other order
+    instance: str  # JSON pointer of the object
+    map: str  # JSON pointer of the schema whose `properties` lists both keys in the other order
     late: str
     after: str
 

@@ -1,7 +1,8 @@
 """glrmask and maskforge as engines of the bench: `--engines structgen,bench.peers:glrmask`.
 
-Enters: `Tokens`. Leaves: a `structgen.maskbench.engines.base.Engine`. Cost: building their vocabularies.
-glrmask writes its mask into the bench's row. maskforge's mask is copied there, which takes microseconds more.
+Input: `Tokens`. Output: a `structgen.maskbench.engines.base.Engine`. The set-up builds the engines'
+vocabularies. glrmask writes its mask into the bench's row. maskforge's mask is copied into the row, which
+adds microseconds.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ class _Grammar:
 
 
 class Glrmask:
-    """Its mask allows text alone; the end is allowed where the state accepts."""
+    """glrmask's mask has no end token; the adapter allows the end if the state accepts."""
 
     name = "glrmask"
     notes: tuple[str, ...] = ()
@@ -62,7 +63,7 @@ class Glrmask:
 
 
 class Maskforge:
-    """Its sessions, over its whole-document compiler."""
+    """Sessions of maskforge, from its compiler of whole documents."""
 
     name = "maskforge"
     notes: tuple[str, ...] = ()

@@ -64,7 +64,7 @@ TESTS = (
 
 @dataclass(frozen=True, slots=True)
 class Bug:
-    """One replacement in one file. Blanks of `old` stand for any blanks: formatters may move them."""
+    """A replacement in one file. Blanks in `old` match any blanks, because formatters may move them."""
 
     name: str
     file: str
@@ -502,7 +502,7 @@ def run(command: list[str], where: Path, more: dict[str, str] | None = None) -> 
 
 
 def copy_changed(source: str, target: str) -> str:
-    """Same files keep their time: an older one would hide from ninja that a bug was taken out."""
+    """Equal files keep their time of change. Otherwise ninja could miss that a bug was removed."""
     if not Path(target).exists() or Path(source).read_bytes() != Path(target).read_bytes():
         shutil.copyfile(source, target)
     return target
@@ -530,7 +530,8 @@ def build(tree: Path, jobs: int) -> None:
 
 
 def failures(tree: Path) -> list[str]:
-    """The library of the copy is named: an editable install would be found before the copy's folder."""
+    """The failing tests. The command names the copy's library, because Python would find an editable install
+    first."""
     plugins = ["-p", "no:cacheprovider", "-p", "oracles.sanitized_core"]
     command = [sys.executable, "-m", "pytest", "-q", "-x", *plugins, *TESTS]
     status, text = run(command, tree, {"STRUCTGEN_CORE": str(tree / "build-planted")})

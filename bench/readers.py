@@ -22,7 +22,7 @@ Text = Callable[[int], Any]
 
 
 def repeat(piece: str, before: str = "", after: str = "") -> Text:
-    """A piece with `{}` in the place of a number, as often as fits."""
+    """A text in which a piece repeats as often as fits; `{}` in the piece becomes a number."""
 
     def made(size: int) -> str:
         out, length, number = [before], len(before) + len(after), 0
@@ -205,7 +205,7 @@ def compilers() -> dict[str, tuple[dict[str, Text], Callable[[sg.Compiler, Any],
 
 
 def measured(reader: str, kind: str, sizes: list[int], seconds: float) -> Iterator[tuple[int, float, str]]:
-    """(size, seconds of CPU time, "" or an error) for each size until one takes too long."""
+    """(size, CPU seconds, "" or an error) for each size, until one takes longer than `seconds`."""
     vocabulary = sg.Vocabulary.from_bytes([*(bytes([i]) for i in range(256)), b""], 256)
     texts, compile = compilers()[reader]
     for size in sizes:
@@ -240,7 +240,7 @@ def main() -> None:
                 continue
             rows = list(measured(reader, kind, sizes, options.seconds))
             times = "".join(f"{1000 * t:8.0f}{'!' if e else ' '}" for _, t, e in rows)
-            # From the largest two that were read and are long enough to be told from noise.
+            # The exponent uses the two largest sizes whose times are above the noise.
             last = [(s, t) for s, t, e in rows if t > 0.005][-2:]
             grows = (
                 math.log(last[1][1] / last[0][1]) / math.log(last[1][0] / last[0][0])

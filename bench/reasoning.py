@@ -28,7 +28,7 @@ LIMIT, BUDGET = 5_000, 10_000
 
 
 def walk(grammar: sg.CompiledGrammar, parts: list[list[int]], budget: int | None) -> list[list[float]] | None:
-    """Microseconds of each token of each part; None: the text is refused."""
+    """Microseconds of each token of each part; None if the grammar refuses the text."""
     matcher = grammar.matcher()
     mask = sg.allocate_bitmask(1, grammar.vocabulary.vocab_size)
     found: list[list[float]] = []

@@ -38,13 +38,13 @@ from typing import Any
 
 from bench.differential import Worker, known, run_chunk
 
-CHUNK = 25  # seeds
-FIRST = 500_000_000  # far from the seeds of the tests
-LIMIT = 300  # seconds for one seed
+CHUNK = 25  # seeds per chunk
+FIRST = 500_000_000  # the first seed, far from the seeds of the tests
+LIMIT = 300  # seconds per seed
 
 
 def kinds() -> dict[str, Callable[[int], Any]]:
-    """What runs one seed, by the name of the kind. It raises what is wrong."""
+    """The function of each kind, which runs one seed and raises an error for a wrong answer."""
     import functools
 
     import pytest
@@ -93,7 +93,7 @@ def kinds() -> dict[str, Callable[[int], Any]]:
     }
 
 
-# Chunks of each kind in a turn of 40. What is quick, and finds the most, comes most often.
+# Chunks of each kind in a round of 40. Quick kinds that find the most come most often.
 TURN = {
     "contextual": 5, "dynamic": 6, "scannerless": 3, "gbnf": 3, "tokens": 2, "tokens-ebnf": 2,
     "tokens-lark": 2, "limits": 2, "captures": 1, "styles": 4, "budget": 3, "budget-schema": 1,
@@ -103,7 +103,7 @@ TURN = {
 
 
 def worker(first: int, size: int, names: list[str]) -> None:
-    """Runs one chunk a line of standard input; writes what it does and what it found."""
+    """Runs one chunk per line of standard input. Writes the current seed and each finding."""
     known_kinds = kinds()
     for line in sys.stdin:
         chunk = int(line)
@@ -174,7 +174,7 @@ def main(arguments: list[str] | None = None) -> int:
     out.parent.mkdir(parents=True, exist_ok=True)
     records = known(out)
     begin = time.monotonic()
-    # A turn of all kinds goes to each shard in turn, so that every shard does all of them.
+    # Each shard gets whole rounds, so every shard runs all kinds.
     mine = int(part) - 1
     turns = range(mine * len(names), 10**9, int(parts) * len(names))
     todo = (chunk for turn in turns for chunk in range(turn, turn + len(names)) if chunk not in records)

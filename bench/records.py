@@ -1,7 +1,7 @@
-"""Runs that write a record a case, and tables of records: `--out FILE`, then `--report FILE`.
+"""Runs that write one record per case, and tables of the records: `--out FILE`, then `--report FILE`.
 
-In: a parser of a command line. Out: its two options, the stream that a run writes lines of JSON to, and the
-records of such a file.
+Input: a parser of a command line. Output: the parser's two options, the stream for a run's lines of JSON, and
+the records of a file.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def reported(options: argparse.Namespace, report: Callable[[list[dict[str, Any]]
 
 
 def engine_names(parser: argparse.ArgumentParser, names: str) -> list[str]:
-    """The engines of a list with commas; a name that is none ends the program."""
+    """The engines of a comma-separated list. An unknown name ends the program."""
     out = names.split(",")
     for name in out:
         try:
@@ -46,5 +46,5 @@ def print_versions(rows: list[dict[str, Any]]) -> None:
 
 
 def out(options: argparse.Namespace) -> contextlib.AbstractContextManager[Any]:
-    """Standard output stays open behind it."""
+    """The output stream. Closing it leaves standard output open."""
     return open(options.out, "w", encoding="utf-8") if options.out else contextlib.nullcontext(sys.stdout)

@@ -38,7 +38,7 @@ def main(argv: list[str]) -> int:
     parser.add_argument("--threads", default="1,2")
     parser.add_argument("--rows", type=int, default=0, help="rows of a folder of JSONL, over Ray Data")
     parser.add_argument("--workers", type=int, default=2)
-    parser.add_argument("--replay", nargs=2, help=argparse.SUPPRESS)  # the run that is killed
+    parser.add_argument("--replay", nargs=2, help=argparse.SUPPRESS)  # for the process that is killed
     asked = parser.parse_args(argv)
     tokens = data.tekken()
     vocabulary = sg.Vocabulary.from_bytes(
@@ -49,7 +49,7 @@ def main(argv: list[str]) -> int:
     compiler = sg.Compiler(vocabulary)
     if asked.rows:
         return over_ray(vocabulary, tokens, asked)
-    grammars = [  # a valid text that the grammar writes in another way counts up to that place
+    grammars = [  # if the grammar cannot write the text in full, the text counts up to that place
         (grammar, np.array(ids[: grammar.matcher().validate_tokens(ids)], np.int64))
         for grammar, ids in walked(compiler, tokens, asked.count)
     ]
@@ -93,7 +93,7 @@ def main(argv: list[str]) -> int:
 
 
 def _replayed(source: str, out: str, vocabulary: sg.Vocabulary, workers: int) -> int:
-    """Prints rows and seconds of a run over Ray Data."""
+    """Prints the rows and seconds of a run over Ray Data."""
     import ray
 
     from structgen.integrations.ray_data import replayed
@@ -107,7 +107,7 @@ def _replayed(source: str, out: str, vocabulary: sg.Vocabulary, workers: int) ->
 
 
 def over_ray(vocabulary: sg.Vocabulary, tokens: Any, asked: Any) -> int:
-    """A killed run, one that goes on, and a whole one."""
+    """Runs three times over Ray Data: a killed run, its continuation, and a whole run."""
     import pyarrow.parquet
 
     cases = (data.maskbench_case(name) for name in data.sample(data.maskbench_names(), 4 * asked.count))

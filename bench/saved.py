@@ -22,7 +22,8 @@ from oracles import data
 
 QUANTILES = (0.5, 0.9, 0.99, 1.0)
 
-# Prints JSON: milliseconds of loading (wall, CPU), microseconds to first masks, microseconds of masks.
+# Prints JSON: milliseconds of loading (clock and CPU), microseconds to first masks, microseconds of later
+# masks.
 _CHILD = r"""
 import json, sys, time
 how, words, saved, cases = sys.argv[1:]
@@ -56,7 +57,7 @@ print(json.dumps([took, first, masks, compiler.byte_size]))
 def cases(
     vocabulary: structgen.Vocabulary, count: int
 ) -> list[tuple[str, structgen.CompiledGrammar, str, list[int]]]:
-    """Of each schema: its text, its grammar, a text to warm with, and the tokens of another."""
+    """For each schema: its text, its grammar, a text for `warm`, and the tokens of another text."""
     compiler, found = structgen.Compiler(vocabulary), []
     for name in data.select(data.maskbench_names(), count=count, seed=0):
         case = data.maskbench_case(name)
@@ -93,7 +94,7 @@ def main(arguments: list[str] | None = None) -> int:
         vocabulary = structgen.Vocabulary.load(words)
         compiler = structgen.Compiler(vocabulary)
         chosen = cases(vocabulary, options.count)
-        held = []  # until they are saved
+        held = []  # keeps the grammars alive until the save
         for schema, _, text, _ in chosen:
             held.append(compiler.json_schema(schema))
             held[-1].warm([text])

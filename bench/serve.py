@@ -1,14 +1,14 @@
-"""What a server gives: requests a second and time per output token, with and without a constraint.
+"""The server's performance: requests per second and time per output token, with and without a constraint.
 
-In: the embedded model or another, numbers of requests at once. Out: a table, a row a number. Cost: some
-minutes. Every number is measured in many short rounds that take turns, each with a constraint and without, so
-that a machine that is busy for a while is busy for both.
+Input: the embedded model or another one, and numbers of concurrent requests. Output: a table with one row per
+number. Time: minutes. Each number is measured in many short rounds, by turns with a constraint and without
+one, so a machine that is busy for a while slows both.
 
-Both sides get the same prompts, as token ids, and greedy decoding: the embedded model then writes the same
-tokens with the schema and without, as the column `same` says. Prompts differ in their first words, so that
-no answer finds the keys of another. `CPU` is the time that the server's process took for a token: it does
-not count what other processes of the machine took. The ratios are trimmed means over the pairs of rounds (a
-tenth is left out at each end), with a 95% bootstrap interval.
+Both sides get equal prompts, as token ids, and greedy decoding. The embedded model then writes equal tokens
+with the schema and without, as the column `same` shows. Prompts differ in their first words, so no answer
+finds another's cached keys. `CPU` is the CPU time of the server's process per token, without the machine's
+other processes. The ratios are trimmed means over the pairs of rounds (without a tenth at each end), with a
+95% bootstrap interval.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parents[1]
-_WARM = 24  # requests that are not measured
+_WARM = 24  # requests before the measurement
 
 
 @dataclass(frozen=True, slots=True)
 class Round:
-    """One batch of requests: seconds on the wall, seconds of the server's CPU, tokens, seconds a token."""
+    """One batch of requests: seconds of the clock, CPU seconds of the server, tokens, seconds per token."""
 
     wall: float
     cpu: float
@@ -46,7 +46,7 @@ class Round:
 
 @contextmanager
 def server(model: str | None, sequences: int) -> Iterator[tuple[str, int]]:
-    """A server in a process of its own: its address and its number."""
+    """A server in a process of its own: its address and its process id."""
     command = [sys.executable, "-m", "structgen", "serve", *([model] if model else [])]
     command += ["--port", "0", "--sequences", str(sequences)]
     process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, cwd=ROOT)
@@ -65,8 +65,8 @@ def server(model: str | None, sequences: int) -> Iterator[tuple[str, int]]:
 
 
 def cpu_seconds(pid: int) -> float:
-    """Of all threads of a process, so far, to the nanosecond. (The ticks of /proc/PID/stat are 10 ms.) What a
-    thread took that has ended is lost: the server's live as long as it does."""
+    """The CPU time of all threads of a process so far, in nanosecond resolution (/proc/PID/stat counts 10
+    ms). The time of ended threads is lost; the server's threads live as long as the server."""
     return (
         sum(
             int(Path(task, "schedstat").read_text().split()[0])
@@ -77,7 +77,7 @@ def cpu_seconds(pid: int) -> float:
 
 
 class Requests:
-    """Prompts with their schemas; no two are alike."""
+    """Prompts with their schemas, all different."""
 
     def __init__(self) -> None:
         lines = (ROOT / "examples" / "requests.jsonl").read_text().splitlines()
@@ -98,7 +98,7 @@ class Requests:
         return f"No. {self._count}: {text}", schema
 
     def next(self) -> tuple[dict[bool, list[int]], Any]:
-        """The prompt's ids with a constraint and without, and the schema."""
+        """The prompt's ids with a constraint and without one, and the schema."""
         from structgen.lm import embedded
 
         text, schema = self._items[self._count % len(self._items)]
@@ -176,7 +176,7 @@ def main() -> int:
                         bodies.append(body)
                     done = asyncio.run(ask(address, pid, bodies, at_once))
                     texts.append(done.texts)
-                    if number >= warm:  # the first compile the schemas and make the masks
+                    if number >= warm:  # the first requests compile the schemas and make the masks
                         rounds[constrained].append(done)
                 same += sum(a == b for a, b in zip(*texts, strict=True))
                 total += count

@@ -37,12 +37,12 @@ from bench.serve import ROOT, Requests, cpu_seconds
 
 _TEMPLATE = "{% for m in messages %}{{ m.content }}{% endfor %}"
 _NAMES = ("structgen", "structgen-torch", "transformers", "transformers-cb", "llama-cpp")
-_START = 180.0  # seconds
+_START = 180.0  # seconds that a server may take to start
 
 
 @dataclass(frozen=True, slots=True)
 class Server:
-    """A server that answers chats."""
+    """A running server that answers chats."""
 
     name: str
     address: str
@@ -57,7 +57,7 @@ def free_port() -> int:
 
 
 def command(name: str, model: Path, port: int) -> list[str]:
-    """How a server is started."""
+    """The command that starts a server."""
     if name == "structgen":
         return [sys.executable, "-m", "structgen", "serve", "--port", str(port)]
     if name == "structgen-torch":
@@ -158,7 +158,7 @@ def main() -> int:
 
 
 def compare(servers: list[Server], at_once: int, rounds: int, count: int) -> None:
-    """One row a server."""
+    """Measures the servers and prints one row per server."""
     from structgen.lm import embedded
     from structgen.lm.load import language_model
 

@@ -69,7 +69,7 @@ class Case:
 
 @dataclass
 class Outcome:
-    """One text generated. `forwards`: of the target; `once`: seconds and processor time of the first run."""
+    """One generated text. `forwards`: passes of the target; `once`: seconds and CPU time of the first run."""
 
     method: str
     case: str
@@ -83,7 +83,7 @@ class Outcome:
 
 
 class Bench:
-    """The two models and what runs on them."""
+    """The two models, and the runs on them."""
 
     def __init__(self) -> None:
         self.lm = TransformersLM.from_pretrained(embedded.path("target"), kv_bytes=64 << 20)
@@ -114,7 +114,7 @@ class Bench:
         )
         seconds, cpu = time.perf_counter() - begin, time.process_time() - cpu
         stats = {} if result.speculation is None else result.speculation.as_dict()
-        # The restricted head calls the body of the model alone, past the hook.
+        # With a restricted head the loop calls the model's body alone, which the hook does not see.
         forwards = stats["forwards"] if stats else self.forwards - before
         return Outcome(method, case.name, result.tokens, forwards, seconds, cpu, more=stats)
 
@@ -141,9 +141,10 @@ class Bench:
 
 
 def cases_json(bench: Bench, count: int) -> tuple[list[Case], list[Case]]:
-    """(train, test): the same schemas, other instances, so that nothing of a test text was seen before.
+    """(train, test): equal schemas and different instances, so nothing of a test text was seen before.
 
-    The request names the leaves of an instance; the model was trained on such requests for its own schemas.
+    The request names the leaves of an instance. The model was trained on such requests, for its own
+    schemas.
     """
     train: list[Case] = []
     test: list[Case] = []
@@ -195,7 +196,7 @@ def cases_sql(bench: Bench, count: int) -> tuple[list[Case], list[Case]]:
 
 
 def cases_free(bench: Bench, count: int) -> tuple[list[Case], list[Case]]:
-    """No grammar: the model answers in JSON of its own accord, which is what it was trained to do."""
+    """Cases without a grammar: the model was trained to answer in JSON, and does."""
     train, test = cases_json(bench, count)
     return [Case(c.name, c.prompt, None) for c in train], [Case(c.name, c.prompt, None) for c in test]
 
@@ -208,7 +209,7 @@ WORKLOADS: dict[str, Callable[[Bench, int], tuple[list[Case], list[Case]]]] = {
 
 
 def methods(bench: Bench, sample: Sequence[int]) -> dict[str, Callable[[], Speculation]]:
-    """Fresh options each: cold stores."""
+    """Each call gives new options, so the stores are cold."""
 
     def only(*drafters: Any) -> Speculation:
         return Speculation(list(drafters), cost=COST)
@@ -231,26 +232,26 @@ def methods(bench: Bench, sample: Sequence[int]) -> dict[str, Callable[[], Specu
     }
 
 
-# What these learn outlives a text: with cold stores, growing from text to text, and warm from the start.
+# These drafters learn over several texts: with cold stores, with stores that grow, and with warm stores.
 STORES = ("suffix tree", "token recycling", "logit n-grams", "trigram", "layer choice", "fused (auto)")
 THEIRS: dict[str, dict[str, Any]] = {
     "transformers": {},
     "transformers prompt lookup": {"prompt_lookup_num_tokens": 10},
     "transformers assisted": {},
 }
-ONCE = ("running", "warm")  # they cannot write the same text twice
+ONCE = ("running", "warm")  # with these stores a text cannot be written twice
 COST = parts.CostTable()
 
 
 def run_workload(bench: Bench, workload: str, count: int, only: str, repeat: int, out: list[Any]) -> None:
-    """Figures 1 and 5 of one workload."""
+    """Prints figures 1 and 5 of one workload."""
     train, test = WORKLOADS[workload](bench, count)
     for c in test:
         bench.plain(c)  # the first round compiles masks
     runs = _runs(bench, train, test, only)
     shown: dict[tuple[str, str], list[Outcome]] = {key: [] for key in runs}
     for i in range(repeat):
-        for at, c in enumerate(test):  # methods in turn, so that a busy moment hits all of them
+        for at, c in enumerate(test):  # methods take turns, so a busy moment slows all of them
             for (method, store), run in runs.items():
                 if i == 0:
                     shown[method, store].append(o := run(c))
@@ -280,7 +281,7 @@ def run_workload(bench: Bench, workload: str, count: int, only: str, repeat: int
 def _runs(
     bench: Bench, train: Sequence[Case], test: Sequence[Case], only: str
 ) -> dict[tuple[str, str], Callable[[Case], Outcome]]:
-    """(method, store) -> a run of it."""
+    """(method, store) -> a function that runs it."""
     found: dict[tuple[str, str], Callable[[Case], Outcome]] = {("plain", ""): bench.plain}
 
     def wanted(method: str) -> bool:
@@ -343,7 +344,7 @@ def _against(name: str, ours: list[Outcome], theirs: list[Outcome]) -> str:
 
 
 def _first_runs(outcomes: list[Outcome]) -> list[Outcome]:
-    """The same texts with the times of one run each, to set beside methods that run once."""
+    """The outcomes with the times of their first runs, for comparisons with methods that run once."""
     return [replace(o, seconds=o.once[0], cpu=o.once[1]) for o in outcomes]
 
 
@@ -366,8 +367,9 @@ def main(arguments: list[str] | None = None) -> None:
             parser.error(f"there is no workload {name!r}: they are {', '.join(WORKLOADS)}")
     figures = {int(f) for f in options.figures.split(",")}
     if figures & {2, 3, 5} or (figures & {1, 7} and options.workloads != "sql"):
-        data.require("maskbench")  # `--figures 1 --workloads sql` and `--figures 4,6` go without
-    sys.stdout.reconfigure(line_buffering=True)  # minutes pass between tables
+        data.require("maskbench")  # `--figures 1 --workloads sql` and `--figures 4,6` need no data
+    # minutes pass between tables, so each line is written at once
+    sys.stdout.reconfigure(line_buffering=True)
     os.environ.setdefault("HF_HUB_OFFLINE", "1")
     torch.set_num_threads(options.threads)
     bench = Bench()

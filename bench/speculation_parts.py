@@ -26,7 +26,7 @@ WIDTHS = (1, 2, 4, 8, 12, 16, 24, 32, 48, 64)
 
 
 def cost_curve(lm: TransformersLM, past: int = 200, rounds: int = 21) -> None:
-    """Figure 4: T(q) / T(1), and the accepted tokens a forward must bring to break even."""
+    """Figure 4: T(q) / T(1), and the accepted tokens per forward pass that make up for it."""
     print(f"\n## cost of a forward of q tokens behind {past} (a chain, median of {rounds})")
     before = torch.get_num_threads()
     for threads in (1, 2):
@@ -36,7 +36,7 @@ def cost_curve(lm: TransformersLM, past: int = 200, rounds: int = 21) -> None:
         scorer.add(1)
         scorer.score([Block([5] * past)])
         scorer.keep([[]])
-        for _ in range(rounds):  # widths interleaved, so that a busy moment hits all of them
+        for _ in range(rounds):  # widths take turns, so a busy moment slows all of them
             for q in WIDTHS:
                 block = Block([7], [9] * (q - 1), list(range(-1, q - 2)))
                 begin = time.perf_counter()
@@ -51,7 +51,7 @@ def cost_curve(lm: TransformersLM, past: int = 200, rounds: int = 21) -> None:
 
 
 def ablation(bench: Any, train: Sequence[Any], test: Sequence[Any]) -> None:
-    """Figures 2, 3 and the breakdown of 5, at a fixed budget of nodes, stores running."""
+    """Figures 2, 3 and the breakdown of 5, with a fixed number of nodes and running stores."""
     print(f"\n## what the grammar brings: {len(test)} JSON texts, 12 drafts a forward, stores running")
     print(
         f"{'variant':34}{'tok/fwd':>8}{'drafted':>9}{'pruned':>8}{'masks/tok':>10}{'checks/tok':>11}"
@@ -91,11 +91,11 @@ def ablation(bench: Any, train: Sequence[Any], test: Sequence[Any]) -> None:
 
 
 def unpredictable(bench: Any, tokens: int = 300, texts: int = 8) -> None:
-    """Where speculation loses: text without any pattern. Processor time with drafting over that without.
+    """The worst case of speculation, text without a pattern: CPU time with drafting over the time without.
 
-    Both runs write the same text, a forward of one and a forward of the other in turn, so that whatever else
-    the machine does hits both alike: whole texts one after the other differ by a fifth on a busy machine,
-    also without drafts in either. The slowest tenth of the forwards of each is left out.
+    Both runs write the same text, one forward pass each in turn, so other work of the machine slows both
+    alike. Whole texts in turn differ by a fifth on a busy machine, even if neither drafts. The slowest tenth
+    of each run's passes is left out.
     """
     grammar = bench.compiler.regex(r"[a-zA-Z0-9 .,;:!?()-]{2000,4000}")
     lm, prompt = bench.lm, bench.lm.encode("x")
@@ -127,13 +127,13 @@ def unpredictable(bench: Any, tokens: int = 300, texts: int = 8) -> None:
 
 
 def _trimmed(seconds: Sequence[float]) -> float:
-    """Seconds of a run, its slowest tenth replaced by the mean of the others."""
+    """Seconds of a run whose slowest tenth is replaced by the mean of the others."""
     kept = np.sort(seconds)[: max(1, int(0.9 * len(seconds)))]
     return float(kept.mean()) * len(seconds)
 
 
 def fidelity() -> None:
-    """Figure 6: exact total variation between what a rule returns and the target's masked law."""
+    """Figure 6: the exact total variation between a rule's law and the target's masked law."""
     rules: dict[str, tuple[Rule, int, bool]] = {
         "single": (lambda p, q, xs, c: single(p, q, xs[0], c)[0] if xs else c.draw(p), 1, True),
         "recursive": (lambda p, q, xs, c: recursive(p, q, xs, c)[0], 2, False),
@@ -161,7 +161,8 @@ def fidelity() -> None:
 
 
 def _gap() -> float:
-    """TV between local decoding and the conditioned model on a small language: masks cannot see ahead."""
+    """TV between local decoding and the conditioned model on a small language. Masks do not look ahead, so it
+    is not 0."""
     random = np.random.default_rng(1)
     step = random.dirichlet(np.ones(3), size=(4, 4))  # (place, last token) -> next of a, b, end
     texts = {t for n in range(1, 4) for t in _words(n) if t.count(0) == t.count(1) or t[0] == 0}

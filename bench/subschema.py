@@ -39,25 +39,25 @@ from oracles.oracle import JsonOracle
 from oracles.strategies import Features, Seeded, schema
 from structgen.keywords import rewritten
 
-SECONDS = 10  # for one verdict of a tool
-VALUES = 2000  # that judge a pair at most
+SECONDS = 10  # seconds per verdict of a tool
+VALUES = 2000  # the most values that judge a pair
 FEATURES = {
     "plain": Features(combine=False, negate=False, refs=False, unique=False, formats=False, contains=False,
                       dependent=False, depth=2),
     "combined": Features(refs=False, formats=False, contains=False, dependent=False, depth=2),
     "all": Features(depth=2),
 }  # fmt: skip
-# Keywords of later drafts than a tool reads (4, and 7): it passes over them.
+# Keywords of later drafts than a tool reads (4, and 7). The tool ignores them.
 _AFTER_7 = ("prefixItems", "dependentRequired", "dependentSchemas", "minContains", "maxContains")
 NEWER = {
     "jsonsubschema": ("if", "then", "else", "contains", "propertyNames", *_AFTER_7),
     "hypothesis-jsonschema": _AFTER_7,
 }
-Verdict = tuple[bool | None, str]  # and the witness, or why there is none
+Verdict = tuple[bool | None, str]  # and the witness, or the reason for its lack
 
 
 def pair(seed: int, features: Features) -> tuple[Any, Any]:
-    """wide, narrow."""
+    """Two schemas: wide, narrow."""
     source = Seeded(seed)
     wide = schema(source, features)
     if seed % 4 == 0 and isinstance(wide, dict) and "$ref" not in json.dumps(wide):
@@ -83,7 +83,7 @@ def jsonsubschema(wide: Any, narrow: Any) -> Verdict:
 
 
 def draft_4(node: Any) -> Any:
-    """The same schema in the words of draft 4, as far as it has them."""
+    """The schema with the keywords of draft 4, as far as draft 4 can express it."""
     if not isinstance(node, dict):
         return {} if node is True else {"not": {}} if node is False else node
     out = rewritten(node, lambda _, inner: draft_4(inner))
@@ -125,7 +125,7 @@ TOOLS: dict[str, Callable[[Any, Any], Verdict]] = {
 
 
 class TooLong(Exception):
-    """A tool took more than its seconds."""
+    """A tool took longer than its limit."""
 
 
 @contextlib.contextmanager
@@ -143,14 +143,14 @@ def limited() -> Iterator[None]:
 
 
 def asked(tool: str, wide: Any, narrow: Any) -> tuple[str, Verdict, float]:
-    """How a tool ended ("told", "undecided", an error's name), what it told, and its seconds."""
+    """The tool's outcome ("told", "undecided", or an error's name), its verdict, and its seconds."""
     begin = time.perf_counter()
     verdict: Verdict = (None, "")
     try:
         with limited():
             verdict = TOOLS[tool](json.loads(json.dumps(wide)), json.loads(json.dumps(narrow)))
         ended = "undecided" if verdict[0] is None else "told"
-    except (Exception, SystemExit) as error:  # a tool may end in any way; it is counted
+    except (Exception, SystemExit) as error:  # a tool may fail in any way, and each failure is counted
         ended = type(error).__name__
     return ended, verdict, time.perf_counter() - begin
 
@@ -159,7 +159,7 @@ def asked(tool: str, wide: Any, narrow: Any) -> tuple[str, Verdict, float]:
 
 
 def apart(wide: Any, narrow: Any, most: int = VALUES) -> Iterator[tuple[str, bool]]:
-    """Small values as JSON, and whether only narrow takes each."""
+    """Small values as JSON, each with whether only `narrow` accepts it."""
     of_wide, of_narrow = JsonOracle(wide), JsonOracle(narrow)
     for value in itertools.islice(small_values({"anyOf": [wide, narrow]}), most):
         text = json.dumps(value, separators=(",", ":"), ensure_ascii=False)
@@ -167,13 +167,14 @@ def apart(wide: Any, narrow: Any, most: int = VALUES) -> Iterator[tuple[str, boo
 
 
 def truth(wide: Any, narrow: Any, witnesses: list[str]) -> bool | None:
-    """False: a value is apart; True: none of the enumeration is (no proof); None: a judge fails."""
+    """False: some value refutes containment. True: no enumerated value does (no proof). None: a judge
+    fails."""
     try:
         of_wide, of_narrow = JsonOracle(wide), JsonOracle(narrow)
         if any(of_narrow.accepts(text) and not of_wide.accepts(text) for text in witnesses):
             return False
         return not any(differs for _, differs in apart(wide, narrow))
-    except Exception:  # a schema that jsonschema cannot judge
+    except Exception:  # jsonschema cannot judge the schema
         return None
 
 
@@ -196,7 +197,7 @@ def beside(pairs: int, features: str) -> None:
         is_so = truth(wide, narrow, [text for holds, text in told.values() if holds is False and text])
         for tool, (holds, _) in told.items():
             right = None if is_so is None else holds is is_so
-            # "not contained" without a value that shows it: the proof of structgen stands against it
+            # "not contained" without a witness, although structgen proved containment
             newer = any(f'"{keyword}":' in json.dumps([wide, narrow]) for keyword in NEWER.get(tool, ()))
             wrong = "wrong, with a keyword that it does not know" if newer else "WRONG"
             ends[tool]["right" if right else "not judged" if right is None else wrong] += 1
@@ -210,7 +211,7 @@ def beside(pairs: int, features: str) -> None:
 
 
 def instances(wanted: int, first: int) -> int:
-    """Verdicts and witnesses of structgen beside instances that are judged one by one."""
+    """Compares structgen's verdicts and witnesses with instances, which jsonschema judges one by one."""
     counts: collections.Counter[str] = collections.Counter()
     wrong, seed, begin = 0, first, time.monotonic()
     while counts["instances"] < wanted:

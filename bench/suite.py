@@ -34,7 +34,7 @@ def setup(config: dict) -> dict:
 
 
 def formats_for(file: str) -> str:
-    asserts = "optional/format" in file  # the folder, and format-assertion.json
+    asserts = "optional/format" in file  # matches the folder and format-assertion.json
     return "enforce" if asserts else "annotate"
 
 
@@ -60,7 +60,7 @@ def work(state: dict, job: dict, emit: Callable[[dict], None]) -> None:
             registry=state["registry"],
         )
     except errors.UnsatisfiableSchema:
-        pass  # the empty language
+        pass  # the language is empty
     except Exception as error:
         row["error"] = f"{type(error).__name__}: {error}"[:300]
         row["uncompiled"] = len(group.tests)

@@ -65,7 +65,7 @@ _Kind = tuple[dict[str, Any], Callable[[], Any], list[Any]]
 
 
 def _property(chance: random.Random) -> _Kind:
-    """A schema, what draws a value of it, and values that are none."""
+    """A schema, a function that draws a value, and invalid values."""
     some, low = sorted(chance.sample(_WORDS, 3)), chance.randint(0, 50)
     pick, whole = chance.choice, chance.randint
     place = {"lat": {"type": "number"}, "name": {"type": "string"}}
@@ -118,7 +118,7 @@ class Tool:
         return {n: made[1]() for n, made in self._made.items() if n in required or chance.random() < 0.5}
 
     def wrong(self) -> dict[str, Any]:
-        """A right call with one value that is none, a key too many, or one too few."""
+        """A right call with one change: an invalid value, an extra key, or a missing key."""
         value, how = self.right(), self._chance.random()
         if how < 0.15:
             value["unknown"] = 1
@@ -131,7 +131,7 @@ class Tool:
 
 
 def made(count: int) -> tuple[list[Tool], list[tuple[Tool, dict[str, Any], bool]]]:
-    """Tools, and calls of them with jsonschema's verdicts, half of them right."""
+    """Tools, and calls of them with jsonschema's verdicts; half of the calls are right."""
     chance = random.Random(count)
     tools = [Tool(i, chance) for i in range(count)]
     calls: list[tuple[Tool, dict[str, Any], bool]] = []
@@ -148,7 +148,7 @@ def made(count: int) -> tuple[list[Tool], list[tuple[Tool, dict[str, Any], bool]
 
 
 def compiled(name: str, engine: Any, tools: list[dict[str, Any]]) -> Any:
-    """The grammar of calls as the engine's own documentation makes it."""
+    """The grammar of calls, built as the engine's own documentation says."""
     functions = [tool["function"] for tool in tools]
     if name == "structgen":
         from structgen.maskbench.engines import structgen
@@ -218,7 +218,7 @@ def work(state: dict[str, Any], job: dict[str, Any], emit: Callable[[dict[str, A
         grammar, row["compile"], row["first"] = once()
         row["memory"] = (workers.resident(os.getpid()) - held) / 2**20
         _, row["warm_compile"], row["warm_first"] = once()
-    except Exception as error:  # what engines raise is theirs
+    except Exception as error:  # engines raise exceptions of their own
         emit({**row, "said": f"{type(error).__name__}: {error}"[:200]})
         return
     masks: list[float] = []
@@ -226,7 +226,7 @@ def work(state: dict[str, Any], job: dict[str, Any], emit: Callable[[dict[str, A
     for tool, value, right in calls:
         texts = written(name, tool, value)
         try:
-            found = masks if right else None  # those of wrong calls end early
+            found = masks if right else None  # masks of wrong calls end early, so they are not timed
             taken = [text for text in texts if coverage.allowed(grammar, text, vocabulary, found)]
         except Exception as error:
             row["said"], broke = f"{type(error).__name__}: {error}"[:200], broke + 1

@@ -33,7 +33,7 @@ from structgen.maskbench.engines.base import Missing, Refused
 ENGINES = ("structgen", "llguidance", "xgrammar")
 SETUP, WORK = "bench.trackers:setup", "bench.trackers:work"
 
-#: {"issue", "about", "schema", "values"}; of `issue` the address is https://github.com/ISSUE
+#: {"issue", "about", "schema", "values"}; the address of `issue` is https://github.com/ISSUE
 CASES: list[dict[str, Any]] = [
     json.loads(line) for line in Path(__file__).with_suffix(".jsonl").read_text(encoding="utf-8").splitlines()
 ]
@@ -71,7 +71,7 @@ def work(state: dict[str, Any], job: dict[str, Any], emit: Callable[[dict[str, A
             any(coverage.allowed(grammar, text, state["tokens"]) for text in spellings(value, schema))
             for value in values
         ]
-    except Exception as error:  # what engines raise is theirs
+    except Exception as error:  # engines raise exceptions of their own
         emit({**row, "verdict": "broke", "said": f"{type(error).__name__}: {error}"[:200]})
         return
     wrong = [

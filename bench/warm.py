@@ -29,7 +29,8 @@ import structgen as sg
 from structgen.maskbench.engines.structgen import vocabulary
 from structgen.maskbench.tokens import tekken
 
-# Run in the fresh process; what is built comes as a pickled list, so that no tokenizer's loading is counted.
+# Runs in the fresh process. The built vocabulary comes as a pickled list, so no tokenizer's loading is
+# counted.
 _CHILD = r"""
 import json, pickle, sys, time
 how, path, texts = sys.argv[1:]
@@ -91,7 +92,7 @@ _NODE = {
 
 
 def tools_of(count: int, seed: int = 0) -> dict[str, Any]:
-    """What an MCP client lists: `count` tools of 4 to 16 properties."""
+    """A list as an MCP client gets it: `count` tools of 4 to 16 properties."""
     chance = random.Random(seed)
     tools = []
     for i in range(count):
@@ -105,7 +106,8 @@ def tools_of(count: int, seed: int = 0) -> dict[str, Any]:
 def measure_tools(count: int, repeat: int) -> None:
     words, listed = vocabulary(tekken()), tools_of(count)
     row = sg.allocate_bitmask(1, words.vocab_size)
-    sg.Compiler(words).tools(tools_of(1), "required").matcher().fill_bitmask(row)  # imports, and the trie
+    # imports modules and builds the trie
+    sg.Compiler(words).tools(tools_of(1), "required").matcher().fill_bitmask(row)
 
     def lap(compiler: sg.Compiler, style: str, choice: str) -> float:
         begin = time.perf_counter()

@@ -5,7 +5,7 @@ K is a run's number of texts, which may be random, and N its number of draws. Th
 
 - exp(log_evidence) has the mean Z, whatever ended the run. MCMC gives no evidence.
 - Law "exact": the texts are independent draws, so P(s_1 = a, s_2 = b, ...) = P_L(a) P_L(b) ... Runs that
-ended early name another law. Each text of CARS, given the earlier texts, follows the target.
+  ended early name another law. Each text of CARS, given the earlier texts, follows the target.
 - Law "weighted" or "local": the sum of exp(log_weight) 1{s} over the texts, divided by N, has the mean P(s).
 - Law "approximate" after a stop that depends on texts: `diagnostics.reasons` names the stop.
 """

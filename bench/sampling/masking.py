@@ -45,7 +45,8 @@ N, TOKENS, TRIALS = 32, 64, 8
 
 
 def measure(schema: Any, request: str, limit: float) -> dict[str, Any]:
-    """One schema. Each method has the limit for itself; without local draws there is no record."""
+    """The record of one schema. Each method has the whole limit for itself; without local draws there is no
+    record."""
     how: dict[str, Any] = {"n": N, "seed": 1, "max_tokens": TOKENS, "batch": N}
     with limited(limit):
         local = sg.sample("embedded", request, schema, method="importance", **how)

@@ -33,7 +33,7 @@ from structgen.sampling import (
 from structgen.sampling.awrs import estimate
 from structgen.sampling.chance import Seeds
 
-_WIDTH = 34  # characters of a label
+_WIDTH = 34  # characters per label
 BV4 = "BV4/find_inv_bvsge_bvnot_4bit+"
 SLIA = "SLIA/dr-name+"
 CP = "CP/CP_re_ptb_486+"
@@ -85,7 +85,7 @@ def save(draw: Callable[..., None], records: list[dict[str, Any]], path: Path) -
 
 
 def label(text: str) -> str:
-    """What differs between the texts of a task: values of JSON, the body of a definition."""
+    """The part of a text that differs within a task: values of JSON, or the body of a definition."""
     if text.startswith("{"):
         text = ", ".join(str(v) for v in json.loads(text).values())
     text = text.split(") (BitVec 4) ")[-1].removesuffix(")")
@@ -93,7 +93,7 @@ def label(text: str) -> str:
 
 
 def posterior(task: str) -> dict[str, float]:
-    """Text -> probability, by the exact law: 20,000 true draws."""
+    """Text -> probability, estimated from 20,000 exact draws."""
     law, lm = tasks.law(task), tasks.gad(task).lm
     assert law is not None
     random = np.random.default_rng(0)
@@ -215,7 +215,7 @@ def smc(left: Any, right: Any, records: Any) -> None:
 
 
 def awrs(left: Any, right: Any, records: Any) -> None:
-    """One normaliser, estimated 3000 times anew: 40 tokens, of which a condition allows two thirds."""
+    """One normaliser, estimated 3000 times: 40 tokens, of which a condition allows two thirds."""
     letters = [bytes([65 + i]) for i in range(40)]
     lm = tasks.Toy(3, "".join(t.decode() for t in letters), sharp=1.0)
     rule = Predicate(lambda t: not t or ord(t[0]) % 3 != 0, at="token", monotone=True)
@@ -285,7 +285,7 @@ def search(left: Any, right: Any, records: Any) -> None:
     left.set_yticks(np.arange(len(rows)), list(rows))
     left.set_title("json: log P of what each finds")
     mass: dict[str, float] = {}
-    for f in beam_search(walker(), 8):  # two spellings of a text are two token strings
+    for f in beam_search(walker(), 8):  # two spellings of one text are two token strings
         mass[f.text] = mass.get(f.text, 0.0) + math.exp(f.logprob)
     right.barh(np.arange(len(mass))[::-1], list(mass.values()))
     right.set_yticks(np.arange(len(mass))[::-1], [label(t) for t in mass])
@@ -302,7 +302,7 @@ def compare(panels: list[Any], records: Any) -> None:
 
 
 def curves(axes: Any, records: Any, task: str, methods: tuple[str, ...], against: str) -> None:
-    """KL against n or forwards, means over seeds."""
+    """KL against n or forward passes, as means over seeds."""
     by = defaultdict(list)
     for r in records:
         if r["task"] == task and r.get("kl") is not None:
@@ -319,7 +319,7 @@ def curves(axes: Any, records: Any, task: str, methods: tuple[str, ...], against
         axes.plot(xs, ys, STYLES.get(method, "-"), color=COLOURS[method], marker=".", label=method)
     axes.set_xscale("log")
     axes.set_yscale("log")
-    for axis in (axes.xaxis, axes.yaxis):  # less than a decade: labels of minor ticks would overlap
+    for axis in (axes.xaxis, axes.yaxis):  # for less than a decade the labels of minor ticks would overlap
         axis.set_minor_formatter(lambda value, place: "")
     axes.set_xlabel("draws" if against == "n" else "forwards")
     axes.set_ylabel("KL to the target (nats)")

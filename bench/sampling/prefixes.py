@@ -30,7 +30,7 @@ from structgen.sampling.walk import Walker
 
 
 class Rows:
-    """A model whose rows are normal numbers times a spread, one of 64 a prefix."""
+    """A model whose rows are normal numbers times a spread; each prefix has one of 64 rows."""
 
     def __init__(self, size: int, spread: float) -> None:
         words = [bytes(b"%c" % byte) for byte in range(256)]

@@ -108,7 +108,7 @@ def draws(lm: Any, prompt: str, grammar: Any, how: Any, n: int) -> Spent:
 
 
 def their_draws(lm: Any, prompt: str, grammar: Any, n: int) -> Spent:
-    """As `draws`, by genlm-control. ImportError: it is not installed."""
+    """`draws` with genlm-control. Raises ImportError if it is not installed."""
     from genlm.control import AWRS, Potential
 
     spent, ends = Spent(), [int(i) for i in lm.eos_token_ids]
@@ -127,7 +127,8 @@ def their_draws(lm: Any, prompt: str, grammar: Any, n: int) -> Spent:
             return self.make_lazy_weights(row)
 
     class Condition(Potential):  # type: ignore[misc]
-        """Of the context that is being gone on with, and that with one token more."""
+        """The grammar as a potential: it knows the matcher of the current context, and of the context with
+        one more token."""
 
         async def prefix(self, context: Any) -> float:
             spent.asked += 1
@@ -176,7 +177,7 @@ def domain(name: str, cases: list[tuple[str, Any]], n: int, limit: float) -> Non
         try:
             with limited(limit):
                 for way, how in (("masks", by_mask), ("awrs", by_rejection)):
-                    draws(lm, prompt, grammar, how, 2)  # what masks and states the engine remembers is warm
+                    draws(lm, prompt, grammar, how, 2)  # a first run warms the engine's masks and states
                     made[way] = draws(lm, prompt, grammar, how, n)
                 if theirs:
                     their_draws(lm, prompt, grammar, 2)

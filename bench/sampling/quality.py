@@ -98,7 +98,7 @@ def answer(mode: str, prompt: str, schema: dict[str, Any], seed: int) -> tuple[s
 
 
 def judged(text: str | None, schema: dict[str, Any], right: Any) -> tuple[bool, bool]:
-    """Valid under the schema, and valid and correct."""
+    """Whether a text is valid under the schema, and whether it is valid and correct."""
     import jsonschema  # type: ignore[import-untyped, unused-ignore]
 
     try:
@@ -131,8 +131,9 @@ def main(arguments: list[str] | None = None) -> None:
         for i in range(options.n):
             text, schema, wanted = make(rng)
             prompt = files.format_prompt(text, schema)
-            sg.generate("embedded", prompt, format="plain", max_tokens=1)  # the prompt is read once for all
-            # The model remembers prefixes, so who comes first pays for the others: each is first in turn.
+            # the prompt is read once for all modes
+            sg.generate("embedded", prompt, format="plain", max_tokens=1)
+            # The model caches prefixes, so the first mode pays for the others. Each mode is first in turn.
             for mode in MODES[i % 3 :] + MODES[: i % 3]:
                 said, spent = answer(mode, prompt, schema, i)
                 fine, correct = judged(said, schema, wanted)

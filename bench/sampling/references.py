@@ -1,10 +1,10 @@
-"""What structgen's samplers are compared with.
+"""References that structgen's samplers are compared with.
 
 - `ReferenceAsap`: the algorithm of transformers-GAD, written anew from its description, in linear space and
-  with its costs: every token of every draw is a forward, every accepted token becomes a child. An oracle
-  too: given the same uniform numbers it draws the same texts as `structgen.sampling.asap`.
-- `awrs`: genlm-control's own AWRS over the same model and grammar, with counters. Its grammar is asked about
-  whole contexts; the matcher of the context before is kept for it, so that a question costs one token.
+  with its costs: every token of every draw is a forward pass, and every accepted token becomes a child. It is
+  also an oracle: with the same uniform numbers it draws the texts of `structgen.sampling.asap`.
+- `awrs`: genlm-control's own AWRS over the model and grammar of a task, with counters. It asks the grammar
+  about whole contexts; a cache keeps the matcher of the previous context, so a question costs one token.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ from structgen import allocate_bitmask
 
 @dataclass(slots=True)
 class Cost:
-    """Draws as (ids, log weight), and what they cost.
+    """Draws as (ids, log weight), and their cost.
 
-    `forwards` counts next-token vectors, one by one; `distinct` the prefixes among them; `evaluations` what
-    was asked of the constraint (a mask or a verdict on one token).
+    `forwards` counts next-token vectors one by one; `distinct` counts the different prefixes among them;
+    `evaluations` counts the questions to the constraint (a mask or a verdict on one token).
     """
 
     draws: list[tuple[tuple[int, ...], float]] = field(default_factory=list)
@@ -45,7 +45,7 @@ def mask_bits(matcher: Any, size: int) -> np.ndarray:
 
 
 class _Node:
-    """As in the reference: likelihood of the token, success rate, children, parent."""
+    """A node of the reference's tree: likelihood of the token, success rate, children, parent."""
 
     def __init__(self, likelihood: float, parent: _Node | None) -> None:
         self.likelihood = likelihood
@@ -61,7 +61,7 @@ class ReferenceAsap:
         self.cost = Cost()
 
     def draw(self, choose: Callable[[np.ndarray], int]) -> tuple[tuple[int, ...], float]:
-        """One text with its proper log weight, which the reference does not report."""
+        """One text with its proper log weight, which the reference itself does not report."""
         task, began = self.task, time.perf_counter()
         context, matcher, node = task.lm.start(task.prompt), task.grammar.matcher(), self.root
         ends = list(task.lm.eos_token_ids)
@@ -100,7 +100,7 @@ class ReferenceAsap:
         return tuple(tokens), log_weight
 
     def _update(self, node: _Node, rate: float | None) -> None:
-        """Success rates from a node to the root."""
+        """Updates the success rates from a node up to the root."""
         at: _Node | None = node
         while at is not None:
             at.rate = rate if rate is not None else sum(c.likelihood * c.rate for c in at.children.values())
@@ -145,7 +145,7 @@ def awrs(
     matchers: dict[tuple[int, ...], Any] = {}
 
     def matcher_at(context: tuple[int, ...]) -> Any:
-        """The matcher of a context, None where the grammar refuses it; the last 4096 are kept."""
+        """The matcher of a context, or None if the grammar refuses the context. The last 4096 are cached."""
         if context not in matchers:
             if len(matchers) > 4096:
                 matchers.clear()

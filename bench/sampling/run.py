@@ -37,16 +37,17 @@ from structgen.sampling.chance import Seeds
 from structgen.sampling.logspace import effective_size
 
 COUNTS = (3, 10, 30, 100)
-MORE = 400  # for the methods of the first bar alone
-RULES = {"toy": b"de", "BV4/find_inv_bvsge_bvnot_4bit+": b"bvs", "CP/CP_re_ptb_486+": b"NP"}  # in no text
+MORE = 400  # draws of the methods in the first bar
+# a phrase that no text may contain, by task
+RULES = {"toy": b"de", "BV4/find_inv_bvsge_bvnot_4bit+": b"bvs", "CP/CP_re_ptb_486+": b"NP"}
 OURS = ("local", "importance", "asap", "cars", "mcmc", "smc", "auto")
 THEIRS = ("reference-asap", "genlm-awrs", "genlm-awrs-smc")
 FIRST_BAR = ("asap", "cars", "smc", "importance")
-REPEATS = 10  # prefixes repeat: true draws hold this many tokens for every distinct prefix
+REPEATS = 10  # exact draws hold this many tokens for every distinct prefix
 
 
 class Stopped(Exception):
-    """A call took longer than it may."""
+    """A call exceeded its time."""
 
 
 def main(arguments: list[str] | None = None) -> None:
@@ -84,7 +85,7 @@ def load(name: str, full: bool = False) -> tasks.Task:
 
 @contextlib.contextmanager
 def limited(seconds: float) -> Iterator[None]:
-    """Stopped is raised inside once the time is over. Main thread only."""
+    """Raises Stopped inside the block after the given seconds. Works only in the main thread."""
 
     def stop(*_: Any) -> None:
         raise Stopped
@@ -110,7 +111,8 @@ class Bench:
 
     def __init__(self, task: tasks.Task, seeds: int, limit: float) -> None:
         self.task, self.seeds, self.limit = task, seeds, limit
-        self.late: set[tuple[str, int]] = set()  # what took too long: not tried again, nor with larger n
+        # calls that took too long; they are not repeated, nor run with a larger n
+        self.late: set[tuple[str, int]] = set()
         cut = task.name == "toy" or task.depth is not None
         self.exact = tasks.law(task.name, task.depth or 1) if cut else None
         self.long: Samples | None = None
@@ -131,7 +133,7 @@ class Bench:
         return (low + high) / 2, high - low
 
     def true(self, n: int, seed: int) -> list[tuple[tuple[int, ...], float]] | None:
-        """n texts of the target itself with their log P; None where they cannot be had."""
+        """n exact draws with their log P; None if the task allows no exact draws."""
         if self.exact is not None:
             random = np.random.default_rng([seed, n])
             drawn = [self.exact.draw(random) for _ in range(n)]
@@ -150,7 +152,7 @@ class Bench:
                 yield {**self.known, "seed": seed, **record}
 
     def _about(self) -> Iterator[dict[str, Any]]:
-        """How often prefixes repeat in true draws, and how far local normalisers are off."""
+        """How often prefixes repeat in exact draws, and the error of local normalisers."""
         found = self.true(max(COUNTS), 0)
         if found is not None:
             texts = [s for s, _ in found]
@@ -200,10 +202,10 @@ class Bench:
         return ours(call(self.task, method, n, seed, **how), method, self.log_z)
 
     def _condition(self, word: bytes, n: int, seed: int) -> dict[str, Any]:
-        """A condition on top of the grammar: only it is asked here, all of it in the reference."""
+        """A condition beside the grammar. structgen asks only the condition; the reference asks both."""
         rule = Predicate(lambda t: word not in t, at="token", monotone=True, takes="bytes")
         found = call(self.task, "awrs", n, seed, potential=rule)
-        return {**ours(found, "smc", self.log_z), "kl": None}  # that would need the Z of the smaller language
+        return {**ours(found, "smc", self.log_z), "kl": None}  # KL would need the Z of the smaller language
 
     def _awrs(self, name: str, n: int, threshold: float, seed: int, word: bytes = b"") -> dict[str, Any]:
         rule = (lambda t: word not in t) if word else None
@@ -219,7 +221,7 @@ class Bench:
                 for i in range(MORE):
                     reference.draw(stream.stream(0, i).choose)
                     if i + 1 in (*COUNTS, MORE):
-                        # Its own law is the plain empirical one; the weights are ours to know.
+                        # Its own law is the plain empirical one, so the draws count without weights.
                         draws = [(s, 0.0, logp(self.task, s)) for s, _ in cost.draws]
                         yield {"method": "reference-asap", "n": i + 1, **record(cost, draws, self.log_z)}
         except Stopped:
@@ -227,7 +229,8 @@ class Bench:
 
 
 def normaliser_error(task: tasks.Task) -> float:
-    """The largest error of log Z(u) over 200 prefixes: the trie's against math.fsum over a fresh mask."""
+    """The largest error of log Z(u) over 200 prefixes: the trie's value against math.fsum over a fresh
+    mask."""
     found = call(task, "local", 30, 7)
     worst, seen = 0.0, 0
     for node in found.trie.nodes():
@@ -276,7 +279,7 @@ _known_logp: dict[tuple[int, tuple[int, ...]], float] = {}
 
 
 def logp(task: tasks.Task, tokens: tuple[int, ...]) -> float:
-    """log P of a token string; what it costs is counted to nobody."""
+    """log P of a token string; its cost is not counted."""
     key = (id(task.lm), tokens)
     if key not in _known_logp:
         at, total = task.lm.start(task.prompt), 0.0
@@ -303,7 +306,7 @@ def kl(draws: Iterable[tuple[tuple[int, ...], float, float]], log_z: float) -> f
 
 
 class Means:
-    """Means over seeds of what was measured at the largest n, by task and method."""
+    """Means over seeds of the measurements at the largest n, by task and method."""
 
     def __init__(self, records: list[dict[str, Any]]) -> None:
         self.by: dict[tuple[str, str, int], list[dict[str, Any]]] = defaultdict(list)
@@ -317,7 +320,7 @@ class Means:
                 self.late[key] = min(r["n"], self.late.get(key, r["n"]))
             else:
                 if r.get("unique") is not None:
-                    # Copies of one ancestor are no draws of their own, whatever their weights say.
+                    # Copies of one ancestor are one draw, whatever their weights.
                     r = {**r, "ess": min(r["ess"], r["unique"])}
                 self.by[r["task"], r["method"], r["n"]].append(r)
         self.tasks = list(dict.fromkeys(r["task"] for r in records))
@@ -332,7 +335,7 @@ class Means:
 
 
 def report(records: list[dict[str, Any]]) -> None:
-    """KL by n; then the cost of an effective sample at the largest n. Means over seeds."""
+    """Prints KL by n, then the cost of an effective sample at the largest n, as means over seeds."""
     means = Means(records)
     methods = ["floor", *OURS, *THEIRS, "smc+condition", "genlm+condition"]
     for task in means.tasks:
@@ -364,7 +367,7 @@ def _cell(value: float, width: int, how: str) -> str:
 
 
 def bars(records: list[dict[str, Any]]) -> None:
-    """Shares of the references' cost, and whether they are small enough."""
+    """Prints the shares of the references' cost, and whether each is small enough."""
     means = Means(records)
     most = max(COUNTS)
     print(
@@ -395,7 +398,8 @@ def bars(records: list[dict[str, Any]]) -> None:
 
 
 def table(records: list[dict[str, Any]]) -> None:
-    """Forwards an effective draw, then constraint evaluations a token, at the largest n; Markdown."""
+    """Forward passes per effective draw and constraint evaluations per token, at the largest n, in
+    Markdown."""
     means = Means(records)
 
     def row(task: str, method: str, top: str, bottom: str) -> str:
