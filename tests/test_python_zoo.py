@@ -126,7 +126,7 @@ ENUMS = [
 
 
 class Keywords(BaseModel):
-    """Fields that are called as keywords are."""
+    """A model whose fields have names of JSON Schema keywords."""
 
     default: dt.date
     examples: list[dt.datetime]
