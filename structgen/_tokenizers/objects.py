@@ -11,7 +11,7 @@ from typing import Any
 from . import byte_bpe, ends, files, huggingface
 from .parts import Parts
 
-# where transformers' tokenizers keep the object that does the work
+# attributes in which transformers' tokenizers keep the inner tokenizer
 _TIKTOKEN_INSIDE = ("tokenizer", "model", "encoder")
 _MISTRAL_INSIDE = (
     (),

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from ..json_options import JsonStyle
     from ..vocabulary import Vocabulary
 
-DEPTH = 200  # nested parentheses, nested grammars
+DEPTH = 200  # the most nested parentheses, and the most nested grammars
 MOST = 1 << 30  # the largest bound of a repetition
 NO_NAME = "\0"  # the name of a capture that the user has not named
 NO_LIMIT = (1 << 28) - 1  # tokens or characters; no text has more
@@ -116,7 +116,7 @@ def spelled(b: _core.GrammarBuilder, vocabulary: Vocabulary) -> Spell:
 
 
 def without(b: _core.GrammarBuilder, texts: Sequence[str]) -> int:
-    """Any text in which none of the texts occurs."""
+    """The node of all texts that contain none of the given texts."""
     if not texts:
         return any_text(b)
     found = b.choice([b.literal(t.encode()) for t in texts])

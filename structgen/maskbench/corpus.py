@@ -135,7 +135,7 @@ def _hub() -> Cases:
         raise missing(error, "schemas from the hub") from None
     try:
         root = huggingface_hub.snapshot_download(HUB, repo_type="dataset", allow_patterns=["*.parquet"])
-    except Exception as error:  # one of a dozen types: offline mode, no network, no such data set, a proxy
+    except Exception as error:  # offline mode, a proxy, no such data set: a dozen types
         first = str(error).strip().split("\n")[0]
         raise CorpusError(
             f"the hub's {HUB} cannot be reached ({first}): git clone {_CHECKOUT} where there is a network, "

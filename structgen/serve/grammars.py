@@ -36,7 +36,7 @@ _LINT = 0.25  # seconds of the search for keywords that exclude each other
 _KNOWN = 256  # grammars that are kept
 _KEY = 100_000  # characters: a longer constraint is not kept
 _QUICK = 0.05  # seconds: a grammar that took longer is not kept
-_LOOK = Limits(compile=300_000, mask=20_000)  # of a first look: about 30 ms
+_LOOK = Limits(compile=300_000, mask=20_000)  # the work of a first look, about 30 ms
 # Errors of a first look that more work may avoid. Even "no value satisfies the schema" is one: the look may
 # have left out the part of the schema that has values.
 _MORE_MAY_TELL = (SchemaTooComplex, BudgetExceeded, UnsatisfiableSchema)
@@ -175,7 +175,8 @@ def _warnings(constraint: RequestConstraint, compiler: Compiler, grammar: Compil
     if not constraint.parameters:
         words += not_enforced(grammar.report, words, unknown=True)
     elif not_enforced(grammar.report, unknown=True):
-        # The report of the whole does not say which tool a keyword belongs to, so each schema is asked alone.
+        # The report on the whole grammar does not name the tool of a keyword, so each schema is compiled
+        # alone.
         for name, schema in constraint.parameters.items():
             alone = _alone(compiler, schema)
             if isinstance(alone, CompiledGrammar):

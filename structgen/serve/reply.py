@@ -37,7 +37,7 @@ class Reply:
     finish: Finish = "stop"
     stopped_by: str | int | None = None
     ids: list[int] = field(default_factory=list)
-    _open: str = ""  # what was told last and may go on: "text", "call"
+    _open: str = ""  # the kind of the last part, if it may go on: "text", "call"
 
     @property
     def reason(self) -> str:

@@ -39,7 +39,7 @@ _POINTS = 200  # of the bracket's history
 async def generation(
     service: Service, asked: Asked, constraint: RequestConstraint | None, tools: ToolUse | None
 ) -> tuple[RequestRun, AsyncIterator[dict[str, Any]]]:
-    """A run and its events. ApiError: what is refused before the first token."""
+    """A run and its events. Raises ApiError if the request is refused before the first token."""
     sampling = asked.method != "plain"
     if sampling and asked.speculate is not None:
         raise ApiError("a sampling method and speculation are two ways: choose one", param="speculate")

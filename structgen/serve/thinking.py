@@ -24,7 +24,7 @@ from ..reasoning import Reasoning
 from .errors import ApiError
 from .requests import ChatRequest, CompletionRequest
 
-_SWITCHES = ("enable_thinking", "thinking")  # of chat templates
+_SWITCHES = ("enable_thinking", "thinking")  # names of the switches in chat templates
 
 
 @dataclass(frozen=True, slots=True)

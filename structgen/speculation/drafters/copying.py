@@ -52,8 +52,8 @@ class _Lookup(Quiet):
     def _read(self, tokens: Sequence[int]) -> None:
         drafter, text, places = self._drafter, self._text, self._places
         for token in tokens:
-            # The n-grams that end before this token are known only now: one at the very end of the text
-            # would find itself.
+            # The n-grams that end before this token enter the index only now. An n-gram at the very end of
+            # the text would find itself.
             if drafter.answers or len(text) < self._prompt:
                 for n in range(1, min(drafter.longest, len(text)) + 1):
                     gram = tuple(text[-n:])
