@@ -44,7 +44,7 @@ def differential(features: Features, source: Source, texts: int = 12) -> None:
         TALLY[expected] += 1
         try:
             found = harness.verdict(grammar, text)
-        except errors.SchemaTooComplex:  # counted, and the count is bounded below
+        except errors.SchemaTooComplex:  # `test_seeded` bounds the number of these
             TALLY["too complex"] += 1
             return
         assert found == expected, f"{schema}\n{text}\nis {'' if expected else 'not '}an instance"
