@@ -36,7 +36,7 @@ class StructureTrace:
         self.tokens: list[int] = []
         self._numbers: dict[bytes, int] = {}  # the number of each mask, by its digest
         self._marks = np.zeros(64, np.int64)
-        # [p + 1]: the length of the longest common suffix of the masks up to p and of all masks; [0]: 0.
+        # _common[p + 1] is how many of the last masks equal the masks up to place p. _common[0] is 0.
         self._common = np.zeros(65, np.int64)
         self._size = 0
 

@@ -46,7 +46,7 @@ class JsonArguments(StyleArguments, total=False):
 
 
 def _option(default: Any, help: str, **flag: Any) -> Any:
-    """A field and the flag of the command line that sets it: `values` or `metavar`, and a `name`.
+    """A field. `flag` describes its flag on the command line: `values` (the choices) or `metavar`, `name`.
 
     With `local` only programs may set the option: no request and no saved compiler may.
     """

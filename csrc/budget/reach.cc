@@ -47,7 +47,7 @@ void Reach::raise(StateId s, std::size_t least) {
   slot = std::max(slot, least);
 }
 
-// Notes that a token into `to` completes s in one token more than `to` takes.
+// `token` leads from s to `to`. Keeps it if known(to) + 1 tokens are fewer than those known for s.
 void Reach::take(StateId s, StateId to, TokenId token) {
   const std::size_t tokens = known(to) + 1;
   if (tokens < known(s)) found_[s.v] = {tokens, token};

@@ -504,7 +504,7 @@ bool Spellable::fill(StateId s, uint32_t* row) {
   }
   const BlindWalk step{parser_, masks_};
   const auto stops = [&](const BlindState& at) { return step.stops(at); };
-  // Tokens whose captured text decides.
+  // Tokens that the blind walk cannot judge; each is read with its own text below.
   std::vector<TokenId> alone;
   // The row changes while it is walked.
   const std::vector<uint32_t> mask(row, row + vocabulary.words());

@@ -57,7 +57,7 @@ struct Budget::Trial {
   std::unordered_map<uint32_t, std::vector<TokenId>>
       // Tokens whose captured text matters, by the blind state to which they lead.
       alike;
-  // Tokens whose captured text decides everything that follows.
+  // Tokens at which the blind walk stops; each is read alone, with its own text.
   std::vector<TokenId> alone;
   // A row of tokens that have a verdict already; empty: none.
   std::vector<uint32_t> done;

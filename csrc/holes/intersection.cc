@@ -152,7 +152,8 @@ std::span<const LexemePart> Intersection::lexeme(uint32_t number, uint32_t conte
 
 // ---- alternatives ----
 
-// Returns the exits of a head. Sets unsure_ if there may be more.
+// Returns the places behind the texts of a head (holes/facts.h) that begin at `from`. Sets unsure_ if there
+// may be more.
 std::vector<PlaceId> Intersection::exits(Facts::Head head, At from) {
   const Facts::Found found = facts_->ask(head, from);
   unsure_ = unsure_ || found.unsure;

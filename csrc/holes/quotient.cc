@@ -157,8 +157,9 @@ void Quotient::add(std::vector<Symbol> sequence, Alternatives& out) {
   out.add(sequence);
 }
 
-// Writes the alternatives across the border. A rule was promised to have a text, so if no alternative is
-// known, a text that showed this becomes one.
+// Writes the alternatives across the border between the hole and the suffix. If none is known because a
+// question stayed open, the beginning of a text that once proved that the rule has one becomes an
+// alternative.
 void Quotient::cross_some(Facts::Head head, Alive::Pending from, At to, Alternatives& out) {
   cross(head, from, to, out);
   inexact_ = inexact_ || doubt_.question;

@@ -136,8 +136,10 @@ class Slices {
     std::size_t gained = 0;
     // The tokens below nodes that only the known regex reads. The known mask may lack some of them.
     std::vector<TokenId> lost;
-    // The nodes at which only the new regex may end, and the subtrees in which it may end at each node.
+    // The nodes at which only the new regex may end.
     std::vector<uint32_t> exits;
+    // Subtrees, each as its first node and the node behind it: the new regex may end at each node, the known
+    // one at none.
     std::vector<std::pair<uint32_t, uint32_t>> open;
     // Ranges of nodes at which only the known regex may end; sorted.
     std::vector<std::pair<uint32_t, uint32_t>> cut;

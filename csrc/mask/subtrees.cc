@@ -223,9 +223,9 @@ Categories Loops::loop(uint32_t state) {
   return out;
 }
 
-// Collects the states that a state reaches by categories that are alive in all of them. A category that leads
-// to a state in which another category is dead is left out: a backslash in a string leads to a state behind
-// which hardly any byte may follow. Returns false if there are too many states.
+// Collects the states that the first state reaches by those categories whose bytes lead on from every state
+// of the set. A category that leads to a state where another one ends is left out: a backslash in a string
+// leads to a state behind which hardly any byte may follow. Returns false if there are too many states.
 bool Loops::close(Closed& c) {
   c.ascii = alive(c.states[0]);
   for (std::size_t i = 0; i < c.states.size(); ++i) {

@@ -96,7 +96,7 @@ class Alive {
   std::vector<Value> pendings_;
   std::map<Value, Pending> numbers_;
   std::unordered_map<uint64_t, Rule> rules_;
-  // The rules whose solution is not final.
+  // The rules whose set of pendings may still grow.
   std::vector<uint64_t> open_;
   // The work list: rules to visit.
   std::vector<uint64_t> todo_;

@@ -42,7 +42,7 @@ class Completion {
   static constexpr uint32_t kNone = 0xFFFFFFFFu;
   uint32_t length(RuleId r);
   uint32_t length(RegexId r);
-  // Returns true if the search of of(s) met poison. If the captured text were known, there might be a shorter
+  // Returns true if of(s) met poison while it searched. With the captured text known there might be a shorter
   // completion.
   bool text_matters(StateId s) const { return tainted_states_.contains(s.v); }
   // Returns how many rules and stack entries were visited in all. Callers limit their own work by the figure.

@@ -294,7 +294,7 @@ uint32_t Lengths::begun(RegexId r) {
   return out;
 }
 
-// Returns a bound for the rest of r behind any token of r that ends with a whole character.
+// Returns so many bytes that surely complete r behind any token of r that ends with a whole character.
 uint32_t Lengths::left(RegexId r) {
   check_depth();
   if (parser_.regexes().is_character(r)) return 0;

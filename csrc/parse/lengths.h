@@ -80,8 +80,8 @@ class Lengths {
   // regex() returns a bound for r; begun() returns one for the rest of r behind any one token of r.
   uint32_t regex(RegexId r);
   uint32_t begun(RegexId r);
-  // Returns a bound for the rest of r behind any token of whole characters that does not end the string.
-  // kFar: none is known, or r does not stand between two characters of a string.
+  // Returns so many bytes that surely complete r behind any token of whole characters that does not end the
+  // string. Returns kFar if no bound is known, or if r does not stand between two characters of a string.
   uint32_t characters(RegexId r);
   // Return a bound for a symbol, and for a set of stacks.
   uint32_t symbol(Symbol s);

@@ -144,9 +144,9 @@ class LazyLanguage {
 // Owns all regexes of a world, and answers questions about them. A RegexId belongs to one arena.
 class RegexArena {
  public:
-  // `spelling` is how literal sets are written; texts in this spelling have a normal form. The arena refers
-  // to the object and has one spelling, so all strings of a world share nodes. With `omits`, step() leaves
-  // out languages whose emptiness is too much to tell (base/effort.h).
+  // `spelling` says how the characters of literal sets are written; the object must outlive the arena. All
+  // strings of a world have one spelling, so they share nodes. With `omits`, step() leaves out languages
+  // whose emptiness is too much to tell (base/effort.h).
   explicit RegexArena(const Spelling& spelling = kUtf8, bool omits = false);
   const Spelling& spelling() const { return spelling_; }
   Effort& effort() { return effort_; }

@@ -71,7 +71,7 @@ def at_least(text: str) -> str:
 
 
 def at_most(text: str) -> str:
-    """Texts of the shape of `text` that are equal or smaller."""
+    """A pattern: texts of the shape of `text` (see `at_least`) that are equal to it or smaller."""
     return _from(text, "0", lambda digit: f"[0-{digit - 1}]")
 
 

@@ -512,7 +512,7 @@ _FIELDS = ("name", "description", "parameters", "strict", "type", "function")
 
 
 def _arguments(row: Style, schema: Any, what: str) -> dict[str, Any]:
-    """The format of a call's arguments."""
+    """The structural-tag format of a call's arguments. `what` names the tool's schema in errors."""
     properties = schema.get("properties") if isinstance(schema, dict) else None
     text = properties.get(INPUT) if isinstance(properties, dict) else None
     if not isinstance(text, dict) or not isinstance(text.get(LARK), str):

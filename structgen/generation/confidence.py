@@ -88,7 +88,7 @@ class FieldProbability:
 
 
 class _Json:
-    """Reads bytes as one JSON value that begins with them."""
+    """One JSON value that an answer may have: tells whether bytes spell it or may become it."""
 
     def __init__(self, text: str) -> None:
         self.text: str = _canonical(text)

@@ -31,7 +31,7 @@ _NOT_MEASURED = {"ttfm_us": 0, "max_ttfm_us": 0, "masks_us": 0, "max_mask_us": 0
 
 
 def export(run: BenchRun, folder: Path) -> list[Path]:
-    """The folders that were written. RunError: the run is none of masks."""
+    """Writes a folder for each engine and returns the folders. RunError: the run did not measure masks."""
     if run.config["mode"] != "masks":
         raise RunError(f"{run.path} is no run of masks")
     by_engine: dict[str, dict[str, Row]] = {name: {} for name in run.config["engines"]}

@@ -65,7 +65,7 @@ def drafts_of(guess: Any, target: Target) -> Drafts | None:
 
 
 class FunctionDrafts:
-    """Drafts of a function from an answer's ids so far to the ids that may follow."""
+    """Drafts that the user's function guesses: it takes the ids of an answer, gives ids that may follow."""
 
     def __init__(self, target: Target, guess: Guess) -> None:
         self._target, self._guess = target, guess

@@ -69,8 +69,8 @@ struct KeyClass {
   bool exact = true;
 };
 
-// Everything about a formula of objects that does not depend on the members written so far.
-// Plans::find_classes makes `classes`, and the members that depend on it, when they are first needed.
+// Everything about a formula of objects that does not depend on the keys written so far. Plans::find_classes
+// fills `classes`, and the fields computed from it, when they are first needed.
 struct Plan {
   // The formula without kOrder; `chains` holds the order of keys.
   TypedId formula;

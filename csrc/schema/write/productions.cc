@@ -378,8 +378,9 @@ bool JsonProductions::bound(RuleId id, Bound& out) {
 }
 
 // Calls f for each branch of a formula of objects. If a union inside of a conjunction has branches with an
-// order of keys, the order of one branch must not bind the others: up to `more` such branches become objects
-// of their own, and if there are more, the order of keys is dropped.
+// order of keys, the order of one branch must not bind the others, so such branches become objects of their
+// own. `more` is how many more may; each union that is split takes its number of branches off. A union with
+// more branches loses its order of keys.
 void JsonProductions::for_each_object(TypedId p, uint32_t& more, const std::function<void(TypedId)>& f) {
   check_depth();
   for (TypedId q : formulas_.disjuncts(p)) {
