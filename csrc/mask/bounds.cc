@@ -36,8 +36,8 @@
 // Costs. completes(): kPairBudget pairs, once a pattern. counted(): a walk of the trie once for all regexes
 // that are the same without their counters, and a walk of the nodes below 20 bytes for each of them.
 //
-// Rejected. A run where the regex counts groups of words (counts_groups): to tell that every run fits
-// would mean to count all groups, so contained() leaves these regexes to counted(). Two walks, of the regex
+// Rejected. A run where the regex has large counters (counts()): to tell that every run fits would mean to
+// count all groups, so contained() leaves these regexes to counted(). Two walks, of the regex
 // with its counters cut and with its counters lifted: where both agree, so does every regex between them; but
 // the first walk counts, and it reads the whole trie.
 #include <algorithm>
