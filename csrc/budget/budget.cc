@@ -261,7 +261,7 @@ bool Budget::follow(StateId s, std::span<const TokenId> tokens) { return complet
 // A bound of the bytes that complete the text behind a token; kFar if the token leads to the state itself or
 // nowhere.
 uint32_t Budget::bytes_behind(TokenId t) {
-  const StateId s = read_text(all_.parser, here(), vocabulary().bytes(t));
+  const StateId s = all_.parser.read(here(), vocabulary().bytes(t));
   return s == Parser::dead() || s == here() ? Lengths::kFar : all_.lengths.of(all_.masks.blind(s));
 }
 

@@ -350,7 +350,7 @@ void Spellable::keep(StateId s, const std::vector<TokenId>& tokens) {
   std::vector<StateId> on;
   for (TokenId t : tokens) {
     on.push_back(s);
-    s = read_text(parser_, s, world_.vocabulary->bytes(t));
+    s = parser_.read(s, world_.vocabulary->bytes(t));
     if (s == Parser::dead()) return;
   }
   if (!parser_.state(s).accepting) return;
@@ -366,7 +366,7 @@ std::vector<TokenId> Spellable::way(StateId s) {
     const auto it = next_.find(s.v);
     if (it == next_.end() || out.size() > 4096) return {};
     out.push_back(it->second);
-    s = read_text(parser_, s, world_.vocabulary->bytes(it->second));
+    s = parser_.read(s, world_.vocabulary->bytes(it->second));
   }
   return out;
 }
@@ -516,8 +516,7 @@ bool Spellable::fill(StateId s, uint32_t* row) {
   });
   whole = whole && alone.size() <= kMaxStepped;
   for (std::size_t k = 0; k < alone.size(); ++k)
-    if (k >= kMaxStepped || refused(read_text(parser_, s, vocabulary.bytes(alone[k]))))
-      clear_bit(row, alone[k]);
+    if (k >= kMaxStepped || refused(parser_.read(s, vocabulary.bytes(alone[k])))) clear_bit(row, alone[k]);
   // A way that was found earlier promised this token.
   if (const auto it = next_.find(s.v); it != next_.end())
     row[static_cast<uint32_t>(it->second) >> 5] |= 1u << (it->second & 31);

@@ -57,13 +57,6 @@ void each_behind(const Vocabulary& vocabulary, const uint32_t* row, const Behind
   }
 }
 
-// The state behind a text; dead() where it cannot be read.
-inline StateId read_text(Parser& parser, StateId s, std::string_view text) {
-  for (std::size_t i = 0; i < text.size() && s != Parser::dead(); ++i)
-    s = parser.step(s, static_cast<uint8_t>(text[i]));
-  return s;
-}
-
 // Whether a row has more than n tokens.
 inline bool more_than(std::span<const uint32_t> row, std::size_t n) {
   std::size_t found = 0;

@@ -306,7 +306,7 @@ void Budget::Trial::judge_texts() {
       return false;
     }
     trials += each;
-    const StateId s = read_text(of.all_.parser, of.here(), of.vocabulary().bytes(t));
+    const StateId s = of.all_.parser.read(of.here(), of.vocabulary().bytes(t));
     if (s == Parser::dead()) return false;
     way.clear();
     if (ranged) {

@@ -464,8 +464,7 @@ std::vector<std::size_t> Matcher::open_places(std::string_view text, std::string
   sequence_.settle();
   const LockedWork work(sequence_, Task::kForced, grammar_->mask_work());
   sequence_.refresh();
-  StateId s = current();
-  for (char b : forced) s = epoch().parser.step(s, static_cast<uint8_t>(b));
+  const StateId s = epoch().parser.read(current(), forced);
   return structgen::open_places(grammar_->vocabulary(), epoch().parser, s, text);
 }
 

@@ -159,11 +159,7 @@ bool Sequence::walks(StateId& s, std::string_view bytes) const {
   return true;
 }
 
-StateId Sequence::steps(StateId s, std::string_view bytes) {
-  for (char b : bytes)
-    if (s != Parser::dead()) s = epoch_->parser.step(s, static_cast<uint8_t>(b));
-  return s;
-}
+StateId Sequence::steps(StateId s, std::string_view bytes) { return epoch_->parser.read(s, bytes); }
 
 // ---- lenient texts ----
 

@@ -39,13 +39,7 @@ void Canvas::begin_filling() {
   change(before);
 }
 
-StateId Canvas::walk(StateId s, TokenId t) {
-  for (char c : vocabulary_.bytes(t)) {
-    s = clouds_->parser().step(s, static_cast<uint8_t>(c));
-    if (s == Parser::dead()) break;
-  }
-  return s;
-}
+StateId Canvas::walk(StateId s, TokenId t) { return clouds_->parser().read(s, vocabulary_.bytes(t)); }
 
 // Tells whether the text may end behind these tokens.
 bool Canvas::ended(const Filling& f) {

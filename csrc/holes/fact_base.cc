@@ -27,9 +27,7 @@ bool FactBase::reads(const Alternatives& all, std::string_view text) {
     reader_ = std::make_unique<Parser>(regexes_, productions_);
   Parser& parser = given_ ? *given_ : *reader_;
   for (const std::span<const Symbol> symbols : all.each()) {
-    StateId s = parser.before(symbols);
-    for (std::size_t i = 0; i < text.size() && s != Parser::dead(); ++i)
-      s = parser.step(s, static_cast<uint8_t>(text[i]));
+    const StateId s = parser.read(parser.before(symbols), text);
     if (s != Parser::dead() && parser.state(s).accepting) return true;
   }
   return false;

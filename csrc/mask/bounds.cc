@@ -44,7 +44,6 @@
 #include <unordered_map>
 
 #include "base/depth.h"
-#include "base/error.h"
 #include "base/undo.h"
 #include "mask/slices.h"
 #include "mask/walk_table.h"

@@ -313,11 +313,7 @@ void MaskBuilder::walk_suffixes(const Suffixes& suffixes, StateId from, Collecte
 // unsure.
 bool MaskBuilder::accepts(StateId s, std::string_view bytes) {
   charge(1 + static_cast<int64_t>(bytes.size() / 4));
-  for (char b : bytes) {
-    s = parser_.step(s, static_cast<uint8_t>(b));
-    if (s == Parser::dead()) return false;
-  }
-  return true;
+  return parser_.read(s, bytes) != Parser::dead();
 }
 
 }  // namespace structgen

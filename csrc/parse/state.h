@@ -147,6 +147,11 @@ class Parser {
   StateId one_way(StateId s, std::size_t item, const std::function<std::size_t(StackId)>& choose);
   // Returns the state behind a terminal that has just ended above `stack`.
   StateId continuation(StackId stack, CaptureId capture);
+  // Returns the state behind a text, by a step for each byte; dead() if the text cannot be read.
+  StateId read(StateId s, std::string_view text) {
+    for (std::size_t i = 0; i < text.size() && s != dead(); ++i) s = step(s, static_cast<uint8_t>(text[i]));
+    return s;
+  }
   // Returns the items of continuation(stack) if no text is captured. Makes no state.
   std::span<const Item> begins(StackId stack) {
     const KnownFrontier& known = frontier(stack);

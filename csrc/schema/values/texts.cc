@@ -228,11 +228,17 @@ bool Texts::constants(TypedId p, std::vector<std::string>& kept) {
   StringSetId list;
   Bits bits;
   if (!some_of(p, list, bits)) return false;
-  kept.clear();
+  kept = listed(list, bits);
+  return true;
+}
+
+// Returns the texts of a list whose bits are set.
+std::vector<std::string> Texts::listed(StringSetId list, const Bits& kept) const {
+  std::vector<std::string> out;
   const auto& texts = formulas_.string_set(list);
   for (std::size_t i = 0; i < texts.size(); ++i)
-    if (bits[i / 64] >> (i % 64) & 1) kept.push_back(texts[i]);
-  return true;
+    if (kept[i / 64] >> (i % 64) & 1) out.push_back(texts[i]);
+  return out;
 }
 
 // Returns the regex of the texts that constants() lists. A long part is a subset of the table of the whole
@@ -250,9 +256,7 @@ std::optional<RegexId> Texts::constants(TypedId p) {
     if (regexes_.tables().table(table).texts.size() == texts.size())
       return regexes_.literal_set(table, bits, false);
   }
-  std::vector<std::string> kept;
-  constants(p, kept);
-  return any_of(std::move(kept));
+  return any_of(listed(list, bits));
 }
 
 // Returns the texts of `min` to `max` characters, as one counted repetition.

@@ -48,6 +48,7 @@ class Texts {
   using Bits = std::vector<uint64_t>;
   bool some_of(TypedId p, StringSetId& list, Bits& kept);
   std::span<const uint64_t> common(StringSetId list, StringSetId other);
+  std::vector<std::string> listed(StringSetId list, const Bits& kept) const;
   std::optional<RegexId> constants(TypedId p);
   RegexId combine(TypedId p);
   RegexId atom(const Formula& f);
