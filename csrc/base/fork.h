@@ -74,6 +74,7 @@ class Mutex {
   }
 
  private:
+  bool spin();
   void wait();
   std::timed_mutex mutex_;
   // fork_count() + 1 of the process whose thread holds the lock; 0 if none does.
