@@ -1,14 +1,15 @@
 // Finishing within a budget: the tokens that complete a text, and the plan that keeps a budget.
 //
-// In: a matcher's state, tokens left. Out: a number of tokens that completes the text, and these tokens.
-// Cost: a completion for each state (parse/completion.h), which is kept; a search only where no shortest text
-// fits.
+// In: a matcher's state, the number of tokens left. Out: a number of tokens that completes the text, and
+// these tokens. Cost: a completion for each state (parse/completion.h), which is kept; a search only if no
+// shortest text fits.
 //
-// The problem. With 5 tokens left, a token that begins a long value is allowed by the grammar and must
-// not be written. To decide this takes a completion for each of the states that the tokens lead to.
+// The problem. With 5 tokens left, the grammar allows a token that begins a long value, and a mask must
+// refuse that token. So a completion is needed for each state to which a token leads.
 //
-// The idea. The tokens that finish from a state are counted along its shortest completion, cut into as few
-// tokens as it takes. After `{"a":` with 4 tokens left, a an integer, b a required boolean:
+// The idea. The tokens that complete a state are counted along its shortest completion, which is cut into as
+// few tokens as it takes. Behind `{"a":` with 4 tokens left, where `a` is an integer and `b` a required
+// boolean:
 //
 //     needed(s)     the shortest completion is `0,"b":true}`: say 4 tokens, and the end token makes 5. More
 //                   than 4, so no text is known that ends in time
@@ -39,38 +40,40 @@
 //     followed()   did the text follow a plan?           planned()             plan(), at bytes     -
 //     planned()    tokens for a budget below needed()    rows, range.cc        followed(), searches -
 //
-// The count is an upper bound: another text may be longer and take fewer tokens. So a mask is a part of
-// what a search over all texts would allow. An example: behind a token, `ab` is the shortest rest and takes
-// two tokens; the rest `xyz` takes one. With 3 tokens left the token is refused (itself, `a`, `b`, the end:
-// 4), though `xyz` would fit. A search (searches.cc) looks for fewer tokens only where no token is known
-// to fit, and where the vocabulary cannot spell the shortest text. The bytes that complete a state
-// (parse/lengths.h) are a bound as well, at one token a byte, and most states need no other count.
+// The count is an upper bound: another text may be longer and take fewer tokens. So a mask is a part of what
+// a search over all texts would allow. Example: behind a token, `ab` is the shortest rest and takes two
+// tokens; the rest `xyz` takes one. With 3 tokens left the token is refused (itself, `a`, `b`, the end: 4),
+// though `xyz` would fit. A search (searches.cc) looks for fewer tokens only if no token is known to fit, and
+// if the vocabulary cannot spell the shortest text. An upper bound in bytes (parse/lengths.h), at one token a
+// byte, answers for most states, which need no other count.
 //
-// The same answer for the same text. needed() and plan() are functions of a state. planned() is a function
-// of the text and the budget: it looks back for the last byte whose plan the text has followed since, and
-// whose rest fits the budget (followed()), then searches from here, if searches are kept. A second matcher, a
-// draft that was rolled back and a replay get the same mask, exact or not. An entry that an epoch keeps
-// (Budgets) is a function of a state and carries the work that it takes in a new epoch. A search pays this
-// work again, and remembers only within its call (budget/reach.h): searches have limits of work, and a search
-// that took over what earlier searches found would find more.
+// The same answer for the same text. needed() and plan() are functions of a state. planned() is a function of
+// the text and the budget. followed() looks back for the last byte whose plan the text has followed since,
+// and whose rest fits the budget; then planned() searches from the last state, if the grammar keeps searches.
+// So a second matcher, a draft that was rolled back and a replay get the same mask, exact or not. An entry
+// that an epoch keeps (Budgets) is a function of a state, and holds the work that the entry takes in a new
+// epoch. A search pays this work again, and remembers only within its call (budget/reach.h). Searches have
+// limits of work, so a search that took over what earlier searches found would find more than a search in a
+// new epoch.
 //
-// The promise. If a mask was made within a budget, the text can be completed within the rest, and the next
-// mask is not empty. Of the tokens of a mask each was judged by needed(), and one may be the first of
-// planned(). So where needed() is too much, the token came from planned(), at an earlier place: from a plan,
-// which followed() finds again, or from a search. A search from here mostly finds the rest of the same way,
-// because it looks at less. But it may also end with kUnknown where the search from further back did not: its
-// limit of work is spent on another order of states, and descends() may return to a state that is behind it.
-// Then on_ways() asks earlier places, the first one first, and goes along the ways that the text has
-// followed. So it is in a grammar that omits, whose searches are not kept: to ask each place would take the
-// work of all. Only in these two cases the answer depends on where the tokens of the text end.
+// The promise. If a mask was made within a budget, some tokens complete the text within the rest of the
+// budget, and the next mask is not empty. needed() judged each token of the mask, but for the first token of
+// planned(). So if needed() is too much behind a token, planned() chose that token at an earlier place: from
+// a plan, which followed() finds again, or from a search. A search from the last state mostly finds the rest
+// of the same way, because the search looks at less. In two cases it does not. A search may end with kUnknown
+// where the search from further back did not: its limit of work is spent on another order of states, and
+// descends() may return to a state behind it. And a grammar that omits keeps no search, because to ask each
+// place would take the work of all places. In both cases on_ways() asks earlier places, the first place
+// first, and follows the ways that the text has followed. Only then does the answer depend on where the
+// tokens of the text end.
 //
-// Invariants. needed() is kTooMany or the number of some tokens that complete the state. plan() has these
-// tokens, or none where a bound in bytes was counted. No answer depends on what was asked before.
+// Invariants. needed() is kTooMany, or the number of some tokens that complete the state. plan() returns
+// these tokens, or none if needed() counted a bound in bytes. No answer depends on earlier questions.
 //
-// Rejected. A shortest path in tokens for each state: exact, but it takes a search over the vocabulary at
-// each step; reach.h searches where the answer decides a mask. Promises kept in the epoch (each state along a
-// completion learns that it can be finished), and searches that take over what earlier searches found: both
-// made a mask depend on earlier texts.
+// Rejected. A shortest path in tokens for each state is exact, but takes a search over the vocabulary at each
+// step; reach.h searches where the answer decides a mask. Promises kept in the epoch (each state along a
+// completion learns that it can be finished) and searches that take over earlier results made a mask depend
+// on earlier texts.
 #include "budget/budget.h"
 
 #include <algorithm>
@@ -85,24 +88,26 @@
 namespace structgen {
 
 namespace {
-// The work that the search for one state may take, if its shortest text cannot be spelled.
+// A search from one state may take so much work (nodes of the trie) if the vocabulary cannot spell the
+// shortest text of the state.
 constexpr uint64_t kSpellReach = 200'000;
-// The bytes that followed() goes back.
+// followed() goes back at most so many bytes.
 constexpr std::size_t kLookBack = 256;
-// The bytes of a text whose states are kept.
+// completes() keeps the states along a text of at least so many bytes.
 constexpr std::size_t kLongRead = 32;
 }  // namespace
 
-// The tokens of a text that completes a state: `"}` as one token and the end token count 2. kTooMany
-// where the vocabulary cannot spell the text.
+// Returns the tokens of a text that completes a state, and the end token. Example: `"}` as one token and the
+// end token count 2. Returns kTooMany if the vocabulary cannot spell the text.
 Finish Budget::cut(std::string_view text, Finish::From from) {
   const Cutter::Cut cut = all_.cutter.cut(text);
   if (cut.tokens == Cutter::kNever) return {kTooMany, Finish::kNone};
   return {cut.tokens + std::size_t{1}, from, cut.first};
 }
 
-// Whether the text leads from s to a state where the whole text may end. The states along a long text are
-// kept, because the states of a counted run complete by the ends of one text.
+// Returns true if the text leads from s to a state that may end the whole text. The states along a long text
+// are kept, because the next states of a counted run complete by ends of the same text: `[a-z]{400}` by 399
+// letters, then by 398.
 bool Budget::completes(StateId s, std::string_view text) {
   Budgets::Read& last = all_.read;
   if (text.size() <= last.text.size() && last.at[last.text.size() - text.size()] == s &&
@@ -119,14 +124,13 @@ bool Budget::completes(StateId s, std::string_view text) {
   return true;
 }
 
-// Whether the completion of s, a state without its captured text, is as short as the completion with
-// any text.
+// Returns true if no captured text shortens the completion of the blind state s.
 bool Budget::any_text(StateId s) {
   return told([&] { all_.completion.of(s); }) && !all_.completion.text_matters(s);
 }
 
-// The tokens of a shortest completion of s. The completion of the state without captured text is tried first,
-// because all keys that a user may write share it; it counts if it completes s as well.
+// Returns the tokens of a shortest completion of s. The completion of the blind state comes first, because
+// all keys that a user may write share it. It counts only if it completes s as well.
 Finish Budget::spelled(StateId s) {
   check_depth();
   Finish best{kTooMany, Finish::kNone};
@@ -134,7 +138,7 @@ Finish Budget::spelled(StateId s) {
     Told<Finish> any = told([&] { return by_text(blind); });
     if (!any && meter.exhausted()) std::move(any).value();
     if (any && any->tokens < kTooMany && any->from != Finish::kBytes) {
-      // A completion that met no poison fits every captured text.
+      // A completion that met no poison completes the state for every captured text.
       const bool fits_all = !omits() && any_text(blind);
       if ((fits_all && !parser().unproven()) || completes(s, all_.completion.of(blind)))
         best = {any->tokens, Finish::kBlind, any->next};
@@ -143,9 +147,9 @@ Finish Budget::spelled(StateId s) {
   }
   Told<bool> own = told([&] {
     const std::string& text = all_.completion.of(s);
-    // What was omitted differs from captured text to captured text, so the completion is checked.
+    // A check is needed, because the grammar omits other alternatives for other captured texts.
     if (omits() && !completes(s, text)) return;
-    // If the whole text has a range of bytes, the completion with the fewest bytes counts.
+    // Within a range of bytes the completion with the fewest bytes counts, even if it takes more tokens.
     if (const Finish found = cut(text, Finish::kOwn);
         found.tokens < best.tokens || written_.whole.most < kEndless)
       best = found;
@@ -154,8 +158,8 @@ Finish Budget::spelled(StateId s) {
   return best;
 }
 
-// Returns so many tokens that surely complete the text from s: those of its shortest text, else a bound of
-// its bytes. No tokens are searched for. Throws if the text takes too much work to find and no bound is
+// Returns a number of tokens that surely completes the text from s: the tokens of the shortest text, else an
+// upper bound in bytes. No search is made. Throws if the shortest text takes too much work and no bound is
 // known.
 Finish Budget::by_text(StateId s) {
   if (parser().state(s).accepting) return {1, Finish::kOwn};
@@ -170,7 +174,7 @@ Finish Budget::by_text(StateId s) {
   });
 }
 
-// by_text() for searches: kTooMany where by_text() throws, so that a search goes on.
+// Returns by_text() for searches, and kTooMany if by_text() throws, so that a search goes on.
 std::size_t Budget::shortest(StateId s) {
   if (all_.limits) return kTooMany;
   Told<Finish> text = told([&] { return by_text(s); });
@@ -178,7 +182,7 @@ std::size_t Budget::shortest(StateId s) {
   return text ? text->tokens : kTooMany;
 }
 
-// Whether a kept answer says that the budget suffices. Nothing is computed.
+// Returns true if a kept answer shows that the budget suffices. Computes nothing.
 bool Budget::sure(StateId s, std::size_t budget) const {
   if (const auto text = all_.shortest.find(s.v); text != all_.shortest.end() && text->second.tokens <= budget)
     return true;
@@ -187,9 +191,9 @@ bool Budget::sure(StateId s, std::size_t budget) const {
          found->second.tokens.size() < budget;
 }
 
-// The tokens that suffice from s. If no text can be spelled, a search finds them. A search is paid from
-// spelling_ with the work that it takes in a new epoch, so a kept answer is used only if this call could have
-// found it.
+// Returns an ending of s. If the vocabulary cannot spell the shortest text, a search finds the ending. Each
+// search is paid from spelling_ with the work that it takes in a new epoch, so a kept answer is used only if
+// this call could have found it.
 Finish Budget::finish(StateId s) {
   const Finish none{kTooMany, Finish::kNone};
   Told<Finish> text = told([&] { return by_text(s); });
@@ -214,7 +218,7 @@ Finish Budget::finish(StateId s) {
     known = all_.found.emplace(s.v, std::move(search)).first;
   }
   const Budgets::Search& found = known->second;
-  // A search with the work that is left in spelling_ would not have found the answer.
+  // The work left in spelling_ would not have found the kept answer.
   if (!paid_.contains(s.v) && found.cost > spelling_) {
     spelling_ = 0;
     unproved_ = true;
@@ -234,7 +238,7 @@ std::size_t Budget::needed(StateId s) {
   return finish(s).tokens;
 }
 
-// The tokens that needed() counted, without the end token. The list is empty if needed() counted bytes.
+// Returns the tokens that needed() counted, without the end token. Returns none if needed() counted bytes.
 std::vector<TokenId> Budget::plan(StateId s) {
   std::vector<TokenId> out;
   if (parser().state(s).accepting) return out;
@@ -253,21 +257,21 @@ std::string Budget::bytes_of(std::span<const TokenId> tokens) const {
   return out;
 }
 
-// Whether the tokens complete s.
+// Returns true if the tokens complete s.
 bool Budget::follow(StateId s, std::span<const TokenId> tokens) { return completes(s, bytes_of(tokens)); }
 
 // ---- plans ----
 
-// A bound of the bytes that complete the text behind a token; kFar if the token leads to the state itself or
-// nowhere.
+// Returns an upper bound of the bytes that complete the text behind a token; kFar if the token leads to the
+// same state or to no state.
 uint32_t Budget::bytes_behind(TokenId t) {
   const StateId s = all_.parser.read(here(), vocabulary().bytes(t));
   return s == Parser::dead() || s == here() ? Lengths::kFar : all_.lengths.of(all_.masks.blind(s));
 }
 
-// Of a mask with few tokens, the token behind which the bound of the bytes is smallest; -1 if the mask has
-// many tokens. The bound may rise behind a token (inside a name it counts the longest value that any name
-// allows), so tokens are compared with each other and not with the state.
+// Returns the token of the mask behind which the upper bound of the bytes is smallest; -1 if the mask has
+// more than kWalkedSingly tokens. Tokens are compared with each other and not with the state, because the
+// bound may rise behind a token: inside a name it counts the longest value that any name allows.
 TokenId Budget::nearest() {
   const Vocabulary& v = vocabulary();
   std::vector<uint32_t> row(v.words());
@@ -284,8 +288,9 @@ TokenId Budget::nearest() {
   return out;
 }
 
-// Whether the text followed the plan of an earlier place whose rest fits the budget; `rest` takes the tokens.
-// A place stands behind each byte, so the answer does not depend on where the tokens of the text end.
+// Returns true if the text followed the plan of an earlier place whose rest fits the budget; `rest` takes the
+// tokens of that rest. A place stands behind each byte, so the answer does not depend on where the tokens of
+// the text end.
 bool Budget::followed(std::size_t budget, std::vector<TokenId>& rest) {
   std::string since;
   for (std::size_t n = past_.size() - 1; n > 0 && since.size() < kLookBack; --n) {
@@ -295,7 +300,8 @@ bool Budget::followed(std::size_t budget, std::vector<TokenId>& rest) {
     for (char b : token) at.push_back(all_.parser.step(at.back(), static_cast<uint8_t>(b)));
     for (std::size_t k = token.size(); k-- > 0;) {
       since.insert(since.begin(), token[k]);
-      // A search for a place inside a token would take the work of those that stand between tokens.
+      // Skips a place inside a token that needs a search: its search would take the work of places between
+      // tokens.
       if (at[k] == Parser::dead() || (k > 0 && all_.spelling && shortest(at[k]) == kTooMany)) continue;
       const Finish counted = finish(at[k]);
       if (counted.from == Finish::kBytes && counted.tokens <= budget + since.size()) {
@@ -314,10 +320,10 @@ bool Budget::followed(std::size_t budget, std::vector<TokenId>& rest) {
   return false;
 }
 
-// Finds tokens behind which the text can be completed within `budget` tokens, where needed() is more than the
-// budget; `rest` takes the rest of the plan. Where neither a plan nor a search from here tells, the text may
-// have followed the ways of searches from earlier places. In a grammar that omits no search is kept, so that
-// these searches alone use up the work (see the opening).
+// Finds tokens that lead to an end within `budget` tokens, if needed() is more than the budget; `rest` takes
+// them. If neither a plan nor a search from the last state finds any, the text may have followed the ways of
+// searches from earlier places. A grammar that omits keeps no search, so only on_ways() spends work there
+// (see the opening).
 Reach::Answer Budget::planned(std::size_t budget, std::vector<TokenId>& rest) {
   rest.clear();
   if (followed(budget, rest)) return Reach::Answer::kYes;
@@ -325,8 +331,8 @@ Reach::Answer Budget::planned(std::size_t budget, std::vector<TokenId>& rest) {
   return found == Reach::Answer::kUnknown ? on_ways(budget, rest) : found;
 }
 
-// The same by searches from earlier places: from the last one whose plan fits, or else from the first, and
-// from each place where the text left the way that was found before.
+// Does what planned() does by searches from earlier places: from the last place whose plan fits, or else from
+// the first, and again from each place at which the text left the way found before.
 Reach::Answer Budget::on_ways(std::size_t budget, std::vector<TokenId>& rest) {
   const std::size_t n = past_.size() - 1;
   const auto left = [&](std::size_t i) { return budget + (n - i); };
@@ -348,9 +354,9 @@ Reach::Answer Budget::on_ways(std::size_t budget, std::vector<TokenId>& rest) {
       return Reach::Answer::kYes;
     }
     if (on && tokens_[k] == way[k - from]) continue;
-    // The way ends here, and the text does not.
+    // The way ends at the last state, and the text does not.
     if (k == n) return Reach::Answer::kUnknown;
-    // The text left the way.
+    // The text left the way at this token.
     from = k + 1;
     way.clear();
     const Reach::Answer found = sought_within(past_[from], left(from), &way);

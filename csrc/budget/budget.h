@@ -1,12 +1,15 @@
-// How few tokens complete a text, and the tokens of a mask that leave enough of a budget.
+// How few tokens complete a text, and which tokens of a mask leave enough of a budget for that.
 //
-// In: what an epoch of a grammar keeps for budgets (Budgets), and the states that a matcher was in.
-// Out: bounds of the tokens that complete the text from the last state, and rows of masks. Cost: see
-// budget.cc, whose opening explains the method. All calls hold the world's lock and run within a scope
-// of work.
+//     called by     engine/rows.cc (rows, and accepted tokens) and engine/matcher.cc (tokens_needed)
+//     with          Budgets, which an epoch of a grammar keeps; the states and tokens of one text; a budget
+//     hands back    bounds in tokens for the last state; a row without the tokens that leave too little
+//     asks          the headers below, Completion for shortest texts, Lengths for bounds in bytes
+//
+// In: a state and a number of tokens left. Out: a row or a number of tokens, the end token included. Cost:
+// one comparison while the budget is large (State::loose), else one completion for each state behind a token;
+// budget.cc explains the method. A caller holds the world's lock and a scope of work (base/work.h).
 //
 // Other folders of csrc include this header only. Behind it:
-//
 //     limits.h      ways out of what a grammar limits in tokens
 //     spellable.h   what a vocabulary without all bytes can spell
 //     reach.h       searches for fewer tokens than a shortest text takes, in token_graph.h
@@ -40,50 +43,55 @@
 
 namespace structgen {
 
-// At least `least` tokens are needed to complete the text, and `enough` tokens suffice. The end token
-// counts as one.
+// Bounds in tokens for the completion of a text: fewer than `least` tokens never complete the text, and
+// `enough` tokens do. The end token counts as one token.
 struct TokenBounds {
   std::size_t least, enough;
 };
 
-// A number of tokens that finishes a text, the end token included, and where the number comes from.
+// The tokens of one ending of a text: how many they are, which comes first, and which method counted them.
 struct Finish {
   enum From : uint8_t {
-    kOwn,  // the state's shortest completion
-    // The shortest completion of the state without its captured text.
+    // The tokens spell the shortest completion of the state.
+    kOwn,
+    // The tokens spell the shortest completion of the blind state.
     kBlind,
-    // A bound in bytes (parse/lengths.h), with one token for each byte. No text was found.
+    // The number is an upper bound in bytes (parse/lengths.h), at one token a byte. No text was made.
     kBytes,
-    // Tokens that a search found.
+    // A search found the tokens, because the vocabulary cannot spell the shortest text.
     kFound,
-    // No number is known.
+    // No ending is known, and `tokens` is Budget::kFar.
     kNone,
   };
+  // The number of tokens of the ending, the end token included.
   std::size_t tokens;
   From from;
-  // The first of the tokens; -1 if it is the end token or no tokens are known.
+  // The first token of the ending; -1 if the end token comes first, or if no token is known (kBytes, kNone).
   TokenId next = -1;
 };
 
-// How many bytes a whole text may have.
+// The range that a user sets for the length of a whole text: at least `least` and at most `most` bytes; kAny:
+// no upper limit.
 struct ByteRange {
   static constexpr std::size_t kAny = static_cast<std::size_t>(-1);
   std::size_t least = 0, most = kAny;
   bool has(std::size_t n) const { return least <= n && n <= most; }
 };
 
-// A text that is being written: the range of the whole, and the bytes so far.
+// The length of a text that is being written. `whole` is the range of the finished text, `bytes` is the
+// number of bytes written so far.
 struct ByteCount {
   ByteRange whole;
   std::size_t bytes = 0;
+  // Returns true if the range no longer binds: the text has at least `least` bytes, and `most` is kAny.
   bool any() const { return whole.least <= bytes && whole.most == ByteRange::kAny; }
 };
 
-// What an epoch keeps for all budgets. Every entry is a function of a state, or of a state and a number
-// of tokens. So the entries make later answers quicker and never change one.
+// The answers about budgets that one epoch keeps. Each entry depends only on its key, a state or a state and
+// a number of tokens; so an entry makes a later answer quicker and never changes an answer.
 struct Budgets {
-  // `fast`: a matcher's row is the mask of its state, because masks are cached, the grammar limits no
-  // tokens, and every byte is a token.
+  // `limited`: the grammar limits tokens. `fast`: a matcher's row is the mask of its state. This holds if
+  // masks are cached, the grammar limits no tokens, and every byte is a token.
   Budgets(World& of, Parser& states, Productions& rules, MaskBuilder& builder, Completion& shortest,
           Lengths& bounds_in_bytes, Growth& growing, bool limited, bool fast_rows)
       : world(of),
@@ -110,21 +118,24 @@ struct Budgets {
            read.text.capacity() + read.at.capacity() * sizeof(StateId) + (limits ? limits->byte_size() : 0) +
            (spelling ? spelling->byte_size() : 0);
   }
-  // The tokens that a search found, and the work that it took.
+  // The result of one search: its answer, the work that it takes in a new epoch (SearchCost: nodes of the
+  // trie), and after kYes the tokens that complete the state, without the end token.
   struct Search {
     Reach::Answer answer = Reach::Answer::kUnknown;
     uint64_t cost = 0;
     std::vector<TokenId> tokens;
   };
 
-  // A text that completes a state, and the states in front of each of its bytes and behind the last one.
+  // A text that completes a state. `at` has one state more than `text` has bytes: at[i] stands in front of
+  // byte i, and the last one behind the text.
   struct Read {
     std::string text;
     std::vector<StateId> at;
   };
 
-  // A row of narrow_mask(). Its words are kept when the row is made for the second time, as by the texts of a
-  // batch. Most rows of a single text are asked for once.
+  // A row of narrow_mask(). `seen`: the row was made once. `words` stays empty until the row is made for the
+  // second time, as for the texts of a batch, because most rows of a single text are asked for once. `exact`:
+  // no token is missing from the row for lack of work.
   struct Kept {
     std::vector<uint32_t> words;
     bool seen = false, exact = true;
@@ -139,45 +150,52 @@ struct Budgets {
   Growth& growth;
   const bool fast;
   Cutter cutter;
-  // The long text that was read last; empty at first.
+  // The text of at least kLongRead bytes that completes() read last; empty at first.
   Read read{"", {Parser::dead()}};
-  // Keyed by state: the answers of by_text().
+  // Holds the answers of by_text(), keyed by state.
   std::unordered_map<uint32_t, Finish> shortest;
-  // Keyed by state: tokens that complete the state. Kept only where its shortest text cannot be spelled.
+  // Holds the answers of find(), keyed by state. Only states whose shortest text the vocabulary cannot spell
+  // have an entry.
   std::unordered_map<uint32_t, Search> found;
-  // Keyed by 2^32 * state + tokens: whether this number of tokens suffices.
+  // Holds the answers of sought_within(), keyed by 2^32 * state + budget in tokens.
   std::unordered_map<uint64_t, Search> sought;
-  // Keyed by state: the answers of bounds(true).
+  // Holds the answers of bounds(true), keyed by state.
   std::unordered_map<uint32_t, TokenBounds> bounds;
-  // A row within a range of bytes, and the numbers of bytes so far for which it is the same.
+  // A row of keep_range(). The row is the same for every text in its state that has at least `from` and at
+  // most `to` bytes so far. `exact`: no token is missing from the row for lack of work.
   struct Ranged {
     std::size_t from, to;
     bool exact;
     std::vector<uint32_t> row;
   };
-  // Keyed by state. ranged_bytes counts the bytes of all rows.
+  // Holds the rows of keep_range(), keyed by state; ranged_bytes counts the bytes of all rows.
   std::unordered_map<uint32_t, std::vector<Ranged>> ranged;
   std::size_t ranged_bytes = 0;
-  // Keyed by 2^32 * state + tokens. If the rows take more than their share of memory, all are dropped.
+  // Holds the rows of narrow_mask(), keyed by 2^32 * state + budget in tokens; kept_bytes counts their bytes.
+  // All rows are dropped when they take more than CachePolicy::rows() bytes.
   std::unordered_map<uint64_t, Kept> kept;
   std::size_t kept_bytes = 0;
   Targets targets;
-  // The steps of tokens between states: without captured text, and with it.
+  // The graphs of states that searches go through: `graph` without captured text, `exact_graph` with captured
+  // text.
   TokenGraph graph, exact_graph;
-  // Null where the grammar limits no tokens.
+  // Finds ways out of limited rules; null in a grammar that limits no tokens.
   std::unique_ptr<Limits> limits;
-  // Null where the vocabulary has every byte as a token.
+  // Tells what tokens can spell; null if the vocabulary has every byte as a token, and null in a grammar that
+  // limits tokens.
   std::unique_ptr<Spellable> spelling;
 };
 
-// The questions of one call; each call makes a Budget of its own.
+// Answers one call of a matcher. Each call makes a new Budget, so the work that one call spends never changes
+// the answer of another call.
 class Budget {
  public:
   static constexpr std::size_t kFar = Reach::kFar;
   using Bounds = TokenBounds;
-  // `partial`: something was omitted from the grammar (base/effort.h). `past`: the states of the text; the
-  // questions are about the last state. `tokens`: the tokens between these states, -1 for a step of bytes.
-  // `mask_work`: the limit of a mask. `written`: the bytes of the text, if the grammar counts bytes.
+  // `partial`: the grammar lacks alternatives that were omitted (base/effort.h). `past`: the states of the
+  // text; questions are about the last state. `tokens`: the token between each two of these states, -1 for
+  // bytes that were accepted without a token. `mask_work`: the units of work that one mask may take.
+  // `written`: the bytes of the text, if the text has a range of bytes.
   Budget(Budgets& of, bool partial, int64_t mask_work, std::span<const StateId> past,
          std::span<const TokenId> tokens, const ByteCount& written = {})
       : all_(of), partial_(partial), mask_work_(mask_work), past_(past), tokens_(tokens), written_(written) {
@@ -187,47 +205,51 @@ class Budget {
   Budget(const Budget&) = delete;
   Budget& operator=(const Budget&) = delete;
 
-  // An upper bound of the tokens that complete s, the end token included; kFar if no bound is known. The
-  // bound is a function of s as long as the work in spelling_ suffices.
+  // Returns how many tokens complete s along the ending that finish() knows, the end token included; fewer
+  // may suffice. Returns kFar if no ending is known.
   std::size_t needed(StateId s);
-  // See Matcher::tokens_needed() and fits(). `work` is the limit of the search.
+  // Returns the bounds for the last state. With `search`, fewer tokens than needed() are searched for, with
+  // at most `work` units of work.
   Bounds bounds(bool search, int64_t work);
+  // Returns true if the last token of the text stood in the mask that was made with budget + 1 tokens left.
+  // No value: only the mask itself could tell.
   std::optional<bool> fits(std::size_t budget);
 
-  // narrow_mask(), narrow(), fill_limited(), keep_promise() and bound() return false where no token of the
-  // row leads to an end within `budget` tokens. They throw kBudgetExceeded where no such token was found and
-  // none was ruled out. Rows hold the vocabulary's end tokens as well.
+  // Each of the next five functions writes a row: a token stays in it if at most `budget` tokens, counted
+  // from the last state, complete the text through that token. The vocabulary's end tokens stay if the text
+  // may end. Each returns false if it is proved that no token stays, and throws kBudgetExceeded if no token
+  // was found and none was ruled out.
   //
-  // narrow_mask() takes the tokens that leave too little out of the mask of the state, narrow() out of
-  // another row.
+  // narrow_mask() takes the mask of the state, narrow() takes any other row.
   bool narrow_mask(uint32_t* row, std::size_t budget);
   bool narrow(uint32_t* row, std::size_t budget);
-  // The row of a grammar that limits tokens.
+  // Writes the row of a grammar that limits tokens.
   bool fill_limited(uint32_t* row, std::size_t budget);
-  // For a call in which the work of narrow() ran out. keep_promise() leaves only the token that needed()
-  // counted. bound() leaves the tokens for which a bound in bytes shows that the budget suffices.
+  // The two ways on when the work of narrow() ran out. keep_promise() leaves only the first token of the
+  // ending that needed() counted. bound() leaves the tokens behind which an upper bound in bytes shows that
+  // the budget suffices.
   bool keep_promise(uint32_t* row, std::size_t budget);
   bool bound(std::span<const uint32_t> plain, uint32_t* row, std::size_t budget);
-  // Whether the text can be completed from s within its range of bytes and within `tokens` tokens, the end
-  // token included. s stands `bytes` bytes behind the last state. False: there is no completion, or none was
-  // found; exact() tells which.
+  // Returns true if the text can be completed from s within its range of bytes and within `tokens` tokens,
+  // the end token included. s stands `bytes` bytes behind the last state. Returns false if no completion
+  // exists or if none was found; exact() tells which.
   bool completable(StateId s, std::size_t bytes, std::size_t tokens = kEndless);
-  // Takes the tokens out of a row behind which completable() is false. Tokens of at most `free` bytes stay
-  // without a look. `work` is the limit of judging the others; a token that is not judged within it is taken
-  // out. If the row is empty afterwards, no token is known to lead to an end.
+  // Takes each token out of the row behind which completable() is false. Tokens of at most `free` bytes stay
+  // without a look. The other tokens are judged with at most `work` units of work; a token that was not
+  // judged is taken out. An empty row means that no token is known to lead to an end.
   void keep_range(uint32_t* row, std::size_t free, int64_t work, std::size_t tokens = kEndless);
-  // A text that completes the last state within the range of bytes. If a shortest text has enough bytes, it
-  // is that text; else bytes are added one by one. Throws kBudgetExceeded where no text is found.
+  // Returns a text that completes the last state within the range of bytes: a shortest completion if its
+  // length is in the range, else a text that is lengthened byte by byte. Throws kBudgetExceeded if no text is
+  // found.
   std::string ranged_text();
   static constexpr std::size_t kEndless = static_cast<std::size_t>(-1);
-  // False if tokens may be missing from the rows made here, because it took too much work to judge some
-  // of them.
+  // Returns false if a row made here may lack tokens because to judge them took too much work.
   bool exact() const { return exact_; }
 
  private:
   struct Trial;
   static constexpr std::size_t kTooMany = Reach::kFar;
-  // The searches of a question that may take long: without captured text, and with it.
+  // The searches of one question of asked_within(): without captured text, and with captured text.
   struct Asked {
     Reach reach, exact_reach;
   };
@@ -247,12 +269,12 @@ class Budget {
   bool sure(StateId s, std::size_t budget) const;
   std::string bytes_of(std::span<const TokenId> tokens) const;
   std::vector<TokenId> plan(StateId s);
-  // `rest`: the token that comes next, and those behind it where they are known.
+  // After a yes `rest` holds the token that comes next, and the tokens behind it as far as they are known.
   bool followed(std::size_t budget, std::vector<TokenId>& rest);
   Reach::Answer planned(std::size_t budget, std::vector<TokenId>& rest);
   Reach::Answer on_ways(std::size_t budget, std::vector<TokenId>& rest);
   std::vector<TokenId> planned_in_range(std::size_t tokens);
-  // Whether the token wrote text: it is no end token, and no step of bytes.
+  // Returns true if the token wrote text: it is no end token and no step of bytes (-1).
   bool writes(TokenId t) const { return t >= 0 && !vocabulary().is_eos(t); }
   bool none(const uint32_t* row) const;
   void set_ends_only(uint32_t* row) const;
@@ -269,8 +291,9 @@ class Budget {
   std::size_t descends(StateId s, std::size_t budget, uint64_t& work, std::vector<TokenId>* way,
                        bool to_the_end);
   std::size_t staying(StateId s);
-  // A row of tokens that stay inside a string, and the number of tokens that the worst of them needs.
-  // `too_near`: a bound for all these tokens is known, and the bound is more than the budget.
+  // The tokens of a mask that stay inside a string: `row` holds those that surely leave enough, and `most` is
+  // the number of tokens that the worst of them needs, itself and the end token included. `too_near`: a bound
+  // for all these tokens is known, and it exceeds the budget.
   struct Staying {
     const uint32_t* row = nullptr;
     std::size_t most = 0;
@@ -280,12 +303,13 @@ class Budget {
   bool ends_soon(StateId s);
   bool pieces_of_plan(std::size_t budget, std::vector<TokenId>& out);
   bool binds_nothing(std::size_t budget);
-  // The tokens of a row that are in doubt. `mask`: the mask that the row is; null: another row.
+  // Says which tokens of a row are judged. `mask`: the mask of which the row is a copy; null for any other
+  // row. `stays`: tokens that stay without a look.
   struct Doubt {
     const Mask* mask;
     Staying stays;
-    // Only tokens that write a beginning of the shortest text are judged. Where the mask is large, no token
-    // is to spare and a string may end at once, few others fit among a hundred thousand.
+    // True: only tokens that write a beginning of the shortest text are judged. So it is for a large mask
+    // with no token to spare in a string that may end at once: of a hundred thousand tokens few others fit.
     bool pieces = false;
   };
   Doubt in_doubt(const uint32_t* row, std::size_t budget, bool enough, Trial& trial);
@@ -293,33 +317,33 @@ class Budget {
   void keep_finished(uint32_t* row, std::size_t budget);
   Budgets::Kept* kept(std::size_t budget);
   void set_loose(StateId blind, const uint32_t* row, std::size_t most);
-  // The bytes of a shortest completion; kFar if no completion is known. `proved`: no shorter text completes
-  // the state. `some_texts`: the state does not hold its captured text, and the completion fits some captured
-  // texts and not others.
+  // A shortest completion: its number of bytes, Lengths::kFar if none is known. `proved`: no text with fewer
+  // bytes completes the state. `some_texts`: the state is blind, and the completion fits some captured texts
+  // and not others.
   struct Shortest {
     std::size_t bytes;
     bool proved;
     bool some_texts = false;
   };
   Shortest shortest_bytes(StateId s);
-  // What may follow a state that stands `bytes` bytes behind the last one: at most `room` bytes, at least
-  // `missing` bytes, at most `tokens` tokens with the end token.
+  // What may follow a state that stands `bytes` bytes behind the last state: at least `missing` and at most
+  // `room` bytes, in at most `tokens` tokens with the end token.
   struct Ahead {
     std::size_t bytes, room, missing, tokens;
-    // Whether n bytes of one token each may follow.
+    // Returns true if n more bytes fit, even if each byte is one token and the end token follows.
     bool by_bytes(std::size_t n) const { return n <= room && (tokens == kEndless || n < tokens); }
-    // The largest number of bytes so far with which n bytes more stay within `whole`.
+    // Returns the largest ByteCount::bytes for which n more bytes keep the whole text within `whole`.
     std::size_t last(const ByteRange& whole, std::size_t n) const {
       return whole.most == ByteRange::kAny ? kEndless : whole.most - bytes - n;
     }
   };
   std::optional<bool> longest_fits(StateId blind, const Ahead& at);
   bool reaches_range(StateId s, const Ahead& at);
-  // The tokens of ranged_text(). Throws the errors of ranged_text().
+  // Returns the ending that ranged_text() writes, in tokens. Throws the errors of ranged_text().
   Finish ranged_finish();
   void holds(std::size_t from, std::size_t to);
-  // Whether some text that completes s has from `least` to `most` bytes. No value: the question takes too
-  // many states.
+  // Returns true if some text of at least `least` and at most `most` bytes completes s. No value: more than
+  // kReachSteps steps would be needed.
   std::optional<bool> reaches(StateId s, std::size_t least, std::size_t most);
 
   Budgets& all_;
@@ -328,16 +352,17 @@ class Budget {
   const std::span<const StateId> past_;
   const std::span<const TokenId> tokens_;
   const ByteCount written_;
-  // The numbers of bytes so far for which every answer of completable() is the same.
+  // The answers of completable() since the last reset hold for every text in this state that has at least
+  // from_ and at most to_ bytes so far.
   std::size_t from_ = 0, to_ = kEndless;
-  // The answers of reaches(), keyed by state, least and most.
+  // Holds the answers of reaches(), keyed by state, `least` and `most`.
   std::map<std::tuple<uint32_t, std::size_t, std::size_t>, std::optional<bool>> reached_;
-  // The work that is left for states whose shortest text cannot be spelled, and the states whose searches
-  // were paid from it.
+  // The work left to this call for searches from states whose shortest text cannot be spelled, in nodes of
+  // the trie (SearchCost). paid_ holds the states whose searches were paid from it.
   uint64_t spelling_ = 2'000'000;
   std::unordered_set<uint32_t> paid_;
   bool exact_ = true;
-  // For some state no completion was found and none was ruled out.
+  // True: for some state no completion was found, and none was ruled out.
   bool unproved_ = false;
 };
 

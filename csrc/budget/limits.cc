@@ -51,13 +51,13 @@
 namespace structgen {
 
 namespace {
-// The most states that the search for one way looks at.
+// search() looks at no more states than this for one way; beyond them the state counts as one without a way.
 constexpr uint32_t kSearchedStates = 20'000;
 constexpr Limits::Way kEnd{0, -1};
 
 }  // namespace
 
-// The state after the bytes; with `blind` the captured text is dropped after each byte.
+// Returns the state behind the bytes. With `blind` the captured text is dropped after each byte.
 StateId Limits::walk(StateId s, std::string_view bytes, bool blind) {
   for (char b : bytes) {
     if (s == Parser::dead()) break;
@@ -69,8 +69,8 @@ StateId Limits::walk(StateId s, std::string_view bytes, bool blind) {
 
 // ---- ways ----
 
-// The tokens that are beginnings of a shortest completion of s, and the states to which they lead. Of the
-// completion `a;` these are `a` and, if it is a token, `a;`.
+// Returns the tokens that write a beginning of a shortest completion of s, with the states to which they
+// lead. Example: of the completion `a;` these are `a` and, if the vocabulary has it, `a;`.
 Limits::Frame Limits::frame(StateId s, bool blind) {
   Frame out{s, {}};
   StateId at = parser_.begin_token(s);
@@ -92,7 +92,7 @@ Limits::Frame Limits::frame(StateId s, bool blind) {
   return out;
 }
 
-// The way of s if it is known; null if it has to be searched.
+// Returns the way of s if it is known without a search, and null otherwise.
 const Limits::Way* Limits::known(StateId s, bool blind) {
   check_depth();
   if (parser_.state(s).accepting) return &kEnd;
@@ -105,8 +105,8 @@ const Limits::Way* Limits::known(StateId s, bool blind) {
   return &ways_.find(s.v)->second;
 }
 
-// Searches depth first, the longest token first, so that a way with few tokens is found first. A state on the
-// path of the search counts as a state without a way, so the search ends.
+// Fills ways_ for s. Searches depth first, the longest token first, so that a way with few tokens is found
+// first. A state on the path of the search counts as a state without a way, so the search ends.
 void Limits::search(StateId s, bool blind) {
   check_depth();
   std::vector<Frame> path;
@@ -148,15 +148,15 @@ void Limits::search(StateId s, bool blind) {
   forget.keep();
 }
 
-// The way of s that search() finds along the completion of s.
+// Returns the way of s that search() finds along completions, starting the search if necessary.
 Limits::Way Limits::found(StateId s, bool blind) {
   if (const Way* way = known(s, blind)) return *way;
   search(s, blind);
   return *known(s, blind);
 }
 
-// If the tokens complete s, notes them as a way of s, and each end of the list as a way of the state in front
-// of it. A shorter way replaces a longer way.
+// Returns true if the tokens complete s. Then ways_ holds them as a way of s, and each end of the list as a
+// way of the state in front of it; a shorter way replaces a longer one.
 bool Limits::follow(StateId s, const std::vector<TokenId>& tokens) {
   std::vector<StateId> on;
   for (TokenId t : tokens) {
@@ -174,8 +174,8 @@ bool Limits::follow(StateId s, const std::vector<TokenId>& tokens) {
   return true;
 }
 
-// The way of s. If a state with fewer marks promised a shorter way (accept()), that way is tried here
-// first.
+// Returns the way of s. If accept() noted a state with fewer marks and a shorter way, that shorter way is
+// tried first.
 Limits::Way Limits::way(StateId s) {
   check_depth();
   if (s == Parser::dead()) return {kNever, -1};
@@ -184,7 +184,7 @@ Limits::Way Limits::way(StateId s) {
   // The shortest completion of s may be another text than the promised way, with more tokens.
   const auto hint = hints_.find(s.v);
   if (hint == hints_.end()) return own;
-  // The hint is used once.
+  // Each hint is used once.
   const StateId from = std::exchange(hint->second, Parser::dead());
   Undo back([&] { hints_.find(s.v)->second = from; });
   if (way(from).tokens < own.tokens) follow(s, tokens(from));
@@ -194,8 +194,8 @@ Limits::Way Limits::way(StateId s) {
   return better;
 }
 
-// The number of tokens of a way of s. A way of the blind state is preferred, which holds for every captured
-// text.
+// Returns the number of tokens of a way of s. A way of the blind state comes first, because it holds for
+// every captured text.
 uint32_t Limits::takes(StateId s) {
   const StateId any = masks_.blind(s);
   if (any != s) {
@@ -204,7 +204,7 @@ uint32_t Limits::takes(StateId s) {
   return way(s).tokens;
 }
 
-// The tokens of the way, without the end token.
+// Returns the tokens of the way, without the end token.
 std::vector<TokenId> Limits::tokens(StateId s, bool blind) {
   check_depth();
   std::vector<TokenId> out;
@@ -258,15 +258,16 @@ uint32_t Limits::loose(StateId plain) {
   return found == 0 ? Lengths::kFar : found;
 }
 
-// A number of tokens after which no mark of `from` has run out. Without marks it is kUnsure, because every
-// token of the mask has a way then. A vocabulary without some of the bytes may be unable to write the way, so
-// tokens whose captured text decides are tried.
+// Returns a number of tokens within which no mark of `from` runs out; a token whose way takes at most so many
+// tokens is allowed. Without marks the number is kUnsure, because then every token of the mask has a way. If
+// the vocabulary lacks bytes, it may be unable to write the way, so the number is one smaller and tokens
+// whose captured text decides are tried.
 uint32_t Limits::sure_of(StateId from, uint32_t room) {
   return std::min({parser_.least_limit(from), room, vocabulary().complete() ? kUnsure : kUnsure - 1});
 }
 
-// Whether a token is allowed that leads to `v`, which is `plain` without its marks. The first `sure` tokens
-// behind it reach no mark that has run out.
+// Returns true if a token is allowed that leads to `v`, which is `plain` without its marks. No mark runs out
+// within `sure` tokens; at most `room` tokens may follow.
 bool Limits::allowed(StateId v, StateId plain, uint32_t sure, uint32_t room) {
   const uint32_t n = takes(plain);
   if (n == kNever) return false;
@@ -275,10 +276,10 @@ bool Limits::allowed(StateId v, StateId plain, uint32_t sure, uint32_t room) {
   return own != kNever && own <= room;
 }
 
-// Calls look(token, v, plain) for each token in question with the two blind states to which it leads. If
-// look() says no and the captured text matters, look() is called again with the states of the text; with
-// `open_to` such tokens are listed there instead. False: more than kTrials tokens had to be looked at with
-// their text, and the others were not.
+// Calls look(token, v, plain) for each token asked for, with the blind states to which the token leads from
+// `from` and from `base`. If look() says no and the captured text matters, look() is called again with the
+// states that keep the text; `open_to`, where it is given, takes the list of such tokens instead. Returns
+// false if more than kTrials tokens needed their text: the rest was not looked at.
 template <class F>
 bool Limits::each(const std::vector<uint32_t>& asked, StateId from, StateId base,
                   std::vector<TokenId>* open_to, F&& look) {
@@ -317,16 +318,16 @@ bool Limits::each(const std::vector<uint32_t>& asked, StateId from, StateId base
   return unsure.size() <= kTrials;
 }
 
-// The row of the tokens that stay inside one run of characters, if all of them are allowed; else null. Behind
-// such a token the rest of the text is as before, and the rest of a begun character takes at most kSpareBytes
-// bytes, which a vocabulary without some of the bytes may be unable to write.
+// Returns the row of the tokens that stay inside one run of characters if all of them are allowed, and null
+// otherwise. Behind such a token the rest of the text is as before, and at most kSpareBytes bytes end a begun
+// character; a vocabulary that lacks bytes may be unable to write them.
 const uint32_t* Limits::run(StateId plain, const Mask& mask, uint32_t sure) {
   if (!mask.inside_run || !vocabulary().complete()) return nullptr;
   const uint32_t rest = takes(plain);
   return rest < kUnsure / 4 && sure >= 2 * rest + kSpareBytes ? mask.dense : nullptr;
 }
 
-// The numbers of a state without marks. One entry serves all captured texts.
+// Returns the numbers of a state without marks. One entry serves all captured texts.
 const Limits::Base& Limits::base(StateId plain, const Mask& mask, const uint32_t* run) {
   const StateId key = masks_.blind(plain);
   std::unique_ptr<Base>& slot = bases_[(static_cast<uint64_t>(key.v) << 1) | (run != nullptr)];
@@ -339,7 +340,7 @@ const Limits::Base& Limits::base(StateId plain, const Mask& mask, const uint32_t
     for (uint32_t w = 0; w < asked.size(); ++w) asked[w] &= ~run[w];
   std::vector<uint32_t> left = asked, refused(vocabulary().words());
   std::vector<TokenId> unsure;
-  // Keyed by the number of tokens that a way takes.
+  // Holds the tokens, keyed by the number of tokens of the way behind them.
   std::map<uint32_t, std::vector<TokenId>> by;
   made->whole = each(asked, key, key, key == plain ? nullptr : &unsure, [&](TokenId t, StateId, StateId at) {
     const uint32_t n = takes(at);
@@ -372,8 +373,8 @@ const Limits::Base& Limits::base(StateId plain, const Mask& mask, const uint32_t
   return *slot;
 }
 
-// Takes the tokens that leave too little out of `row`, the row of the state without its marks. False: a token
-// may have been refused without a trial.
+// Takes the tokens that leave too little out of `row`, the row of the state without its marks. Returns false
+// if a token may have been refused untried.
 bool Limits::narrow(StateId s, const Mask* mask, const uint32_t* run, uint32_t* row, uint32_t room) {
   const StateId from = parser_.begin_token(s), plain = parser_.without_limits(from);
   const uint32_t sure = sure_of(from, room);
@@ -415,8 +416,8 @@ bool Limits::narrow(StateId s, const Mask* mask, const uint32_t* run, uint32_t* 
   return whole;
 }
 
-// Three cases. If no mark is near, the plain mask serves. With a `room`, the row is made for this call. Else
-// the row is made once for the state.
+// Chooses one of three cases. The plain mask serves while no mark is near. A row with a `room` is made for
+// this call alone. Any other row is made once for the state.
 bool Limits::fill(StateId s, uint32_t* row, uint32_t room) {
   const StateId from = parser_.begin_token(s), plain = parser_.without_limits(from);
   if (!world_.cache) {
@@ -449,7 +450,7 @@ bool Limits::fill(StateId s, uint32_t* row, uint32_t room) {
   return it->second.whole;
 }
 
-// Agrees with fill(): it allows a token exactly where fill() sets it.
+// Allows a token exactly if fill() sets its bit.
 StateId Limits::accept(StateId s, TokenId t) {
   const std::string_view bytes = vocabulary().bytes(t);
   const StateId from = parser_.begin_token(s), base = parser_.without_limits(from);

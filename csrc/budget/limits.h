@@ -1,9 +1,15 @@
-// Limits on tokens: the tokens that keep a way out of the limited rules, and the way.
+// Limits on tokens: the tokens that leave a way out of every limited rule, and that way.
 //
-// In: a state of a grammar with marks (parse/limits.h), at the beginning of a token. Out: a way, which is a
-// list of tokens to the end of the text that keeps all limits; and the mask less the tokens after which no
-// way is known. Cost: if many tokens are left, a copy of the mask, after one walk over the tokens of the
-// state without its marks; if few are left, milliseconds at 131k tokens.
+//     called by     Budget, engine/rows.cc (rows and accepted tokens of a grammar that limits tokens),
+//                   engine/compile.cc (check), engine/sequence.cc (a way that moves to a new epoch)
+//     with          a state of a grammar with marks (parse/limits.h), at the beginning of a token
+//     hands back    a way: tokens to the end of the text that keep all limits; or the mask without the tokens
+//                   behind which no way is known
+//     asks          Completion for shortest texts, Lengths for bounds in bytes
+//
+// In: a state, a token, or a number of tokens left. Out: see above. Cost: while many tokens are left, a copy
+// of the mask, after one walk over the tokens of the state without marks; when few are left, milliseconds at
+// 131k tokens.
 //
 // A way is looked for along a shortest completion (parse/completion.h): its next token is a beginning of
 // this text, and behind the token the shortest completion is asked for anew. So whether a way exists depends
@@ -33,17 +39,19 @@ namespace structgen {
 
 // rows.cc and trial.cc use these three constants as well.
 //
-// The most tokens of a mask that is walked token by token. A larger mask is walked down the trie.
+// A mask of at most so many tokens is judged token by token; a larger mask is walked down the trie.
 constexpr std::size_t kWalkedSingly = 4'000;
-// A bound of the bytes that end a begun character, with a second escape that must follow it.
+// At most so many bytes end a character that was begun: an escape such as `\u0041` and the second escape of a
+// pair of surrogates.
 constexpr std::size_t kSpareBytes = 16;
-// The most tokens of one mask that are stepped with their captured text.
+// At most so many tokens of one mask are stepped with their captured text; further ones are refused untried.
 constexpr std::size_t kTrials = 2'000;
 
 class Limits {
  public:
   static constexpr uint32_t kNever = 0xFFFFFFFFu;
-  // The number of tokens of a way, without the end token, and its first token. kNever: no way is known.
+  // A way: its number of tokens without the end token, and its first token (-1: none). `tokens` is kNever if
+  // no way is known.
   struct Way {
     uint32_t tokens;
     TokenId next;
@@ -52,55 +60,63 @@ class Limits {
       : world_(world), parser_(parser), masks_(masks), completion_(completion), lengths_(lengths) {}
 
   // All calls need the world's lock.
+  //
+  // Returns the way from s. Whether one exists depends on s alone, and not on the text that led to s.
   Way way(StateId s);
-  // The tokens of the way.
+  // Returns all tokens of way(s).
   std::vector<TokenId> tokens(StateId s) { return tokens(s, false); }
-  // The way from s, which keep() hands to the next epoch. A long way is not handed over, because the next
-  // epoch finds it again, unless a search for a completion runs out of work.
+  // Returns the way from s if this epoch knows one of at most kRemembered tokens; keep() stores it in the
+  // next epoch. A longer way is not handed over: the next epoch finds it again, unless a search for a
+  // completion runs out of work.
   std::vector<TokenId> known_way(StateId s) {
     const auto it = ways_.find(s.v);
     return it == ways_.end() || it->second.tokens > kRemembered ? std::vector<TokenId>{} : tokens(s, false);
   }
   void keep(StateId s, const std::vector<TokenId>& tokens) { follow(s, tokens); }
-  // The state after the token; dead where the token is not allowed.
+  // Returns the state behind the token; dead() if the token is not allowed.
   StateId accept(StateId s, TokenId t);
-  // Writes words() words. At most `room` tokens may come after the next token; kNever: any number. False: the
-  // captured text decides about more than kTrials tokens, and some of these were refused without a trial.
+  // Writes the row of s, Vocabulary::words() words. A token stays only if at most `room` further tokens
+  // complete the text behind it; kNever: any number. Returns false if tokens may be missing, because the
+  // captured text decides about more than kTrials tokens.
   bool fill(StateId s, uint32_t* row, uint32_t room = kNever);
-  // s without its marks, if no mark can run out behind any token; its mask is the mask of s. dead(): this is
-  // not certain. The vocabulary must have every byte. The answer stays in State::unmarked and State::begun,
-  // which other threads may read.
+  // Returns s without its marks if no mark can run out behind any token, so that both states have one mask;
+  // else, or if this is not certain, dead(). The vocabulary must have every byte. The answer stays in
+  // State::unmarked and State::begun, which other threads may read.
   StateId unlimited(StateId s);
-  // For a state without marks: a number of tokens that suffices for any token of its mask and a way behind it
-  // (State::loose).
+  // Returns, for a state without marks, a number of tokens that suffices for any token of its mask and for a
+  // way behind that token (State::loose).
   uint32_t loose(StateId plain);
-  // Throws kGrammar if no text of the limited rule keeps its limit, as a rule `"abc" "def"` with a limit of 1
-  // if no token holds all six letters. `fresh` is the state at the beginning of the rule.
+  // Throws kGrammar if no text of the limited rule keeps the limit. Example: the rule `"abc" "def"` with a
+  // limit of 1, if no token holds all six letters. `fresh` is the state at the beginning of the rule;
+  // `tokens` is the limit, `name` and `place` stand in the message.
   void check(StateId fresh, const std::string& name, uint32_t tokens, int64_t place);
   std::size_t byte_size() const { return bytes_ + (ways_.size() + hints_.size()) * 48; }
 
  private:
+  // known_way() hands over ways of at most so many tokens.
   static constexpr uint32_t kRemembered = 64;
-  // Stands for the number of tokens where the captured text decides.
+  // Stands in for a number of tokens if the captured text decides.
   static constexpr uint32_t kUnsure = kNever - 1;
-  // For a state without marks: the numbers of tokens that the ways behind its tokens take.
+  // What the tokens of one state without marks need: for each token the number of tokens of a way behind it.
   struct Base {
-    // The largest number behind all tokens but those in `dear`.
+    // The largest number behind any token that is not in `dear`.
     uint32_t common = 0;
-    // False: some token counts as a token without a way, because it was not tried.
+    // False: some token was not tried, and counts as a token without a way.
     bool whole = true;
-    // The tokens whose ways take more, sorted by that number.
+    // The tokens that need more than `common`, each behind its number, sorted by number.
     std::vector<std::pair<uint32_t, TokenId>> dear;
+    // Returns the number of the token that needs most.
     uint32_t worst() const { return dear.empty() ? common : dear.back().first; }
   };
-  // A row of fill(), and what fill() returns with it.
+  // A row of fill(), and the value that fill() returned with it.
   struct Kept {
     std::vector<uint32_t> words;
     bool whole;
   };
+  // A state on the path of search(), and the tokens that search() still has to try from it.
   struct Frame {
     StateId state;
-    // Sorted by the length of the tokens.
+    // Each token with the state to which it leads, shortest token first; search() takes them from the end.
     std::vector<std::pair<TokenId, StateId>> next;
   };
   const Vocabulary& vocabulary() const { return *world_.vocabulary; }
@@ -127,14 +143,17 @@ class Limits {
   MaskBuilder& masks_;
   Completion& completion_;
   Lengths& lengths_;
+  // Holds the best known way of each state, keyed by state.
   std::unordered_map<uint32_t, Way> ways_;
-  // Keyed by state: a state with fewer marks, whose way is tried first.
+  // Holds, keyed by state, a state with fewer marks behind which accept() saw a shorter way; way() tries that
+  // way first.
   std::unordered_map<uint32_t, StateId> hints_;
   std::unordered_map<uint64_t, std::unique_ptr<Base>>
-      // Keyed by state, and by whether tokens inside a run are left out.
+      // Holds the numbers of each state, keyed by 2 * state + 1 if tokens inside a run are left out.
       bases_;
-  // Keyed by state: the row that fill() made.
+  // Holds the rows that fill() made without a `room`, keyed by state.
   std::unordered_map<uint32_t, Kept> rows_;
+  // Counts the bytes of bases_ and rows_.
   std::size_t bytes_ = 0;
 };
 

@@ -1,11 +1,12 @@
 // A range of bytes for the whole text: the tokens behind which some text of the range is left.
 //
-// In: the state of a text, its bytes so far, the range. Out: a mask less the tokens that leave no text of
-// the range. Cost: a copy for a row that is kept, else a look at the tokens in doubt, as under a budget of
-// tokens (budget/trial.h).
+// In: the state of a text, its number of bytes so far, the range. Out: a mask without the tokens that leave
+// no text of the range. Cost: a copy for a row that is kept, else a look at the tokens in doubt, as under a
+// budget of tokens (budget/trial.h).
 //
-// The problem. `grammar & max_bytes(120)` as a product of the grammar and an automaton has a copy of the
-// grammar for each byte of the bound, which no object with free keys can pay.
+// The problem. `grammar & max_bytes(120)` asks for texts of at most 120 bytes. A product of the grammar and
+// an automaton that counts has a copy of the grammar for each byte of the bound; an object with free keys
+// makes each copy too large.
 //
 // The idea. The bytes are counted beside the state. With u bytes behind a token and its state s:
 //
@@ -20,21 +21,22 @@
 // token `12` leads to u = 7, and the rest `,"b":1}` has 7 bytes: 14 > 13, refused. The token `1` leads to
 // u = 6, and 6 + 7 = 13: allowed.
 //
-// The answers for a state change with u only where one of these sums meets a bound. So a row is kept with
-// the numbers of bytes for which it is the same (holds()): far from both bounds one row serves.
+// The answers for a state change with u only where one of these sums meets a bound of the range. So a row is
+// kept with the numbers of bytes so far for which it is the same (holds()): far from both bounds one row
+// serves for all numbers.
 //
-// Exactness. A token is refused for `most` with proof if its shortest completion is known, and for `least` if
-// its longest completion is known. Else reaches() decides. If reaches() would look at too many states, the
-// row is not exact.
+// Exactness. A refusal for `most` is proved if the shortest completion is known, and a refusal for `least` if
+// the longest completion is known. Else reaches() decides. If reaches() would look at too many states, the
+// token is refused and the row is not exact.
 //
-// Invariants. Behind each token of a row completable() is true. Behind a beginning of a shortest completion
-// the rest of this completion is left, so a text within `most` can always go on. With a budget of tokens, one
-// text has to keep both bounds: the shortest completion cut into tokens, a text of one byte a token, or the
-// text of ranged_text().
+// Invariants. completable() is true behind each token of a row. Behind a beginning of a shortest completion
+// the rest of this completion is left, so a text within `most` can always go on. Under a budget of tokens as
+// well, one text has to keep both bounds: the shortest completion cut into tokens, a text of one byte a
+// token, or the text of ranged_text().
 //
-// Rejected. The intersection (holes/intersection.h) for every grammar: it is exact, and has a rule for each
-// byte of the bound; it serves where growth(s) is not known at the start. States that are pairs of a state
-// and a number of bytes: each pair would have its own mask.
+// Rejected. The intersection (holes/intersection.h) for every grammar: it is exact, but has a rule for each
+// byte of the bound, so it serves only if growth(s) is not known at the start. States that are pairs of a
+// state and a number of bytes: each pair would have a mask of its own.
 #include <algorithm>
 #include <optional>
 
@@ -47,23 +49,24 @@
 namespace structgen {
 
 namespace {
-// The bytes of rows that one grammar keeps.
+// The rows of one grammar's ranges may take at most so many bytes; further rows are made anew each time.
 constexpr std::size_t kRangedBytes = 16 << 20;
-// The most steps of reaches().
+// reaches() takes at most so many steps; beyond them it returns no value.
 constexpr std::size_t kReachSteps = 4'000;
 
 std::size_t less(std::size_t a, std::size_t b) { return a > b ? a - b : 0; }
 }  // namespace
 
-// Notes that the last answer holds for every text of `from` to `to` bytes that leads to this state.
+// Stores that the last answer holds for every text in this state that has at least `from` and at most `to`
+// bytes so far.
 void Budget::holds(std::size_t from, std::size_t to) {
   from_ = std::max(from_, std::min(from, written_.bytes));
   to_ = std::min(to_, std::max(to, written_.bytes));
 }
 
-// The bytes of a shortest completion. The completion of the blind state comes first, because all keys share
-// it. If no text is found in time, the answer is a bound. Behind unproven productions, a completion that met
-// poison fits some captured texts and not others.
+// Returns the bytes of a shortest completion of s. The completion of the blind state comes first, because all
+// keys share it. If no text is found in time, `bytes` is an upper bound (parse/lengths.h). Behind unproven
+// productions, a completion that met poison fits some captured texts and not others.
 Budget::Shortest Budget::shortest_bytes(StateId s) {
   if (parser().state(s).accepting) return {0, true};
   const StateId blind = all_.masks.blind(s);
@@ -86,8 +89,8 @@ Budget::Shortest Budget::shortest_bytes(StateId s) {
   return {std::min<std::size_t>(best, all_.lengths.of(blind)), false};
 }
 
-// Steps from s byte by byte and keeps the states behind n bytes, for each n. A finite language has few such
-// states, and so has a round of several bytes, as in (aa)*b.
+// Steps from s byte by byte and keeps the set of states behind n bytes, for each n up to `most`. The sets are
+// small for a finite language, and for a loop of several bytes such as (aa)*b.
 std::optional<bool> Budget::reaches(StateId s, std::size_t least, std::size_t most) {
   const auto [known, fresh] = reached_.try_emplace({s.v, least, most});
   if (!fresh) return known->second;
@@ -116,7 +119,8 @@ std::optional<bool> Budget::reaches(StateId s, std::size_t least, std::size_t mo
   return known->second;
 }
 
-// Whether the longest completion is in the range. No value: it is not known, or texts beyond `most` are left.
+// Returns true if the longest completion is in the range. No value: the longest completion is not known, or
+// longer texts than `most` are left.
 std::optional<bool> Budget::longest_fits(StateId blind, const Ahead& at) {
   const std::size_t longest = all_.growth.longest(blind);
   if (longest == Growth::kFar && written_.whole.most == ByteRange::kAny && at.tokens == kEndless) {
@@ -132,8 +136,8 @@ std::optional<bool> Budget::longest_fits(StateId blind, const Ahead& at) {
   return enough;
 }
 
-// Decides by the states behind n bytes, each of which counts as one token. All keys share the state without
-// its captured text.
+// Decides by the states behind n bytes, each counted as one token. The blind state is asked first, because
+// all keys share it.
 bool Budget::reaches_range(StateId s, const Ahead& at) {
   const StateId blind = all_.masks.blind(s);
   const std::size_t most = std::min(at.room, less(at.tokens, 1));
@@ -167,7 +171,7 @@ bool Budget::completable(StateId s, std::size_t bytes, std::size_t tokens) {
     holds(less(whole.least, bytes + n), at.last(whole, n));
     return true;
   }
-  // The stretch begins at the shortest text or later.
+  // A stretch begins at the length of the shortest text or later.
   const auto grows = [&, n = n, proved = proved](const Growth::Stretch& some) {
     const std::size_t to = some.endless() ? kEndless : (proved ? n : 0) + some.span;
     if (some.from >= Growth::kFar || at.missing > to || some.from > to ||
@@ -184,7 +188,7 @@ bool Budget::completable(StateId s, std::size_t bytes, std::size_t tokens) {
     exact_ = exact_ && proved;
     return false;
   }
-  // The trial asks again with the text.
+  // judge_texts() asks again with the captured text.
   if (some_texts) {
     holds(written_.bytes, 0);
     return false;
@@ -213,8 +217,8 @@ void Budget::keep_range(uint32_t* row, std::size_t free, int64_t work, std::size
   Trial trial(*this, tokens, true);
   trial.ask(row, free > 0 ? all_.world.at_most(free).data() : nullptr);
   if (free > 0) holds(now, now);
-  // The row always holds the first token of some text of the range, even if the work ends before all tokens
-  // are judged.
+  // The first token of some text of the range always stays in the row, even if the work ends before all
+  // tokens are judged.
   TokenId next = -1;
   if (completable(here(), 0, tokens) && less(whole.least, now) <= shortest_bytes(here()).bytes) {
     next = finish(here()).next;
@@ -238,8 +242,8 @@ void Budget::keep_range(uint32_t* row, std::size_t free, int64_t work, std::size
   all_.ranged_bytes += v.words() * 4 + 100;
 }
 
-// The rest of the plan that the text has followed so far, if it ends in the range. Another shortest text may
-// take more tokens.
+// Returns the rest of the plan that the text has followed so far if that rest ends in the range, and nothing
+// otherwise. Another shortest text may take more tokens.
 std::vector<TokenId> Budget::planned_in_range(std::size_t tokens) {
   std::vector<TokenId> rest;
   Told<Reach::Answer> found = told([&] { return planned(tokens, rest); });
@@ -274,7 +278,7 @@ std::string Budget::ranged_text() {
       if (to == Parser::dead()) return;
       if (!completable(to, out.size() + 1)) return;
       const Growth::Stretch some = all_.growth.of(all_.masks.blind(to));
-      // A printable byte is preferred to a control character.
+      // Prefers a printable byte to a control character.
       if (next != Parser::dead() && (best.better(some) || (!some.better(best) && (by >= 0x20 || b < 0x20))))
         return;
       best = some;
@@ -282,7 +286,7 @@ std::string Budget::ranged_text() {
       by = b;
     });
     if (next == Parser::dead()) break;
-    // In a run the state stays.
+    // A run that leads back to its own state takes all missing bytes at once.
     out.append(next == s ? less(missing, shortest_bytes(s).bytes) : 1, static_cast<char>(by));
     s = next;
   }

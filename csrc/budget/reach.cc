@@ -9,19 +9,19 @@
 namespace structgen {
 
 namespace {
-// The most states that one search in breadth meets.
+// find() meets at most so many states; beyond them its answer is kUnknown.
 constexpr std::size_t kMet = 20'000;
-// The work of a look at one edge.
+// The work that within() counts for a look at one edge.
 constexpr uint64_t kPerEdge = 200;
 }  // namespace
 
-// The edges of a state, whose work is paid once a call. Null if they take more than `work`, of which nothing
-// is left then.
+// Returns the edges of a state, which each call pays for once. Returns null if the edges take more than
+// `work`; then `work` becomes 0.
 const TokenGraph::Edges* Reach::edges(StateId s, uint64_t& work) {
   if (paid_.contains(s.v)) return graph_.edges(s, ~uint64_t{0});
   const TokenGraph::Edges* e = graph_.edges(s, work);
   if (!e) {
-    // In a new graph the walk would have used up all work, so all work counts as spent.
+    // A new graph would have used up all work in the walk, so all work counts as spent.
     work = 0;
     return nullptr;
   }
@@ -47,14 +47,15 @@ void Reach::raise(StateId s, std::size_t least) {
   slot = std::max(slot, least);
 }
 
-// `token` leads from s to `to`. Keeps it if known(to) + 1 tokens are fewer than those known for s.
+// Stores `token`, which leads from s to `to`, as the first token of a way of s, if known(to) + 1 tokens are
+// fewer than the ways known for s.
 void Reach::take(StateId s, StateId to, TokenId token) {
   const std::size_t tokens = known(to) + 1;
   if (tokens < known(s)) found_[s.v] = {tokens, token};
 }
 
-// Follows the best tokens up to a state whose best known way is its shortest text. Each step leaves one token
-// less, so the loop ends.
+// Follows the best tokens up to a state whose best way is its shortest text. Each step leaves one token less,
+// so the loop ends.
 std::vector<TokenId> Reach::way(StateId& s) {
   std::vector<TokenId> out;
   for (auto found = found_.find(s.v); found != found_.end() && found->second.tokens < shortest_(s);
@@ -65,8 +66,8 @@ std::vector<TokenId> Reach::way(StateId& s) {
   return out;
 }
 
-// A recursion of at most k levels. Known bounds come first, then earlier searches without an answer, and last
-// the edges.
+// Recurses at most k levels. Known bounds come first, then earlier searches that ended with kUnknown, and
+// last the edges.
 Reach::Answer Reach::within(StateId s, std::size_t k, uint64_t& work) {
   check_depth();
   if (least(s) > k) return Answer::kNo;
@@ -140,8 +141,8 @@ Reach::Answer Reach::descend(StateId& s, std::size_t most, const std::function<u
   return Answer::kYes;
 }
 
-// The search goes in breadth, so that the nearest end is found first. If all edges were seen and no end was
-// met, no tokens complete any of the states met, and this is noted for all of them.
+// Searches in breadth, so that the nearest end is found first. If the search saw all edges and met no end, no
+// tokens complete any of the states that it met; least_ notes this for all of them.
 Reach::Answer Reach::find(StateId& s, const std::function<bool(StateId)>& ends, std::vector<TokenId>& out,
                           uint64_t& work) {
   out.clear();

@@ -1,9 +1,14 @@
 // Least numbers of tokens: whether the tokens of any text end in time. The text with the fewest bytes may
-// take more tokens than another text.
+// take more tokens than a longer text.
 //
-// In: a state, a number of tokens, a limit on work. Out: yes, with the tokens; no, proved; or unknown.
-// Cost: one pass over the states that one token leads to (budget/token_graph.h), once for each number
-// of tokens.
+//     called by     Budget (searches.cc) and Spellable
+//     with          a TokenGraph, two functions that count the tokens of a state, a limit on work
+//     hands back    kYes with the tokens, kNo with a proof, or kUnknown because the work ran out
+//     lives         for one call; the TokenGraph stays with the epoch
+//
+// In: a state, a number of tokens, a limit on work (nodes of the trie, and edges). Out: an answer and, after
+// kYes, tokens. Cost: one pass over the states that one token leads to (budget/token_graph.h), for each
+// number of tokens that is tried.
 //
 // Example: behind `{"a":` with `a` a string, the shortest completion is `""}`, which may take 3 tokens,
 // while the longer text `"x"}` may be one token. A search for 2 tokens (with the end token) finds it.
@@ -35,69 +40,76 @@
 
 namespace structgen {
 
-// The most tokens of a way that a search for fewer tokens looks at.
+// A search for fewer tokens looks at ways of at most so many tokens.
 constexpr std::size_t kLongWay = 64;
 
 class Reach {
  public:
   enum class Answer : uint8_t { kNo, kYes, kUnknown };
+  // Stands in for a number of tokens if none is known or none suffices.
   static constexpr std::size_t kFar = static_cast<std::size_t>(-1) / 2;
-  // A number of tokens, the end token included, that is a function of the state.
+  // Returns a number of tokens, the end token included, that depends on the state alone.
   using Count = std::function<std::size_t(StateId)>;
-  // `fewest`: no fewer tokens complete the state. `shortest`: the tokens of the state's shortest text; kFar
-  // if none is known. It is asked only where the bound of `fewest` leaves the answer open.
+  // `fewest` returns a lower bound: fewer tokens never complete the state. `shortest` returns the tokens of
+  // the state's shortest text, kFar if none is known; it is asked only if the lower bound leaves the answer
+  // open.
   Reach(TokenGraph& graph, Count fewest, Count shortest)
       : graph_(graph), fewest_(std::move(fewest)), shortest_(std::move(shortest)) {}
 
-  // Every call needs a state that TokenGraph::begin() gave.
+  // Every call needs a state that TokenGraph::begin() gave. `work` says what may be spent, and afterwards
+  // what is left.
   //
-  // Whether k tokens, the end token included, can complete s. `work` is what may be spent (nodes of the
-  // trie and edges), and afterwards what is left of it.
+  // Returns whether at most k tokens, the end token included, complete s.
   Answer within(StateId s, std::size_t k, uint64_t& work);
-  // After a yes of within(): the tokens up to a state whose shortest text fits the rest of the budget. s
-  // becomes this state.
+  // Returns, after a yes of within(), the tokens up to a state whose shortest text fits the rest of the
+  // budget; s becomes that state.
   std::vector<TokenId> way(StateId& s);
-  // Whether any number of tokens can complete s. After a yes `out` leads from s to the nearest state for
-  // which `ends` is true, and s becomes this state. Of equally near states the first in the order of edges is
-  // taken.
+  // Returns whether any number of tokens completes s. After a yes `out` leads from s to the nearest state
+  // that accepts or for which `ends` is true, and s becomes that state. Of equally near states the first in
+  // the order of edges is taken.
   Answer find(StateId& s, const std::function<bool(StateId)>& ends, std::vector<TokenId>& out,
               uint64_t& work);
-  // Whether `most` tokens complete s along one way. At each state the way takes the token that leaves the
-  // fewest bytes by `bytes`, an upper bound of the bytes that complete a state. If no token leaves fewer
-  // bytes than before, it takes `next`, the first token of the shortest text (-1: none). It stops when `rest`
-  // says that the tokens left suffice. The answer is yes or unknown. descend() serves long values, for which
-  // within() would look at every length. `out` takes the tokens, and s becomes the state to which they lead.
+  // Returns kYes if at most `most` tokens complete s along one way, and kUnknown otherwise. At each state the
+  // way takes the token that leaves the fewest bytes by `bytes`, an upper bound of the bytes that complete a
+  // state. If no token leaves fewer bytes than before, the way takes `next`, the first token of the shortest
+  // text (-1: none). The way ends when `rest` says that the tokens left suffice. `out` takes the tokens, and
+  // s becomes the state to which they lead. descend() serves long values, for which within() would look at
+  // every length.
   Answer descend(StateId& s, std::size_t most, const std::function<uint32_t(StateId)>& bytes,
                  const std::function<std::size_t(StateId)>& rest, const std::function<TokenId(StateId)>& next,
                  std::vector<TokenId>& out, uint64_t& work);
-  // A lower bound of the tokens that complete s, as far as this call knows; kFar: none can.
+  // Returns a lower bound of the tokens that complete s, as far as this call knows; kFar: no number of tokens
+  // completes s.
   std::size_t least(StateId s) const;
 
  private:
   const TokenGraph::Edges* edges(StateId s, uint64_t& work);
-  // The number of tokens that suffice; kFar if none is known.
+  // Returns a number of tokens that completes s; kFar if none is known.
   std::size_t known(StateId s) const;
   void take(StateId s, StateId to, TokenId token);
   void raise(StateId s, std::size_t least);
 
+  // Holds the edges; stays with the epoch.
   TokenGraph& graph_;
   const Count fewest_, shortest_;
+  // A way that was found: its number of tokens with the end token, and its first token.
   struct Step {
     std::size_t tokens;
     TokenId next;
   };
-  // Keyed by state: the first token of the best way found, and the tokens of that way.
+  // Holds the best way found from each state, keyed by state.
   std::unordered_map<uint32_t, Step> found_;
-  // Keyed by state: a proved lower bound.
+  // Holds proved lower bounds in tokens, keyed by state.
   std::unordered_map<uint32_t, std::size_t> least_;
-  // A search without an answer. A search for as many tokens or fewer, with as much work or less, has no
-  // answer either.
+  // A search that ended with kUnknown. A search for at most `tokens` tokens with at most `work` work would
+  // end with kUnknown as well.
   struct Tried {
     std::size_t tokens = 0;
     uint64_t work = 0;
   };
+  // Holds the last such search from each state, keyed by state.
   std::unordered_map<uint32_t, Tried> tried_;
-  // States whose edges this call has paid for.
+  // Holds the states whose edges this call has paid for.
   std::unordered_set<uint32_t> paid_;
 };
 

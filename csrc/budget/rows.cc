@@ -1,9 +1,9 @@
 // The rows of a budget: which tokens of a mask leave enough.
 //
-// In: the mask of a state, tokens left. Out: the mask, less the tokens that leave too little. Cost: one
-// comparison while the budget is larger than what any allowed token could make necessary (State::loose), a
-// bound in bytes that was put together while the mask was made (parse/lengths.h, mask/fill.h), or the largest
-// need that was found when the tokens were looked at. Otherwise a walk over the tokens in doubt, and one
+// In: the mask of a state, the number of tokens left. Out: the mask without the tokens that leave too little.
+// Cost: one comparison while the budget exceeds what any allowed token could need. That need is State::loose:
+// a bound in bytes that is put together while the mask is made (parse/lengths.h, mask/fill.h), or the largest
+// need that was found when the tokens were judged. Otherwise a walk over the tokens in doubt, and one
 // completion for each state that the walk meets. A token that stays inside a run of characters costs nothing
 // if some tokens are to spare.
 //
@@ -20,18 +20,20 @@
 // What a mask gives up. Near the end of a budget, three kinds of tokens take most of the work and are
 // nearly always refused:
 //
-//     none to spare    with needed(s) tokens left in a string, 127,000 tokens that stay there do not fit.
-//                      Only pieces of the shortest text are judged: `"`, `",`, `","`
-//     a pattern        in a string with a pattern, too, only pieces are judged, as long as the bound for the
-//                      tokens that stay inside it is more than the budget
-//     half characters  behind a token that ends within a character the bytes of the rest are counted; no text
-//                      is looked for
+//     none to spare    with needed(s) tokens left in a string, 127,000 tokens that stay in the string do not
+//                      fit. Only pieces of the shortest text are judged: `"`, `",`, `","`
+//     a pattern        in a string with a pattern, too, only pieces are judged, while the bound for the
+//     tokens
+//                      that stay in the string exceeds the budget
+//     half characters  behind a token that ends within a character the missing bytes are counted; no text is
+//                      looked for
 //
-// Each of these rules is a function of the state and the budget. mask_exact is False where one applies.
+// Each of these rules is a function of the state and the budget. A matcher's mask_exact is False where one
+// applies.
 //
-// Invariants. A mask under a budget is a subset of the plain mask. After any of its tokens the rest of
-// the budget suffices. The mask is not empty where needed() was at most the budget, because the plan's
-// token is always in it (budget.cc, the promise).
+// Invariants. A mask under a budget is a subset of the plain mask. Behind each of its tokens the rest of the
+// budget suffices. The mask is not empty if needed() was at most the budget, because the first token of the
+// plan always stays (budget.cc, the promise).
 #include <algorithm>
 #include <atomic>
 
@@ -45,13 +47,14 @@
 namespace structgen {
 
 namespace {
-// An entry of Budgets::kept without its words, in bytes. Rows of more tokens than kKeptBudget are not kept.
+// kEntry is the size in bytes of an entry of Budgets::kept without its words. Rows for a budget of more than
+// kKeptBudget tokens are not kept.
 constexpr std::size_t kEntry = 96, kKeptBudget = 1'000;
-// The work of trying the tokens of one mask with their own text, where something was omitted from the
-// grammar: 5 milliseconds.
+// In a grammar that omits, trying the tokens of one mask with their own text may take so many units of work:
+// 5 milliseconds. Tokens left after that are refused.
 constexpr int64_t kTextWork = 50'000;
 
-// Whether a search found a way. Throws if it found no way and ruled none out.
+// Returns true if a search found a way, and false if it proved that there is none. Throws otherwise.
 bool certain(Reach::Answer found, std::size_t budget) {
   if (found != Reach::Answer::kUnknown) return found == Reach::Answer::kYes;
   throw Error(ErrorKind::kBudgetExceeded, "no way to complete the text within " + std::to_string(budget) +
@@ -60,7 +63,7 @@ bool certain(Reach::Answer found, std::size_t budget) {
 }
 }  // namespace
 
-// Whether the mask of the state before would have held the token that leads here. The mask is not made; no
+// Returns true if the mask of the state before would have held the last token. The mask is not made; no
 // value: only the mask could tell.
 std::optional<bool> Budget::fits(std::size_t budget) {
   if (!written_.any()) return std::nullopt;
@@ -70,31 +73,31 @@ std::optional<bool> Budget::fits(std::size_t budget) {
     StateId s = past_[n - 1];
     const uint32_t loose = parser().state(all_.masks.blind(s)).loose.load(std::memory_order_relaxed);
     if (all_.fast && loose != 0 && budget + 1 >= loose && !partial_) return true;
-    // Of tokens that lead to one state with different captured texts, a mask tries only a few, so this
-    // function cannot tell.
+    // Of tokens that lead to one state with different captured texts, a mask tries only a few, so fits()
+    // cannot tell.
     bool captured = all_.masks.blind(s) != s;
     for (char b : vocabulary().bytes(tokens_[n - 1])) {
       s = all_.parser.step(s, static_cast<uint8_t>(b));
       captured = captured || all_.masks.blind(s) != s;
     }
-    // A large mask does not look at all of its tokens (judge(), Trial::judge_begun()), and this function does
-    // not know at which.
+    // A large mask skips some of its tokens (judge(), Trial::judge_begun()), and fits() does not know which.
     if (captured || needed(here()) <= budget) return std::nullopt;
   }
   if (needed(here()) <= budget) return true;
-  // planned() may have allowed the token.
+  // A way of planned() may have allowed the token.
   if (n > 0 && needed(past_[n - 1]) > budget + 1) return std::nullopt;
   return false;
 }
 
-// Whether the budget suffices after every token of the mask. A mask that was not measured yet is measured.
+// Returns true if the budget suffices behind every token of the mask. Measures the mask if this was not done
+// yet.
 bool Budget::binds_nothing(std::size_t budget) {
   const StateId from = all_.masks.blind(here());
   const std::atomic<uint32_t>& loose = all_.parser.state(from).loose;
   if (all_.fast && loose.load(std::memory_order_relaxed) == 0) {
     all_.masks.measure_with(&all_.lengths);
     const WorkScope part(Task::kBudget, share_of_work());
-    // To measure the mask takes too much work, so its tokens are judged one by one.
+    // If measuring takes too much work, the tokens are judged one by one.
     if (!told([&] { all_.masks.measure(from); }))
       all_.parser.state(from).loose.store(Lengths::kFar, std::memory_order_relaxed);
   }
@@ -104,10 +107,10 @@ bool Budget::binds_nothing(std::size_t budget) {
   return true;
 }
 
-// For a state inside a string, between two characters: the number of tokens that suffices if the next token
-// consists of whole characters of the string, this token included. The count takes one token for each byte up
-// to the quote, and then the completion behind the quote. kTooMany: the state is no such state, or no number
-// is known.
+// Returns, for a state inside a string and between two characters, the number of tokens that suffices if the
+// next token consists of whole characters of the string; that token is included. The count takes one token
+// for each byte up to the quote, and then the completion behind the quote. Returns kTooMany for any other
+// state, and if no number is known.
 std::size_t Budget::staying(StateId s) {
   if (!all_.fast || partial_ || all_.spelling) return kTooMany;
   const State& st = all_.parser.state(s);
@@ -121,14 +124,15 @@ std::size_t Budget::staying(StateId s) {
   return std::min(kTooMany, needed(quote) + bytes);
 }
 
-// The tokens of a mask that stay inside a string and leave enough. With tokens to spare they are not judged
-// one by one: behind such a token the rest of the text is as before, whatever was captured, and a character
-// that is begun takes at most kSpareBytes more bytes.
+// Returns the tokens of a mask that stay inside a string and leave enough. With tokens to spare they are not
+// judged one by one: behind such a token the rest of the text is as before, whatever was captured, and a
+// begun character takes at most kSpareBytes more bytes.
 Budget::Staying Budget::stay(const Mask* m, StateId from, std::size_t budget) {
   if (!m || !m->dense) return {};
   if (m->inside_run && !all_.spelling && budget > needed(from) + kSpareBytes)
     return {m->dense, needed(from) + kSpareBytes + 1};
-  // In a string with a pattern the rest changes behind such a token, but one bound holds for all of them.
+  // In a string with a pattern the rest changes behind such a token, but staying() is a bound for all of
+  // them.
   RunClass* const characters = all_.masks.characters();
   const std::size_t suffice = characters ? staying(from) : kTooMany;
   if (suffice + kSpareBytes <= budget)
@@ -137,16 +141,16 @@ Budget::Staying Budget::stay(const Mask* m, StateId from, std::size_t budget) {
   return {nullptr, 0, suffice < kTooMany};
 }
 
-// Whether the string that is being written may end after one more character. If many bytes must come before
-// its end, long tokens are looked for, whatever text they hold.
+// Returns true if the string that is being written may end behind one more character. If the string must go
+// on for many bytes, long tokens have to be judged, whatever text they hold.
 bool Budget::ends_soon(StateId s) {
   return std::ranges::any_of(all_.parser.items(s), [&](const Item& i) {
     return i.regex != RegexArena::poison() && all_.parser.regexes().least_length(i.regex) <= 2;
   });
 }
 
-// The tokens that write a beginning of the text that needed() counted, if enough tokens are left for the rest
-// of this text. False: needed() counted no text.
+// Appends to `out` the tokens that write a beginning of the text that needed() counted, and leave enough
+// tokens for the rest of this text. Returns false if needed() counted no text.
 bool Budget::pieces_of_plan(std::size_t budget, std::vector<TokenId>& out) {
   const Finish::From from = finish(here()).from;
   if (from != Finish::kOwn && from != Finish::kBlind) return false;
@@ -155,10 +159,10 @@ bool Budget::pieces_of_plan(std::size_t budget, std::vector<TokenId>& out) {
   return true;
 }
 
-// Notes that no token of the current row needs more than `most` tokens. If the blind state allows the same
-// tokens, the note holds for all captured texts that lead to it.
+// Stores in State::loose that no token of the current row needs more than `most` tokens. The blind state
+// takes the same number if it allows the same tokens; then the number serves all captured texts.
 void Budget::set_loose(StateId blind, const uint32_t* row, std::size_t most) {
-  // For a range of bytes State::loose stays a bound in bytes.
+  // Within a range of bytes State::loose stays a bound in bytes.
   if (written_.whole.most < kEndless) return;
   const uint32_t loose = static_cast<uint32_t>(std::min<std::size_t>(most, Lengths::kFar));
   all_.parser.state(here()).loose.store(loose, std::memory_order_release);
@@ -170,9 +174,9 @@ void Budget::set_loose(StateId blind, const uint32_t* row, std::size_t most) {
     all_.parser.state(blind).loose.store(loose, std::memory_order_release);
 }
 
-// Takes out the tokens that leave too little if their captured text counts. Where something was omitted from
-// the grammar for a captured text, a completion of the blind state may not complete the state with that text.
-// If no text is being captured, only tokens that begin to capture are tried.
+// Takes out the tokens that leave too little with their captured text. In a grammar that omits, a completion
+// of the blind state may not complete the state with that text. If no text is being captured, only tokens
+// that begin a capture are tried.
 void Budget::keep_finished(uint32_t* row, std::size_t budget) {
   const Vocabulary& v = vocabulary();
   const bool capturing = all_.masks.blind(here()) != here();
@@ -194,9 +198,9 @@ void Budget::keep_finished(uint32_t* row, std::size_t budget) {
   for (uint32_t w = 0; w < v.words(); ++w) exact_ = exact_ && (asked[w] & ~row[w]) == 0;
 }
 
-// Chooses the tokens that are judged, and what stays without a look.
+// Chooses which tokens are judged, and which stay without a look.
 Budget::Doubt Budget::in_doubt(const uint32_t* row, std::size_t budget, bool enough, Trial& trial) {
-  // An epoch that has just begun lacks the mask that the caller made in the one before.
+  // An epoch that has just begun lacks the mask, which the caller made in the epoch before.
   const bool plain = all_.world.cache && all_.fast && !partial_;
   if (plain && !all_.masks.peek(here())) told([&] { all_.masks.mask(here()); });
   const Mask* const made = all_.world.cache ? all_.masks.peek(here()) : nullptr;
@@ -208,7 +212,8 @@ Budget::Doubt Budget::in_doubt(const uint32_t* row, std::size_t budget, bool eno
   } else if (out.mask) {
     trial.list.assign(out.mask->added, out.mask->added + out.mask->n_added);
     trial.list.insert(trial.list.end(), out.mask->shared, out.mask->shared + out.mask->n_shared);
-    // What is learnt from one token helps to judge the next, so the tokens are always judged in one order.
+    // The tokens are judged in order of their numbers, because an answer for one token helps to judge the
+    // next.
     sort_unique(trial.list);
   }
   if (out.pieces || (out.mask && !out.mask->dense))
@@ -218,14 +223,15 @@ Budget::Doubt Budget::in_doubt(const uint32_t* row, std::size_t budget, bool eno
   return out;
 }
 
-// Leaves the tokens of a mask after which enough of the budget is left. No value: no token is left. True: the
-// row is a function of the state and the budget, and may be kept. False: the row depends on the text as well.
+// Leaves the tokens of a mask behind which enough of the budget is left. No value: no token is left. True:
+// the row is a function of the state and the budget, and may be kept. False: the row depends on the text as
+// well.
 std::optional<bool> Budget::judge(uint32_t* row, std::size_t budget) {
   const StateId from = all_.masks.blind(here());
   std::vector<TokenId> rest;
   const bool enough = needed(here()) <= budget;
   if (!enough && !certain(planned(budget, rest), budget)) return std::nullopt;
-  // The token of the plan, which leaves enough.
+  // The plan's first token, which leaves enough.
   TokenId next = enough ? finish(here()).next : rest[0];
   Trial trial(*this, budget);
   const Doubt doubt = in_doubt(row, budget, enough, trial);
@@ -235,16 +241,16 @@ std::optional<bool> Budget::judge(uint32_t* row, std::size_t budget) {
       trial.judge_texts();
     else if (const std::size_t most = std::max(trial.most, doubt.stays.most);
              !doubt.pieces && !trial.tired && most < kTooMany)
-      // For every budget from here on, no token needs more than the worst of these.
+      // No token needs more than the worst of these, whatever the budget.
       set_loose(from, row, most);
-    // A token that was not found in time is refused.
+    // Tokens that were not judged for lack of work are refused, so the row may lack tokens.
     if (trial.tired || unproved_) exact_ = false;
   };
-  // A token that was not judged yet is refused.
+  // Tokens behind the point where the work ended are refused.
   const bool judged = static_cast<bool>(told(look));
   if (!judged) exact_ = false;
   const bool refused = trial.take_out(row, doubt.mask && doubt.mask->accepting) || doubt.pieces;
-  // With two tokens left a token fits exactly where the text may end behind it.
+  // With two tokens left the verdicts are exact: a token fits exactly if the text may end behind it.
   if (refused && (doubt.pieces || budget > 2)) exact_ = false;
   if (omits() && partial_) keep_finished(row, budget);
   if (next < 0 && none(row)) {
@@ -254,12 +260,12 @@ std::optional<bool> Budget::judge(uint32_t* row, std::size_t budget) {
       next = rest[0];
     }
   }
-  // The plan's token is set, whatever part of the row was judged.
+  // The plan's first token stays, even if the work ended before it was judged.
   if (next >= 0) set_bit(row, next);
   return enough && judged && !trial.tired && !unproved_ && trial.by_state();
 }
 
-// Leaves the tokens of a mask after which enough of the budget is left.
+// Leaves the tokens of a row behind which enough of the budget is left.
 bool Budget::narrow(uint32_t* row, std::size_t budget) {
   if (budget == 0) return false;
   if (budget == 1 && all_.parser.state(here()).accepting) {
@@ -269,7 +275,7 @@ bool Budget::narrow(uint32_t* row, std::size_t budget) {
   return binds_nothing(budget) || judge(row, budget).has_value();
 }
 
-// The entry of this state and budget in Budgets::kept.
+// Returns the entry of this state and budget in Budgets::kept, and makes it if there is none.
 Budgets::Kept* Budget::kept(std::size_t budget) {
   if (all_.kept_bytes > all_.world.policy.rows()) {
     all_.kept.clear();
@@ -280,7 +286,7 @@ Budgets::Kept* Budget::kept(std::size_t budget) {
   return &at->second;
 }
 
-// A row that is a function of the state and the budget is kept.
+// Keeps a row that is a function of the state and the budget.
 bool Budget::narrow_mask(uint32_t* row, std::size_t budget) {
   if (budget <= 1 || binds_nothing(budget)) return narrow(row, budget);
   Budgets::Kept* const known =
@@ -316,8 +322,8 @@ void Budget::set_only(uint32_t* row, TokenId t) const {
   set_bit(row, t);
 }
 
-// Leaves only the token that needed() counted, for a call in which the other tokens take too much work.
-// False: no token is known, or its count is more than the budget.
+// Leaves only the token that needed() counted, for a call in which other tokens take too much work. Returns
+// false if no token is known, or if its count exceeds the budget.
 bool Budget::keep_promise(uint32_t* row, std::size_t budget) {
   if (all_.parser.state(here()).accepting && budget > 0) {
     exact_ = false;
@@ -339,9 +345,9 @@ bool Budget::keep_promise(uint32_t* row, std::size_t budget) {
   return true;
 }
 
-// Leaves the tokens after which a bound in bytes shows that the budget suffices. The bound needs no search,
-// but it refuses tokens that a search would allow. If bounds allowed every token up to this state, they allow
-// some token here. False: no token is left.
+// Leaves the tokens behind which an upper bound in bytes fits the budget. The bound needs no search, but it
+// refuses tokens that a search would allow. If bounds allowed every token up to this state, they allow some
+// token here. Returns false if no token is left.
 bool Budget::bound(std::span<const uint32_t> plain, uint32_t* row, std::size_t budget) {
   if (!all_.fast) return false;
   const Vocabulary& v = vocabulary();
@@ -359,7 +365,7 @@ bool Budget::bound(std::span<const uint32_t> plain, uint32_t* row, std::size_t b
   return any;
 }
 
-// The row of a grammar that limits tokens: the tokens of a completion are counted on the ways that leave its
+// Writes the row of a grammar that limits tokens. The tokens of an ending are counted on ways that keep the
 // limits (budget/limits.h).
 bool Budget::fill_limited(uint32_t* row, std::size_t budget) {
   if (needed(here()) > budget) {

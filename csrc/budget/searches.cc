@@ -1,21 +1,22 @@
-// Searches for tokens that complete a state, where its shortest text does not tell; budget.cc says who asks.
+// Searches for tokens that complete a state if the shortest text of the state does not tell; budget.cc says
+// who asks.
 //
-// In: a state, a number of tokens, a limit of work. Out: yes, with tokens that were followed with the real
-// text; no, proved; or unknown: the work did not suffice. Cost: within the limit, by the graph of tokens
+// In: a state, a number of tokens, a limit on work. Out: kYes, with tokens that were followed with the real
+// text; kNo, proved; or kUnknown: the work did not suffice. Cost: at most the limit, by the graph of tokens
 // (budget/token_graph.h).
 //
-//     question           asks                                                        work
-//     find()             is there any way to the end? For a shortest text that       the caller's
-//                        cannot be spelled
-//     within()           do `budget` tokens suffice?                                 the caller's
-//     asked_within()     the same for tokens_needed(): without captured text, then   kAskedReach, kTextReach
-//                        with it
-//     sought_within()    the same for a mask that would be empty: also along         limits of a mask, and
-//     kept
-//                        descends(), and with each smaller budget
-//     descends()         how many tokens has the way on which each token leaves the  the caller's
+//     question           asks                                                          work
+//     find()             do any tokens complete the state? For a state whose           the caller's
+//                        shortest text cannot be spelled
+//     within()           do at most `budget` tokens complete the state?                the caller's
+//     asked_within()     as within(), for tokens_needed(): first without captured      kAskedReach,
+//     kTextReach
+//                        text, then with captured text
+//     sought_within()    as asked_within(), for a mask that would be empty; also by    limits of a mask; the
+//                        descends(), and with each smaller budget                      answer is kept
+//     descends()         how many tokens has the way on which each token leaves the    the caller's
 //                        fewest bytes?
-//     bounds()           the fewest tokens, and a number that suffices               the caller's
+//     bounds()           how many tokens are needed at least, and how many suffice?    the caller's
 //
 // Example: `""}` takes 3 tokens, and `"x"}` is one token. within() for 2 tokens goes down the graph, meets
 // the token `"x"}`, and the end token is the second.
@@ -29,24 +30,24 @@
 namespace structgen {
 
 namespace {
-// The work that a search may take if the user asked for it: about a tenth of a second.
+// A search that the user asked for may take so much work (nodes of the trie): about a tenth of a second.
 constexpr uint64_t kAskedReach = 20'000'000;
-// The work that such a search may take with captured text.
+// Such a search may take so much work with captured text.
 constexpr uint64_t kTextReach = 100'000;
-// The work of sought_within() from the last state and from an earlier one, in limits of a mask; and the
-// largest limit that counts.
+// sought_within() may take this many times the work of one mask, from the last state and from an earlier
+// state; kSoughtLimit caps the units of work that count as one mask.
 constexpr int64_t kSoughtHere = 4, kSoughtBefore = 8, kSoughtLimit = 50'000'000;
 }  // namespace
 
-// A search for a state whose shortest text fits the rest of the budget.
+// Makes a search that ends at states whose shortest text fits the rest of the budget.
 Reach Budget::search(TokenGraph& graph) {
   return Reach(graph, [this](StateId s) { return fewest(s); }, [this](StateId s) { return shortest(s); });
 }
 
 Budget::Asked Budget::asked() { return {search(all_.graph), search(all_.exact_graph)}; }
 
-// Whether any tokens can be found that complete s, a state whose shortest text cannot be spelled. `out`
-// takes the tokens.
+// Looks for any tokens that complete s, a state whose shortest text cannot be spelled. After kYes `out` holds
+// the tokens.
 Reach::Answer Budget::find(TokenGraph& graph, StateId s, uint64_t& work, std::vector<TokenId>& out) {
   const auto ends = [&](StateId at) {
     Told<Finish> text = told([&] { return by_text(at); });
@@ -60,8 +61,8 @@ Reach::Answer Budget::find(TokenGraph& graph, StateId s, uint64_t& work, std::ve
   return follow(s, out) ? found : Reach::Answer::kUnknown;
 }
 
-// A lower bound of the tokens that complete s, the end token included: each is as long as the longest one.
-// For a string of at least 2,000 characters and tokens of at most 20 bytes it is 101.
+// Returns a lower bound of the tokens that complete s, the end token included, as if each token were as long
+// as the longest one. For a string of at least 2,000 characters and tokens of at most 20 bytes it is 101.
 std::size_t Budget::fewest(StateId s) const {
   if (all_.parser.marked() || all_.parser.state(s).accepting) return 1;
   std::size_t least = kTooMany;
@@ -73,8 +74,8 @@ std::size_t Budget::fewest(StateId s) const {
   return least == kTooMany ? 1 : 1 + (least + longest - 1) / longest;
 }
 
-// Whether `budget` tokens can complete s. `way` takes the tokens after a yes. The tokens are followed
-// with the real text before a yes is given.
+// Tells whether at most `budget` tokens complete s. After kYes `way` holds the tokens, which were followed
+// with the captured text.
 Reach::Answer Budget::within(Reach& search, TokenGraph& graph, StateId s, std::size_t budget, uint64_t& work,
                              std::vector<TokenId>* way) {
   if (shortest(s) <= budget) {
@@ -96,7 +97,7 @@ Reach::Answer Budget::within(Reach& search, TokenGraph& graph, StateId s, std::s
   return out;
 }
 
-// within() for a user's call, which may take more work than a mask.
+// Does what within() does for a call of the user, which may take more work than a mask.
 Reach::Answer Budget::asked_within(Asked& search, StateId s, std::size_t budget, std::vector<TokenId>* way) {
   uint64_t work = kAskedReach, exact_work = kTextReach;
   if (!all_.limits) {
@@ -109,13 +110,14 @@ Reach::Answer Budget::asked_within(Asked& search, StateId s, std::size_t budget,
   const Reach::Answer found = search.reach.within(at, budget, work);
   if (found != Reach::Answer::kYes) return found;
   all_.limits->keep(s, search.reach.way(at));
-  // The search without captured text found tokens, and the captured text forbids them.
+  // The search without captured text found tokens that the captured text forbids.
   return needed(s) > budget ? Reach::Answer::kUnknown : found;
 }
 
-// asked_within() with still more work. A search for fewer tokens takes less work, so smaller budgets are
-// tried as well: their answer is a yes for this budget. All these searches share the work of a few masks. A
-// search from an earlier place may take more, so that a new epoch finds again what a row promised.
+// Does what asked_within() does with still more work. Smaller budgets are tried as well, because a search for
+// fewer tokens takes less work, and a yes for a smaller budget is a yes for this one. All these searches
+// share the work of a few masks. A search from an earlier place may take more work, so that a new epoch finds
+// again what a row promised.
 Reach::Answer Budget::sought_within(StateId s, std::size_t budget, std::vector<TokenId>* way) {
   const bool keeps = !all_.limits && !omits() && budget <= UINT32_MAX;
   const uint64_t key = uint64_t{s.v} << 32 | budget;
@@ -137,7 +139,7 @@ Reach::Answer Budget::sought_within(StateId s, std::size_t budget, std::vector<T
       return descends(s, budget, work, &made.tokens, false) < kTooMany;
     };
     if (told(down).value_or(false)) return Reach::Answer::kYes;
-    // The numbers that bounds() tries, with what it learns on the way.
+    // Tries the numbers that bounds() tries, in its order.
     Asked rising = asked();
     for (std::size_t k = 2; k <= std::min(budget, kLongWay); ++k) {
       const Reach::Answer fewer = asked_within(rising, s, k, &made.tokens);
@@ -160,10 +162,10 @@ Reach::Answer Budget::sought_within(StateId s, std::size_t budget, std::vector<T
   return out;
 }
 
-// The number of tokens of one way to complete s, at most `budget`, taking at each state the token that
-// leaves the fewest bytes; kTooMany if that way is too long. With `to_the_end` the way goes on to the
-// end of the text; else only until needed() fits. For a string of at least 1000 characters, needed()
-// counts a thousand one-byte tokens, and this way takes the longest tokens there are.
+// Returns the number of tokens of one way that completes s, if it is at most `budget`, and kTooMany
+// otherwise. At each state the way takes the token that leaves the fewest bytes. With `to_the_end` the way
+// goes on to the end of the text, else only until needed() fits. Example: for a string of at least 1000
+// characters needed() counts a thousand one-byte tokens, and this way takes the longest tokens.
 std::size_t Budget::descends(StateId s, std::size_t budget, uint64_t& work, std::vector<TokenId>* way,
                              bool to_the_end) {
   if (!all_.fast || all_.limits) return kTooMany;
@@ -186,12 +188,12 @@ std::size_t Budget::descends(StateId s, std::size_t budget, uint64_t& work, std:
   return out;
 }
 
-// Without `search`: the count of needed() and a trivial lower bound. With `search`, numbers from the lower
-// bound up are tried until a number suffices or is undecided, or the work is used up.
+// Returns, without `search`, the count of needed() and a trivial lower bound. With `search`, numbers from the
+// lower bound up are tried until a number suffices or is undecided, or until the work is used up.
 Budget::Bounds Budget::bounds(bool search, int64_t work) {
   const StateId s = here();
-  // A search is made only if the text has no range of bytes: the text with the fewest tokens may have more
-  // bytes than the shortest text.
+  // Within a range of bytes no search is made: the text with the fewest tokens may have more bytes than the
+  // range allows.
   if (!written_.any())
     return {parser().state(s).accepting && written_.whole.has(written_.bytes) ? std::size_t{1} : 2,
             ranged_finish().tokens};

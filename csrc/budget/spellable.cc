@@ -53,21 +53,21 @@
 namespace structgen {
 
 namespace {
-// The most places that the search around one state looks at.
+// near() meets at most so many places (a state and a node of the trie); beyond them its answer is kUnknown.
 constexpr std::size_t kMaxPlaces = 3'000;
-// The most of these places whose shortest completion is asked for.
+// near() asks at most so many of these places for a shortest completion.
 constexpr std::size_t kMaxAsked = 8;
-// The most steps that the summaries of one state may take: about a tenth of a second.
+// The summaries of one state may take at most so many steps: about a tenth of a second.
 constexpr uint64_t kStateWork = 300'000;
-// The most steps that all summaries of one mask may take.
+// All summaries and searches of one mask may take at most so many steps.
 constexpr uint64_t kMaskWork = 1'000'000;
-// The work that the search from one state may take (budget/reach.h).
+// searched() may spend so much work on one graph (budget/reach.h, in nodes of the trie).
 constexpr uint64_t kReach = 200'000;
-// The most tokens of one mask that are stepped with their captured text.
+// At most so many tokens of one mask are stepped with their captured text; further ones are refused.
 constexpr std::size_t kMaxStepped = 2'000;
-// The work of a place of a text that is cut: a path of the trie.
+// The units of work that one byte of a text to cut takes: one path of the trie.
 constexpr std::size_t kPlaceWork = 2;
-// A label that stands for captured text that is not known.
+// Stands in for the label if the captured text is not known.
 constexpr uint32_t kUnknownLabel = 0xFFFFFFFFu;
 
 [[noreturn]] void out_of_share() {
@@ -78,7 +78,7 @@ constexpr uint32_t kUnknownLabel = 0xFFFFFFFFu;
 }  // namespace
 
 // Dynamic programming from the end of the text: best_[n] has the fewest tokens that write the last n bytes.
-// An entry does not depend on the bytes in front, so the entries of the end that this text shares with the
+// Bytes in front of an end do not change its entry, so the entries of the end that this text shares with the
 // last text are kept. The tokens that begin at a byte lie on one path of the trie. Cost: the new bytes times
 // the longest token. Of equal choices the longest first token wins.
 Cutter::Cut Cutter::cut(std::string_view text) {
@@ -87,7 +87,8 @@ Cutter::Cut Cutter::cut(std::string_view text) {
   const std::size_t same = static_cast<std::size_t>(differ.first - text.rbegin());
   if (same < n) {
     charge(static_cast<int64_t>(kPlaceWork * (n - same)));
-    // Both lists get their memory before either changes, so that they fit each other if memory runs out.
+    // Both lists reserve their memory before either changes, so that they still fit each other if memory runs
+    // out.
     if (best_.capacity() <= n) best_.reserve(2 * n + 1);
     text_.reserve(n);
     text_.assign(text);
@@ -140,8 +141,9 @@ void Spellable::spend(uint64_t n) {
 
 // ---- summaries ----
 
-// The junctions behind the non-empty texts of a regex that begin at the node of a begun token: the label
-// that was read, and the node at which the last token stands. Node 0 means that a token has just ended.
+// Returns the junctions behind the non-empty texts of a regex, if the begun token stands at `node` in front
+// of them: each has the label that was read and the node at which the last token stands, 0 if a token ends
+// with the text.
 //
 //     tokens `a`, `ab`, `b"`; regex [ab]*", node 0    behind `b"`: node 0. Behind `"` alone: no junction
 const std::vector<Spellable::Junction>& Spellable::terminal(RegexId r, uint32_t node) {
@@ -179,8 +181,8 @@ const std::vector<Spellable::Junction>& Spellable::terminal(RegexId r, uint32_t 
   });
 }
 
-// The alternatives of a rule after the label that was read before it; kUnknownLabel stands for text that is
-// not known.
+// Returns the alternatives of a rule behind a label, which counts from 1 (0: none). kUnknownLabel stands for
+// captured text that is not known.
 const Alternatives& Spellable::expand(RuleId r, uint32_t label) {
   return remember(expansions_, {r.v, label}, [&] {
     Reading reading;
@@ -193,8 +195,8 @@ const Alternatives& Spellable::expand(RuleId r, uint32_t label) {
   });
 }
 
-// The summary of a rule as far as it is known. The rule that is being looked at becomes a user of the
-// summary, and is looked at again when the summary grows.
+// Returns the summary of a rule as far as it is known. The rule at_ becomes a user of the summary: settle()
+// looks at at_ again when the summary grows.
 const Spellable::Rule& Spellable::rule(RuleId r, Junction from) {
   const auto [it, fresh] = rules_.try_emplace(Key{r.v, from});
   if (fresh) {
@@ -207,7 +209,7 @@ const Spellable::Rule& Spellable::rule(RuleId r, Junction from) {
   return it->second;
 }
 
-// Appends the junctions behind one symbol that begins at a junction.
+// Appends to `to` the junctions behind the symbol s that begins at the junction `from`.
 void Spellable::through(Symbol s, Junction from, std::vector<Junction>& to) {
   spend();
   const bool rules = s.kind() == Symbol::kRule;
@@ -216,7 +218,7 @@ void Spellable::through(Symbol s, Junction from, std::vector<Junction>& to) {
     if (rules) from.label = 0;
     if (!rules || !parser_.alive().plain(s.rule_id())) {
       // A rule of a grammar without lexemes takes no restriction of its first byte, so a pending restriction
-      // cannot be passed on.
+      // is lost here, and a no would be unproved.
       if (from.pending != Alive::kClear && parser_.alive().follow(from.pending) != RegexArena::empty())
         open_ = true;
       from.pending = Alive::kClear;
@@ -245,9 +247,9 @@ void Spellable::through(Symbol s, Junction from, std::vector<Junction>& to) {
   }
 }
 
-// The least fixpoint over the rules that were asked for: each rule is evaluated with the summaries
-// known so far, and its users again when its set has grown. Sets only grow and junctions are finite, so it
-// ends.
+// Computes the least fixpoint over the rules that were asked for. Each rule is evaluated with the summaries
+// known so far; when its set grows, its users are evaluated again. Sets only grow and junctions are finite,
+// so the loop ends.
 void Spellable::settle() {
   std::vector<Junction> now, next;
   while (!todo_.empty()) {
@@ -281,8 +283,8 @@ void Spellable::settle() {
   }
 }
 
-// Drops the summaries of a search that was broken off, and all other tables if they take too many
-// bytes.
+// Drops the summaries of a search that broke off. Drops all other tables too if they take more bytes than
+// CachePolicy::spelling().
 void Spellable::forget() {
   rules_.clear();
   todo_.clear();
@@ -294,8 +296,8 @@ void Spellable::forget() {
   for (const auto& [state, row] : rows_) bytes_ += 64 + row.words.size() * 4;
 }
 
-// Walks down all stacks at once, with the junctions behind each terminal and rule. The answer is yes if a
-// stack may end between two tokens.
+// Walks down all stacks of the state at once, with the junctions behind each terminal and rule. Returns kYes
+// if a stack may end between two tokens.
 Reach::Answer Spellable::summarised(StateId s) {
   work_ = std::min(kStateWork, mask_work_);
   const uint64_t before = work_;
@@ -337,7 +339,7 @@ Reach::Answer Spellable::summarised(StateId s) {
     back.keep();
   else if (meter.exhausted())
     std::move(done).value();
-  // A kept summary may come from a search that met captured text.
+  // Kept summaries may come from a search that met captured text.
   open_ = open_ || was_open;
   mask_work_ -= std::min(mask_work_, before - work_);
   return answer;
@@ -345,7 +347,7 @@ Reach::Answer Spellable::summarised(StateId s) {
 
 // ---- one state ----
 
-// Notes a yes for each state to which the tokens lead.
+// Stores a yes for each state to which the tokens lead.
 void Spellable::keep(StateId s, const std::vector<TokenId>& tokens) {
   std::vector<StateId> on;
   for (TokenId t : tokens) {
@@ -383,13 +385,13 @@ bool Spellable::spelled(StateId s) {
   return meter.exhausted() ? std::move(done).value() : std::move(done).value_or(false);
 }
 
-// Searches in breadth through the bytes that tokens can write. Most states whose completion cannot be spelled
-// stand inside a character, which few bytes can end.
+// Searches in breadth through the bytes that tokens can write. Example: a state inside an escape, whose
+// completion cannot be spelled, often has a completion that can be spelled two bytes further on.
 Reach::Answer Spellable::near(StateId s) {
   struct At {
     StateId state;
     uint32_t node, from;
-    // The token that ends here, or -1.
+    // The token that ends at this place, or -1.
     TokenId token;
   };
   const TokenTrie& trie = world_.vocabulary->trie();
@@ -439,7 +441,7 @@ Reach::Answer Spellable::near(StateId s) {
 
 Reach::Answer Spellable::searched(StateId s) {
   Reach::Answer found = Reach::Answer::kUnknown;
-  // The graph without captured text is searched first, because it has fewer states.
+  // The graph without captured text comes first, because it has fewer states.
   for (TokenGraph* graph : {&graph_, &exact_graph_}) {
     uint64_t work = std::min(kReach, mask_work_);
     const uint64_t before = work;
@@ -452,7 +454,7 @@ Reach::Answer Spellable::searched(StateId s) {
       const std::vector<TokenId> rest = way(at);
       tokens.insert(tokens.end(), rest.begin(), rest.end());
       keep(s, tokens);
-      // The captured text of s forbids the tokens.
+      // keep() stored nothing: the captured text of s forbids the tokens.
       if (!known_.contains(s.v)) found = Reach::Answer::kUnknown;
     }
     if (found != Reach::Answer::kUnknown) break;
@@ -480,7 +482,7 @@ Reach::Answer Spellable::judge(StateId s) {
 
 // ---- masks ----
 
-// Writes the row of s.
+// Writes the row of s; spellable.h says what is returned.
 bool Spellable::fill(StateId s, uint32_t* row) {
   const Vocabulary& vocabulary = *world_.vocabulary;
   if (const auto it = rows_.find(s.v); it != rows_.end()) {
@@ -504,9 +506,9 @@ bool Spellable::fill(StateId s, uint32_t* row) {
   }
   const BlindWalk step{parser_, masks_};
   const auto stops = [&](const BlindState& at) { return step.stops(at); };
-  // Tokens that the blind walk cannot judge; each is read with its own text below.
+  // Tokens that the blind walk cannot judge. Each of them is read with its own text below.
   std::vector<TokenId> alone;
-  // The row changes while it is walked.
+  // A copy of the row, because the walk clears bits of `row`.
   const std::vector<uint32_t> mask(row, row + vocabulary.words());
   each_behind(vocabulary, mask.data(), step.first(s), step, stops, [&](TokenId t, const BlindState& at) {
     if (stops(at) || (judge(at.state) != Reach::Answer::kYes && at.blind))
@@ -517,7 +519,7 @@ bool Spellable::fill(StateId s, uint32_t* row) {
   whole = whole && alone.size() <= kMaxStepped;
   for (std::size_t k = 0; k < alone.size(); ++k)
     if (k >= kMaxStepped || refused(parser_.read(s, vocabulary.bytes(alone[k])))) clear_bit(row, alone[k]);
-  // A way that was found earlier promised this token.
+  // The first token of a way that was found earlier stays, because an earlier mask promised it.
   if (const auto it = next_.find(s.v); it != next_.end())
     row[static_cast<uint32_t>(it->second) >> 5] |= 1u << (it->second & 31);
   if (std::all_of(row, row + vocabulary.words(), [](uint32_t word) { return word == 0; })) {

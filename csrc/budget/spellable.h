@@ -1,11 +1,14 @@
 // Whether tokens can finish a text if the vocabulary lacks tokens of single bytes.
 //
-// In: a state, and the masks of the grammar. Out: whether some sequence of tokens ends the text from the
-// state, and the mask less the tokens after which no sequence does. Cost: nothing if the vocabulary is
-// complete (mask/vocabulary.h), because then every byte can be written and every state of the parser
-// can be finished. Else a completion for every state to which a token leads, and a walk over the tokens
-// of every new mask: about a millisecond at 30,000 tokens.
+//     called by     engine/rows.cc (rows and accepted tokens), engine/sequence.cc (a way that moves to a new
+//     epoch) with          a state; the masks of the grammar hands back    whether some tokens end the text
+//     from the state; the mask without the tokens behind which
+//                   no tokens do
+//     asks          Cutter for the pieces of shortest texts, Reach where captured text decides
 //
+// In: a state. Out: a verdict or a row. Cost: nothing if the vocabulary is complete (mask/vocabulary.h): then
+// every byte can be written, and every state of the parser can be finished. Else a completion for each state
+// to which a token leads, and a walk over the tokens of each new mask: about a millisecond at 30,000 tokens.
 // Four ways decide, the cheapest first. If the shortest completion can be cut into tokens, the answer is yes.
 // If a completion can be cut into tokens a few tokens further on, the answer is yes; if the tokens lead to
 // few places in all and none has such a completion, it is no. Summaries of rules decide whether a
@@ -35,40 +38,42 @@
 
 namespace structgen {
 
-// A piece of a text that one token writes.
+// One piece of a text that is cut into tokens.
 struct Piece {
-  // The offset in the text behind the token.
+  // The number of bytes of the text up to the end of the piece.
   std::size_t end;
   TokenId token;
 };
-// Cuts texts into the fewest tokens. Completions of neighbouring states have a common end, so the cut of the
-// last text is kept, and a new text is cut down to the end that both share.
+// Cuts texts into the fewest tokens. The cut of the last text is kept, because completions of neighbouring
+// states share their last bytes: a new text is cut only in front of the end that both texts share.
 class Cutter {
  public:
   explicit Cutter(const TokenTrie& trie) : trie_(trie) {}
-  // The number of tokens of a text, and the first of them; -1: the text is empty.
+  // The number of tokens of a text, and the first of these tokens (-1: the text is empty).
   struct Cut {
     uint32_t tokens;
     TokenId first;
   };
   static constexpr uint32_t kNever = 0xFFFFFFFFu;
-  // kNever tokens where the vocabulary cannot spell the text.
+  // Returns the cut of the text; `tokens` is kNever if the vocabulary cannot spell the text.
   Cut cut(std::string_view text);
-  // The tokens that begin the text and leave at most `most` tokens for its rest.
+  // Appends to `out` each token that writes a beginning of the text and leaves at most `most` tokens for the
+  // rest.
   void begins(std::string_view text, std::size_t most, std::vector<TokenId>& out);
-  // Cuts the text into pieces; false if the vocabulary cannot spell it.
+  // Writes the pieces of the text to `out`. Returns false if the vocabulary cannot spell the text.
   bool spell(std::string_view text, std::vector<Piece>& out);
   std::size_t byte_size() const { return text_.capacity() + best_.capacity() * sizeof(Best); }
 
  private:
-  // The fewest tokens that spell an end of the text, and the first of these tokens with its number of bytes.
+  // The best cut of one end of the text: its number of tokens, and its first token with the bytes of that
+  // token.
   struct Best {
     uint32_t tokens, bytes;
     TokenId token;
   };
   const TokenTrie& trie_;
   std::string text_;
-  // Indexed by the number of bytes of the end.
+  // Holds the best cut of each end of text_, indexed by the bytes of the end.
   std::vector<Best> best_{{0, 0, -1}};
 };
 
@@ -86,19 +91,23 @@ class Spellable {
         exact_graph_(exact_graph) {}
 
   // All calls need the world's lock.
+  //
+  // Returns whether some tokens end the text from s; kUnknown: the work did not suffice.
   Reach::Answer judge(StateId s);
   bool possible(StateId s) { return judge(s) == Reach::Answer::kYes; }
-  // Writes words() words. False: tokens may be missing, because the work did not suffice to judge them.
-  // Throws kVocabulary where no tokens end the text, kBudgetExceeded where none were found.
+  // Writes the row of s, Vocabulary::words() words. Returns false if tokens may be missing, because the work
+  // did not suffice to judge them. Throws kVocabulary if no tokens end the text, and kBudgetExceeded if none
+  // were found.
   bool fill(StateId s, uint32_t* row);
-  // The tokens that were found to end the text from s, for another epoch to keep; may be empty.
+  // Returns the tokens that were found to end the text from s, without the end token; may be empty. keep()
+  // stores them in another epoch.
   std::vector<TokenId> way(StateId s);
   void keep(StateId s, const std::vector<TokenId>& tokens);
   std::size_t byte_size() const { return bytes_ + known_.size() * 56 + next_.size() * 48; }
 
  private:
-  // A point between two symbols: the label that was read last, what is pending (parse/alive.h), and the
-  // node of the trie at which the begun token stands.
+  // A point between two symbols of a rule: the label that was read last, what is pending (parse/alive.h), and
+  // the node of the trie at which the begun token stands (0: between two tokens).
   struct Junction {
     // The label plus one; 0: no label was read.
     uint32_t label = 0;
@@ -106,18 +115,19 @@ class Spellable {
     uint32_t node = 0;
     friend auto operator<=>(const Junction&, const Junction&) = default;
   };
-  // A rule and the junction before it.
+  // A rule and the junction in front of it.
   struct Key {
     uint32_t rule;
     Junction from;
     friend auto operator<=>(const Key&, const Key&) = default;
   };
-  // The summary of a rule: the junctions behind it, as far as they are known.
+  // The summary of a rule that begins at one junction. `out`: the junctions behind the rule, as far as they
+  // are known.
   struct Rule {
     std::set<Junction> out;
-    // The rules that use this summary; they are looked at again when `out` grows.
+    // The rules that use this summary; settle() looks at each of them again when `out` grows.
     std::vector<Key> users;
-    // True: the rule is in todo_.
+    // True: the rule waits in todo_.
     bool waiting = true;
   };
   void spend(uint64_t n = 1);
@@ -139,27 +149,33 @@ class Spellable {
   Completion& completion_;
   Cutter& cutter_;
   TokenGraph &graph_, &exact_graph_;
+  // Holds the answers of judge(), keyed by state.
   std::unordered_map<uint32_t, Reach::Answer> known_;
-  // Keyed by state: the first token of a way.
+  // Holds the first token of a way to the end of the text, keyed by state.
   std::unordered_map<uint32_t, TokenId> next_;
+  // A row of fill(); `whole` is the value that fill() returned.
   struct Row {
     std::vector<uint32_t> words;
     bool whole;
   };
-  // Keyed by state: the answers of fill().
+  // Holds the rows of fill(), keyed by state.
   std::unordered_map<uint32_t, Row> rows_;
+  // Holds the answers of terminal(), keyed by regex and node of the trie.
   std::map<std::pair<uint32_t, uint32_t>, std::vector<Junction>> terminals_;
+  // Holds the answers of expand(), keyed by rule and label.
   std::map<std::pair<uint32_t, uint32_t>, Alternatives> expansions_;
+  // Holds all summaries, and the keys of those that settle() has to look at.
   std::map<Key, Rule> rules_;
   std::vector<Key> todo_;
-  // The rule that is being looked at.
+  // The rule that settle() is looking at; null outside of settle().
   const Key* at_ = nullptr;
-  // True: the search has met captured text, and can no longer prove a no.
+  // True: the search has met captured text, so it can no longer prove a no.
   bool open_ = false;
-  // Work left for one state.
+  // The steps left to the summaries of one state, at most kStateWork.
   uint64_t work_ = 0;
-  // Work left for the states of one mask.
+  // The steps left to all states of one mask, at most kMaskWork.
   uint64_t mask_work_ = 0;
+  // Counts the bytes of the tables.
   std::size_t bytes_ = 0;
 };
 

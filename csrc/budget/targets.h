@@ -1,9 +1,14 @@
-// The states to which single tokens lead from a state inside a run of characters (a JSON string,
-// `[a-z ]{400}`), or from a state in front of a string.
+// The states to which single tokens lead from a state inside a run of characters (a JSON string, `[a-z
+// ]{400}`), or from a state in front of a string.
 //
-// In: a state and a visitor. Out: every state to which some token leads, with the tokens that lead there.
-// Cost: some hundred steps for the ways out of the run, and a walk over the tokens that begin in front of the
-// string. A walk over the whole trie would meet each of a hundred thousand tokens.
+//     called by     TokenGraph (edges of a state) and Trial (tokens in doubt)
+//     with          a state, and a visitor that takes states and tokens
+//     hands back    each state to which some token leads, with the tokens that lead there
+//     asks          mask/runs.h, which lists the tokens of a run by the place where they end
+//
+// In: a state and a visitor. Out: calls of the visitor. Cost: some hundred steps for the ways out of the run,
+// and a walk over the tokens that begin in front of the string; a walk over the whole trie would meet each of
+// a hundred thousand tokens.
 //
 // Example: inside `"name": "..` a token of whole characters leads back to the same state. Only tokens that
 // end within a character (an escape begun, a part of UTF-8) or behind the closing quote lead elsewhere, and
@@ -31,20 +36,22 @@ class Targets {
   Targets(Parser& parser, MaskBuilder& masks, Slices& slices, const Vocabulary& vocabulary)
       : parser_(parser), masks_(masks), slices_(slices), vocabulary_(vocabulary) {}
 
-  // Visits the states behind `from`. False: `from` is no such state, and nothing was visited. `strings`: only
-  // runs that a quote ends are looked for. States are blind (MaskBuilder::blind). The visitor's functions:
+  // Visits the states behind `from`. Returns false, and visits nothing, if `from` is not inside or in front
+  // of such a run. `strings`: only runs that a quote ends are looked for. All states are blind
+  // (MaskBuilder::blind). The visitor's functions:
   //   void reach(StateId to, std::span<const TokenId> tokens);   these tokens lead to the state `to`
-  //   bool whole(StateId to, const Words& tokens);               the same for many tokens, as a row; true:
-  //                                                              the tokens go to take()
+  //   bool whole(StateId to, const Words& tokens);               many tokens, as a row, lead to the state
+  //   `to`;
+  //                                                              true: the tokens then go to take()
   //   bool begun(StateId to, RegexId rest, tokens);              these tokens end within a character, and
-  //                                                              `rest` leads to the state `to`; false: they
-  //                                                              go to reach()
+  //                                                              `rest` leads to the state `to`; false: the
+  //                                                              tokens then go to reach()
   //   bool takes(StateId to);                                    asked before reach(); true: the tokens go to
   //                                                              take() in its place
   //   void take(const Words& tokens);                            these tokens are taken
-  //   bool stops(StateId at);                                    whether to visit nothing behind `at`
-  //   void stopped(std::span<const TokenId> tokens);             tokens that lead to such a state or further
-  //   void done(Words tokens);                                   all these tokens were visited
+  //   bool stops(StateId at);                                    true: nothing behind `at` is visited
+  //   void stopped(std::span<const TokenId> tokens);             these tokens lead to such a state or beyond
+  //   it void done(Words tokens);                                   all these tokens were visited
   template <class Visitor>
   bool visit(StateId from, bool strings, Visitor& visitor) {
     Run run;
@@ -61,22 +68,26 @@ class Targets {
   }
 
  private:
+  // Returns the blind state behind one byte.
   StateId step(StateId s, uint8_t b) { return masks_.blind(parser_.step(s, b)); }
-  // The run of characters in which a state stands.
+  // A run of characters in which a state stands, or in front of which it stands.
   struct Run {
+    // The tokens of the run, by the place where they end; never null in a run that was found.
     RunClass* of = nullptr;
+    // The regex of one character of the run.
     RegexId element;
     // The state inside the run. Without a bound of the run, each element leads back to it.
     StateId inside;
     // The bytes that may follow the run, each with the state behind it: a quote closes a string.
     std::vector<std::pair<uint8_t, StateId>> left;
-    // The number of elements that may come before such a byte.
+    // At least `min` and at most `max` elements come before such a byte.
     uint32_t min = 0, max = kUnbounded;
   };
-  // Whether a run without a bound begins at the state, or behind one more character.
+  // Return true, and write the run, if a run without a bound begins at the state: run_behind() also behind
+  // one more character, endless() at once.
   bool run_behind(StateId from, Run& out);
   bool endless(StateId s, Run& out);
-  // Whether s is inside a run that counts its elements.
+  // Returns true, and writes the run, if s is inside a run that counts its elements.
   bool counts(StateId s, bool strings, Run& out);
 
   // Visits the tokens of a run without a bound. Tokens of whole characters lead back to its state; tokens
@@ -101,7 +112,8 @@ class Targets {
     std::vector<StateId> after(run.of->longest() + 1, Parser::dead());
     after[0] = from;
     std::string_view one;
-    // The number of counts whose tokens the visitor takes. If it takes all counts, one row has all tokens.
+    // Counts the numbers of elements, from 1 on, whose tokens the visitor takes. If it takes all of them, one
+    // row holds all tokens.
     std::size_t taken = 0;
     for (std::size_t i = 0; i < counts.wholes.size(); ++i) {
       const RunCounts::Whole& w = counts.wholes[i];

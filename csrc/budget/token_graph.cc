@@ -8,9 +8,9 @@
 namespace structgen {
 
 namespace {
-// The most edges that are kept of a state; if it has more, `all` is false.
+// A state keeps at most so many edges; if it has more, Edges::all is false.
 constexpr std::size_t kAlike = 4'096;
-// The work of the edges out of a run of characters: kOutOfRun for all, and kEdgeOfRun for each.
+// The edges out of a run of characters take kOutOfRun work, and kEdgeOfRun more for each edge.
 constexpr uint64_t kOutOfRun = 1'000;
 constexpr uint64_t kEdgeOfRun = 8;
 }  // namespace
@@ -29,8 +29,8 @@ StateId TokenGraph::step(StateId s, TokenId t) {
   return s;
 }
 
-// Makes the edges of a state in a string without a walk over its tokens; the mask tells which tokens of the
-// run are allowed. False for any other run, whose edges a search takes in the order of the trie.
+// Makes the edges of a state inside a string without a walk over the tokens of the string; the mask tells
+// which of them are allowed. Returns false for any other state.
 bool TokenGraph::of_run(StateId s, Edges& out) {
   if (limited_ || exact_) return false;
   struct Add {
@@ -77,8 +77,8 @@ bool TokenGraph::of_run(StateId s, Edges& out) {
   return true;
 }
 
-// Whether the captured text of a state decides everything that follows. If the text decides a part,
-// `out.all` is cleared.
+// Returns true if the captured text of a state decides everything that follows. Clears `out.all` if the text
+// decides at least a part.
 bool TokenGraph::ends_in_text(StateId s, Edges& out) const {
   const State& st = parser_.state(s);
   if (!st.poisoned) return false;
@@ -86,7 +86,7 @@ bool TokenGraph::ends_in_text(StateId s, Edges& out) const {
   return decided_by_text(st);
 }
 
-// The edges by a walk over the trie. False: it takes more than `work`.
+// Makes the edges by a walk down the trie. Returns false if the walk takes more than `work`.
 bool TokenGraph::by_walk(StateId s, Edges& out, uint64_t work) {
   const TokenTrie& trie = vocabulary_.trie();
   std::unordered_set<uint32_t> seen;
@@ -113,7 +113,7 @@ bool TokenGraph::by_walk(StateId s, Edges& out, uint64_t work) {
                           });
 }
 
-// The work of known edges is compared with `work` as well, so that the answer is that of a new graph.
+// Compares the work of edges that are known with `work` as well, so that the answer is that of a new graph.
 const TokenGraph::Edges* TokenGraph::edges(StateId s, uint64_t work) {
   if (work < SearchCost::kLeast) return nullptr;
   if (const auto it = edges_.find(s.v); it != edges_.end())

@@ -1,9 +1,13 @@
-// The states to which one token leads: the graph on which searches for few tokens run.
+// The graph on which searches for few tokens run: its nodes are states, its edges tokens.
 //
-// In: a state, and work that may be spent. Out: the edges of the state, one for each state to which a token
-// leads, with the first such token; or nothing, if the edges take more work. Cost: one walk over the trie for
-// each state (a millisecond at 131k tokens if every token is allowed, microseconds if few are); the edges
-// are kept.
+//     called by     Reach, for the edges of a state; lives as long as the epoch of the grammar
+//     with          a state, and the work that its edges may take
+//     hands back    one edge for each state to which a token leads, with the first such token; null if the
+//                   edges take more work
+//     asks          Targets inside strings; a walk down the trie elsewhere
+//
+// In: a state, a limit on work. Out: edges. Cost: one walk over the trie for each state (a millisecond at
+// 131k tokens if every token is allowed, microseconds if few are); the edges are kept.
 //
 // The work that counts for the edges depends on the state and the vocabulary alone, even if they are kept
 // already. So a search that pays for every state once goes as far in a known graph as in a new graph
@@ -25,17 +29,17 @@
 
 namespace structgen {
 
-// The unit of work of searches over the vocabulary is a node of the trie.
+// What searches over the vocabulary cost. One unit is one node of the trie.
 struct SearchCost {
-  // The least work of a look at a state.
+  // edges() asks for at least so much work, whatever the state.
   static constexpr uint64_t kLeast = 1'000;
-  // The work of a state that a walk meets for the first time.
+  // The work of each state that a walk meets for the first time.
   static constexpr uint64_t kState = 32;
 
-  // Walks down the trie in depth-first order along bytes that the parser reads. `arrive(node, before, after)`
-  // returns the state with which the walk goes on below the node; dead(): it does not go below. False: the
-  // walk takes more than `work`. `spent` grows by an amount that depends on the state, the trie and `arrive`
-  // alone.
+  // Walks down the trie in depth-first order, along bytes that the parser reads. `arrive(node, before,
+  // after)` returns the state with which the walk goes on below the node, or dead() to stay above it. Returns
+  // false if the walk takes more than `work`. `spent` grows by an amount that depends only on the state, the
+  // trie and `arrive`.
   template <class Arrive>
   static bool walk(Parser& parser, const TokenTrie& trie, StateId from, uint64_t work, uint64_t& spent,
                    Arrive&& arrive) {
@@ -76,16 +80,17 @@ struct SearchCost {
 
 class TokenGraph {
  public:
+  // The edges of one state.
   struct Edges {
-    // Distinct states, each with the first token that leads there.
+    // The states to which tokens lead, each once, with the first token that leads there.
     std::vector<std::pair<StateId, TokenId>> to;
-    // False where captured text matters or there are too many states.
+    // False: edges may be missing, because captured text matters or because there are more than kAlike.
     bool all = true;
+    // The work that the edges take in a new graph.
     uint64_t cost = 0;
   };
-  // `limited`: the grammar limits tokens (parse/limits.h). `exact`: captured text is kept; else states
-  // are without it (MaskBuilder::blind). If all edges together take more than `most` bytes, trim() forgets
-  // them.
+  // `limited`: the grammar limits tokens (parse/limits.h). `exact`: states keep their captured text;
+  // otherwise they are blind (MaskBuilder::blind). `most`: trim() forgets all edges if they take more bytes.
   TokenGraph(Parser& parser, MaskBuilder& masks, Targets& targets, const Vocabulary& vocabulary, bool limited,
              bool exact, std::size_t most)
       : parser_(parser),
@@ -96,13 +101,14 @@ class TokenGraph {
         exact_(exact),
         most_(most) {}
 
-  // The state of the graph that stands for s.
+  // Returns the state of the graph that stands for s.
   StateId begin(StateId s) const { return exact_ ? s : masks_.blind(s); }
-  // The edges of a state, which stay until trim(); null if they take more than `work`.
+  // Returns the edges of a state of the graph, which stay until trim(). Returns null if they take more than
+  // `work`.
   const Edges* edges(StateId s, uint64_t work);
-  // The state after a token, from a state of the graph.
+  // Returns the state of the graph behind a token.
   StateId step(StateId s, TokenId t);
-  // Called between two searches: forgets all edges if they take too many bytes.
+  // Forgets all edges if they take more than `most` bytes. Each Budget calls trim() before its first search.
   void trim();
   Parser& parser() const { return parser_; }
   const Vocabulary& vocabulary() const { return vocabulary_; }
@@ -119,9 +125,11 @@ class TokenGraph {
   const Vocabulary& vocabulary_;
   const bool limited_, exact_;
   const std::size_t most_;
+  // Holds the edges, keyed by state.
   std::unordered_map<uint32_t, Edges> edges_;
-  // Keyed by state: an amount of work that did not suffice for its edges.
+  // Holds, keyed by state, the most work that did not suffice for the edges.
   FlatMap<uint32_t, uint64_t> too_dear_;
+  // Counts the bytes of edges_.
   std::size_t bytes_ = 0;
 };
 

@@ -1,7 +1,11 @@
-// Walks over tokens: what is known behind each token of a row.
+// Walks over the tokens of a row: what is known behind each of them.
 //
-// In: what is known in front of the tokens, and a function that takes a byte. Out: what is known behind each
-// token. Cost: a step for each node of the trie above a token of the row.
+//     called by     Limits, Trial and Spellable, which judge tokens by the states behind them
+//     with          a row; what is known in front of its tokens; a function that reads one byte
+//     hands back    take(token, behind) for each token
+//
+// In: a row, a start value and functions. Out: calls of take(). Cost: a step for each node of the trie above
+// a token of the row.
 //
 // Example: of the tokens `ab` and `ac` the byte `a` is stepped once.
 #pragma once
@@ -21,8 +25,8 @@
 
 namespace structgen {
 
-// What is known behind one token. step(behind, byte) takes a byte; where stops(behind) is true, the rest of
-// the token is not read.
+// Returns what is known behind one token. step(behind, byte) reads a byte; if stops(behind) is true, the rest
+// of the token is not read.
 template <class Behind, class Step, class Stops>
 Behind behind(std::string_view token, Behind at, Step&& step, Stops&& stops) {
   for (std::size_t i = 0; i < token.size() && (i == 0 || !stops(at)); ++i)
@@ -30,15 +34,15 @@ Behind behind(std::string_view token, Behind at, Step&& step, Stops&& stops) {
   return at;
 }
 
-// Calls take(token, behind) for each token of a row, in the order of the trie. Subtrees without tokens of the
-// row are skipped.
+// Calls take(token, behind) for each token of a row, in the order of the trie. Subtrees without a token of
+// the row are skipped.
 template <class Behind, class Step, class Stops, class Take>
 void each_behind(const Vocabulary& vocabulary, const uint32_t* row, const Behind& first, Step&& step,
                  Stops&& stops, Take&& take) {
   const TokenTrie& trie = vocabulary.trie();
-  // Indexed by depth.
+  // Holds what is known behind the path to the current node, indexed by depth.
   std::vector<Behind> at(vocabulary.longest() + 2, first);
-  // The number of tokens of the row in front of each place of the order.
+  // before[i] counts the tokens of the row among the first i tokens of the trie's order.
   std::vector<uint32_t> before{0};
   before.reserve(trie.parts().order.size() + 1);
   for (TokenId t : trie.parts().order) before.push_back(before.back() + has_bit(row, t));
@@ -57,7 +61,7 @@ void each_behind(const Vocabulary& vocabulary, const uint32_t* row, const Behind
   }
 }
 
-// Whether a row has more than n tokens.
+// Returns true if a row has more than n tokens.
 inline bool more_than(std::span<const uint32_t> row, std::size_t n) {
   std::size_t found = 0;
   for (std::size_t w = 0; w < row.size() && found <= n; ++w)
@@ -65,15 +69,16 @@ inline bool more_than(std::span<const uint32_t> row, std::size_t n) {
   return found > n;
 }
 
-// Whether the captured text of a state decides everything that follows.
+// Returns true if the captured text of a state decides everything that follows: all that may be read is
+// poison.
 inline bool decided_by_text(const State& s) { return s.poisoned && s.n == 1 && !s.accepting; }
 
-// A blind state (MaskBuilder::blind); `blind`: it lacks some captured text.
+// A blind state (MaskBuilder::blind). `blind`: some captured text was dropped on the way to it.
 struct BlindState {
   StateId state;
   bool blind;
 };
-// The step and the end of a walk over blind states.
+// The functions of a walk over blind states: its start, its step, and the states at which it stops.
 struct BlindWalk {
   Parser& parser;
   MaskBuilder& masks;

@@ -8,16 +8,16 @@
 namespace structgen {
 
 namespace {
-// The most states that are looked at for one mask.
+// judged() looks at no more states than this for one mask.
 constexpr std::size_t kMaskStates = 20'000;
-// The most tokens of one group that are tried until one fits.
+// At most so many tokens of one group are tried before the group is given up.
 constexpr std::size_t kAttempts = 3;
-// The square of the tokens of a completion whose trial counts twice.
+// A trial counts as 1 + n * n / kSmallRest trials if the completion takes n tokens.
 constexpr std::size_t kSmallRest = 128;
 
-// Whether the string of which a token writes a piece certainly differs from every string in the text.
-// It does if three conditions hold: the piece has a letter (other than the `e` of numbers) or a
-// character beyond ASCII, the piece does not occur in the text, and neither of the two has an escape.
+// Returns true if the string of which a token writes a piece certainly differs from every string in the text.
+// Three conditions are asked: the piece has a letter (other than the `e` of numbers) or a character beyond
+// ASCII, the piece does not occur in the text, and neither of the two has an escape.
 //
 //     token `nam`, text `b":2}`    true            token `b`, text `b":2}`    false
 bool differs(std::string_view token, std::string_view text) {
@@ -71,8 +71,8 @@ bool Budget::Trial::take_out(uint32_t* row, bool ends) const {
   return lost != 0;
 }
 
-// The number of tokens that a token into s needs, that token included. The last answer is kept apart, because
-// neighbours in the trie often lead to the same state.
+// Returns the number of tokens that a token into s needs, itself and the end token included. The last answer
+// is kept apart, because neighbours in the trie often lead to the same state.
 std::size_t Budget::Trial::judged(StateId s) {
   if (s != last) {
     last = s;
@@ -90,8 +90,8 @@ std::size_t Budget::Trial::judged(StateId s) {
   return last_needed;
 }
 
-// An upper bound of the tokens that are needed behind a token that leads to s. Kept answers come first, then
-// the bounds, the cheapest first.
+// Returns an upper bound of the tokens that a token into s needs, itself and the end token included. The
+// bound in bytes comes first, because it is cheaper than a completion.
 std::size_t Budget::Trial::tokens_into(StateId s) {
   Budgets& epoch = of.all_;
   if (epoch.parser.state(s).accepting) return 2;
@@ -101,20 +101,20 @@ std::size_t Budget::Trial::tokens_into(StateId s) {
   return of.needed(s) + 1;
 }
 
-// Whether a token into s leaves enough.
+// Returns true if the token t, which leads to s, leaves enough.
 bool Budget::Trial::fits(StateId s, TokenId t) {
   if (!ranged) return judged(s) <= budget;
   return of.completable(s, of.vocabulary().bytes(t).size(), budget == kEndless ? budget : budget - 1);
 }
 
-// Whether fewer tokens may suffice for some captured text. With 2 tokens left only the end may follow, so the
-// text matters only if it decides whether the text may end.
+// Returns true if fewer tokens may suffice for some captured text. With a budget of 2 only the end may follow
+// the token, so the text matters only if it decides whether the text may end.
 bool Budget::Trial::matters(StateId s) const {
   if (budget == 2 && !ranged) return of.all_.parser.state(s).poisoned;
   return of.all_.completion.text_matters(s);
 }
 
-// Judges tokens that lead to s. `blind`: s is a blind state, without the captured text of the tokens.
+// Judges tokens that lead to s. `blind`: s lacks the captured text of the tokens.
 void Budget::Trial::judge(std::span<const TokenId> tokens, StateId s, bool blind) {
   for (TokenId t : tokens) {
     if (!asks(t)) continue;
@@ -127,8 +127,8 @@ void Budget::Trial::judge(std::span<const TokenId> tokens, StateId s, bool blind
   }
 }
 
-// Whether the captured text of s decides everything that follows. If so, the tokens below are put on the list
-// of those that are tried with their text.
+// Returns true if the captured text of s decides everything that follows. Then the tokens below are put on
+// the list `alone`, to be tried with their text.
 bool Budget::Trial::judge_poison(StateId s, std::span<const TokenId> below) {
   if (!decided_by_text(of.all_.parser.state(s))) return false;
   for (TokenId t : below)
@@ -137,8 +137,8 @@ bool Budget::Trial::judge_poison(StateId s, std::span<const TokenId> below) {
 }
 
 // Walks down the trie in depth-first order and keeps the state of each depth. The walk numbers the states
-// that it meets, and keeps their steps and their verdicts in tables: a known step is one load, a known
-// verdict too.
+// that it meets and keeps their steps and verdicts in tables, so a known step is one load, and so is a known
+// verdict.
 void Budget::Trial::judge_all(StateId from) {
   enum Verdict : uint8_t { kAsk, kTake, kRefuse, kPoison };
   struct Met {
@@ -202,9 +202,9 @@ void Budget::Trial::judge_all(StateId from) {
 }
 
 // Judges tokens that end within a character. `rest` reads the missing bytes and leads to the state `to`. Each
-// missing byte counts as one token, so no completion is made for each of the hundred begun characters. If the
-// budget is too small for this count, one token might still write the missing bytes and more; no such token
-// is looked for.
+// missing byte counts as one token, so that none of the hundred begun characters needs a completion of its
+// own. If the budget is too small for this count, the tokens are refused, although one token might write the
+// missing bytes and more. Returns false if the tokens have to be judged another way.
 bool Budget::Trial::judge_begun(StateId to, RegexId rest, std::span<const TokenId> tokens) {
   if (ranged || !of.all_.fast || of.partial_) return false;
   const uint32_t bytes = of.all_.lengths.regex(rest);
@@ -218,8 +218,9 @@ bool Budget::Trial::judge_begun(StateId to, RegexId rest, std::span<const TokenI
   return true;
 }
 
-// Judges the tokens of a state in a string. Nearly all tokens end inside the string: those that end with a
-// whole character lead to one state, the others to a few dozen states (Targets).
+// Judges the tokens of a state in a string; returns false if `from` is no such state. Nearly all tokens end
+// inside the string: those that end with a whole character lead to one state, the others to a few dozen
+// states (Targets).
 bool Budget::Trial::judge_strings(StateId from) {
   struct Judge {
     Trial& trial;
@@ -260,7 +261,8 @@ bool Budget::Trial::judge_strings(StateId from) {
 }
 
 // Judges the tokens of a run that lead back into the run. Within a range of bytes their verdicts differ by
-// length alone: one question is asked for each length, and lengths in a row with one answer take one pass.
+// length alone. So one question is asked for each length, and neighbouring lengths with one answer are taken
+// together.
 void Budget::Trial::whole_run(StateId inside, const Words& row) {
   const std::size_t longest = of.vocabulary().longest(), left = budget == kEndless ? budget : budget - 1;
   for (std::size_t n = 1, end; n <= longest; n = end) {
@@ -281,12 +283,12 @@ void Budget::Trial::whole_run(StateId inside, const Words& row) {
   }
 }
 
-// Tries the tokens whose captured text decides. A token is stepped with its text, or takes the completion
-// that worked for another token of its group. Trials end at kTrials; one with a long completion counts as
+// Judges the tokens whose captured text decides. Each is stepped with its text, or shares the completion that
+// worked for another token of its group. Trials end at kTrials; a trial with a long completion counts as
 // many.
 void Budget::Trial::judge_texts() {
-  // A tried text makes regexes that stay as long as the grammar's world. They are counted, so that texts that
-  // nobody wrote cannot fill the world.
+  // Counts the bytes of the regexes that trials make, because these stay as long as the grammar's world:
+  // texts that nobody wrote must not fill the world.
   struct Tried {
     World& world;
     const std::size_t before = world.regexes.node_bytes();
@@ -297,7 +299,7 @@ void Budget::Trial::judge_texts() {
   // The work of a trial grows as the square of the completion: behind 210 keys that differ it is 15 ms.
   const std::size_t rest = ranged ? 0 : of.needed(of.here());
   const std::size_t each = rest >= kTooMany ? 1 : 1 + rest * rest / kSmallRest;
-  // The completion behind the token that fits() judged last.
+  // The completion behind the token that fits() allowed last, and the bytes of that token within a range.
   std::vector<TokenId> way;
   std::size_t bytes = 0;
   const auto fits = [&](TokenId t) {
@@ -320,7 +322,8 @@ void Budget::Trial::judge_texts() {
     way = of.plan(s);
     return true;
   };
-  // The groups are tried in the order of their tokens: the numbers of states depend on earlier masks.
+  // The groups are tried in the order of their first tokens, because the numbers of states depend on earlier
+  // masks.
   std::vector<const std::vector<TokenId>*> groups;
   for (const auto& [state, tokens] : alike) groups.push_back(&tokens);
   std::ranges::sort(groups, {}, [](const std::vector<TokenId>* tokens) { return tokens->front(); });

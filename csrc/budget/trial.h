@@ -1,10 +1,13 @@
 // The tokens of one mask that are in doubt: which of them leave enough of the budget.
 //
-// In: a state, and the tokens that its mask allows. Out: the tokens after which the text can be completed in
-// time (keep, taken), and the largest number of tokens that one of them needs. Cost: a completion for
-// each state that the tokens lead to, at most kMaskStates; and a walk over the trie. Tokens that stay inside
-// a run of characters are judged together.
+//     called by     Budget::judge() (rows.cc) and Budget::keep_range() (range.cc)
+//     with          a state, a budget in tokens or a range of bytes, and the tokens to judge
+//     hands back    the tokens behind which the text can be completed in time (keep, taken), and the largest
+//                   number of tokens that one of them needs (most)
+//     asks          Budget::needed() or completable() for each state behind a token
 //
+// In: see above. Cost: a completion for each state behind the tokens, at most kMaskStates; and a walk down
+// the trie. Tokens that stay inside a run of characters are judged together.
 // Tokens that lead to one state are judged once (judged()). judge_asked() walks few tokens one by one,
 // judge_all() the trie, judge_strings() the ways out of a string. Behind a token that ends within a character
 // the missing bytes are counted (judge_begun()).
@@ -28,39 +31,43 @@
 
 namespace structgen {
 
+// Sets the vocabulary's end tokens in a row.
 inline void set_ends(const Vocabulary& v, uint32_t* row) {
   for (TokenId t : v.eos()) set_bit(row, t);
 }
 
-// The tokens of one mask that are judged, and the verdicts.
+// Holds the tokens of one mask that are judged, and the verdicts.
 struct Budget::Trial {
   Budget& of;
-  // `ranged`: the text has a range of bytes, so two tokens that lead to one state may have different
-  // verdicts: the longer one uses more of the range.
+  // `tokens`: the budget, this token and the end token included. `in_range`: the text has a range of bytes,
+  // so two tokens that lead to one state may have different verdicts: the longer one uses more of the range.
   Trial(Budget& asking, std::size_t tokens, bool in_range = false)
       : of(asking), budget(tokens), ranged(in_range) {}
   const std::size_t budget;
   const bool ranged;
-  // The tokens to judge are a row, `open`, and those that fit the row `keep`; or they are a list, and those
-  // that fit are `taken`.
+  // kRow: the tokens to judge are the row `open`, and those that fit are set in the row `keep`. kList: the
+  // tokens to judge are `list`, and those that fit are added to `taken`.
   enum Aim : uint8_t { kRow, kList } aim = kRow;
   std::vector<uint32_t> open, keep;
   std::vector<TokenId> list, taken;
-  // The largest number of tokens that one of the fitting tokens needs, that token included.
+  // The largest number of tokens that one of the judged tokens needs, itself and the end token included.
   std::size_t most = 0;
-  // True: kMaskStates states were met, and no further state is looked at.
+  // True: kMaskStates states were met, and tokens into further states are refused.
   bool tired = false;
+  // The state that judged() saw last, and its answer.
   StateId last = Parser::unknown();
   std::size_t last_needed = 0;
-  // Keyed by state: the number of tokens that a token into the state needs, that token included.
+  // Holds the answers of judged(), keyed by state.
   std::unordered_map<uint32_t, std::size_t> met;
   std::unordered_map<uint32_t, std::vector<TokenId>>
-      // Tokens whose captured text matters, by the blind state to which they lead.
+      // Holds the tokens whose captured text matters, keyed by the blind state to which they lead.
       alike;
-  // Tokens at which the blind walk stops; each is read alone, with its own text.
+  // Tokens behind which the blind walk stops; judge_texts() reads each of them with its own text.
   std::vector<TokenId> alone;
-  // A row of tokens that have a verdict already; empty: none.
+  // A row of the tokens that have a verdict already; empty if no token has one.
   std::vector<uint32_t> done;
+  // asks() returns true if the token is to be judged; word() returns 32 bits of the row of such tokens;
+  // take() stores that a token fits.
   bool asks(TokenId t) const { return aim == kList || (word(static_cast<uint32_t>(t) >> 5) >> (t & 31) & 1); }
   uint32_t word(uint32_t w) const { return open[w] & (done.empty() ? ~0u : ~done[w]); }
   void take(TokenId t) {
@@ -70,13 +77,15 @@ struct Budget::Trial {
       set_bit(keep.data(), t);
   }
 
-  // Whether no token was met whose captured text decides.
+  // Returns true if no token was met whose captured text decides.
   bool by_state() const { return alike.empty() && alone.empty(); }
-  // Asks for the tokens of a row, without the end tokens and the tokens of `sure` (null: none).
+  // Sets the tokens to judge: those of a row, without the end tokens and without the tokens of `sure` (null:
+  // none).
   void ask(const uint32_t* row, const uint32_t* sure);
-  // Judges the tokens that were asked for; without captured text.
+  // Judges the tokens that were asked for, without captured text.
   void judge_asked(StateId from);
-  // Takes the refused tokens out of the row. `ends`: the end tokens belong to a list. True: one was refused.
+  // Takes the refused tokens out of the row. `ends`: with kList, the end tokens stay. Returns true if a token
+  // was refused.
   bool take_out(uint32_t* row, bool ends) const;
   std::size_t judged(StateId s);
   bool fits(StateId s, TokenId t);
