@@ -107,7 +107,7 @@ Endings ending_in(RegexArena& regexes, RegexId set, std::string_view rest) {
   if (quote == std::string_view::npos) return out;
   const std::string_view tail = rest.substr(0, quote);
   const bool escapes = tail.find('\\') != std::string_view::npos;
-  // The number of bytes at the beginning of `tail` that may end an escape.
+  // Counts the bytes at the beginning of `tail` that may end an escape.
   std::size_t most = 0;
   if (!tail.empty() && std::string_view("bfnrtu/").find(tail[0]) != std::string_view::npos) most = 1;
   std::size_t digits = tail.empty() || tail[0] != 'u' ? 0 : 1;

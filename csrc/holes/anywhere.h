@@ -18,16 +18,18 @@
 
 namespace structgen {
 
+// What may be left of a regex behind an unknown beginning.
 struct Anywhere {
-  // The derivatives that have at least one byte to read, including the regex itself.
+  // Holds the derivatives that have at least one byte to read, and the regex itself.
   std::vector<RegexId> left;
-  // Sets of literals that stand for all their derivatives: none, some or all bytes of a literal may have been
-  // read.
+  // Holds the sets of literals that stand for all their derivatives: none, some or all bytes of a literal may
+  // have been read.
   std::vector<RegexId> sets;
   // 1 + the label of each text that may have ended, ascending; 0 stands for a text without a label.
   std::vector<uint32_t> labels;
 };
 
+// Returns what may be left of r, which is computed once an arena.
 const Anywhere& anywhere(RegexArena& regexes, RegexId r);
 
 // Returns "any text" for "any text but these few", and any other regex as it is.

@@ -74,7 +74,7 @@ void Canvas::Answers::forget(std::size_t last) {
   for (std::size_t i = 0; i <= last; ++i) of[i].clear();
 }
 
-// Sets the change, if any, that all later questions assume.
+// Sets the change that all later questions assume, or none.
 void Canvas::change(std::optional<Change> change) {
   if (change_) leads_changed_.forget(change_->slot);
   change_ = change;

@@ -26,8 +26,10 @@
 
 namespace structgen {
 
+// Answers which tokens the slots of one canvas may take.
 class Canvas {
  public:
+  // Stands in for the token of a slot that is not filled.
   static constexpr TokenId kMasked = -1;
   // With `open`, more text may follow the slots; otherwise the text ends within the slots or with the last
   // one. `pad` is the token that fills the slots behind the end token; with kMasked the end token fills them.
@@ -36,6 +38,8 @@ class Canvas {
   std::size_t size() const { return slots_.size(); }
   const std::vector<TokenId>& slots() const { return slots_; }
 
+  // possible() tells whether the slots can be filled as they are. allows() tells whether they can be with
+  // token t in the slot.
   Verdict possible();
   Verdict allows(std::size_t slot, TokenId t);
   // Sets a slot if allows() says yes. Returns the verdict.
@@ -43,15 +47,15 @@ class Canvas {
   // Sets a slot whatever allows() says.
   void put(std::size_t slot, TokenId t);
   void clear(std::size_t slot);
-  // Writes the tokens for which allows() says yes. Returns false if allows() says "not known" of some token,
-  // which is left out.
+  // Writes the row of a slot: the tokens for which allows() says yes. Returns false if allows() says "not
+  // known" of some token; such a token is left out.
   bool fill_row(std::size_t slot, uint32_t* row);
   // Writes tokens for all slots. Returns kUnknown if it finds none although none are ruled out.
   Verdict complete(std::vector<TokenId>& out);
   std::size_t byte_size() const;
 
  private:
-  // As the token of a change, stands for any token of text.
+  // Stands in for any token of text in a change.
   static constexpr TokenId kAnyText = -2;
   // The text may end before slot i if lo <= i <= hi. The number of slots, as i, is the end behind the last
   // slot.
@@ -62,7 +66,7 @@ class Canvas {
     bool any() const { return lo <= hi; }
     bool has(std::size_t i) const { return lo <= i && i <= hi; }
   };
-  // Tokens for the first slots, which the parser has read.
+  // Tokens for the first slots. The parser has read them, captured text included.
   struct Filling {
     std::vector<TokenId> tokens;
     // The state before each token, and the state behind the last one.
@@ -92,19 +96,22 @@ class Canvas {
   };
   // The limits of a search that writes only a few slots on each side of the change.
   struct Near {
-    // The search has to meet the kept filling no later than before this slot.
+    // The slot in front of which the search must have met the kept filling.
     std::size_t stop;
-    // The search follows no stacks with more symbols than this.
+    // The search follows only stacks of at most so many symbols.
     uint32_t symbols;
   };
-  // of[i] tells for a cloud before slot i whether it leads to an end. A copy has no answers.
+  // Kept answers of leads(): of[i] tells for a cloud before slot i whether it leads to an end. A copy of a
+  // canvas begins without answers.
   struct Answers {
     explicit Answers(std::size_t slots) : of(slots + 1) {}
     Answers(const Answers& o) : of(o.of.size()) {}
     void forget(std::size_t last);
     std::vector<FlatMap<uint32_t, bool>> of;
   };
+  // Tells whether t is an end token or padding.
   bool ends(TokenId t) const { return t >= 0 && (t == pad_ || vocabulary_.is_eos(t)); }
+  // Returns the token of slot i, with the change that the question assumes.
   TokenId at(std::size_t i) const { return change_ && i == change_->slot ? change_->token : slots_[i]; }
   // Tells whether the slots from i on are independent of the change.
   bool unchanged_from(std::size_t i) const { return !change_ || i > change_->slot; }
@@ -144,25 +151,27 @@ class Canvas {
 
   std::shared_ptr<Clouds> clouds_;
   const Vocabulary& vocabulary_;
+  // The state behind the prefix.
   const StateId start_;
+  // The arguments of the constructor.
   const bool open_;
   const TokenId pad_;
+  // Holds the token of each slot, or kMasked.
   std::vector<TokenId> slots_;
-  // F, as far as it was computed.
+  // Holds F as far as it was computed: before_[i] is the cloud before slot i.
   std::vector<CloudId> before_;
-  // F from the time when fewer slots were known, or nothing; each cloud holds at least what F holds.
+  // Holds F from the time when fewer slots were known, or nothing. Each cloud allows at least what F allows.
   std::vector<std::optional<CloudId>> wider_;
-  // The change that the question assumes (none for the slots as they are), and where the text may end with
-  // it.
+  // The change that the question assumes, or none; and where the text may end with the change.
   std::optional<Change> change_;
   Range range_;
-  // The answers of leads() for the slots as they are, for the slots with the change, and for near_.
+  // Hold the answers of leads(): for the slots as they are, with the change, and within near_.
   Answers leads_, leads_changed_, leads_near_;
   std::optional<Near> near_;
-  // The kept filling, which shows that the slots as they are can be filled, and the clouds along it.
+  // Holds the filling that shows that the slots as they are can be filled, and the clouds along it.
   std::optional<Filling> filling_;
   std::vector<CloudId> thin_;
-  // The filling that showed the last "yes", including the change.
+  // Holds the filling that showed the last yes, with the change in it.
   std::optional<Filling> shown_;
 };
 

@@ -1,5 +1,5 @@
-// How a filling of a canvas is found: tokens for all slots that the parser has read. canvas.h says what it
-// shows.
+// How a filling of a canvas is found. A filling holds tokens for all slots that the parser has read; canvas.h
+// says what a filling proves.
 #include <algorithm>
 
 #include "base/undo.h"
@@ -131,8 +131,8 @@ std::optional<Canvas::Filling> Canvas::begun() {
   return out;
 }
 
-// Returns the kept filling with the change in it and the rest as it is, or nothing if the parser cannot read
-// it.
+// Returns the kept filling with the change in it and its other tokens as they are, or nothing if the parser
+// cannot read that.
 std::optional<Canvas::Filling> Canvas::splice() {
   std::optional<Filling> out = begun();
   if (!out || !keeps_end()) return std::nullopt;

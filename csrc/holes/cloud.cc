@@ -15,9 +15,9 @@
 // stacks form a group. A set of regexes is interned, and the effect of a byte or a token on a whole set
 // is kept (holes/leaps.h).
 //
-// Uniting stacks below one regex loses nothing, because a set of stacks holds exactly the stacks of
-// both. Captured text is lost on purpose: its readers are told that it differs from all others, and the
-// cloud is `blind`.
+// Uniting stacks below one regex loses nothing, because a set of stacks holds exactly the stacks of both.
+// Captured text is dropped on purpose: its readers are told that it differs from all others, and the cloud is
+// `blind`.
 //
 // Invariants.
 // - A cloud holds all that can be read; without `blind` it holds nothing else.
@@ -45,7 +45,7 @@
 namespace structgen {
 
 namespace {
-// A cloud of more regexes than this throws an error.
+// A cloud has at most so many regexes; beyond them an error is thrown.
 constexpr std::size_t kManyEntries = 100'000;
 // ends_at_edge() follows at most this many marks, one behind the other.
 constexpr uint32_t kMostEdges = 64;
@@ -273,8 +273,8 @@ CloudId Clouds::closed(Entry e) {
   });
 }
 
-// Returns the cloud of a parse state. A state that captures text gets a blind cloud, because the text is
-// dropped.
+// Returns the cloud of a parse state. A state that captures text has a blind cloud, because the captured text
+// is dropped.
 CloudId Clouds::of(StateId s) {
   return of_.remember(s.v, [&] {
     Cloud out;

@@ -34,6 +34,7 @@ namespace structgen {
 
 using CloudId = Id<struct CloudTag>;
 
+// All that may be read behind some tokens.
 struct Cloud {
   // Some regexes, and the one set of stacks above which they all stand. A few hundred regexes usually share a
   // dozen sets.
@@ -44,6 +45,7 @@ struct Cloud {
   };
   // In an interned cloud, no regex is in two groups.
   std::vector<Group> groups = {};
+  // Tells that the text may end here.
   bool accepting = false;
   // Tells that some captured text was assumed to differ from all others, so the cloud may hold too much.
   bool blind = false;
@@ -59,6 +61,7 @@ struct Cloud {
   friend bool operator==(const Cloud&, const Cloud&) = default;
 };
 
+// Makes and steps the clouds of one grammar.
 class Clouds {
  public:
   // The cloud in which nothing can be read and the text cannot end.
@@ -95,12 +98,12 @@ class Clouds {
   uint32_t depth(CloudId c);
   // Tells whether some text leads from the cloud to an end.
   bool alive(CloudId c);
-  // Tells whether everything that can be read from `part` can be read from c.
+  // Tells whether c allows every text that `part` allows.
   bool holds(CloudId c, CloudId part);
   // Returns the tokens of a short text that completes the cloud, or null if it finds none or the cloud has
   // many entries.
   const std::vector<TokenId>* ending(CloudId c);
-  // Calls f for every way out of a cloud, until f returns false.
+  // Calls f for each way out of a cloud until f returns false. Returns false if f did.
   using EachWay = std::function<bool(const Way&)>;
   bool ways(CloudId c, const EachWay& f);
   // Tells whether the last call of ways() met an open cloud, whose ways are not known.
@@ -144,32 +147,34 @@ class Clouds {
   Leaps leaps_;
   std::vector<Cloud> clouds_;
   InternTable index_;
-  // The bytes that clouds_ takes.
+  // Counts the bytes of clouds_.
   std::size_t bytes_ = 0;
+  // The answers of seen_blind() and lost_ways().
   bool seen_blind_ = false, lost_ = false;
-  // For each cloud, 1 + the index of its ending in endings_, or 0 if it has none.
+  // Holds, by cloud, 1 + the index of its ending in endings_; 0: it has none.
   FlatMap<uint32_t, uint32_t> ending_index_;
   std::deque<std::vector<TokenId>> endings_;
-  // The answers of enter() by stacks and label.
+  // Holds the answers of enter(), by stacks and label.
   FlatMap<uint64_t, CloudId> entered_;
-  // The answers of closed() by regex and stacks.
+  // Holds the answers of closed(), by regex and stacks.
   FlatMap<uint64_t, CloudId> closed_;
-  // The answers of token() by cloud and token.
+  // Holds the answers of token(), by cloud and token.
   FlatMap<uint64_t, CloudId> tokens_;
-  // The answers of any() by cloud, and of of() by state.
+  // Hold the answers of any() by cloud, and those of of() by state.
   FlatMap<uint32_t, CloudId> any_, of_;
+  // Holds the answers of alive(), by cloud.
   FlatMap<uint32_t, bool> alive_;
-  // The answers of shallow() for stacks, by stacks and number of symbols.
+  // Holds the answers of shallow() for stacks, by stacks and number of symbols.
   FlatMap<uint64_t, StackId> shallow_stacks_;
-  // The answers of shallow() for clouds, by cloud and number of symbols.
+  // Holds the answers of shallow() for clouds, by cloud and number of symbols.
   FlatMap<uint64_t, CloudId> shallow_;
-  // The answers of depth() by stacks.
+  // Holds the answers of depth(), by stacks.
   FlatMap<uint32_t, uint32_t> depths_;
-  // The answers of leave(): by stacks and label, then by set of nodes.
+  // Holds the answers of leave(), by stacks and label, then by set of nodes.
   std::unordered_map<uint64_t, FlatMap<uint32_t, CloudId>> left_;
-  // The answers of expand(), by rule and by what a reader is told: 1 + a label, or 0 for nothing.
+  // Holds the answers of expand(), by rule and by what a reader is told: 1 + a label, or 0 for nothing.
   std::unordered_map<uint64_t, Alternatives> expansions_;
-  // The stacks that the present call of enter() has entered, each with what was pending.
+  // Holds the stacks that the present call of enter() has entered, each with what was pending.
   FlatMap<uint64_t, bool> visited_;
 };
 

@@ -6,7 +6,7 @@
 namespace structgen {
 
 namespace {
-// A text may have at most this many bytes and leaves.
+// A text has at most so many bytes, and at most so many leaves; write() returns false beyond them.
 constexpr std::size_t kMostBytes = 1u << 20;
 // write() tries at most this many texts of one leaf.
 constexpr std::size_t kMostVaried = 4096;

@@ -1,8 +1,8 @@
-// Derivations: how a place was reached, as a tree whose leaves are stretches; and the text of one.
+// Derivations: how a place was reached, as a tree whose leaves are stretches; and the text of such a tree.
 //
-// In: stretches (holes/stretches.h), and two derivations in a row. Out: a number for each tree, and a text
-// that is read along it. Cost: a node for each join; write() goes once over the leaves.
-//
+// In: stretches (holes/stretches.h), and pairs of derivations that stand one behind the other. Out: a number
+// for each tree, and the text along its leaves. Cost: a node for each join; write() goes once over the
+// leaves.
 // Example: `[1,` HOLE `]` in a grammar of arrays. One tree joins the leaves `[`, `1`, `,`, a number in the
 // hole, and `]`; its text is `[1,0]`.
 //
@@ -19,6 +19,7 @@
 
 namespace structgen {
 
+// Holds all derivations of one set of facts.
 class Derivations {
  public:
   using Id = uint32_t;
@@ -28,12 +29,14 @@ class Derivations {
   explicit Derivations(Stretches& stretches) : stretches_(stretches) {}
   // Returns a derivation of one stretch. `captured` says that the stretch is the whole text captured so far.
   Id leaf(const Stretch& s, bool captured) { return add({kNone, kNone, s.length, captured, s}); }
+  // Returns the derivation of a, then b.
   Id joined(Id a, Id b) {
     if (a == kNone || b == kNone) return a == kNone ? b : a;
     return add({a, b, length(a) + length(b), false, {}});
   }
   // Returns a derivation that marks the text of `of` as an item to be compared with other items.
   Id item(Id of) { return add({of, kNone, length(of), false, {}}); }
+  // Returns the number of bytes of the derivation's text; inside holes a lower bound.
   uint32_t length(Id d) const { return d == kNone ? 0 : nodes_[d].length; }
   // Returns the regex of the last leaf if this leaf is a captured text between the two spots, otherwise
   // poison.
@@ -65,6 +68,7 @@ class Derivations {
   bool collect(Id top, Leaves& out) const;
 
   Stretches& stretches_;
+  // nodes_[id] is the root of a derivation.
   std::vector<Node> nodes_;
 };
 

@@ -15,6 +15,7 @@ class ExtendedProductions : public Productions {
  public:
   // `lexed` says that the rules are made of lexemes. The base must outlive this object.
   ExtendedProductions(Productions& base, bool lexed) : base_(base), lexed_(lexed) {}
+  // Returns the number that a rule of the base has here.
   static RuleId of(RuleId base) { return checked(2 * uint64_t{base.v}); }
 
   void expand(RuleId rule, const Reading& reading, Alternatives& out) final {
@@ -45,6 +46,7 @@ class ExtendedProductions : public Productions {
   bool lexed() const { return lexed_; }
 
  protected:
+  // is_own() tells whether a rule is one of the object's own; own_rule() returns the number of own rule n.
   static bool is_own(RuleId rule) { return rule.v % 2 != 0; }
   static RuleId own_rule(std::size_t n) { return checked(2 * uint64_t{n} + 1); }
   // Writes the alternatives of own rule number n, in the numbering of this object.

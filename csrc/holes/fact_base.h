@@ -31,7 +31,7 @@ class FactBase {
   // object.
   FactBase(RegexArena& regexes, Productions& productions, Path path, Facts::Aim aim, bool unrestricted,
            std::size_t most, Parser* reader = nullptr);
-  // Drops all facts: after an exception they are half made.
+  // Drops all facts. An exception leaves facts half made, so the caller drops them after one.
   void begin_anew();
   // Tells whether some reader was told one of few texts, even by facts that were dropped since.
   bool tried() const { return tried_ || facts_->tried(); }
@@ -54,7 +54,7 @@ class FactBase {
 
  protected:
   RegexArena& regexes_;
-  // Stays empty; alive_ needs an arena of stacks.
+  // Stays empty: Alive takes an arena of stacks, and facts ask it about symbols alone.
   StackArena stacks_;
   Alive alive_;
   Path path_;
@@ -63,6 +63,7 @@ class FactBase {
 
  private:
   Productions& productions_;
+  // The arguments of the constructor; reader_ is the parser that reads proofs if none was given.
   const Facts::Aim aim_;
   const std::size_t most_;
   Parser* const given_;

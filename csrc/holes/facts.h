@@ -61,11 +61,12 @@
 
 namespace structgen {
 
+// Finds and keeps facts: the places at which a rule that begins at a place may end.
 class Facts {
  public:
   using At = PlaceId;
-  // The number of a set of alternatives: those of a rule, those of a reader that was told a text, or the rest
-  // of one alternative.
+  // A head: the number of a set of alternatives, about which facts are asked. The set belongs to a rule, to a
+  // reader that was told a text, or to the rest of one alternative.
   using Head = Id<struct HeadTag>;
   using Spot = Path::Spot;
 
@@ -90,11 +91,13 @@ class Facts {
   bool tried() const { return tried_; }
   Stretches& stretches() { return stretches_; }
 
+  // Return the head of a rule, and that of a reader behind the message `reading`.
   Head head(RuleId rule) { return reader(rule, Reading{}); }
   Head reader(RuleId rule, const Reading& reading);
   // Returns the head of the symbols from `begin` to `end` of an alternative. `label` is 1 + the label of the
   // terminal in front, or 0.
   Head tail(const Symbol* begin, const Symbol* end, uint32_t label);
+  // Returns the alternatives of a head as the productions give them.
   const Alternatives& alternatives(Head h);
   // Returns the alternatives that facts read: as few as are known that have the texts of alternatives(h)
   // (Productions::expand_shared).
@@ -102,8 +105,8 @@ class Facts {
   // Returns the number of a list of open captures: the list `captures` with one more, which begins at `here`.
   // Number 0 is the empty list.
   uint32_t opened(uint32_t captures, At here);
-  // What is known of a captured text: a regex of all possible texts (or poison), and whether they have few
-  // values.
+  // What is known of a captured text: a regex of all possible texts (poison: nothing is known), and whether
+  // these have few values.
   struct Captured {
     RegexId regex;
     bool few = false;
@@ -114,17 +117,19 @@ class Facts {
   // Returns what is known of the captured text in front of a reader. `begin` is the first symbol of the
   // reader's alternative.
   Captured captured(const Symbol* reader, const Symbol* begin);
+  // Returns the list of open captures without the innermost one.
   uint32_t outer(uint32_t captures) const { return captures_[captures].outer; }
 
-  // Every place behind a text of a head that begins at a given place; the span stays valid. `unsure` says
-  // that there may be more places.
+  // The answer to a question about a head: all places behind its texts that begin at a given place. `unsure`:
+  // there may be more places. The span stays valid.
   struct Found {
     std::span<const At> exits;
     bool unsure;
   };
+  // Returns the exits of a head that begins at `from`; finds all facts that this needs.
   Found ask(Head h, At from);
-  // Returns the number of bytes of the text that witness() writes. ask(h, from) must have found the exit
-  // `to`.
+  // Returns how many bytes the text of witness() has; inside holes a lower bound. ask(h, from) must have
+  // found the exit `to`.
   uint32_t length(Head h, At from, At to) {
     const uint32_t f = fact(h, from);
     return derivations_.length(facts_[f].read[*exit_index_.find(exit_key(f, to))]);
@@ -136,16 +141,17 @@ class Facts {
   std::size_t byte_size() const;
 
  private:
+  // One entry of a list of open captures: where the innermost one begins, and the list without it.
   struct Capture {
     At begin;
     uint32_t outer;
   };
-  // What stands behind a head: its rule and message, and its alternatives once they are expanded.
+  // What a head stands for: its rule and message, and its alternatives once they are expanded.
   struct Told {
     Alternatives all;
     bool expanded = false;
-    // The alternatives that are read, or null if they are `all` or nobody asked for them. `asked` says that
-    // somebody did.
+    // The alternatives that facts read; null if these are `all`, or if nobody has asked for them. `asked`:
+    // somebody has asked for them.
     std::unique_ptr<const Alternatives> shared;
     bool asked = true;
     // 1 + the label of the terminal in front, or 0.
@@ -167,6 +173,7 @@ class Facts {
     // The derivation of what has been read.
     Derivations::Id read;
   };
+  // A head that begins at a place, and the exits found so far. `unsure`: there may be more exits.
   struct Fact {
     Head head;
     At from;
@@ -182,6 +189,7 @@ class Facts {
     return a.fact == b.fact && a.at == b.at && a.symbol == b.symbol && a.end == b.end &&
            a.captures == b.captures && a.label == b.label;
   }
+  // The members that find facts; facts.cc explains each.
   std::optional<std::vector<Reading>> few(RegexId r, Spot from, Spot to);
   uint32_t fact(Head h, At from);
   void proceed(uint32_t step);
@@ -201,26 +209,32 @@ class Facts {
   Alive& alive_;
   Places& places_;
   const Aim aim_;
+  // The answer of tried().
   bool tried_ = false;
   Stretches stretches_;
   Derivations derivations_;
+  // captures_[number] is a list of open captures; capture_index_ holds the numbers.
   std::vector<Capture> captures_{{At{}, 0}};
   FlatMap<uint64_t, uint32_t> capture_index_;
+  // heads_[number] is what a head stands for. The three tables below hold the numbers of heads: by rule and
+  // label, by told text, and by tail.
   std::deque<Told> heads_;
   FlatMap<uint64_t, Head> head_index_;
   std::map<std::pair<uint32_t, std::string>, Head> told_;
   std::map<std::tuple<const Symbol*, const Symbol*, uint32_t>, Head> tails_;
+  // Holds the facts; fact_index_ holds their numbers by head and place.
   std::deque<Fact> facts_;
   FlatMap<uint64_t, uint32_t> fact_index_;
-  // The index in Fact::exits, by fact and exit.
+  // Holds the index in Fact::exits, by fact and exit.
   FlatMap<uint64_t, uint32_t> exit_index_;
-  // The set of pairs (fact, step that waits for it); the values are not used.
+  // Holds the pairs (fact, step that waits for it); the values are not used.
   FlatMap<uint64_t, bool> waits_;
+  // Holds all steps, each once; step_index_ finds equal steps, and todo_ holds the numbers of those to take.
   std::vector<Step> steps_;
   InternTable step_index_;
   std::vector<uint32_t> todo_;
   std::vector<Alive::Step> after_;
-  // The answers of few().
+  // Holds the answers of few(), by regex and spots.
   std::map<std::tuple<uint32_t, Spot, Spot>, std::optional<std::vector<Reading>>> few_;
 };
 

@@ -25,9 +25,9 @@
 // Costs. At most a rule for each rule of the grammar and each pair of derivatives between which one of
 // its texts leads. LazyLanguages of pairs unfold a byte at a time.
 //
-// Rejected. Intersecting each terminal and checking the rest at the end of the text: masks would allow
-// tokens after which the text cannot be completed. The regex as a second parser beside the first:
-// neither of them sees the other's dead ends.
+// Rejected. Intersecting each terminal and checking the rest at the end of the text: masks would allow tokens
+// behind which the text cannot be completed. The regex as a second parser beside the first parser: neither
+// parser sees the dead ends of the other.
 #include "holes/intersection.h"
 
 #include <algorithm>
@@ -161,7 +161,7 @@ std::vector<PlaceId> Intersection::exits(Facts::Head head, At from) {
 }
 
 // Appends a rule or reader once for each exit, and goes on behind it. The last symbol of an alternative leads
-// to the place to which the alternative leads.
+// to `walk.to`, the place to which the alternative leads.
 void Intersection::put(const Symbol* s, const Triple& what, std::span<const At> exits, uint32_t captures,
                        Walk& walk) {
   Triple t = what;

@@ -26,6 +26,7 @@
 
 namespace structgen {
 
+// The productions of the texts of a rule that a regex matches.
 class Intersection : public Productions, protected FactBase {
  public:
   // `lexed` says that the rules are made of lexemes. The arguments must outlive this object; `owner` keeps
@@ -60,7 +61,8 @@ class Intersection : public Productions, protected FactBase {
   using Spot = Path::Spot;
   // Stands for any place at which the text may end.
   static constexpr At kEnd{0xFFFFFFFFu};
-  // A rule of the intersection: the texts of `rule`, a rule of the base, that lead from one place to another.
+  // A triple, which is one rule of the intersection: the texts of `rule`, a rule of the base, that lead from
+  // one place to another.
   struct Triple {
     RuleId rule;
     At from, to;
@@ -108,6 +110,7 @@ class Intersection : public Productions, protected FactBase {
   };
   // A labelled set of literals that is split by the places to which its literals lead.
   struct Literals;
+  // triple() returns the symbol of a triple, which may be new; intersection.cc explains the other members.
   Symbol triple(const Triple& t);
   Facts::Head head(const Triple& t, const Reading& reading);
   const Alternatives* alike(const Triple& t, const Reading& reading, Alternatives& of_text);
@@ -138,24 +141,27 @@ class Intersection : public Productions, protected FactBase {
   void put(const Symbol* s, const Triple& what, std::span<const At> exits, uint32_t captures, Walk& walk);
   void put_rule(const Symbol* s, At at, std::span<const At> exits, uint32_t captures, Walk& walk);
 
+  // The arguments of the constructor.
   Productions& base_;
   const std::shared_ptr<const void> owner_;
   const RuleId root_;
   const bool lexed_;
-  // Tells that exits() met an answer that may lack some exits.
+  // True: exits() has met an answer that may lack exits.
   bool unsure_ = false;
-  // The triple of each rule, by the number of the rule.
+  // triples_[number] is the triple that a rule stands for; triple_index_ holds the numbers.
   std::vector<Triple> triples_;
   InternTable triple_index_;
+  // label_sets_[number] is a set of labels (Triple::labels); label_set_index_ holds the numbers.
   std::vector<std::vector<uint32_t>> label_sets_;
   std::map<std::vector<uint32_t>, uint32_t> label_set_index_;
-  // The answers of reads() by regex and spot.
+  // Holds the answers of reads(), by regex and spot.
   std::map<std::pair<uint32_t, Spot>, Reads> reads_;
   // A lexeme of the base, the two spots between which it leads, and the bytes that may not follow it.
   using Lexeme = std::tuple<uint32_t, Spot, Spot, uint32_t>;
+  // lexemes_[number] is a lexeme of the intersection; lexeme_index_ holds the numbers.
   std::vector<Lexeme> lexemes_;
   std::map<Lexeme, uint32_t> lexeme_index_;
-  // The answers of lexeme() by lexeme and context.
+  // Holds the answers of lexeme(), by lexeme and context.
   std::map<std::pair<uint32_t, uint32_t>, std::vector<LexemePart>> parts_;
 };
 

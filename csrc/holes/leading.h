@@ -18,17 +18,21 @@
 
 namespace structgen {
 
+// The regexes of beginnings, as one language whose states unfold when they are asked for.
 template <class Aim>
 class Leading : public LazyLanguage {
  public:
   using State = std::pair<RegexId, Aim>;
+  // Returns the regex of the beginnings of `from` whose derivative meets the aim.
   RegexId make(RegexArena& arena, RegexId from, const Aim& aim) {
     if (from == RegexArena::empty()) return from;
     const State state(from, aim);
     return arena.lazy(definition, numbered(index_, states_, state, state), aim.met(arena, from), true);
   }
+  // Returns the derivative and the aim of state n.
   const State& state(uint32_t n) const { return states_[n]; }
   std::size_t byte_size() const { return states_.size() * (2 * sizeof(State) + 80); }
+  // Returns the regex of state n, one byte deep.
   RegexId unfold(RegexArena& arena, uint32_t n) override {
     const auto [from, aim] = states_[n];
     std::vector<RegexId> parts;

@@ -1,9 +1,9 @@
 // Leaps: what a byte, or any token, does to all regexes of a set.
 //
-// In: a set of regexes; a byte, or a set of nodes of the trie at which tokens go on. Out: the set of regexes
-// that are left, the labels of those that may end, and the exits of tokens. Cost: a pass over the set, once
-// for each byte and each set of nodes; a stride (holes/strides.h) for each of its regexes.
-//
+// In: a set of regexes; a byte, or a set of nodes of the trie at which tokens go on. Out: the set of
+// derivatives that are left, the labels of the regexes that may end, and the exits of tokens. Cost: a pass
+// over the set, once for each byte and each set of nodes; a stride (holes/strides.h) for each regex of the
+// set.
 // Example, the set {`ab`, `a`} and the byte `a`: `b` is left, and a regex without a label may end.
 #pragma once
 
@@ -20,8 +20,11 @@
 
 namespace structgen {
 
+// The number of a set of regexes. Equal sets have equal numbers.
 using RegexSetId = Id<struct RegexSetTag>;
 
+// What one byte or one token does to a set: `left` is the set of derivatives with bytes left to read, and
+// `exits` are the nodes at which tokens go on behind the set.
 struct Leap {
   RegexSetId left;
   // The labels of the regexes that may end.
@@ -29,13 +32,16 @@ struct Leap {
   std::vector<Stride::Exit> exits;
 };
 
+// Computes and keeps the leaps of sets.
 class Leaps {
  public:
   Leaps(RegexArena& regexes, Strides& strides) : regexes_(regexes), strides_(strides) {}
+  // Return the number of a set, which may be new; the list becomes sorted.
   RegexSetId set(std::vector<uint32_t>& regexes);
   RegexSetId set(RegexId r);
   // Returns the regexes of a set, in ascending order.
   const std::vector<uint32_t>& regexes(RegexSetId s) const { return sets_[s.v]; }
+  // Return what byte b does to a set, and what any token does that goes on below the nodes `from`.
   const Leap& byte(RegexSetId s, uint8_t b);
   const Leap& tokens(RegexSetId s, NodeSetId from);
   std::size_t byte_size() const { return bytes_; }
@@ -47,12 +53,13 @@ class Leaps {
 
   RegexArena& regexes_;
   Strides& strides_;
+  // sets_[number] is a set; set_index_ holds the numbers.
   std::vector<std::vector<uint32_t>> sets_;
   InternTable set_index_;
-  // The indices in leaps_, by set and byte, and by set and set of nodes.
+  // Hold the index in leaps_: by set and byte, and by set and set of nodes.
   FlatMap<uint64_t, uint32_t> bytes_index_, tokens_index_;
   std::deque<Leap> leaps_;
-  // The union of sets of nodes.
+  // Holds unions of sets of nodes, by the sets.
   std::map<std::vector<NodeSetId>, NodeSetId> unions_;
   std::size_t bytes_ = 0;
 };

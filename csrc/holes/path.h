@@ -1,12 +1,10 @@
-// A text with holes as a graph: fixed text is a chain of bytes, and a hole is a loop, a chain or a walk
-// of the trie.
+// A text with holes as a graph: fixed text is a chain of bytes, and a hole is a loop, a chain or a walk down
+// the trie.
 //
-// In: parts, each a fixed text, any text, a number of bytes, or a number of tokens; or a regex that the
-// whole text matches, whose derivatives are the spots. Out: spots, numbered from 0, and the bytes that
-// lead from one to another. Cost: a node for each byte of fixed text and for each byte or token of a
-// bounded hole; spots inside tokens are made when a search reaches them.
-//
-// A path is of one of two kinds, which answer the same questions:
+// In: parts, each a fixed text, any text, a range of bytes, or a number of tokens; or a regex that the whole
+// text matches. Out: spots, numbered from 0, and the bytes that lead from one spot to another. Cost: a node
+// for each byte of fixed text, and for each byte or token of a bounded hole. Spots inside tokens are made
+// when a search reaches them.
 //
 //     of parts      spots are nodes in the order of the text. Behind them come those inside tokens, as they
 //                   are met: a slot with a node of the trie. A byte leads to the next node or round a loop
@@ -29,19 +27,23 @@
 
 namespace structgen {
 
+// The answer to a question about texts with holes; kUnknown means that the work did not suffice, or that
+// captured text decides.
 enum class Verdict : int8_t { kNo = 0, kYes = 1, kUnknown = -1 };
 
+// One part of a text with holes: fixed text or a hole.
 struct Part {
   enum PartKind : uint8_t { kText, kAny, kBytes, kTokens } kind = kText;
   // The bytes of a part kText.
   std::string text;
-  // The least number of bytes of a part kBytes, or the number of tokens of a part kTokens.
+  // A part kBytes has at least `lo` bytes; a part kTokens has exactly `lo` tokens.
   uint64_t lo = 0;
-  // The largest number of bytes of a part kBytes; kEndless for any number.
+  // A part kBytes has at most `hi` bytes; kEndless: any number.
   uint64_t hi = 0;
   static constexpr uint64_t kEndless = ~uint64_t{0};
 };
 
+// The graph of one text with holes. Spots are its nodes.
 class Path {
  public:
   using Spot = uint32_t;
@@ -50,12 +52,14 @@ class Path {
   // With `bordered` the mark kEdge may stand where the regex ends (Productions::bordered()), otherwise
   // nowhere.
   Path(RegexArena& regexes, RegexId whole, bool bordered);
+  // A path of parts has at most so many nodes; the constructor throws kValue beyond them.
   static constexpr std::size_t kMostNodes = 4u << 20;
   // Returns the derivative that a spot of a path of a regex stands for.
   RegexId state(Spot s) const { return states_[s]; }
 
+  // first() is the spot in front of the whole text, last() the spot behind it.
   Spot first() const { return 0; }
-  // Returns the spot before byte `at` of the fixed text `part`.
+  // Returns the spot in front of byte `at` of part number `part`, which is fixed text.
   Spot of_text(std::size_t part, std::size_t at) const { return begins_[part] + static_cast<Spot>(at); }
   Spot last() const { return static_cast<Spot>(nodes_.size() - 1); }
   // Calls f(to) for every spot that s reaches without a byte, beginning with s.
@@ -63,7 +67,7 @@ class Path {
   void for_each_here(Spot s, F&& f) const {
     for (;;) {
       f(s);
-      // The spot is inside a token. If a token ends here, the next slot begins.
+      // A spot inside a token: if a token ends at its node, the next slot begins here.
       if (s >= nodes_.size()) {
         const Inside in = inside_[s - nodes_.size()];
         if (vocabulary_->trie().tokens(in.node).empty()) return;
@@ -78,6 +82,7 @@ class Path {
         return;
     }
   }
+  // Tells whether the whole text may end at the spot.
   bool ends(Spot s) const {
     if (regexes_) return regexes_->nullable(states_[s]);
     bool out = false;
@@ -86,7 +91,10 @@ class Path {
   }
   // Returns the bytes that lead on from this spot; next() tells where each leads.
   ByteSet bytes(Spot s) const;
+  // Returns the spot behind byte b, which must be one of bytes(s).
   Spot next(Spot s, uint8_t b);
+  // single() tells whether the spot reads one fixed byte, which byte() returns. loops() tells whether any
+  // byte leads back to the spot.
   bool single(Spot s) const { return s < nodes_.size() && nodes_[s].kind == kByte; }
   uint8_t byte(Spot s) const { return nodes_[s].byte; }
   bool loops(Spot s) const { return s < nodes_.size() && nodes_[s].kind == kLoop; }
@@ -96,8 +104,8 @@ class Path {
     if (regexes_) return &arena.classes(r, states_[s]);
     return s < nodes_.size() && nodes_[s].kind < kSlot ? &arena.classes(r) : nullptr;
   }
-  // Returns, on a path of a regex, a bound of the number of spots behind texts that begin at `from` and end
-  // with a byte of `last`. Returns kNoBound on a path of parts, or if there are many spots.
+  // Returns, on a path of a regex, an upper bound of the number of spots behind texts that begin at `from`
+  // and end with a byte of `last`. Returns kNoBound on a path of parts, and if there are many spots.
   static constexpr std::size_t kNoBound = ~std::size_t{0};
   std::size_t spots_behind(Spot from, const ByteSet& last);
   // Tells whether only fixed text, of at least one byte, stands behind the spot.
@@ -106,11 +114,13 @@ class Path {
   bool fixed(Spot u, Spot v) const {
     return !regexes_ && u <= v && v < nodes_.size() && holes_[u] == holes_[v] && !loops(v);
   }
+  // Returns the one text that leads from u to v; fixed(u, v) must be true.
   std::string text(Spot u, Spot v) const;
   uint32_t nodes() const { return static_cast<uint32_t>(nodes_.size()); }
   std::size_t byte_size() const { return nodes_.size() * 16 + inside_.size() * 8 + index_.byte_size(); }
 
  private:
+  // What a node reads.
   enum NodeKind : uint8_t {
     kByte,  // reads one fixed byte
     kOne,   // reads any one byte
@@ -128,22 +138,25 @@ class Path {
     uint8_t byte = 0;
     Spot to = 0;
   };
+  // A spot inside a token: the slot that the token fills, and how far the token was read.
   struct Inside {
     Spot slot;
     uint32_t node;  // a node of the trie of the vocabulary
   };
-  // The tokens of parts kTokens; null if there is no such part.
+  // Holds the tokens of parts kTokens; null if no part has tokens.
   const Vocabulary* vocabulary_;
-  // Tells that in a path of a regex the mark kEdge may stand where the regex ends.
+  // True: on a path of a regex the mark kEdge may stand where the regex ends.
   const bool bordered_ = false;
+  // Holds the nodes, in the order of the text.
   std::vector<Node> nodes_;
   // holes_[node] is the number of nodes before it that are part of a hole.
   std::vector<uint32_t> holes_;
   // begins_[part] is the first spot of the part.
   std::vector<Spot> begins_;
-  // The spots inside tokens, which are numbered behind the nodes.
+  // Holds the spots inside tokens; their numbers follow those of the nodes.
   std::vector<Inside> inside_;
-  // The spots inside tokens by slot and node of the trie, or the spots of derivatives.
+  // Holds the numbers of spots: inside tokens by slot and node of the trie, on a path of a regex by
+  // derivative.
   FlatMap<uint64_t, uint32_t> index_;
   // The arena of the regex, or null for a path of parts.
   RegexArena* regexes_ = nullptr;

@@ -24,6 +24,7 @@
 
 namespace structgen {
 
+// The number of a place. Equal places have equal numbers.
 using PlaceId = Id<struct PlaceTag>;
 
 // Adds a place to a short list unless the list has it.
@@ -31,6 +32,7 @@ inline void add_once(std::vector<PlaceId>& list, PlaceId a) {
   if (std::ranges::find(list, a) == list.end()) list.push_back(a);
 }
 
+// Numbers the places of one path.
 class Places {
  public:
   // With `unrestricted`, other text can stand between any two lexemes. Every byte may then come next inside
@@ -38,6 +40,7 @@ class Places {
   // hole may still break the restriction; the parser checks it.
   Places(const Path& path, Alive& alive, bool unrestricted)
       : path_(path), alive_(alive), unrestricted_(unrestricted) {}
+  // Returns the number of a place, which may be new.
   PlaceId of(Path::Spot spot, Alive::Pending pending, bool assumed = false) {
     if (pending != Alive::kClear && unrestricted_ && path_.loops(spot) && path_.text_behind(spot))
       pending = alive_.without_follow(pending);
@@ -50,6 +53,7 @@ class Places {
   Path::Spot spot(PlaceId a) const { return places_[a.v].spot; }
   Alive::Pending pending(PlaceId a) const { return places_[a.v].pending; }
   bool assumed(PlaceId a) const { return places_[a.v].assumed; }
+  // Returns the place of the same spot and restriction that needs no assumption.
   PlaceId proved(PlaceId a) { return assumed(a) ? of(spot(a), pending(a)) : a; }
   // Returns the place `exit`, as an assumed place if `before` is assumed.
   PlaceId behind(PlaceId before, PlaceId exit) {
@@ -58,6 +62,7 @@ class Places {
   std::size_t byte_size() const { return places_.capacity() * sizeof(Place) + index_.byte_size(); }
 
  private:
+  // What a number stands for: a spot, what may not follow there, and whether the place is assumed.
   struct Place {
     Path::Spot spot;
     Alive::Pending pending;
@@ -66,6 +71,7 @@ class Places {
   const Path& path_;
   Alive& alive_;
   const bool unrestricted_;
+  // places_[number] is the place; index_ holds the numbers.
   std::vector<Place> places_;
   FlatMap<uint64_t, PlaceId> index_;
 };

@@ -158,8 +158,7 @@ void Quotient::add(std::vector<Symbol> sequence, Alternatives& out) {
 }
 
 // Writes the alternatives across the border between the hole and the suffix. If none is known because a
-// question stayed open, the beginning of a text that once proved that the rule has one becomes an
-// alternative.
+// question stayed open, the beginning of a text that proved the rule becomes an alternative.
 void Quotient::cross_some(Facts::Head head, Alive::Pending from, At to, Alternatives& out) {
   cross(head, from, to, out);
   inexact_ = inexact_ || doubt_.question;

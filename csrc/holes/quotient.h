@@ -35,6 +35,7 @@
 
 namespace structgen {
 
+// The productions of the texts that the suffix completes.
 class Quotient : public ExtendedProductions, protected FactBase {
  public:
   // `lexed` says that the rules are made of lexemes. All arguments but the suffix must outlive this object.
@@ -152,28 +153,31 @@ class Quotient : public ExtendedProductions, protected FactBase {
   void add(std::vector<Symbol> sequence, Alternatives& out);
   uint32_t text(const std::string& t);
 
+  // The arguments of the constructor; end_ is the place behind the suffix.
   const RuleId root_;
   const std::string suffix_;
   const At end_;
-  // What the answers may lack that were given since begin().
+  // What the answers given since begin() may lack.
   Doubt doubt_;
+  // The answer of inexact(): some alternative was left out for lack of a proof.
   bool inexact_ = false;
-  // The proof of each question, or null if none was found.
+  // Holds the proof of each question that was asked; null if none was found.
   std::map<Question, std::unique_ptr<const Proof>> proofs_;
-  // For each place, texts of proofs that lead there.
+  // Holds, by place, texts of proofs that lead there.
   std::map<At, std::deque<std::string>> shown_;
+  // Holds the answers of decide(), except kUnknown.
   std::map<Question, Verdict> decided_;
-  // The questions that resolve() is deciding, the outermost first.
+  // Holds the questions that resolve() is deciding, the outermost question first.
   std::vector<Question> resolving_;
-  // How many questions were resolved since a rule was asked for.
+  // Counts the questions resolved since a rule was asked for, at most kMostResolved.
   uint32_t resolved_ = 0;
-  // crossings_[i] belongs to the own rule i + 1.
+  // crossings_[i] is what own rule i + 1 stands for; crossing_index_ holds the numbers.
   std::vector<Crossing> crossings_;
   InternTable crossing_index_;
-  // The captured parts of the suffix (Crossing::text).
+  // texts_[number] is a captured part of the suffix (Crossing::text); text_index_ holds the numbers.
   std::vector<std::string> texts_;
   std::map<std::string, uint32_t> text_index_;
-  // The answers of lexeme() by lexeme and context.
+  // Holds the answers of lexeme(), by lexeme and context.
   std::map<std::pair<uint32_t, uint32_t>, std::vector<LexemePart>> lexemes_;
   // cut_lexemes_[n] is lexeme 2n + 1 of the quotient; lexeme 2n is lexeme n of the base.
   std::vector<CutLexeme> cut_lexemes_;

@@ -1,18 +1,5 @@
-// The alternatives of a rule across the border between a hole and its suffix; quotient.h says what they are
-// for, and quotient.cc has an example.
-//
-// In: an alternative of the base, and the places where it begins and ends. Out: an alternative of the
-// quotient for each symbol whose text can hold the border. Cost: the exits of each symbol from the places in
-// the hole, and a question for each exit in the suffix.
-//
-// The symbols are read from the left with the places that they may lead to. A symbol whose exit lies in the
-// suffix (crossed()) is the one across the border. behind() then asks whether the symbols after it can be
-// read in the rest of the suffix, and gives the readers that have to be told a captured text.
-//
-// Invariants.
-// - An alternative is added only if the facts or a proof say that its crossing symbol, and what stands behind
-//   this symbol, lead to the end.
-// - At each symbol, `here_` holds all places of the hole to which the symbols before it lead.
+// The alternatives of a rule across the border between a hole and its suffix. quotient.h says who needs them,
+// and quotient.cc has an example.
 #include <algorithm>
 #include <map>
 #include <set>

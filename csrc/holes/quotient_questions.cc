@@ -13,9 +13,9 @@
 //     resolve()          if the parser reads no witness, the alternatives across the border are made. Each of
 //                        them has been proved; compose() puts a text of one together
 //
-// The reader of a compared item is told the item. It leads on with every item that repeats none of the
-// suffix, so fit_apart() takes the few out that do; where two items have to be equal, fit_again() leaves only
-// those.
+// The reader of a compared item is told the item. The reader leads on with every item that repeats none of
+// the suffix, so fit_apart() removes the few items that do; if two items have to be equal, fit_again() leaves
+// only those that repeat one.
 #include <algorithm>
 #include <utility>
 
@@ -215,7 +215,7 @@ std::vector<std::string> Quotient::told(const Item& item, const std::vector<std:
 
 // Returns a rule of the texts of the item that keep all items different, or nothing. `rest` is the rule that
 // follows an item which no later item repeats. The result lacks the texts with which the reader does not lead
-// on. All of them are among the items of one proof, because the reader leads on with every text that repeats
+// on. All of these are among the items of one proof, because the reader leads on with every text that repeats
 // none of these items.
 std::optional<RuleId> Quotient::fit_apart(const Item& item, RuleId rest) {
   const Question others{facts_->head(rest), item.from, item.to};
@@ -240,7 +240,7 @@ std::optional<RuleId> Quotient::fit_apart(const Item& item, RuleId rest) {
 }
 
 // Returns a rule of the texts of the item for which two items are equal, or nothing. `rest` is the rule that
-// follows if two others are equal, `free` the rule that follows if no equality is asked for.
+// follows if two other items have to be equal, `free` the rule that follows if no equality is asked for.
 std::optional<RuleId> Quotient::fit_again(const Item& item, RuleId rest, RuleId free) {
   const Verdict others = decide({facts_->head(rest), item.from, item.to});
   if (others == Verdict::kYes) return item.rule;

@@ -9,7 +9,8 @@
 namespace structgen {
 
 namespace {
-// go_down() throws if more than this many paths lead down the stacks to the readers of open captures.
+// go_down() follows at most so many paths down the stacks to the readers of open captures, and throws beyond
+// them.
 constexpr std::size_t kMostPaths = 10'000;
 }  // namespace
 
@@ -63,7 +64,7 @@ void RestOfText::go_down(StackId s, std::vector<std::string>& captured, uint32_t
   }
 }
 
-// Goes down from one entry of the stack, whose top symbol is no reader of a text in `captured`.
+// Goes down from one entry of the stack, whose top symbol reads no text of `captured`.
 void RestOfText::go_on(const StackEntry& e, std::vector<std::string>& captured, uint32_t open, bool label,
                        std::vector<Symbol>& above, Alternatives& out) {
   if (e.top.kind() == Symbol::kCapture) ++open;

@@ -23,6 +23,7 @@
 
 namespace structgen {
 
+// The productions of what may follow the text that was read.
 class RestOfText : public ExtendedProductions {
  public:
   // `parser` was made over `base` and has the state. Both must outlive this object.
@@ -59,6 +60,8 @@ class RestOfText : public ExtendedProductions {
   }
 
  private:
+  // What an own rule stands for: the start, a set of stacks, or a reader that is also told the text captured
+  // before the hole.
   struct Own {
     enum OwnKind : uint8_t { kStart, kStack, kReader } kind;
     // The stacks that a kStack rule reads.
@@ -75,11 +78,14 @@ class RestOfText : public ExtendedProductions {
   void go_on(const StackEntry& e, std::vector<std::string>& captured, uint32_t open, bool label,
              std::vector<Symbol>& above, Alternatives& out);
 
+  // The arguments of the constructor.
   Parser& parser_;
   const StateId state_;
+  // Holds the alternatives of the start, own rule 0.
   Alternatives start_;
+  // own_[n] is what own rule n stands for.
   std::vector<Own> own_;
-  // The own rule of each set of stacks.
+  // Holds the own rule of each set of stacks.
   FlatMap<uint32_t, uint32_t> stacks_;
 };
 

@@ -27,6 +27,7 @@ struct Quotients : RegexCache {
   // The language {u : u text in r}, for regexes that are automata and no trees (sets of literals, lazy
   // languages). The arena owns it.
   Leading<Behind>& lazy;
+  // Holds the quotients by one byte, keyed by regex and byte.
   FlatMap<uint64_t, RegexId> by_byte;
   std::size_t byte_size() const override { return by_byte.byte_size() + lazy.byte_size(); }
 };
@@ -73,7 +74,7 @@ RegexId by_structure(RegexArena& regexes, Leading<Behind>& lazy, RegexId r, uint
     }
     case RegexKind::kLiteralSet: return lazy.make(regexes, r, {std::string(1, static_cast<char>(b))});
     case RegexKind::kLazy: {
-      // The quotient of a lazy quotient is the quotient by the longer text, so quotients do not nest.
+      // A quotient of a lazy quotient becomes one quotient by the longer text, so quotients do not nest.
       const auto [of, behind] = n.a == lazy.definition ? lazy.state(n.min) : std::pair(r, Behind{});
       return lazy.make(regexes, of, {static_cast<char>(b) + behind.text});
     }

@@ -16,6 +16,7 @@
 
 namespace structgen {
 
+// Returns the regex of all texts u for which `u text` matches r.
 RegexId before_text(RegexArena& regexes, RegexId r, std::string_view text);
 
 }  // namespace structgen

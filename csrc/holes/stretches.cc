@@ -20,7 +20,7 @@
 // - A pair is met once, behind the fewest bytes. So the length of an exit is that of a shortest text, and in
 //   the hole in front of the last text a lower bound.
 // - Exits belong to texts of one byte or more. Whether the regex has the empty text is the caller's to know.
-// - Answers depend on the regex and the spots; exits() and shortest() keep theirs.
+// - exits() and shortest() keep their answers, which depend on the regex and the spots alone.
 //
 // Costs. A derivative for each pair and class of bytes. Behind a fixed byte there is one pair, so in fixed
 // text no pair is remembered. A search of kManyPairs pairs asks how many exits there can be and ends with the
@@ -109,7 +109,7 @@ class Stretches::ExitSearch {
         read(pair);
       }
     }
-    // Of the ends at one spot with one label, the shortest stays.
+    // Of the exits at one spot with one label, the shortest exit stays.
     std::ranges::sort(found_, {}, [](const Exit& x) { return std::tuple(x.spot, x.label, x.length); });
     const auto same = [](const Exit& x, const Exit& y) { return x.spot == y.spot && x.label == y.label; };
     found_.erase(std::unique(found_.begin(), found_.end(), same), found_.end());
@@ -196,12 +196,12 @@ class Stretches::ExitSearch {
   Path& path_;
   const RegexId regex_;
   const Spot from_;
-  // next_ holds the pairs to which the bytes read so far lead, todo_ those with one byte less.
+  // todo_ holds the pairs behind `bytes_ - 1` bytes, next_ those behind `bytes_` bytes.
   std::vector<Pair> todo_, next_;
-  // The number of bytes that lead to the pairs of next_.
+  // The number of bytes that were read up to the pairs of next_.
   uint32_t bytes_ = 0;
   FlatMap<uint64_t, bool> seen_;
-  // Tells that no pair can be met twice, so that none has to be remembered.
+  // True: no pair can be met twice, so none has to be remembered.
   bool once_ = true;
   std::set<Spot> left_;
   std::optional<std::size_t> most_;
@@ -326,9 +326,9 @@ class Stretches::TextGraph {
   };
   struct Node {
     std::vector<Edge> bytes;
-    // The nodes before and behind this one; of several bytes to a node, one counts.
+    // Holds the nodes before and behind this node. Of several bytes to a node, one counts.
     std::vector<uint32_t> before, after;
-    // The least number of bytes from the start, and to the end; kFar if no way leads there.
+    // Hold the least number of bytes from the start, and to the end; kFar if no way leads there.
     uint32_t depth = 0, left = kFar;
   };
 

@@ -34,10 +34,11 @@ struct Stretch {
   Path::Spot from, to;
   // 1 + the label in which the text ends, or 0.
   uint32_t label;
-  // The number of bytes of a shortest such text; in a hole a lower bound of it.
+  // The number of bytes of a shortest such text; in a hole a lower bound of that number.
   uint32_t length;
 };
 
+// Finds and keeps the stretches of one path.
 class Stretches {
  public:
   using Spot = Path::Spot;
@@ -53,7 +54,7 @@ class Stretches {
   // Returns all exits of a regex from a spot, sorted by their spots, each spot and label once. The span stays
   // valid.
   std::span<const Exit> exits(RegexId r, Spot from);
-  // Returns the last spot up to which any text was read.
+  // Returns the furthest spot that any text has reached.
   Spot furthest() const { return furthest_; }
   // Writes texts of a regex that lead from one spot to another, shorter ones first, at most `most`. Returns
   // false if there may be more. `label` asks for texts that end with this label, as in Stretch; 0 allows any.
@@ -96,11 +97,12 @@ class Stretches {
 
   RegexArena& regexes_;
   Path& path_;
+  // The answer of furthest().
   Spot furthest_ = 0;
-  // The index in found_ of the exits of a regex from a spot.
+  // Holds the index in found_ of the exits, by regex and spot.
   FlatMap<uint64_t, uint32_t> index_;
   std::deque<std::vector<Exit>> found_;
-  // The answers of shortest() by regex, spots and label.
+  // Holds the answers of shortest(), by regex, spots and label.
   std::map<std::tuple<uint32_t, Spot, Spot, uint32_t>, std::string> shortest_;
   std::size_t bytes_ = 0;
 };
