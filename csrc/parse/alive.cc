@@ -11,7 +11,8 @@ namespace structgen {
 
 namespace {
 constexpr uint32_t kNoContext = 0xFFFFFFFFu;
-// stack() assumes deeper stacks to be readable: the lower parts were asked about before the stacks grew.
+// stack() takes stacks deeper than this for readable, because it was asked about their lower parts before
+// they grew.
 constexpr uint32_t kMaxAskedDepth = 2'000;
 uint64_t key(uint32_t a, uint32_t b) { return (static_cast<uint64_t>(a) << 32) | b; }
 }  // namespace
@@ -23,8 +24,8 @@ Alive::Alive(RegexArena& regexes, Productions& productions, StackArena& stacks)
 
 Alive::Pending Alive::pending(Value v) { return numbered(numbers_, pendings_, v, v); }
 
-// Returns r itself if it loses no text, and epsilon() or empty() if it loses every text that reads a byte.
-// The parser compares ids, so equal languages need one id.
+// Returns r itself if no text is lost, and epsilon() or empty() if every text that reads a byte is lost. The
+// parser compares ids, so equal languages need one id.
 RegexId Alive::restricted(RegexId r, RegexId follow) {
   if (follow == RegexArena::empty() || r == RegexArena::poison()) return r;
   const ByteSet& set = regexes_.byte_set(regexes_.node(follow).a);
@@ -34,9 +35,9 @@ RegexId Alive::restricted(RegexId r, RegexId follow) {
   return regexes_.both(r, regexes_.optional(regexes_.cat(regexes_.bytes(~set), RegexArena::anything())));
 }
 
-// A terminal that reads a byte ends the pending; one that reads nothing keeps it. A lexeme begins a new
-// pending, the bytes that may not follow it. For other symbols that read text the regex is poison(), which
-// callers take as "any text".
+// A terminal that reads a byte ends the pending; a terminal that reads nothing keeps it. A lexeme begins a
+// new pending: the bytes that may not follow the lexeme. For other symbols that read text the regex is
+// poison(), which callers take as "any text".
 void Alive::steps(Symbol s, Pending from, std::vector<Step>& out) {
   const Value v = pendings_[from];
   switch (s.kind()) {
@@ -69,7 +70,7 @@ void Alive::steps(Symbol s, Pending from, std::vector<Step>& out) {
   }
 }
 
-// Adds p unless its mark shows that it was added since the last clear().
+// Adds p, unless the mark of p shows that p was added since the last clear().
 void Alive::Set::add(Pending p) {
   if (marks.size() <= p) marks.resize(p + 1, 0);
   if (marks[p] == mark) return;

@@ -1,14 +1,14 @@
 // Which stacks can still be read to their end, if some bytes may not follow a lexeme.
 //
-// In: a stack. Out: yes or no. Cost: nothing for grammars in which something can always follow (ignored
-// blanks, say), which the productions tell. Else a look-up, after a fixpoint over the rules that occur.
+// In: a stack. Out: yes or no. Cost: nothing for grammars in which something can always follow, such as
+// ignored blanks; the productions tell. Else a look-up, after a fixpoint over the rules that occur.
 //
-// What was read last matters to what comes next only through a *pending*: the bytes that may not
-// follow, and the context in which lexemes are read. Behind the keyword `if` no letter may follow,
-// because `iffy` is a name; so a rule that can only go on with a letter is no way to go on. For a
-// symbol and the pending before it, out() is the set of pendings that are possible behind it; that of a
-// rule is the least solution over its alternatives. A stack is alive if some pending gets through all
-// of its symbols. Source: summaries of pushdown systems (Reps, Horwitz, Sagiv 1995).
+// The text in front matters to what follows only through a *pending*: the bytes that may not follow the last
+// lexeme, and the context in which lexemes are read. Behind the keyword `if` no letter may follow, because
+// `iffy` is a name; so a rule that begins with letters alone cannot go on there. For a symbol and the pending
+// in front of it, out() is the set of pendings that are possible behind it; the set of a rule is the least
+// solution over its alternatives. A stack is alive if some pending gets through all of its symbols. Source:
+// summaries of pushdown systems (Reps, Horwitz, Sagiv 1995).
 #pragma once
 
 #include <cstdint>
@@ -37,17 +37,19 @@ class Alive {
   bool stack(StackId s) { return !productions_.restricted() || stack(s, kClear, 0); }
   // Returns the texts of r whose first byte is not in `follow` (a kBytes regex, or empty()).
   RegexId restricted(RegexId r, RegexId follow);
-  // What may be read at a symbol that is no rule: a text of `regex`, with the pending `to` behind it.
+  // One way to pass a symbol that is no rule: a text of `regex` is read, and `to` is pending behind it.
   struct Step {
     Pending to;
     RegexId regex;
   };
+  // Appends the ways to pass the symbol s behind the pending `from`.
   void steps(Symbol s, Pending from, std::vector<Step>& out);
   // Returns true for a rule of a grammar with lexemes. Pendings matter only in such rules
   // (Productions::plain).
   bool plain(RuleId r) const { return productions_.plain(r); }
   // Returns the pending that keeps the context of p and lets any byte follow.
   Pending without_follow(Pending p) { return pending({RegexId{0}, pendings_[p].context}); }
+  // Returns the bytes that may not follow, as a kBytes regex; empty() if any byte may.
   RegexId follow(Pending p) const { return pendings_[p].follow; }
   std::size_t byte_size() const { return stacks_known_.byte_size() + rules_.size() * 64; }
 
@@ -61,6 +63,7 @@ class Alive {
       return std::pair(x.follow.v, x.context) <=> std::pair(y.follow.v, y.context);
     }
   };
+  // The key of no rule.
   static constexpr uint64_t kNone = ~0ull;
   // The entry of a rule behind a pending; `out` holds the pendings behind the rule that are known so far.
   struct Rule {
@@ -93,8 +96,10 @@ class Alive {
   RegexArena& regexes_;
   Productions& productions_;
   StackArena& stacks_;
+  // pendings_[number] is what a pending means; numbers_ holds the numbers.
   std::vector<Value> pendings_;
   std::map<Value, Pending> numbers_;
+  // Holds the entry of each rule behind a pending, keyed by 2^32 * rule + pending.
   std::unordered_map<uint64_t, Rule> rules_;
   // The rules whose set of pendings may still grow.
   std::vector<uint64_t> open_;
@@ -102,8 +107,10 @@ class Alive {
   std::vector<uint64_t> todo_;
   // The rule that is being visited.
   uint64_t at_ = kNone;
+  // Sets and lists that calls reuse, to save allocations.
   Set now_, next_, found_;
   std::vector<Step> steps_;
+  // Holds the answers of stack(), keyed by 2^32 * stack + pending.
   FlatMap<uint64_t, bool> stacks_known_;
 };
 

@@ -28,6 +28,7 @@ class CaptureArena {
   static constexpr CaptureId unknown() { return CaptureId{1}; }
   // Begins a capture inside of `outer`. Inside of unknown() the new capture is unknown() as well.
   CaptureId start(CaptureId outer) { return outer == unknown() ? outer : add(outer, kStart); }
+  // Returns the capture with one more byte. Capture 0 and unknown() stay as they are.
   CaptureId append(CaptureId c, uint8_t byte) { return c.v <= 1 ? c : add(c, byte); }
   // Returns the text since the innermost start. `outer` becomes the enclosing capture with that text
   // appended.
@@ -62,8 +63,9 @@ class CaptureArena {
   std::size_t byte_size() const { return nodes_.byte_size() + index_.byte_size(); }
 
  private:
+  // Stands in for a byte where a capture begins.
   static constexpr uint32_t kStart = 256;
-  // The last byte (or kStart) of a capture, and the capture before it.
+  // The last byte of a capture, or kStart, and the capture without that byte.
   struct Node {
     uint32_t parent = 0;
     uint32_t byte = 0;
@@ -74,6 +76,7 @@ class CaptureArena {
         [&](uint32_t i) { return nodes_[i].parent == parent.v && nodes_[i].byte == byte; },
         [&] { return nodes_.emplace_back(Node{parent.v, byte}); })};
   }
+  // nodes_[id] ends a capture; index_ finds equal captures.
   StableVector<Node> nodes_;
   InternTable index_;
 };

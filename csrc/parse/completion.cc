@@ -73,9 +73,10 @@
 namespace structgen {
 
 namespace {
-// An error costs so many units of work for each open rule whose frame it leaves.
+// An error costs so many units of work for each open rule that the error leaves.
 constexpr int64_t kFrameWork = 40;
-// Among more names than this, choices() compares the lengths of the names alone, not those of their values.
+// choices() compares the names of at most so many literals together with their values; of a larger set it
+// compares the names alone.
 constexpr std::size_t kFewChoices = 64;
 }  // namespace
 
@@ -213,8 +214,8 @@ Completion::Ways Completion::sequence(std::span<const Symbol> symbols, Pending f
   return now;
 }
 
-// Returns f(), which searches for what follows `bytes` bytes that are written already. The search gets so
-// many bytes less of room. Where it stopped (now_.cut) is counted from the beginning of those bytes again.
+// Returns f(), which searches for what follows `bytes` bytes that are written already. The search may write
+// that many bytes less. What it left out (now_.cut) is counted from the beginning of those bytes again.
 template <class F>
 Completion::Ways Completion::behind(std::size_t bytes, F&& f) {
   const uint32_t room = now_.room, cut = std::exchange(now_.cut, kNone);

@@ -1,10 +1,10 @@
 // Shortest completions: the shortest text that completes a text from a state.
 //
-// In: a parser, its productions, a state. Out: a text that completes the state, as short as this search
-// can prove. Cost: proportional to the rules that a completion goes through, remembered. It is only
-// computed when a budget is asked for, because it expands rules that no text has reached. Lower bounds
-// (floor) order the alternatives and end the search early. A rule in progress counts as endless: a
-// shortest derivation never contains itself (Knuth 1977).
+// In: a parser, its productions, a state. Out: a text that completes the state, as short as this search can
+// prove. Cost: proportional to the rules that a completion goes through; answers are kept. No completion is
+// computed before a budget is asked for, because a completion expands rules that no text has reached. Lower
+// bounds in bytes (floor) order the alternatives and end the search early. A rule in progress counts as
+// endless, because a shortest derivation never contains itself (Knuth 1977).
 #pragma once
 
 #include <compare>
@@ -25,14 +25,16 @@
 
 namespace structgen {
 
+// Finds and keeps the completions of one parser.
 class Completion {
  public:
-  // Finds completions. Among the shortest texts it takes the first in the order of bytes. So the rest of a
-  // completion is the completion of the state behind its beginning, and every process finds the same one,
-  // whatever was asked before. `recursion` limits rules within rules; an object of n required keys has 3 n of
+  // Among the shortest texts the first in the order of bytes is taken. So the rest of a completion is the
+  // completion of the state behind its beginning, and every process finds the same completion, whatever was
+  // asked before. Rules within rules go at most `recursion` deep; an object of n required keys has 3 n of
   // them.
   Completion(Parser& parser, Productions& productions, uint32_t recursion = kRecursion)
       : parser_(parser), productions_(productions), recursion_(recursion) {}
+  // The default of `recursion`.
   static constexpr uint32_t kRecursion = 1'500;
   // Returns a shortest text that completes the state, which is empty for an accepting state. Throws
   // kBudgetExceeded if the limits of the search end it.
@@ -45,7 +47,8 @@ class Completion {
   // Returns true if of(s) met poison while it searched. With the captured text known there might be a shorter
   // completion.
   bool text_matters(StateId s) const { return tainted_states_.contains(s.v); }
-  // Returns how many rules and stack entries were visited in all. Callers limit their own work by the figure.
+  // Returns how many rules and stack entries were visited in all calls so far. Callers limit their own work
+  // by this number.
   uint64_t work() const { return work_; }
   std::size_t byte_size() const {
     return bytes_ + floors_.byte_size() + stacks_.byte_size() + rules_.byte_size() +
@@ -54,8 +57,8 @@ class Completion {
 
  private:
   using Pending = Alive::Pending;
-  // A shortest text, for one pending that it leaves behind (parse/alive.h); without lexemes there is one
-  // pending only. `capture` is the capture that is open behind the text.
+  // A shortest text for one pending behind it (parse/alive.h); without lexemes there is only one pending.
+  // `capture` is the capture that is open behind the text.
   struct Way {
     Pending to;
     std::string text;
@@ -69,6 +72,7 @@ class Completion {
     Pending from;
     friend auto operator<=>(const Key&, const Key&) = default;
   };
+  // Stands in for a depth if no open rule hid an alternative.
   static constexpr uint32_t kClean = 0xFFFFFFFFu;
   // One search visits at most so many rules. Beyond them it takes the first text that it finds, and beyond
   // ten times as many it throws.
@@ -88,6 +92,8 @@ class Completion {
   template <class F>
   Ways behind(std::size_t bytes, F&& f);
   Ways sequence(std::span<const Symbol> symbols, Pending from, CaptureId c);
+  // A literal of a set, with its label and a lower bound of the bytes of the literal and of what its reader
+  // reads.
   struct Choice {
     std::string text;
     uint32_t label, least;
@@ -142,11 +148,13 @@ class Completion {
   Parser& parser_;
   Productions& productions_;
   const uint32_t recursion_;
+  // Hold the completions of states, and the shortest texts of regexes.
   std::unordered_map<uint32_t, std::string> states_, regexes_;
   // The regexes whose search was too large; shortest() throws for them at once.
   std::unordered_set<uint32_t> unknown_;
-  // floor() of rules, by rule and label.
+  // Holds the answers of floor(), by rule and label.
   FlatMap<uint64_t, uint32_t> floors_;
+  // Hold the final ways of sets of stacks, and of rules.
   Kept stacks_, rules_;
   // The states whose search met poison or failed.
   std::unordered_set<uint32_t> tainted_states_;
@@ -180,10 +188,12 @@ class Completion {
   Ways all(StateId s);
   Ways settled(const Key& key);
   void settle();
+  // Holds the rules of the fixpoint, and the keys of those to visit.
   std::map<Key, Settled> settled_;
   std::vector<Key> todo_;
   // The rule that settle() is visiting.
   const Key* at_ = nullptr;
+  // True while settle() runs; settled_poison_ is true if it met poison.
   bool settling_ = false;
   bool settled_poison_ = false;
   // How far the search for the current rule may go, and what it left out.
@@ -198,10 +208,13 @@ class Completion {
     uint32_t low = kClean;
     bool poison = false;
   };
+  // The search for the current rule; depth_ counts the rules in progress.
   Progress now_;
   uint32_t depth_ = 0;
   // True while tie() looks for a text that is as short as the best one.
   bool ties_ = false;
+  // Counts the rules that the current search has visited, at most 10 * kMaxSteps; work_ is the answer of
+  // work(), and bytes_ counts the bytes of kept texts.
   uint64_t steps_ = 0;
   uint64_t work_ = 0;
   std::size_t bytes_ = 0;

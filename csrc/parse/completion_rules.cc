@@ -25,15 +25,15 @@ namespace structgen {
 
 namespace {
 constexpr const char* kNotFound = "no text was found of what is too much to tell";
-// A search first looks for texts of so many bytes; the number doubles until an answer is proved to be
+// A search first looks for texts of at most so many bytes; the number doubles until an answer is proved to be
 // shortest.
 constexpr uint32_t kFirstRoom = 16;
-// A search for a text as short as the best one takes at most this work: half a millisecond.
+// A search for a text as short as the best one takes at most so many units of work: half a millisecond.
 constexpr int64_t kTieWork = 5'000;
-// A shortest text that a search finds costs so many units a byte, because the search makes at least one node
-// for each byte. A text that is copied costs one unit for kCopied bytes.
+// A shortest text that a search finds costs kByteWork units of work a byte, because the search makes at least
+// one node for each byte. A text that is copied costs one unit for kCopied bytes.
 constexpr std::size_t kByteWork = 16, kCopied = 64;
-// A lower bound expands rules within rules down to this depth.
+// A lower bound expands rules within rules at most so deep.
 constexpr uint32_t kFloorDepth = 3;
 
 // The key holds label + 1, so that 0 means "no label".

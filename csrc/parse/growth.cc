@@ -11,12 +11,13 @@
 namespace structgen {
 
 namespace {
-// One question visits at most kRules rules, and rules nest at most kLevels deep in it.
+// One question visits at most kRules rules, which nest at most kLevels deep; further rules count as ones that
+// do not grow.
 constexpr uint32_t kRules = 2'000;
 constexpr uint32_t kLevels = 200;
-// longest() visits at most so many states; beyond them the result is kUnknown.
+// longest() visits at most so many states; beyond them it returns kUnknown.
 constexpr std::size_t kStates = 4'000;
-// At a state with at most so many next bytes, on_the_way() looks behind each of them.
+// on_the_way() looks beside the completion only at states with at most so many next bytes.
 constexpr int kBeside = 8;
 
 // Returns the span of two stretches that stand one behind the other.
@@ -107,8 +108,7 @@ Growth::Part Growth::sequence(std::span<const Symbol> symbols) {
   return out;
 }
 
-// A rule inside of itself counts as one that does not grow. The answer may become smaller by that, which is
-// allowed.
+// A rule inside itself counts as one that does not grow. So the stretch may become smaller, which is allowed.
 Growth::Part Growth::rule(Symbol s) {
   const RuleId r = s.rule_id();
   const uint32_t least = lengths_.symbol(s);
@@ -201,7 +201,7 @@ Growth::Stretch Growth::closer(StateId s) {
   return out;
 }
 
-// A depth-first search. The states of a finite language have no cycle, so each is visited once. A state that
+// Searches depth first. The states of a finite language have no cycle, so each is visited once. A state that
 // grows, or that is met again on its own path, shows that there is no longest text.
 uint32_t Growth::longest(StateId s) {
   if (const uint32_t* known = longest_.find(s.v)) return *known;

@@ -1,9 +1,9 @@
-// Stretches of lengths: a state has a completion of each length in one.
+// Stretches of lengths: a stretch is a range of lengths, and a state has a completion of each length in it.
 //
-// In: a state without captured text. Out: two numbers, `from` and `span`. There is an n <= from such that the
-// state has a completion of each length from n to n + span, whatever text was captured. A span of kFar means
-// every length from n on. Cost: a look-up for what is known; else one addition for each symbol, as for the
-// bounds of parse/lengths.h.
+// In: a state without captured text. Out: two numbers of bytes, `from` and `span`. For some n of at most
+// `from`, the state has a completion of each length from n to n + span, whatever text was captured; with a
+// span of kFar, of every length from n on. Cost: a look-up for a known stretch; else one addition for each
+// symbol, as for the bounds of parse/lengths.h.
 //
 // A text grows by single bytes where a part of it repeats and one round may be one byte: blanks between
 // tokens of JSON, characters of a string. Without a bound of the rounds one such place is enough; the spans
@@ -14,8 +14,9 @@
 //     stack(`}`)                             from 1, span 0
 //     of(state)                              from 2, kFar or 8
 //
-// Where no part grows without end, the places along a shortest completion and one byte beside it are looked
-// at as well. A `from` that is too large, or a span that is too small, is harmless.
+// Where no part grows without end, the places along a shortest completion, and those one byte beside it, are
+// looked at as well. A `from` that is too large, or a span that is too small, only makes a row of masks
+// smaller.
 #pragma once
 
 #include <cstdint>
@@ -29,20 +30,23 @@
 
 namespace structgen {
 
+// Computes and keeps the stretches of one parser.
 class Growth {
  public:
   static constexpr uint32_t kFar = Lengths::kFar;
   Growth(Parser& parser, Productions& productions, Completion& completion, Lengths& lengths)
       : parser_(parser), productions_(productions), completion_(completion), lengths_(lengths) {}
+  // The two numbers above, in bytes. `from` is kFar if no stretch is known.
   struct Stretch {
     uint32_t from = kFar, span = 0;
     bool endless() const { return span == kFar; }
     // Returns true if this stretch has more lengths than the other, or as many and begins earlier.
     bool better(const Stretch& o) const { return span != o.span ? span > o.span : from < o.from; }
   };
+  // Returns the stretch that the parts of s show if it has no end, and closer(s) otherwise.
   Stretch of(StateId s);
-  // Returns of(s), but looks along a shortest completion even if the parts of s have a bound, such as the
-  // longest text of an enum.
+  // Returns the best stretch that the parts of s show, or the places along a shortest completion and one byte
+  // beside it. The parts alone may have a bound, such as the longest text of an enum.
   Stretch closer(StateId s);
   // Returns the bytes of the longest text that completes the state. kFar: there is no longest one. kUnknown:
   // the answer takes too much work, or depends on the captured text.
@@ -54,7 +58,7 @@ class Growth {
   }
 
  private:
-  // A part of a text: an upper bound of its shortest length, and its stretch.
+  // A part of a text: an upper bound in bytes of its shortest text, and its stretch.
   struct Part {
     uint32_t least;
     Stretch some;
@@ -74,8 +78,11 @@ class Growth {
   Productions& productions_;
   Completion& completion_;
   Lengths& lengths_;
+  // Hold known stretches: the answers of closer() and by_parts(), and those of stacks, rules and regexes.
+  // longest_ holds the answers of longest().
   FlatMap<uint32_t, Stretch> states_, parts_, stacks_, rules_, regexes_;
   FlatMap<uint32_t, uint32_t> longest_;
+  // The number of rules in progress, and the number of rules that the current question has visited.
   uint32_t depth_ = 0, steps_ = 0;
 };
 

@@ -1,41 +1,41 @@
-// How upper bounds of shortest completions are put together; lengths.h says who uses them.
+// How upper bounds of shortest completions are put together; lengths.h says what a bound is.
 //
-// The problem. A mask within a budget has to know of each token whether the rest fits behind it. A
-// shortest completion tells that, but takes a search for each state. Most tokens are far from the
-// limit: for them a bound that is a little too large is as good, if it costs one look-up.
+// The problem. A mask within a budget has to know of each token whether the rest fits behind that token. A
+// shortest completion tells, but takes a search for each state. Most tokens are far from the limit: for them
+// a bound that is a little too large decides as well, and it costs one look-up.
 //
-// The idea. The bytes of all parts that must be written are added up. A rule with several alternatives
-// counts as the cheapest of those whose cost needs no search. Behind `{"name":"Ada",`, in an object that
-// still requires `"age"`, a whole number:
+// The idea. The bytes of all parts that must be written are added up. A rule with several alternatives counts
+// as the cheapest alternative whose bytes are known without a search. Behind `{"name":"Ada",`, in an object
+// that still requires `"age"`, an integer:
 //
 //     regex(`"age":`)      6 bytes, a literal
 //     regex(number)        1 byte: an alternative of one digit
 //     stack                `}`: 1 byte
-//     of(state)            8 bytes, hence at most 8 tokens and the end token, whatever was captured so far
+//     of(state)            8 bytes, hence at most 8 tokens and the end token, whatever text was captured
 //
-// Objects and arrays of JSON give their bound themselves (Productions::bound): bytes, symbols that must
-// all come, and symbols of which the longest may come. Other rules are looked into, alternatives with
-// the least text first.
+// Objects and arrays of JSON give their bound themselves (Productions::bound): bytes, symbols that must all
+// come, and symbols of which the longest may come. The alternatives of any other rule are added up, those
+// with the least text first.
 //
-// Four questions about a regex r:
-//   regex(r)        an upper bound of its shortest text
-//   begun(r)        the same if a token may have ended anywhere in r, even within an escape or a literal
-//   left(r)         the same if tokens end with a whole character
-//   characters(r)   the same for all rests of a pattern beside a limit of length that denies nothing yet
+// Four questions about a regex r, each answered by an upper bound in bytes:
+//   regex(r)        of the shortest text of r
+//   begun(r)        of what is left if a token has ended anywhere in r, even within an escape or a literal
+//   left(r)         of what is left if a token has ended with a whole character of r
+//   characters(r)   as left(r), for a pattern beside a maximum of characters that rules out no text yet
 //
 // Invariants.
-// - A bound is never below the shortest completion. kFar says that nothing is known, never that there
-//   is none.
-// - A bound holds for every text that was captured. What depends on that text is kFar.
-// - A rule in progress is kFar to the rules to which it refers. A bound that was found meanwhile is
-//   kept. "No bound" is kept only if no rule in progress was met (met_open_).
+// - A bound is never below the shortest completion. kFar says that no bound is known, never that no
+//   completion exists.
+// - A bound holds for every text that was captured. What depends on captured text is kFar.
+// - A rule in progress is kFar to the rules that refer to it. A bound that is found meanwhile is kept. "No
+//   bound" is kept only if no rule in progress was met (met_open_).
 //
-// Costs. One addition per symbol and one per level of a stack, each once per grammar. A rule costs 5
-// units; one question looks at kSteps rules at most. A regex with complements or automata is searched
-// with an eighth of the work at hand; begun() looks at kDerivatives of its derivatives at most.
+// Costs. One addition for each symbol and for each level of a stack, each once a grammar. A rule costs 5
+// units of work; one question visits at most kSteps rules. A search for a regex with complements or automata
+// may take an eighth of the work that is left; begun() looks at no more than kDerivatives of its derivatives.
 //
-// Rejected. Lengths in tokens: they depend on how a text is cut, and no token is shorter than a byte.
-// Exact lengths: parse/completion.h finds them, at a thousand times the cost.
+// Rejected. Lengths in tokens: they depend on how a text is cut, and no token is shorter than a byte. Exact
+// lengths: parse/completion.h finds them, at a thousand times the cost.
 #include "parse/lengths.h"
 
 #include <algorithm>
@@ -51,17 +51,19 @@ namespace structgen {
 namespace {
 // Marks a rule whose bound is being computed.
 constexpr uint32_t kOpen = Lengths::kFar + 1;
-// An escape such as \u0041 has so many bytes.
+// An escape such as `\u0041` has at most so many bytes.
 constexpr uint32_t kEscaped = 6;
-// Behind a token that ends within an escape, at most so many bytes are missing: two escapes, for a surrogate
-// pair.
+// Behind a token that ends within an escape, at most so many bytes are missing: two escapes, for a pair of
+// surrogates.
 constexpr uint32_t kEscapePair = 12;
-// One question visits at most so many rules, since an object has a rule for each property.
+// One question visits at most so many rules, because an object has a rule for each property; further rules
+// count as kFar.
 constexpr uint32_t kSteps = 5'000;
-// behind_any() visits at most so many derivatives of a regex, with this work: half a millisecond.
+// behind_any() visits at most so many derivatives of a regex, with at most so many units of work: half a
+// millisecond. Beyond either limit it returns kFar.
 constexpr std::size_t kDerivatives = 256;
 constexpr int64_t kDerivativeWork = 5'000;
-// A search may take at least this much work, however little the call has left.
+// A search for a bound may take at least so many units of work, however little the call has left.
 constexpr int64_t kLeastWork = 1'000;
 
 // Returns a * n, or kFar where the product is larger.
@@ -72,7 +74,7 @@ uint32_t times(uint64_t a, uint64_t n) {
 
 // ---- regexes ----
 
-// Returns an upper bound of the bytes of every text, or kFar.
+// Returns an upper bound of the bytes of every text of r; kFar if there is none, or none is known.
 uint32_t Lengths::longest(RegexId r) {
   check_depth();
   const RegexNode n = parser_.regexes().node(r);
@@ -93,7 +95,8 @@ uint32_t Lengths::longest(RegexId r) {
   }
 }
 
-// Returns an upper bound of the characters of every text, each counted as one byte, or kFar.
+// Returns an upper bound of the characters of every text of r, each counted as one byte; kFar if none is
+// known.
 uint32_t Lengths::longest_denied(RegexId r) {
   check_depth();
   const RegexNode n = parser_.regexes().node(r);
@@ -110,7 +113,8 @@ uint32_t Lengths::longest_denied(RegexId r) {
   return out + 1;
 }
 
-// Returns an upper bound of the bytes of every spelling of a string of the set, with the closing quote.
+// Returns an upper bound of the bytes of the longest spelling of a string of the set, with the closing quote:
+// each character as an escape of kEscaped bytes.
 uint32_t Lengths::longest_of(const LiteralSet& set) const {
   const LiteralTable& table = parser_.regexes().tables().table(set.table);
   std::size_t most = 0;
@@ -118,11 +122,12 @@ uint32_t Lengths::longest_of(const LiteralSet& set) const {
   return sum(times(most - std::min<std::size_t>(most, set.depth), kEscaped), kEscapePair);
 }
 
-// Returns a bound for two forms of intersections, and kFar for all others.
-// - Strings without finitely many: every string of one-byte characters that is longer than all denied ones
-//   is in the language.
-// - A pattern and a maximum of characters: while the maximum is larger than the pattern needs, it rules out
-//   no shortest text.
+// Returns an upper bound of the shortest text for two forms of intersections, and kFar for all others.
+// `begun` asks for begun() in place of regex().
+// - Strings without finitely many denied ones: each string of one-byte characters that is longer than every
+//   denied string is in the language.
+// - A pattern and a maximum of characters: a maximum larger than what the pattern needs rules out no shortest
+//   text.
 uint32_t Lengths::boolean(RegexId r, bool begun, bool endless) {
   RegexArena& regexes = parser_.regexes();
   const RegexNode n = regexes.node(r);
@@ -145,11 +150,11 @@ uint32_t Lengths::boolean(RegexId r, bool begun, bool endless) {
     else
       return kFar;
   }
-  // Beside a pattern the run must be a mere length: the shortest text of the pattern may lack the characters
-  // that another run asks for.
+  // Beside a pattern the run must be a mere length, `any character{m,n}`: the shortest text of the pattern
+  // may lack the characters that another run asks for.
   if (pattern != RegexArena::empty() && !(is_length(run) && regexes.node(pattern).body())) return kFar;
   if (run == RegexArena::empty() || denied >= kFar) return kFar;
-  // The elements before the counter are the rest of a character that was begun.
+  // Elements in front of the counter are the rest of a character that was begun.
   uint32_t out = 0;
   RegexArena::Counter repeat = regexes.counter(run);
   for (; !repeat.counted; repeat = regexes.counter(repeat.tail))
@@ -182,8 +187,8 @@ bool Lengths::is_run(RegexId r) const {
   return c.counted && regexes.is_character(c.element);
 }
 
-// Returns a bound that a search finds. The search gets a part of the work that is left, because a bound is
-// there to save work.
+// Returns an upper bound that a search finds. The search gets an eighth of the work that is left, because a
+// bound is there to save work.
 template <class Id>
 uint32_t Lengths::searched(Id of) {
   constexpr int64_t kMost = 50'000;
@@ -191,9 +196,9 @@ uint32_t Lengths::searched(Id of) {
   return told([&] { return std::min(kFar, completion_.length(of)); }).value_or(kFar);
 }
 
-// Returns begun() of a regex with few derivatives: the greatest distance of a derivative from the end. "Any
-// text without `</think>`" has one derivative for each beginning of the mark, and a few within characters of
-// several bytes.
+// Returns begun() of a regex with few derivatives: the largest number of bytes from a derivative to the
+// nearest end. Example: "any text without `</think>`" has one derivative for each beginning of the mark, and
+// a few within characters of several bytes.
 uint32_t Lengths::behind_any(RegexId r) {
   RegexArena& regexes = parser_.regexes();
   const WorkScope part(meter.task(), std::clamp(meter.left() / 8, kLeastWork, kDerivativeWork));
@@ -235,7 +240,7 @@ uint32_t Lengths::behind_any(RegexId r) {
       .value_or(kFar);
 }
 
-// Returns a bound by the structure of a regex. For an intersection boolean() is asked. If neither knows a
+// Returns an upper bound by the structure of a regex, for an intersection by boolean(). If neither gives a
 // bound, a search looks for one.
 uint32_t Lengths::regex(RegexId r) {
   check_depth();
@@ -264,7 +269,8 @@ uint32_t Lengths::regex(RegexId r) {
   return out;
 }
 
-// In `a{3}` a token may end behind each `a`, so at most two more are needed, and the rest of the one begun.
+// In `a{3}` a token may end behind each `a`, so at most two more `a` are needed, and the rest of the `a` that
+// was begun.
 uint32_t Lengths::begun(RegexId r) {
   check_depth();
   if (const uint32_t* known = begun_.find(r.v)) return *known;
@@ -294,7 +300,7 @@ uint32_t Lengths::begun(RegexId r) {
   return out;
 }
 
-// Returns so many bytes that surely complete r behind any token of r that ends with a whole character.
+// Returns an upper bound of the bytes that complete r behind any token that ends with a whole character of r.
 uint32_t Lengths::left(RegexId r) {
   check_depth();
   if (parser_.regexes().is_character(r)) return 0;
@@ -318,8 +324,8 @@ uint32_t Lengths::left(RegexId r) {
 }
 
 // The regex is an intersection of a pattern of string bodies and a maximum of characters, both between two
-// characters. While the maximum exceeds the length of a token plus the rest of the pattern, it rules out no
-// text, so the pattern's own bound holds.
+// characters. A maximum that exceeds the longest token plus the rest of the pattern rules out no text, so the
+// bound of the pattern holds.
 uint32_t Lengths::characters(RegexId r) {
   const RegexArena& regexes = parser_.regexes();
   const RegexNode n = regexes.node(r);
@@ -335,8 +341,8 @@ uint32_t Lengths::characters(RegexId r) {
 
 // ---- rules and stacks ----
 
-// Returns the bound of a symbol; kFar for lexemes and other symbols whose length depends on the text before
-// them.
+// Returns an upper bound of the shortest text of a symbol; kFar for lexemes, and for other symbols whose
+// length depends on the text in front of them.
 uint32_t Lengths::symbol(Symbol s) {
   switch (s.kind()) {
     case Symbol::kTerminal: return regex(s.regex());
@@ -348,14 +354,15 @@ uint32_t Lengths::symbol(Symbol s) {
   }
 }
 
-// Returns the bound of a rule: that of the productions or, if they know none, the least of its alternatives.
+// Returns an upper bound of the shortest text of a rule: the bound that the productions give, else the least
+// bound of its alternatives.
 uint32_t Lengths::rule(RuleId r, bool reader) {
   check_depth();
   if (const uint32_t* known = rules_.find(r.v)) {
     met_open_ += *known == kOpen;
     return std::min(*known, kFar);
   }
-  // The bytes that may not follow a lexeme restrict the next part, so a sum of the parts is no bound.
+  // The bytes that may not follow a lexeme restrict the next part, so the sum of the parts is no bound.
   if (productions_.plain(r)) return kFar;
   if (depth_ == 0) steps_ = 0;
   if (++steps_ > kSteps) {
@@ -389,7 +396,8 @@ uint32_t Lengths::rule(RuleId r, bool reader) {
   close.keep();
   if (!bound) met_open_ = 0;
   const uint32_t out = std::move(bound).value_or(kFar);
-  // A bound that was found while a rule was in progress is stored. kFar is not: it may be due to that rule.
+  // A bound that was found while another rule was in progress is stored. kFar is not stored, because the
+  // other rule may be its cause.
   if (out < kFar || met_open_ == 0 || depth_ == 1)
     rules_[r.v] = out;
   else

@@ -1,12 +1,15 @@
-// Upper bounds of shortest completions, in bytes: they tell at once that a budget cannot bind.
+// Upper bounds in bytes of shortest completions: with them a mask sees at once that a budget is large enough.
 //
-// In: a state without captured text, a rule, or a regex. Out: a number of bytes that suffices to
-// complete it, whatever text was captured; kFar if none is known without effort. Cost: a look-up for
-// what is known. A new bound is put together from its parts, each of which is computed once per
-// grammar. No text is made, and a state costs one addition per item.
+// In: a state without captured text, a symbol, a set of stacks, or a regex. Out: a bound n: some text of at
+// most n bytes completes it, whatever text was captured; kFar if no such n is known without effort. Cost: a
+// look-up for a known bound; a new bound is put together from its parts, each of which is computed once a
+// grammar. No text is made, and a state costs one addition for each item.
 //
-// A bound is not the shortest length, for which a search is needed (parse/completion.h). It is the
-// length of one alternative of all parts that must be written, and of the longest member of an object
+// Example: behind `{"name":"Ada",` in an object that still requires `"age"`, an integer, the bound is 8
+// bytes: `"age":` (6), one digit (1), `}` (1). One token a byte and the end token are at most 9 tokens.
+//
+// A bound is never an exact length, for which a search is needed (parse/completion.h). It is the length of
+// one alternative of all parts that must be written, and of the longest member of an object
 // (Productions::bound).
 #pragma once
 
@@ -24,9 +27,10 @@
 
 namespace structgen {
 
-// Computes a value of a set of stacks from those of its entries, by join(entry, value of the rest, value so
-// far). A loop follows stacks with one entry at each level; only where stacks join does it recurse. `last`: a
-// stack that may end has the value `end`, whatever its entries.
+// Computes a value of a set of stacks from the values of its entries. join(entry, value of the rest, value so
+// far) adds one entry to `value so far`, which begins as `none`. A set that contains the empty stack begins
+// as `end`; with `last` such a set has the value `end`, whatever its entries. A loop follows stacks with one
+// entry at each level; where stacks join, the function recurses. `memo` keeps the values.
 template <class Value, class Join>
 Value along(const StackArena& stacks, FlatMap<uint32_t, Value>& memo, StackId s, Value none, Value end,
             bool last, const Join& join) {
@@ -63,10 +67,10 @@ Value along(const StackArena& stacks, FlatMap<uint32_t, Value>& memo, StackId s,
   return out;
 }
 
-// Bounds of the states, rules and regexes of one parser.
+// Computes and keeps the bounds of the states, rules and regexes of one parser.
 class Lengths {
  public:
-  // The bound where none is known.
+  // Stands in for a bound if none is known. Every known bound, in bytes, is smaller.
   static constexpr uint32_t kFar = 1u << 30;
   // Returns a + b, or kFar where the sum is larger.
   static uint32_t sum(uint64_t a, uint64_t b) {
@@ -75,18 +79,20 @@ class Lengths {
   // `reach` is the number of bytes of the longest token.
   Lengths(Parser& parser, Productions& productions, Completion& completion, uint32_t reach)
       : parser_(parser), productions_(productions), completion_(completion), reach_(reach) {}
-  // Returns a bound for the state s.
+  // Returns an upper bound of the bytes that complete the state s.
   uint32_t of(StateId s);
-  // regex() returns a bound for r; begun() returns one for the rest of r behind any one token of r.
+  // regex() returns an upper bound of the shortest text of r. begun() returns an upper bound of the bytes
+  // that complete r behind any one token that has read a beginning of r.
   uint32_t regex(RegexId r);
   uint32_t begun(RegexId r);
-  // Returns so many bytes that surely complete r behind any token of whole characters that does not end the
-  // string. Returns kFar if no bound is known, or if r does not stand between two characters of a string.
+  // Returns an upper bound of the bytes that complete r behind any token of whole characters that does not
+  // end the string. Returns kFar if no bound is known, or if r does not stand between two characters of a
+  // string.
   uint32_t characters(RegexId r);
-  // Return a bound for a symbol, and for a set of stacks.
+  // Return an upper bound of the shortest text of a symbol, and of a set of stacks.
   uint32_t symbol(Symbol s);
   uint32_t stack(StackId s);
-  // Returns regex(r) if r is an intersection that has a text of every length from there on, given that its
+  // Returns regex(r) if r is an intersection that has a text of every length from its bound on, as far as its
   // characters include one of one byte. Returns kFar for every other regex.
   uint32_t endless(RegexId r) { return boolean(r, false, true); }
   // Returns the index of the entry with the least bound; the set of stacks must have entries.
@@ -114,9 +120,12 @@ class Lengths {
   Productions& productions_;
   Completion& completion_;
   const uint32_t reach_;
+  // Hold known bounds: of states, of sets of stacks, of rules (or kOpen), of regexes, and the answers of
+  // begun() and left().
   FlatMap<uint32_t, uint32_t> states_, stacks_, rules_, regexes_, begun_, left_;
-  // How often a rule was met that is in progress or was given up.
+  // Counts how often a rule was met that is in progress or that was given up at kSteps.
   uint32_t met_open_ = 0;
+  // The number of rules in progress, and the number of rules that the current question has visited.
   uint32_t depth_ = 0, steps_ = 0;
 };
 

@@ -1,15 +1,15 @@
 // Limits on tokens: how a set of stacks changes when a token begins.
 //
-// In: stacks with marks (Symbol::kLimit). A mark says how many tokens may still begin in the text that
-// is read above it. Out: the stacks after one more token has begun, those before it, and those without
-// marks. Cost: a look-up; the first time one new entry for every stack entry above a mark. Stacks
-// without marks stay as they are.
+// In: stacks with marks (Symbol::kLimit). A mark says how many tokens may still begin in the text that the
+// symbols above the mark read. Out: the stacks after one more token has begun, the stacks before that token,
+// and the stacks without marks. Cost: a look-up; the first time one new entry for every stack entry above a
+// mark. Stacks without marks stay as they are.
 //
-// A mark is pushed together with the rule that it limits, and is passed like a note when that rule was
-// read; so nested occurrences have marks of their own. When a token begins, every mark goes down by
-// one. A stack whose mark is at 0 is dropped, unless the limited text ends here, because then its mark
-// was passed already. With max_tokens = 2 for a name, the stacks behind two tokens are those in which
-// the name has ended.
+// A mark is pushed together with the rule that it limits, and is passed like a note when that rule has been
+// read; so nested occurrences have marks of their own. When a token begins, every mark goes down by one. A
+// stack whose mark is at 0 is dropped, unless the limited text ends there, because then its mark was passed
+// already. With max_tokens = 2 for a name, the stacks behind two tokens are those in which the name has
+// ended.
 #pragma once
 
 #include <cstdint>
@@ -24,6 +24,7 @@ namespace structgen {
 // Computes the changes of stacks with marks, for one arena. All results are stored.
 class StackLimits {
  public:
+  // Stands in for the smallest mark if there is none.
   static constexpr uint32_t kUnlimited = 0xFFFFFFFFu;
   explicit StackLimits(StackArena& stacks) : stacks_(stacks) {}
   // Returns the smallest mark of the stacks, or kUnlimited if they have none.
@@ -35,8 +36,8 @@ class StackLimits {
   StackId begin_token(StackId s) { return mapped(s, kBegin, begun_); }
   // Returns the stacks without their marks.
   StackId without(StackId s) { return mapped(s, kWithout, without_); }
-  // Returns the stacks after one more token has begun, where only stacks with a mark at 0 are dropped.
-  // take_back() is its inverse.
+  // Returns the stacks after one more token has begun; only stacks with a mark at 0 are dropped. take_back()
+  // is the inverse.
   StackId begin_token_exactly(StackId s) { return mapped(s, kExactly, exactly_); }
   StackId take_back(StackId s) { return mapped(s, kBack, back_); }
   std::size_t byte_size() const {
@@ -51,9 +52,10 @@ class StackLimits {
   StackId changed(StackId s, Change change, const Memo& memo);
 
   StackArena& stacks_;
-  // least_[s] is the result of least() for stack s.
+  // least_[s] is the result of least() for stack s, possible_[s] that of possible().
   std::vector<uint32_t> least_;
   std::vector<uint8_t> possible_;
+  // Hold the results of mapped() for each kind of change, by stack.
   Memo begun_, without_, exactly_, back_;
 };
 

@@ -1,9 +1,9 @@
 // The interface between grammars and the parser: the alternatives of a nonterminal, on demand.
 //
-// In: a RuleId and, for a reader, the text or label that was just completed. Out: alternatives; each is
-// a sequence of symbols. Cost: that of the provider. The parser asks once per rule and remembers the
-// answer. Contract: every alternative is productive, which means that some finite text completes it. So
-// no parse state is a dead end. Rules must not be left-recursive.
+// In: a RuleId and, for a reader, the text or label that was just completed. Out: alternatives; each
+// alternative is a sequence of symbols. Cost: that of the provider, once a rule, because the parser keeps the
+// answer. Contract: some finite text completes every alternative, so no parse state is a dead end. Rules must
+// not be left-recursive.
 #pragma once
 
 #include <algorithm>
@@ -33,7 +33,7 @@ inline uint32_t note_name(uint32_t number) { return number / 8; }
 // it.
 constexpr uint8_t kEdge = 0xFE;
 
-// A symbol holds a number up to this one.
+// A symbol holds a number of at most this value.
 constexpr uint32_t kMaxNumber = (1u << 28) - 1;
 
 // A symbol of an alternative or a stack: what is read next.
@@ -127,8 +127,9 @@ struct Reading {
     kText,
     // A text was captured, but the caller (a mask) keeps it secret; see RegexKind::kPoison.
     kUnknown,
-    // The reader is not told the text, only that it differs from all texts with which it is compared. The
-    // alternatives hold for every such text. One that holds for some of them only is listed in `assumed`.
+    // The reader is told only that the text differs from all texts with which the reader compares it. The
+    // alternatives hold for every such text; an alternative that holds for some of them only is listed in
+    // `assumed`.
     kFresh,
   } kind = kNone;
   uint32_t label = 0;
@@ -160,8 +161,8 @@ class Productions {
   virtual void expand(RuleId rule, const Reading& reading, Alternatives& out) = 0;
   // Returns the bytes of all that the object stores.
   virtual std::size_t byte_size() const { return 0; }
-  // Is called before each search for a shortest completion. All calls until the next search share one limit
-  // of steps.
+  // The parser calls this before each search for a shortest completion. All calls until the next search share
+  // one limit of steps.
   virtual void start_search() {}
   // Appends alternatives that include one with a shortest text. A provider that knows more leaves out others.
   virtual void expand_shortest(RuleId rule, const Reading& reading, Alternatives& out) {
@@ -193,14 +194,14 @@ class Productions {
   // Returns true if some text of a terminal may have no continuation: only poison follows, and poison may
   // turn out to be nothing.
   virtual bool unproven() const { return false; }
-  // Returns true if a reader may refuse a text, though its answer to an unknown text is not poison. If false,
-  // its answer to an unknown text holds for every text, except behind poison.
+  // Returns true if a reader may refuse a text although its answer to an unknown text is not poison. If
+  // false, the answer to an unknown text holds for every text, except behind poison.
   virtual bool tries_texts() const { return false; }
   // Returns a lower bound of the bytes that stand behind a text of the rule in every whole text.
   virtual uint64_t needed_behind(RuleId) const { return 0; }
   // Returns true if readers compare the rule's texts with each other (items under uniqueItems).
   virtual bool compared(RuleId /*rule*/) const { return false; }
-  // Returns true if the reader compares the text that it is told with others.
+  // Returns true if the reader compares the text that it is told with other texts.
   virtual bool compares(RuleId /*reader*/) const { return false; }
   // Appends the texts that a comparing reader treats differently from all others. Returns false if there are
   // `most` such texts or more.
@@ -237,8 +238,7 @@ class Productions {
   // Appends one text for each value of a compared rule. Returns false if there are `most` or more, or if it
   // is too much to tell.
   virtual bool values(RuleId /*rule*/, uint32_t /*most*/, std::vector<std::string>& /*out*/) { return false; }
-  // Returns true if something was omitted, because it was too much to tell, that the regex arena does not
-  // know of.
+  // Returns true if alternatives were omitted for lack of work, and the regex arena does not know of that.
   virtual bool inexact() const { return false; }
   // Returns true for a rule of a grammar with lexemes, whose expansions do not depend on the text before it.
   virtual bool plain(RuleId) const { return false; }

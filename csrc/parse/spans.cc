@@ -61,10 +61,10 @@ constexpr std::size_t kNowhere = static_cast<std::size_t>(-1);
 
 [[noreturn]] void too_much(const char* what) { throw Error(ErrorKind::kBudgetExceeded, what); }
 
-// What tells nodes at one place apart. If `set`, the node is the set of stacks `stack`; otherwise it is the
-// symbol `top` above the set of rests `stack`. `capture` is the capture that is open, and `label` that of the
-// literal that was just read. `follow` and `context` are set by the kFollow and kAfter symbols that were
-// passed (parse/alive.h).
+// What tells nodes at one place apart. With `set` the node is the set of stacks `stack`; without it the node
+// is the symbol `top` above the set of rests `stack`. `capture` is the capture that is open, and `label` the
+// label of the literal that was just read. `follow` and `context` come from the kFollow and kAfter symbols
+// that were passed (parse/alive.h).
 struct Key {
   bool set;
   uint32_t top;
@@ -388,7 +388,7 @@ class Search {
     return good;
   }
 
-  // Returns the stacks below these symbols, for those stacks that begin with all of them.
+  // Returns what stands below the symbols, for those stacks of the set that begin with all of them.
   StackId stripped(StackId s, std::span<const Symbol> symbols) const {
     for (Symbol top : symbols) {
       StackId below = StackArena::none();
@@ -500,8 +500,8 @@ class Search {
     }
   }
 
-  // Returns the rank of a note. A note below 0 is passed before the next byte is read, one above 0 only if no
-  // byte can be read.
+  // Returns the rank of a note. A note with a rank below 0 is passed before the next byte is read, a note
+  // above 0 only if no byte can be read.
   static int rank(uint32_t number) {
     switch (note_kind(number)) {
       case NoteKind::kEnter: return -3;

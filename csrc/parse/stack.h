@@ -32,13 +32,17 @@ class StackArena {
   static constexpr StackId none() { return StackId{0}; }
   // Returns the set of the empty stack: the text may end.
   static constexpr StackId end() { return StackId{1}; }
+  // Returns the set in which `top` stands above every stack of `rest`.
   StackId push(Symbol top, StackId rest);
-  // Pushes the symbols so that symbols[0] is the top.
+  // Does the same for several symbols, of which symbols[0] becomes the top.
   StackId push(std::span<const Symbol> symbols, StackId rest);
+  // Returns the union of two sets.
   StackId unite(StackId a, StackId b) { return unite(a, b, 0); }
   // Returns the union of one or more sets; `all` is overwritten. Sets are united in pairs: if n sets were
   // added one by one, the unions on the way would take n * n / 2 entries.
   StackId unite(std::span<StackId> all);
+  // entries() returns the entries of a set, sorted by top; has_end() tells whether the empty stack is in the
+  // set.
   std::span<const StackEntry> entries(StackId s) const { return {nodes_[s.v].entries, nodes_[s.v].n}; }
   bool has_end(StackId s) const { return nodes_[s.v].end; }
   uint32_t size() const { return nodes_.size(); }
@@ -57,8 +61,9 @@ class StackArena {
   StackId unite(StackId a, StackId b, uint32_t depth);
   StackId intern(std::span<const StackEntry> entries, bool end);
   uint32_t add(std::span<const StackEntry> entries, bool end);
+  // nodes_[id] is a set of stacks.
   StableVector<Node> nodes_;
-  // The sets to which no `above` points.
+  // Finds equal sets, among those to which no `above` points.
   InternTable index_;
   BumpPool pool_;
   // The union of two sets that are not none(). `pair` holds the smaller number in its high half, the larger

@@ -1,8 +1,8 @@
 // Parse states: hash-consed sets of pairs (regex, set of stacks), stepped byte by byte.
 //
-// In: productions, and a start rule. Out: StateIds. step() is remembered per state and class of bytes.
-// Cost: a known step is two loads. A new one costs a derivative per item and one look-up, about half a
-// microsecond. Invariant: every state but the dead one can be completed. Threads: peek() and state()
+// In: productions, and a start rule. Out: StateIds. Each state remembers its successor for each class of
+// bytes. Cost: a known step is two loads. A new step costs a derivative for each item and one look-up, about
+// half a microsecond. Invariant: every state but the dead state can be completed. Threads: peek() and state()
 // may run while one other thread, which holds the owner's lock, steps.
 #pragma once
 
@@ -55,19 +55,23 @@ struct Jump {
 // A state. Its items never change. Fields that are computed later are atomic, because other threads may read
 // them.
 struct State {
+  // The items, of which there are n.
   const Item* items = nullptr;
   uint32_t n = 0;
+  // True if the text may end here.
   bool accepting = false;
   // True if some item captures text. Then each byte has a transition of its own, because each makes another
   // captured text.
   bool capturing = false;
   // True if the regex of some item is RegexArena::poison().
   bool poisoned = false;
+  // True once `live` is set.
   bool live_known = false;
   // In a grammar that limits tokens, if no mark can run out behind any next token (Limits::unlimited): the
   // state after the next token has begun, and this state without its marks. `unmarked` is unknown() if a mark
   // can run out, and 0 until unlimited() is asked.
   std::atomic<uint32_t> begun{0}, unmarked{0};
+  // The classes of bytes by which `next` is indexed; set with the first step.
   const ClassMap* classes = nullptr;
   // The successor for each class of bytes, or unknown(); the table is made with the first step.
   std::atomic<std::atomic<uint32_t>*> next{nullptr};
@@ -77,7 +81,7 @@ struct State {
   ByteSet live;
   // The mask of the state, which the MaskBuilder of the epoch owns (mask/fill.h).
   std::atomic<const void*> mask{nullptr};
-  // With so many tokens left or more, a budget refuses no token of the mask; 0 until it is computed
+  // A budget of at least so many tokens refuses no token of the mask; 0 until it is computed
   // (budget/rows.cc).
   std::atomic<uint32_t> loose{0};
 };
@@ -92,6 +96,7 @@ class Parser {
   // A state remembers at most so many successors by several bytes; further ones are made byte by byte.
   static constexpr std::size_t kMostJumps = 64;
 
+  // Both arguments must outlive the parser.
   Parser(RegexArena& regexes, Productions& productions);
   // Returns the state before a text of the rule.
   StateId start(RuleId rule);
@@ -188,12 +193,13 @@ class Parser {
   // Returns the texts of r whose first byte is not in `follow`.
   RegexId restricted(RegexId r, RegexId follow) { return alive_.restricted(r, follow); }
   Alive& alive() { return alive_; }
+  // The answers of Productions::context_free(), unproven() and tries_texts().
   bool context_free() const { return productions_.context_free(); }
   bool unproven() const { return productions_.unproven(); }
   bool tries_texts() const { return productions_.tries_texts(); }
 
-  // Copies a state of another parser, with the same regexes and rule ids, into this one. A `memo` serves one
-  // source only, because each parser numbers its stacks.
+  // Copies a state of another parser with the same regexes and rule ids into this parser. Each source needs a
+  // `memo` of its own, because each parser numbers its stacks.
   using ImportMemo = FlatMap<uint32_t, uint32_t>;
   StateId import(Parser& from, StateId s, ImportMemo& memo);
 
@@ -221,10 +227,11 @@ class Parser {
     std::span<const Item> items;
     std::span<const Pending> lexemes;
     bool accepting;
-    // True if the frontier is empty because something was omitted; see fed().
+    // True if the frontier is empty because alternatives were omitted; fed() then makes it again.
     bool starved;
     bool empty() const { return items.empty() && lexemes.empty() && !accepting; }
   };
+  // The members that make states; state.cc explains each.
   Frontier borrow();
   std::optional<StateId> past(StateId s, std::string_view text);
   const KnownFrontier& frontier(StackId stack);
@@ -262,6 +269,7 @@ class Parser {
 
   RegexArena& regexes_;
   Productions& productions_;
+  // True if tokens end at edges (Productions::edged).
   const bool edged_;
   // True if terminals contain kEdge, at edges of tokens or where a text may end.
   const bool marked_;
@@ -269,32 +277,43 @@ class Parser {
   Alive alive_;
   StackLimits limits_;
   CaptureArena captures_;
+  // states_[id] is a state; index_ finds equal states.
   StableVector<State> states_;
+  // look_at_size() checks the size again when states and stacks together reach this number.
   uint32_t next_look_ = 0;
   InternTable index_;
+  // Holds the lists of states, frontiers and expansions.
   BumpPool pool_;
+  // Holds the alternatives of rules without a reading; the index is keyed by rule.
   StableVector<AlternativeList> expansions_;
   FlatMap<uint32_t, uint32_t> expansion_index_;
+  // Holds the frontiers of sets of stacks; the index is keyed by set.
   StableVector<KnownFrontier> frontiers_;
   FlatMap<uint32_t, uint32_t> frontier_index_;
+  // Holds frontiers whose memory borrow() hands out again.
   std::vector<Frontier> spare_;
+  // Holds the successors of states that capture text, by state and byte.
   FlatMap<uint64_t, uint32_t> capture_steps_;
   // States of one item, by regex and stack: [0] without a capture, [1] with an unknown one.
   FlatMap<uint64_t, StateId> singles_[2];
   // The results of limited(), by state and `begin`.
   FlatMap<uint64_t, uint32_t> limited_;
+  // Holds the results of at_edge(), by state.
   FlatMap<uint32_t, uint32_t> edges_;
   // The frontier that is being built: the stack below the current symbol, whether that stack was reached, and
   // which stacks were visited.
   StackId base_ = StackArena::none();
   bool reached_ = false;
   std::vector<uint32_t> visited_;
+  // visited_[stack] is visit_ if the current frontier has visited the stack; depth_ counts rules passed in a
+  // row.
   uint32_t visit_ = 0;
   uint32_t depth_ = 0;
   // The number of frontiers that are being built.
   uint32_t nested_ = 0;
   // The number of rules and stacks behind which everything was omitted.
   uint64_t omitted_ = 0;
+  // Holds the stacks whose frontiers are starved, so that forget_starved() can drop them.
   std::vector<StackId> starved_;
 };
 
