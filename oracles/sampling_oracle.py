@@ -16,6 +16,7 @@ import numpy as np
 
 import structgen as sg
 from oracles.tasks import Context
+from structgen.sampling.methods import METHODS
 from structgen.sampling.potential import Potential, Prefix
 from structgen.sampling.target import Law, Target
 from structgen.sampling.trie import Trie
@@ -23,6 +24,11 @@ from structgen.sampling.walk import Walker
 
 TOKENS = [b"a", b"b", b"ab", b"c", b""]  # "ab" is one token or two; the last token ends the text
 END = 4
+
+# The methods of `sg.sample` by what tests ask of them. A method's row decides, so no test lists methods.
+DRAWING = tuple(name for name, row in METHODS.items() if row.name == name != "auto")
+CORRECTED = tuple(name for name in DRAWING if METHODS[name].corrected)
+STOPPING = tuple(name for name in DRAWING if METHODS[name].stops)
 
 
 class TableModel:

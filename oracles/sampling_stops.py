@@ -16,7 +16,15 @@ from typing import Any
 
 import pytest
 
-from oracles.sampling_oracle import TableModel, brute_force, choice, every_outcome, target, trained
+from oracles.sampling_oracle import (
+    STOPPING,
+    TableModel,
+    brute_force,
+    choice,
+    every_outcome,
+    target,
+    trained,
+)
 from structgen.sampling import api
 
 EXACT = 1e-9
@@ -128,7 +136,7 @@ def random_case(seed: int) -> tuple[Case, dict[str, Any]]:
     texts = tuple(sorted(source.sample(words, source.randint(1, 5))))
     sharp = source.choice((1.0, 0.5, 2.0))
     case = Case(seed, texts, learned=source.randint(0, 2), max_tokens=source.choice((2, 3, 3)), sharp=sharp)
-    method = source.choice(("cars", "cars", "asap", "importance", "local"))
+    method = source.choice(("cars", *STOPPING))
     options: dict[str, Any] = {"method": method, "n": source.randint(1, 2)}
     options["until_tv"] = source.choice((None, 0.5, 0.2))
     if method == "cars":

@@ -32,9 +32,9 @@ from .frontend.tool_lists import ToolError, check_names
 from .keywords import rewritten
 from .operands import Operand, _registry, operand
 
-Way = Literal["request", "response"]
+Traffic = Literal["request", "response"]
 Direction = Literal["request", "response", "both"]
-_WAYS: tuple[Way, Way] = ("request", "response")
+_TRAFFIC: tuple[Traffic, Traffic] = ("request", "response")
 _METHODS = ("get", "put", "post", "delete", "options", "head", "patch", "trace")
 
 
@@ -53,7 +53,7 @@ class Change:
     """
 
     place: str
-    direction: Way
+    direction: Traffic
     breaks: bool | None
     witness: str | None = None
     pointer: str = ""
@@ -100,19 +100,19 @@ def diff(
         raise GrammarError("a schema of the description is nested too deeply") from None
     own = (_registry(old_registry), _registry(new_registry))
     found = []
-    for (place, way), schema in before.items():
-        if direction in (way, "both"):
-            if (place, way) in after:
-                found.append(_change(place, way, schema, after[place, way], own, options))
+    for (place, traffic), schema in before.items():
+        if direction in (traffic, "both"):
+            if (place, traffic) in after:
+                found.append(_change(place, traffic, schema, after[place, traffic], own, options))
             else:  # A removed response of an API breaks no reader; a tool's removed output schema does.
-                breaks = way == "request" or kinds[0] == "a tool list"
-                found.append(Change(place, way, breaks, reason="it is gone"))
+                breaks = traffic == "request" or kinds[0] == "a tool list"
+                found.append(Change(place, traffic, breaks, reason="it is gone"))
     return found
 
 
 def _change(
     place: str,
-    way: Way,
+    traffic: Traffic,
     old: Any,
     new: Any,
     own: tuple[dict[str, Any], dict[str, Any]],
@@ -123,15 +123,15 @@ def _change(
             dataclasses.replace(_side(schema, known, options), name=name)
             for schema, known, name in zip((old, new), own, ("old", "new"), strict=True)
         ]
-        wide, narrow = reversed(sides) if way == "request" else sides
+        wide, narrow = reversed(sides) if traffic == "request" else sides
         found = contains(wide, narrow)
     except GrammarError as error:
         if not place:
             raise
         where = {"pointer": error.pointer or "", "keyword": error.keyword or ""}
-        return Change(place, way, None, **where, reason=error.message)
+        return Change(place, traffic, None, **where, reason=error.message)
     breaks = None if found.holds is None else not found.holds
-    return Change(place, way, breaks, found.witness, found.pointer, found.keyword, found.reason)
+    return Change(place, traffic, breaks, found.witness, found.pointer, found.keyword, found.reason)
 
 
 def _side(schema: Any, known: dict[str, Any], options: dict[str, Any]) -> Operand:
@@ -155,11 +155,11 @@ def _kind(document: Any) -> str:
     return "a JSON Schema"
 
 
-def _schemas(document: Any) -> Iterator[tuple[tuple[str, Way], Any]]:
+def _schemas(document: Any) -> Iterator[tuple[tuple[str, Traffic], Any]]:
     kind = _kind(document)
     if kind == "a JSON Schema":
-        for way in _WAYS:
-            yield ("", way), document
+        for traffic in _TRAFFIC:
+            yield ("", traffic), document
     elif kind == "a tool list":
         tools = document if isinstance(document, list) else document["tools"]
         for i, tool in enumerate(tools):
@@ -177,7 +177,7 @@ def _schemas(document: Any) -> Iterator[tuple[tuple[str, Way], Any]]:
 # ---- OpenAPI ----
 
 
-def _operations(document: dict[str, Any]) -> Iterator[tuple[tuple[str, Way], Any]]:
+def _operations(document: dict[str, Any]) -> Iterator[tuple[tuple[str, Traffic], Any]]:
     old = str(document["openapi"]).startswith("3.0")
 
     def of(schema: Any) -> Any:
@@ -194,10 +194,10 @@ def _operations(document: dict[str, Any]) -> Iterator[tuple[tuple[str, Way], Any
         if not named:
             raise GrammarError("an OpenAPI description has neither 'paths' nor schemas to compare")
         for name, schema in named.items():
-            for way in _WAYS:
-                yield (f"components/schemas/{name}", way), of(schema)
+            for traffic in _TRAFFIC:
+                yield (f"components/schemas/{name}", traffic), of(schema)
         return
-    asked, answered = _WAYS
+    asked, answered = _TRAFFIC
     # The API itself sends the request of a webhook, and reads the response.
     for begin, items, sent, read in (
         ("", "paths", asked, answered),

@@ -26,8 +26,8 @@ from structgen.checking import bytes_compiler
 from structgen.constraints import constraint_of
 from structgen.generation.options import Options, Settings
 from structgen.kinds import ARGUMENTS
-from structgen.sampling.methods import METHODS
-from structgen.sampling.request import Method, Request, SampleOptions, TargetOptions, TargetRequest
+from structgen.sampling.methods import METHODS, Method
+from structgen.sampling.request import Request, SampleOptions, TargetOptions, TargetRequest
 
 TEXT = "Maria ordered 3 oak chairs"
 

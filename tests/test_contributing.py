@@ -3,6 +3,7 @@ form."""
 
 from __future__ import annotations
 
+import ast
 import re
 import subprocess
 from pathlib import Path
@@ -47,6 +48,52 @@ def test_contributing_lists_the_files_of_each_kind_of_change() -> None:
     derived = ["".join(line + "\n" for _, line in sorted(found)) for found in steps.values()]
     assert sorted(listed) == sorted(derived)
     assert len(steps) == 11
+
+
+def test_contributing_lists_the_files_that_name_a_keyword_or_its_atom() -> None:
+    """Each row of the keyword recipe names a keyword and its atom. Steps, row and the last row together list
+    all files of the core that name either, and all readers of schemas that name the keyword."""
+    page = (ROOT / "CONTRIBUTING.md").read_text()
+    part = page.split("**A JSON Schema keyword.**")[1].split("\n**")[0]
+    files = r"`((?:csrc|structgen)/[^`]+)`"
+    shared = re.findall(r"^\d\. " + files, part, re.MULTILINE)
+    *rows, last = (line for line in part.splitlines() if line.startswith("| a"))
+    rows = [row for row in rows if not row.startswith("| an assertion")]
+    shared += re.findall(files, last)
+    assert len(rows) == 4
+    for row in rows:
+        keyword, atom = re.findall(r"`(\w+)`", row.split("|")[2])
+        named = {*shared, *re.findall(files, row)}
+        core = re.compile(rf"\b(?:{atom}|k{keyword[0].upper()}{keyword[1:]})\b")
+        python = re.compile(rf"""["']{keyword}["']""")
+        found = {
+            str(path.relative_to(ROOT))
+            for folder, suffixes, pattern in (
+                ("csrc/schema", (".cc", ".h"), core),
+                ("csrc/engine", (".cc", ".h"), core),
+                ("structgen", (".py",), python),
+            )
+            for path in (ROOT / folder).rglob("*")
+            if path.suffix in suffixes and pattern.search(path.read_text())
+        }
+        assert found <= named, (keyword, sorted(found - named))
+
+
+def test_methods_of_sampling_are_listed_once() -> None:
+    """A new method changes no test: a file that goes through four methods or more takes them from their
+    rows."""
+    from structgen.sampling.methods import METHODS
+
+    for folder in ("structgen", "oracles", "tests"):
+        for path in sorted((ROOT / folder).rglob("*.py")):
+            if path == ROOT / "structgen" / "sampling" / "methods.py":
+                continue
+            for node in ast.walk(ast.parse(path.read_text())):
+                if isinstance(node, ast.List | ast.Tuple | ast.Set):
+                    names = [part.value for part in node.elts if isinstance(part, ast.Constant)]
+                    assert len(METHODS.keys() & {n for n in names if isinstance(n, str)}) < 4, (
+                        f"{path.relative_to(ROOT)}:{node.lineno} lists methods"
+                    )
 
 
 def test_every_target_is_phony_and_explained() -> None:

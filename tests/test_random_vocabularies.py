@@ -26,13 +26,20 @@ from oracles.sampling_laws import (
     proper,
     transition_matrix,
 )
-from oracles.sampling_oracle import TableModel, brute_force, every_outcome, random_language, target, trained
+from oracles.sampling_oracle import (
+    DRAWING,
+    TableModel,
+    brute_force,
+    every_outcome,
+    random_language,
+    target,
+    trained,
+)
 from structgen.lm.mixing import Anchored, Contrasted
 from structgen.sampling import Contrast, LanguageModelPotential, Reward, load_trie, save_trie, vector
 from structgen.sampling.target import Target
 from structgen.sampling.trie import Trie
 
-METHODS = ("local", "importance", "asap", "cars", "smc", "awrs", "mcmc")
 KINDS = ("none", "contrast", "power", "reward")
 TOKENS = 5
 
@@ -106,7 +113,7 @@ def bracketed(seed: int, kind: str) -> None:
     potential, wanted = weighed(found, kind)
     z = math.log(math.fsum(wanted.values())) if wanted else -math.inf
     grammar = sg.Compiler(found.lm.vocabulary).choice(found.texts)
-    for method in METHODS:
+    for method in DRAWING:
         how: dict[str, Any] = {"seed": seed, "max_tokens": TOKENS, "budget": "reject", "potential": potential}
         drawn = sg.sample(found.lm, [], grammar, method=method, n=30, max_trials=200, **how)
         assert drawn.log_bracket is not None

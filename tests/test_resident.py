@@ -16,7 +16,7 @@ import pytest
 torch = pytest.importorskip("torch", reason="torch is not installed: it is in the extra hf")
 
 import structgen as sg  # noqa: E402
-from oracles.sampling_oracle import TableModel, choice  # noqa: E402
+from oracles.sampling_oracle import DRAWING, TableModel, choice  # noqa: E402
 from oracles.speculative import llama  # noqa: E402
 from structgen.lm import resident  # noqa: E402
 from structgen.lm.resident import Resident  # noqa: E402
@@ -127,7 +127,7 @@ def models(ends: int, size: int = 3000) -> tuple[TableModel, FarModel]:
 
 
 @pytest.mark.parametrize("ends", [1, 3])
-@pytest.mark.parametrize("method", ["importance", "asap", "cars", "smc", "mcmc"])
+@pytest.mark.parametrize("method", DRAWING)
 def test_samples_are_the_same_and_no_row_crosses(method: Any, ends: int) -> None:
     here, far = models(ends)
     how = {"method": method, "n": 8, "seed": 3, "max_tokens": 6, "max_trials": 40, "steps": 2}

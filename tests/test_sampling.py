@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 import structgen as sg
-from oracles.sampling_oracle import TableModel, brute_force, choice
+from oracles.sampling_oracle import CORRECTED, DRAWING, TableModel, brute_force, choice
 from structgen.errors import StructgenError
 from structgen.lm.base import LanguageModelError
 from structgen.sampling import (
@@ -35,7 +35,7 @@ from structgen.sampling import (
 )
 
 TEXTS = ["", "a", "ab", "abc", "b", "ca", "cab", "ccc"]
-METHODS = ["local", "importance", "asap", "cars", "mcmc", "smc", "auto"]
+METHODS = [*DRAWING, "auto"]
 
 
 def setting(seed: int = 0, texts: list[str] = TEXTS, **model: Any) -> tuple[TableModel, Any]:
@@ -58,7 +58,7 @@ def distance(posterior: dict[str, float], wanted: dict[str, float]) -> float:
     )
 
 
-@pytest.mark.parametrize("method", ["importance", "cars", "mcmc", "smc", "auto"])
+@pytest.mark.parametrize("method", [*CORRECTED, "auto"])
 def test_methods_reach_the_target(method: Any) -> None:
     lm, grammar = setting()
     wanted = truth(lm, TEXTS)
@@ -105,7 +105,7 @@ def test_the_potential_and_the_batch_size_do_not_mix_either() -> None:
         found = sample(lm, [], grammar, method=method, n=9, seed=5, batch=batch, potential=odd, max_tokens=6)
         return [(s.text, s.log_weight) for s in found]
 
-    for method in ("cars", "asap", "smc", "importance", "mcmc"):
+    for method in DRAWING:
         assert run(1, method) == run(4, method) == run(32, method)
 
 

@@ -17,7 +17,15 @@ from typing import Any
 import pytest
 
 from oracles.sampling_laws import ASAP, EXACT, cars_is_exact, case, grammar_case, one_walk
-from oracles.sampling_oracle import TOKENS, TableModel, choice, every_outcome, random_language, trained
+from oracles.sampling_oracle import (
+    DRAWING,
+    TOKENS,
+    TableModel,
+    choice,
+    every_outcome,
+    random_language,
+    trained,
+)
 from structgen.sampling import sample
 from structgen.sampling.walk import Walker
 from structgen.speculation import Speculation, standard_drafters
@@ -72,7 +80,7 @@ def _law_after(law: Any, wanted: Any, prompt: tuple[int, ...]) -> dict[tuple[int
     return found
 
 
-@pytest.mark.parametrize("method", ["cars", "asap", "importance", "local", "smc", "mcmc"])
+@pytest.mark.parametrize("method", DRAWING)
 def test_texts_bounds_and_seeds_are_those_without_a_draft(method: Any) -> None:
     for seed in range(CASES):
         lm = TableModel(seed)

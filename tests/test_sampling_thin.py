@@ -12,7 +12,16 @@ import pytest
 
 import structgen as sg
 from oracles.sampling_laws import ASAP, IMPORTANCE, cars_is_exact, case, proper, weighted_sums
-from oracles.sampling_oracle import TableModel, brute_force, choice, every_outcome, large, target, trained
+from oracles.sampling_oracle import (
+    DRAWING,
+    TableModel,
+    brute_force,
+    choice,
+    every_outcome,
+    large,
+    target,
+    trained,
+)
 from structgen.logits import brief_row
 from structgen.sampling import (
     Predicate,
@@ -181,7 +190,7 @@ def first_of_the_tail(walker: Walker, walk: Any) -> int:
     return int(row.keep(int(whole.ids[at]), float(whole.raw[at])))
 
 
-@pytest.mark.parametrize("method", ["importance", "asap", "cars", "mcmc", "smc"])
+@pytest.mark.parametrize("method", DRAWING)
 def test_a_seed_repeats_whatever_the_batch_and_the_file(method: Any, thin: int, tmp_path: Path) -> None:
     lm, texts = TableModel(8), ["a", "ab", "b", "ca", "cab", "bb"]
     grammar = choice(lm, texts)

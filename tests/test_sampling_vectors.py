@@ -14,7 +14,17 @@ import pytest
 
 import structgen as sg
 from oracles.sampling_laws import ASAP, EXACT, IMPORTANCE, cars_is_exact, case, proper
-from oracles.sampling_oracle import TableModel, brute_force, choice, every_outcome, large, target, trained
+from oracles.sampling_oracle import (
+    CORRECTED,
+    DRAWING,
+    TableModel,
+    brute_force,
+    choice,
+    every_outcome,
+    large,
+    target,
+    trained,
+)
 from structgen.sampling import Predicate, sample, vector
 from structgen.sampling.logspace import NEVER, logsumexp
 from structgen.sampling.trie import Trie
@@ -175,7 +185,7 @@ def test_what_is_evicted_is_no_longer_counted() -> None:
     assert trie._users == {key: sum(id(n.row.ids) == key for n in trie._nodes) for key in shared}
 
 
-@pytest.mark.parametrize("method", ["importance", "asap", "cars", "smc", "mcmc", "awrs"])
+@pytest.mark.parametrize("method", DRAWING)
 def test_walks_hold_no_vectors_that_the_trie_let_go(method: Any) -> None:
     """Particles, chains and finished draws know their paths, and vectors still stay within the limit of
     memory."""
@@ -211,7 +221,7 @@ def test_walks_hold_no_vectors_that_the_trie_let_go(method: Any) -> None:
     assert most < trie.max_bytes + 26 * 10_000
 
 
-@pytest.mark.parametrize("method", ["importance", "asap", "cars", "smc", "mcmc"])
+@pytest.mark.parametrize("method", CORRECTED)
 def test_forgotten_vectors_change_no_law(method: Any) -> None:
     """The limit holds a handful of nodes, so all others are evicted during the run, and the texts stay
     right."""

@@ -17,6 +17,7 @@ from starlette.testclient import TestClient
 import structgen as sg
 from oracles import harness
 from oracles.bodies import junk
+from oracles.sampling_oracle import DRAWING
 from oracles.serving import (
     CHAT,
     COMPLETIONS,
@@ -563,7 +564,7 @@ def test_responses_as_events(client) -> None:
 # ---- structgen's own endpoints ----
 
 
-@pytest.mark.parametrize("method", ["cars", "smc", "local", "auto"])
+@pytest.mark.parametrize("method", [*DRAWING, "auto"])
 def test_sampling(client, method) -> None:
     request = {
         "messages": MESSAGES, "response_format": FORMAT, "n": 3, "temperature": 1.0, "seed": 2,

@@ -35,12 +35,14 @@ from oracles import data, tasks
 from structgen.sampling import Predicate, Samples, SmcOptions, sample
 from structgen.sampling.chance import Seeds
 from structgen.sampling.logspace import effective_size
+from structgen.sampling.methods import METHODS
 
 COUNTS = (3, 10, 30, 100)
 MORE = 400  # draws of the methods in the first bar
 # a phrase that no text may contain, by task
 RULES = {"toy": b"de", "BV4/find_inv_bvsge_bvnot_4bit+": b"bvs", "CP/CP_re_ptb_486+": b"NP"}
-OURS = ("local", "importance", "asap", "cars", "mcmc", "smc", "auto")
+# Without a potential "awrs" is "smc".
+OURS = tuple(name for name, row in METHODS.items() if row.name == name != "awrs")
 THEIRS = ("reference-asap", "genlm-awrs", "genlm-awrs-smc")
 FIRST_BAR = ("asap", "cars", "smc", "importance")
 REPEATS = 10  # exact draws hold this many tokens for every distinct prefix

@@ -11,7 +11,7 @@
 // The idea. The bytes are counted beside the state. With u bytes behind a token and its state s:
 //
 //     shortest(s)   the bytes of a shortest completion (parse/completion.h)
-//     growth(s)     s has a text of each length from some number on, or in a stretch (parse/growth.h)
+//     growth(s)     s has a text of each length from some number on, or in a range (parse/growth.h)
 //     longest(s)    the bytes of the longest completion, where there is one and every text stays below `most`
 //     allowed       least <= u + shortest(s) <= most, or a length of growth(s) is in the range, or
 //                   least <= u + longest(s) <= most, or reaches(s, least - u, most - u): some text of
@@ -171,8 +171,8 @@ bool Budget::completable(StateId s, std::size_t bytes, std::size_t tokens) {
     holds(less(whole.least, bytes + n), at.last(whole, n));
     return true;
   }
-  // A stretch begins at the length of the shortest text or later.
-  const auto grows = [&, n = n, proved = proved](const Growth::Stretch& some) {
+  // The range begins at the length of the shortest text or later.
+  const auto grows = [&, n = n, proved = proved](const Growth::LengthRange& some) {
     const std::size_t to = some.endless() ? kEndless : (proved ? n : 0) + some.span;
     if (some.from >= Growth::kFar || at.missing > to || some.from > to ||
         !at.by_bytes(std::max<std::size_t>(some.from, at.missing)))
@@ -271,13 +271,13 @@ std::string Budget::ranged_text() {
       break;
     }
     StateId next = Parser::dead();
-    Growth::Stretch best;
+    Growth::LengthRange best;
     uint8_t by = 0;
     parser().live(s).for_each([&](uint8_t b) {
       const StateId to = parser().step(s, b);
       if (to == Parser::dead()) return;
       if (!completable(to, out.size() + 1)) return;
-      const Growth::Stretch some = all_.growth.of(all_.masks.blind(to));
+      const Growth::LengthRange some = all_.growth.of(all_.masks.blind(to));
       // Prefers a printable byte to a control character.
       if (next != Parser::dead() && (best.better(some) || (!some.better(best) && (by >= 0x20 || b < 0x20))))
         return;

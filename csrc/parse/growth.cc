@@ -20,7 +20,7 @@ constexpr std::size_t kStates = 4'000;
 // on_the_way() looks beside the completion only at states with at most so many next bytes.
 constexpr int kBeside = 8;
 
-// Returns the span of two stretches that stand one behind the other.
+// Returns the span of two ranges that stand one behind the other.
 uint32_t together(uint32_t a, uint32_t b) {
   return std::max(a, b) == Lengths::kFar ? Lengths::kFar : std::min(a + b, Lengths::kFar - 1);
 }
@@ -30,10 +30,10 @@ uint32_t together(uint32_t a, uint32_t b) {
 // grow.
 Growth::Part Growth::then(const Part& a, const Part& b) {
   Part out{Lengths::sum(a.least, b.least), {}};
-  for (const Stretch& s :
-       {Stretch{Lengths::sum(a.some.from, b.least), a.some.span},
-        Stretch{Lengths::sum(a.least, b.some.from), b.some.span},
-        Stretch{Lengths::sum(a.some.from, b.some.from), together(a.some.span, b.some.span)}})
+  for (const LengthRange& s :
+       {LengthRange{Lengths::sum(a.some.from, b.least), a.some.span},
+        LengthRange{Lengths::sum(a.least, b.some.from), b.some.span},
+        LengthRange{Lengths::sum(a.some.from, b.some.from), together(a.some.span, b.some.span)}})
     if (s.from < kFar && s.better(out.some)) out.some = s;
   return out;
 }
@@ -56,24 +56,24 @@ bool Growth::unit(RegexId r) const {
 
 Growth::Part Growth::regex(RegexId r) {
   const uint32_t least = lengths_.regex(r);
-  if (const Stretch* known = regexes_.find(r.v)) return {least, *known};
-  Stretch out = grown(r);
+  if (const LengthRange* known = regexes_.find(r.v)) return {least, *known};
+  LengthRange out = grown(r);
   if (out.from >= kFar) out = {least, 0};
   regexes_.emplace(r.v, out);
   return {least, out};
 }
 
-Growth::Stretch Growth::grown(RegexId r) {
+Growth::LengthRange Growth::grown(RegexId r) {
   check_depth();
   charge();
   const RegexNode n = parser_.regexes().node(r);
-  Stretch out;
+  LengthRange out;
   switch (n.kind) {
     case RegexKind::kAnything: return {0, kFar};
     case RegexKind::kCat: return then(regex(RegexId{n.a}), regex(RegexId{n.b})).some;
     case RegexKind::kAlt:
       for (uint32_t i = 0; i < n.n; ++i)
-        if (const Stretch s = regex(RegexId{n.kids[i]}).some; s.better(out)) out = s;
+        if (const LengthRange s = regex(RegexId{n.kids[i]}).some; s.better(out)) out = s;
       return out;
     case RegexKind::kRepeat: {
       if (unit(RegexId{n.a}))
@@ -81,11 +81,11 @@ Growth::Stretch Growth::grown(RegexId r) {
       if (n.max == 0 || out.endless()) return out;
       const Part one = regex(RegexId{n.a});
       const uint64_t rest = n.min < 2 ? 0 : uint64_t{n.min - 1} * one.least;
-      const Stretch inside{Lengths::sum(one.some.from, std::min<uint64_t>(rest, kFar)), one.some.span};
+      const LengthRange inside{Lengths::sum(one.some.from, std::min<uint64_t>(rest, kFar)), one.some.span};
       return inside.better(out) ? inside : out;
     }
     case RegexKind::kAnd:
-      return unit(parser_.regexes().any_character()) ? Stretch{lengths_.endless(r), kFar} : out;
+      return unit(parser_.regexes().any_character()) ? LengthRange{lengths_.endless(r), kFar} : out;
     default: return out;
   }
 }
@@ -108,13 +108,13 @@ Growth::Part Growth::sequence(std::span<const Symbol> symbols) {
   return out;
 }
 
-// A rule inside itself counts as one that does not grow. So the stretch may become smaller, which is allowed.
+// A rule inside itself counts as one that does not grow. So the range may become smaller, which is allowed.
 Growth::Part Growth::rule(Symbol s) {
   const RuleId r = s.rule_id();
   const uint32_t least = lengths_.symbol(s);
-  if (const Stretch* known = rules_.find(r.v)) return {least, *known};
+  if (const LengthRange* known = rules_.find(r.v)) return {least, *known};
   if (depth_ == 0) steps_ = 0;
-  Stretch out{least, 0};
+  LengthRange out{least, 0};
   if (productions_.plain(r) || depth_ > kLevels || ++steps_ > kRules) return {least, out};
   charge(5);
   rules_.emplace(r.v, out);
@@ -132,14 +132,14 @@ Growth::Part Growth::rule(Symbol s) {
              {std::max(any.some.from, p.some.from), std::min(any.some.span, p.some.span)}};
     }
     const auto bytes = static_cast<uint32_t>(std::min<uint64_t>(b.bytes, kFar));
-    const Stretch some = then(then({bytes, {bytes, 0}}, any), sequence(b.all)).some;
+    const LengthRange some = then(then({bytes, {bytes, 0}}, any), sequence(b.all)).some;
     if (some.better(out)) out = some;
   }
   if (!out.endless() && s.kind() == Symbol::kRule) {
     Alternatives alts;
     productions_.expand(r, Reading{}, alts);
     for (const std::span<const Symbol> symbols : alts.each())
-      if (const Stretch some = sequence(symbols).some; some.better(out)) out = some;
+      if (const LengthRange some = sequence(symbols).some; some.better(out)) out = some;
   }
   forget.keep();
   rules_[r.v] = out;
@@ -147,35 +147,35 @@ Growth::Part Growth::rule(Symbol s) {
 }
 
 Growth::Part Growth::stack(StackId s) {
-  const Stretch none{}, end{0, 0};
+  const LengthRange none{}, end{0, 0};
   return {lengths_.stack(s), along(parser_.stacks(), stacks_, s, none, end, false,
-                                   [&](const StackEntry& e, const Stretch& rest, Stretch& out) {
-                                     const Stretch some =
+                                   [&](const StackEntry& e, const LengthRange& rest, LengthRange& out) {
+                                     const LengthRange some =
                                          then(symbol(e.top), {lengths_.stack(e.rest), rest}).some;
                                      if (some.better(out)) out = some;
                                    })};
 }
 
-Growth::Stretch Growth::by_parts(StateId s) {
-  if (const Stretch* known = parts_.find(s.v)) return *known;
-  Stretch out;
+Growth::LengthRange Growth::by_parts(StateId s) {
+  if (const LengthRange* known = parts_.find(s.v)) return *known;
+  LengthRange out;
   for (const Item& i : parser_.items(s))
     if (i.regex != RegexArena::poison())
-      if (const Stretch some = then(regex(i.regex), stack(i.stack)).some; some.better(out)) out = some;
+      if (const LengthRange some = then(regex(i.regex), stack(i.stack)).some; some.better(out)) out = some;
   parts_.emplace(s.v, out);
   return out;
 }
 
-// Returns the best stretch on or beside a shortest completion of a state, with the bytes to it. After `"UP"`
-// in an object of enums the completion is `}`; the `,` beside it leads to keys, which grow.
-Growth::Stretch Growth::on_the_way(StateId s) {
+// Returns the best range of lengths on or beside a shortest completion of a state, with the bytes to it.
+// After `"UP"` in an object of enums the completion is `}`; the `,` beside it leads to keys, which grow.
+Growth::LengthRange Growth::on_the_way(StateId s) {
   const std::string& text = completion_.of(s);
-  Stretch out = by_parts(s);
+  LengthRange out = by_parts(s);
   for (uint32_t n = 0; s != Parser::dead() && n <= text.size() && !(out.endless() && n >= out.from); ++n) {
     const auto look = [&](uint8_t b) {
       const StateId to = parser_.step(s, b);
       if (to == Parser::dead()) return;
-      const Stretch behind = by_parts(to), some{Lengths::sum(n + 1, behind.from), behind.span};
+      const LengthRange behind = by_parts(to), some{Lengths::sum(n + 1, behind.from), behind.span};
       if (some.better(out)) out = some;
     };
     if (const ByteSet bytes = parser_.live(s); bytes.count() <= kBeside) bytes.for_each(look);
@@ -187,16 +187,16 @@ Growth::Stretch Growth::on_the_way(StateId s) {
   return out;
 }
 
-Growth::Stretch Growth::of(StateId s) {
-  const Stretch grown = by_parts(s);
+Growth::LengthRange Growth::of(StateId s) {
+  const LengthRange grown = by_parts(s);
   return grown.endless() ? grown : closer(s);
 }
 
-Growth::Stretch Growth::closer(StateId s) {
-  if (const Stretch* known = states_.find(s.v)) return *known;
-  Told<Stretch> found = told([&] { return on_the_way(s); });
+Growth::LengthRange Growth::closer(StateId s) {
+  if (const LengthRange* known = states_.find(s.v)) return *known;
+  Told<LengthRange> found = told([&] { return on_the_way(s); });
   if (!found && meter.exhausted()) std::move(found).value();
-  const Stretch out = found ? *found : by_parts(s);
+  const LengthRange out = found ? *found : by_parts(s);
   states_.emplace(s.v, out);
   return out;
 }

@@ -1,8 +1,8 @@
-// Stretches of lengths: a stretch is a range of lengths, and a state has a completion of each length in it.
+// Ranges of lengths: a state has a completion of each length in the range.
 //
 // In: a state without captured text. Out: two numbers of bytes, `from` and `span`. For some n of at most
 // `from`, the state has a completion of each length from n to n + span, whatever text was captured; with a
-// span of kFar, of every length from n on. Cost: a look-up for a known stretch; else one addition for each
+// span of kFar, of every length from n on. Cost: a look-up for a known range; else one addition for each
 // symbol, as for the bounds of parse/lengths.h.
 //
 // A text grows by single bytes where a part of it repeats and one round may be one byte: blanks between
@@ -30,24 +30,24 @@
 
 namespace structgen {
 
-// Computes and keeps the stretches of one parser.
+// Computes and keeps the ranges of lengths of one parser.
 class Growth {
  public:
   static constexpr uint32_t kFar = Lengths::kFar;
   Growth(Parser& parser, Productions& productions, Completion& completion, Lengths& lengths)
       : parser_(parser), productions_(productions), completion_(completion), lengths_(lengths) {}
-  // The two numbers above, in bytes. `from` is kFar if no stretch is known.
-  struct Stretch {
+  // The two numbers above, in bytes. `from` is kFar if no range is known.
+  struct LengthRange {
     uint32_t from = kFar, span = 0;
     bool endless() const { return span == kFar; }
-    // Returns true if this stretch has more lengths than the other, or as many and begins earlier.
-    bool better(const Stretch& o) const { return span != o.span ? span > o.span : from < o.from; }
+    // Returns true if this range has more lengths than the other, or as many and begins earlier.
+    bool better(const LengthRange& o) const { return span != o.span ? span > o.span : from < o.from; }
   };
-  // Returns the stretch that the parts of s show if it has no end, and closer(s) otherwise.
-  Stretch of(StateId s);
-  // Returns the best stretch that the parts of s show, or the places along a shortest completion and one byte
+  // Returns the range that the parts of s show if it has no end, and closer(s) otherwise.
+  LengthRange of(StateId s);
+  // Returns the best range that the parts of s show, or the places along a shortest completion and one byte
   // beside it. The parts alone may have a bound, such as the longest text of an enum.
-  Stretch closer(StateId s);
+  LengthRange closer(StateId s);
   // Returns the bytes of the longest text that completes the state. kFar: there is no longest one. kUnknown:
   // the answer takes too much work, or depends on the captured text.
   uint32_t longest(StateId s);
@@ -58,29 +58,29 @@ class Growth {
   }
 
  private:
-  // A part of a text: an upper bound in bytes of its shortest text, and its stretch.
+  // A part of a text: an upper bound in bytes of its shortest text, and its range of lengths.
   struct Part {
     uint32_t least;
-    Stretch some;
+    LengthRange some;
   };
   static Part then(const Part& a, const Part& b);
   bool unit(RegexId r) const;
   Part regex(RegexId r);
-  Stretch grown(RegexId r);
+  LengthRange grown(RegexId r);
   Part rule(Symbol s);
   Part symbol(Symbol s);
   Part sequence(std::span<const Symbol> symbols);
   Part stack(StackId s);
-  Stretch by_parts(StateId s);
-  Stretch on_the_way(StateId s);
+  LengthRange by_parts(StateId s);
+  LengthRange on_the_way(StateId s);
 
   Parser& parser_;
   Productions& productions_;
   Completion& completion_;
   Lengths& lengths_;
-  // Hold known stretches: the answers of closer() and by_parts(), and those of stacks, rules and regexes.
+  // Hold known ranges: the answers of closer() and by_parts(), and those of stacks, rules and regexes.
   // longest_ holds the answers of longest().
-  FlatMap<uint32_t, Stretch> states_, parts_, stacks_, rules_, regexes_;
+  FlatMap<uint32_t, LengthRange> states_, parts_, stacks_, rules_, regexes_;
   FlatMap<uint32_t, uint32_t> longest_;
   // The number of rules in progress, and the number of rules that the current question has visited.
   uint32_t depth_ = 0, steps_ = 0;

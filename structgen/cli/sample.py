@@ -34,7 +34,8 @@ def add_parser(commands: common.Commands) -> None:
         "--method",
         choices=list(METHODS),
         default="auto",
-        help="cars is exact, smc weighted, local plain masking; auto measures and chooses (default: auto)",
+        help="; ".join(f"{name}: {row.says}" for name, row in METHODS.items() if row.name == name)
+        + " (default: auto)",
     )
     parser.add_argument("-n", type=int, default=1, help="texts (default: 1)")
     common.add_drawing_options(parser)

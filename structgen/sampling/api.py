@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Any
 from . import contract
 from .chance import Seeds
 from .drafting import drafts_of
-from .methods import way_of
+from .methods import Method, row_of
 from .potential import Potential, Predicate, Product, as_potential
-from .request import Method, Request, SampleOptions, TargetOptions, TargetRequest, checked
+from .request import Request, SampleOptions, TargetOptions, TargetRequest, checked
 from .results import Samples, samples_of
 from .walk import Walker
 
@@ -38,11 +38,8 @@ def sample(model: Any, prompt: Any, schema: Any = None, **options: Unpack[Sample
         whitespace, property_order, numbers, strings, formats, draft, registry, extra_keys, digits: options of
             JSON, as in `sg.generate`. By default the grammar writes each value in one way, and P is
             restricted to these texts.
-        method: "cars": exact independent draws by rejection that learns. "smc": a population of n weighted
-            particles. "awrs": the same; with a `potential`, tokens are tested during the draw. "asap":
-            approximate draws that learn, with their weights. "importance": local draws with weights. "mcmc":
-            last states of n chains of `steps` steps. "local" or "gcd": token by token, as `generate` does.
-            "auto" measures and chooses; `diagnostics.reasons` says why.
+        method: how texts are drawn: a name of the table in docs/sampling.md, "Which method when", which says
+            what each method gives. "auto" measures and chooses; `diagnostics.reasons` says why.
         n: the most texts (draws, particles or chains). CARS may give fewer texts after `max_trials`, and a
             draw that ends without weight gives no text. If "auto" runs a population of 16 particles for
             fewer texts, n of them are drawn by their weights.
@@ -124,7 +121,7 @@ class _Run:
 
     def __init__(self, asked: Request) -> None:
         self.request = asked
-        self.way = way_of(asked)
+        self.method = row_of(asked)
         self.seeds = Seeds(asked.seed)
         self.target, self.asked = asked.target()
         self.walker = asked.walker(self.target)
@@ -133,14 +130,14 @@ class _Run:
             self.walker.watch = contract.Probe(self.target, asked.check, self.seeds).refused
 
     def draw(self) -> Samples:
-        way = self.way
-        if way.bounded and not self.target.bounded:
+        row = self.method
+        if row.bounded and not self.target.bounded:
             raise ValueError(
-                f"{way.name} needs potentials that never weigh above 1 (bounded=True): "
+                f"{row.name} needs potentials that never weigh above 1 (bounded=True): "
                 "use importance, smc or mcmc"
             )
-        outcome = way.draw(self.walker, self.seeds, self.request)
-        method = outcome.notes[0].partition(":")[0].partition(",")[0] if way.name == "auto" else way.name
+        outcome = row.draw(self.walker, self.seeds, self.request)
+        method = outcome.notes[0].partition(":")[0].partition(",")[0] if row.name == "auto" else row.name
         return samples_of(
             outcome, method, self.target, self.walker.trie, self.walker.diary, self.seeds.seed, self.asked
         )

@@ -34,9 +34,7 @@ if TYPE_CHECKING:
     from ..conditions import Condition
     from ..speculation.base import Drafter
     from ..speculation.options import Speculation
-
-# Recipe, sampling method 2: its name.
-Method = Literal["auto", "local", "gcd", "importance", "asap", "cars", "mcmc", "smc", "awrs"]
+    from .methods import Method
 
 
 class TargetOptions(AskOptions, total=False):

@@ -201,7 +201,7 @@ def telling(trie: Trie, count: int) -> list[Node]:
     return [root, *others[: count - 1]]
 
 
-# Recipe, sampling method 3: what a file of its own is built on, with a draw() as that of mcmc.py.
+# Recipe, sampling method 2: what a file of its own is built on, with a draw() as that of mcmc.py.
 class Walker:
     """Runs walks over one target and one trie."""
 

@@ -26,8 +26,7 @@ from .. import __version__
 from ..frontend.tools import STYLES
 from ..generation.options import MOST_READS
 from ..grammar import CompiledGrammar
-from ..sampling.methods import METHODS
-from ..sampling.request import Method
+from ..sampling.methods import METHODS, Method
 from ..speculation.options import NAMED
 from . import places
 from .answering import Json, events, while_there
@@ -102,7 +101,7 @@ def add_routes(app: FastAPI, service: Service) -> None:
                 "temperature": service.temperature,
                 "tool_style": service.tool_style,
                 "tool_styles": list(STYLES),
-                "methods": {name: way.says for name, way in METHODS.items() if way.name == name},
+                "methods": {name: row.says for name, row in METHODS.items() if row.name == name},
                 "drafters": [*NAMED, *service.drafters],
                 "samples": _SAMPLES,
             }

@@ -51,7 +51,7 @@ from ..frontend.tools import Strictness
 from ..generation.options import MOST_READS
 from ..json_options import SENT_NAMES, JsonOptions, WrittenOptions
 from ..sampling.mcmc import Proposal
-from ..sampling.request import Method
+from ..sampling.methods import Method
 
 T = TypeVar("T")
 _FIELDS = 100  # the most fields of a `Closed` object: pydantic would word an error for each unknown one
