@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import random
 import resource
 import time
 from collections.abc import Callable
@@ -16,7 +17,7 @@ import numpy as np
 import pytest
 
 import structgen
-from oracles import harness, histories, oracle
+from oracles import harness, histories, oracle, strategies
 
 TEXTS = [bytes([b]) for b in range(32, 127)] + [
     *(
@@ -576,6 +577,70 @@ def test_a_small_cache_changes_no_mask_of_random_schemas(family: str, memory: in
 @pytest.mark.parametrize("family", ["general", "recursion", "unevaluated", "counts"])
 def test_budgets_of_random_schemas(family: str) -> None:
     assert sum(law_of_budgets(seed, family) for seed in harness.seeds(30))
+
+
+def law_of_walks(schema: Any, source: random.Random) -> int:
+    """The first row within at least `tokens_needed` tokens allows a token. A token that a row allowed is
+    accepted, the row behind it is not empty, and the text ends within the budget. Returns the number of
+    rows."""
+    rows = 0
+    for vocabulary, units in itertools.product(
+        (histories.VOCABULARY, histories.LACKING), (200_000, 10_000_000)
+    ):
+        compiler = structgen.Compiler(vocabulary, limits=structgen.Limits(mask=units))
+        try:
+            grammar = compiler.json_schema(schema, whitespace=source.choice(["flexible", "compact"]))
+            least = grammar.matcher().tokens_needed()
+        except structgen.StructgenError:
+            continue
+        matcher, taken = grammar.matcher(), []
+        for left in range(least + source.choice([0, 0, 1, 2, 5, 10]), 0, -1):
+            allowed = np.flatnonzero(oracle.mask_of(matcher, vocabulary.vocab_size, left))
+            assert allowed.size, (schema, units, left, taken)
+            taken.append(source.choice(allowed.tolist()))
+            assert matcher.accept_token(taken[-1]), (schema, units, left, taken)
+            rows += 1
+            if matcher.is_terminated():
+                break
+        assert matcher.is_terminated(), (schema, units, taken)
+    return rows
+
+
+UNSPELLED: list[Any] = [
+    # accept_token() looked anew for tokens that end the text, and found none within its limit.
+    {
+        "type": "object",
+        "additionalProperties": {
+            "type": "array",
+            "items": {"enum": [1, "a", "b", {}, []]},
+            "minItems": 2,
+            "maxItems": 5,
+        },
+        "minProperties": 3,
+        "maxProperties": 5,
+    },
+    # The first row looked for the tokens that tokens_needed() had counted by another search.
+    {
+        "type": "array",
+        "prefixItems": [{"type": "array", "minItems": 1}],
+        "contains": {"enum": [{"c": "\U0001f600"}]},
+        "maxContains": 1,
+    },
+    # The first row's token came from a search that accept_token() did not make.
+    strategies.any_schema(strategies.Seeded(1498)),
+]
+
+
+@pytest.mark.parametrize("schema", UNSPELLED)
+def test_a_budget_is_kept_where_texts_cannot_be_spelled(schema: Any) -> None:
+    assert sum(law_of_walks(schema, random.Random(seed)) for seed in harness.seeds(6))
+
+
+def test_a_budget_of_any_schema_is_kept() -> None:
+    assert sum(
+        law_of_walks(strategies.any_schema(strategies.Seeded(seed)), random.Random(seed))
+        for seed in harness.seeds(150)
+    )
 
 
 def enough(matcher: structgen.Matcher) -> int:

@@ -208,6 +208,8 @@ class Budget {
   // Returns how many tokens complete s along the ending that finish() knows, the end token included; fewer
   // may suffice. Returns kFar if no ending is known.
   std::size_t needed(StateId s);
+  // Searches for any tokens that complete s, a state whose shortest text cannot be spelled.
+  Reach::Answer any_way(StateId s, std::vector<TokenId>& out);
   // Returns the bounds for the last state. With `search`, fewer tokens than needed() are searched for, with
   // at most `work` units of work.
   Bounds bounds(bool search, int64_t work);

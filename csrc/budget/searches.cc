@@ -114,6 +114,13 @@ Reach::Answer Budget::asked_within(Asked& search, StateId s, std::size_t budget,
   return needed(s) > budget ? Reach::Answer::kUnknown : found;
 }
 
+// Does what find() does with the work of bounds().
+Reach::Answer Budget::any_way(StateId s, std::vector<TokenId>& out) {
+  uint64_t work = kAskedReach, exact_work = kTextReach;
+  const Reach::Answer found = find(all_.graph, s, work, out);
+  return found == Reach::Answer::kUnknown ? find(all_.exact_graph, s, exact_work, out) : found;
+}
+
 // Does what asked_within() does with still more work. Smaller budgets are tried as well, because a search for
 // fewer tokens takes less work, and a yes for a smaller budget is a yes for this one. All these searches
 // share the work of a few masks. A search from an earlier place may take more work, so that a new epoch finds
@@ -131,6 +138,12 @@ Reach::Answer Budget::sought_within(StateId s, std::size_t budget, std::vector<T
   Asked search = asked();
   Budgets::Search made;
   const auto seek = [&] {
+    // Where no shortest text can be spelled, bounds() counts the tokens of any text.
+    if (!all_.limits && needed(s) == kTooMany) {
+      const Reach::Answer any = any_way(s, made.tokens);
+      if (any == Reach::Answer::kNo || (any == Reach::Answer::kYes && made.tokens.size() < budget))
+        return any;
+    }
     const Reach::Answer found = asked_within(search, s, budget, &made.tokens);
     if (found != Reach::Answer::kUnknown) return found;
     const auto down = [&] {
@@ -202,9 +215,7 @@ Budget::Bounds Budget::bounds(bool search, int64_t work) {
   std::size_t enough = needed(s);
   if (enough == kTooMany && !all_.limits) {
     std::vector<TokenId> tokens;
-    uint64_t any_work = kAskedReach, exact_work = kTextReach;
-    Reach::Answer any = find(all_.graph, s, any_work, tokens);
-    if (any == Reach::Answer::kUnknown) any = find(all_.exact_graph, s, exact_work, tokens);
+    const Reach::Answer any = any_way(s, tokens);
     if (any == Reach::Answer::kNo) return {kFar, kFar};
     if (any == Reach::Answer::kYes) enough = tokens.size() + 1;
   }

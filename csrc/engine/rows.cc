@@ -574,8 +574,22 @@ class SpelledRow final : public PartRow {
   StateId read(Sequence& s, TokenId t) const override {
     const StateId to = s.grammar().omits() ? read_on(s, t) : PlainRow::read(s, t);
     if (to == Parser::dead()) return to;
-    const LockedWork work(s, Task::kAccept, s.grammar().allowed_work());
-    return s.epoch()->budgets.spelling->possible(to) ? to : Parser::dead();
+    Told<Reach::Answer> found = told([&] {
+      const LockedWork work(s, Task::kAccept, s.grammar().allowed_work());
+      return s.epoch()->budgets.spelling->judge(to);
+    });
+    if (found && *found != Reach::Answer::kUnknown)
+      return *found == Reach::Answer::kYes ? to : Parser::dead();
+    // A row within a budget judged the token by these searches, which may find tokens where judge() finds
+    // none.
+    const auto ends = [&] {
+      const LockedWork work(s, Task::kAccept, s.grammar().ending_work());
+      Budget now = budget_of(s);
+      std::vector<TokenId> way;
+      return now.needed(to) < Budget::kFar || now.any_way(to, way) == Reach::Answer::kYes;
+    };
+    if (told(ends).value_or(false)) return to;
+    return std::move(found).value() == Reach::Answer::kYes ? to : Parser::dead();
   }
 
  protected:
