@@ -391,8 +391,10 @@ Filling can_complete(const std::shared_ptr<Grammar>& of, std::vector<Part> parts
     throw Error(ErrorKind::kValue, "the gaps have more than " + std::to_string(kMostTokens) + " tokens");
   std::lock_guard hold(grammar->world().lock);
   refuse_limits(*grammar);
-  const auto answer = [&](const std::vector<Part>& of) {
-    const GrammarWork scope(*grammar, nullptr, Task::kHoles, work_of(*grammar, bytes));
+  // All questions share the work of the call.
+  const WorkScope whole(Task::kHoles, work_of(*grammar, bytes));
+  const auto answer = [&](const std::vector<Part>& of, int64_t work) {
+    const GrammarWork scope(*grammar, nullptr, Task::kHoles, work);
     return told([&] { return attempt(*grammar, of); }).value_or(Filling{});
   };
   if (tokens > 0) {
@@ -406,15 +408,15 @@ Filling can_complete(const std::shared_ptr<Grammar>& of, std::vector<Part> parts
       return out;
     };
     if (grammar->vocabulary().special().empty()) {
-      const Filling above = answer(in_bytes(1, grammar->vocabulary().longest()));
+      const Filling above = answer(in_bytes(1, grammar->vocabulary().longest()), meter.left() / 2);
       if (above.verdict == Verdict::kNo) return above;
     }
     if (grammar->vocabulary().complete()) {
-      Filling below = answer(in_bytes(1, 1));
+      Filling below = answer(in_bytes(1, 1), meter.left() / 2);
       if (below.verdict == Verdict::kYes) return below;
     }
   }
-  return answer(parts);
+  return answer(parts, meter.left());
 }
 
 std::shared_ptr<Grammar> infill(std::shared_ptr<Grammar> grammar, std::string prefix, std::string suffix) {
