@@ -7,11 +7,13 @@ import random
 from collections import Counter
 from collections.abc import Sequence
 
+import numpy as np
 import pytest
 
 import structgen
-from oracles import attack, harness
+from oracles import attack, harness, oracle
 from oracles.harness import WORDS, vocabulary
+from structgen import _core
 
 SEEDS = 60
 UNITS = 200_000  # units of work for a mask, about 20 ms
@@ -98,6 +100,34 @@ def test_small_limits(kind: str, seeds: Sequence[int], units: int) -> None:
         assert not found.examples, f"seed {seed}: {found.examples}"
         texts += found.counts["texts"]
     assert texts > 0
+
+
+def test_the_first_token_of_a_row_is_looked_for_with_little_work_first() -> None:
+    """The last attempt at a row asked each byte in turn with up to four million units: a row took 10,000,000
+    units, and takes 100,000."""
+    formats = [
+        "date",
+        "time",
+        "date-time",
+        "duration",
+        "email",
+        "idn-email",
+        "hostname",
+        "idn-hostname",
+        "ipv4",
+    ]
+    formats += ["ipv6", "uri", "uri-reference", "iri", "uuid", "json-pointer", "regex", "uri-template"]
+    compiler = structgen.Compiler(vocabulary(WORDS), limits=structgen.Limits(mask=200), on_limit="subset")
+    matcher = compiler.json_schema({"oneOf": [{"format": f} for f in formats]}).matcher()
+    for _ in range(8):
+        before = _core._work_done()
+        allowed = np.flatnonzero(oracle.mask_of(matcher, WORDS.size)).tolist()
+        assert _core._work_done() - before < 500_000
+        assert allowed and matcher.accept_token(
+            next((t for t in allowed if b'"' in WORDS.tokens[t]), allowed[0])
+        )
+        if matcher.is_terminated():
+            break
 
 
 def test_a_promised_token_is_in_the_part_of_a_mask() -> None:

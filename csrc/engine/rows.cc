@@ -13,7 +13,7 @@
 //     fill      1. the mask of the state, with the limit of one call (Limits(mask=...))
 //               where the world omits:
 //               2. some tokens of the mask; 3. the tokens of one of several ways to read on
-//               4. some tokens of the mask, with ending_work()
+//               4. some tokens of the mask, with more and more work up to ending_work()
 //     within    1. the row of fill, less the tokens that leave too little (budget/budget.h)
 //               2. the token of the plan (keep_promise)
 //               3. the tokens for which a bound in bytes shows an end (keep_bounded)
@@ -459,6 +459,7 @@ class PartRow : public PlainRow {
   // Finds some tokens of a mask that took too much work. It tries one way to read on after another, each with
   // a share of the work that is left. If no way has a token, it tries once more with more work.
   virtual void some(Sequence& s, Row& row, const Shares& work) const {
+    constexpr int64_t kFirstEnding = 40'000;
     row.exact = false;
     const auto part = [&](StateId at) {
       return static_cast<bool>(told([&] { fill_some(s, at, row, work.next()); }));
@@ -468,8 +469,11 @@ class PartRow : public PlainRow {
       s.grammar().note_partial();
       return;
     }
-    const LockedWork ending(s, Task::kMask, s.grammar().ending_work());
-    s.epoch()->masks.some(s.current(), row.words);
+    // The next attempt takes more work, and finds again what the last one found.
+    const Allowance most = s.grammar().ending_work();
+    for (int64_t units = kFirstEnding; units < most.units; units *= 4)
+      if (told([&] { fill_some(s, s.current(), row, units); })) return;
+    fill_some(s, s.current(), row, most);
   }
 
   // Reads a token. If the step of all ways together takes too much work, one way is taken. If that fails, the
