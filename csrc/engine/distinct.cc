@@ -5,6 +5,7 @@
 
 #include "base/intern.h"
 #include "schema/decide/captured.h"
+#include "strings/json_spelling.h"
 
 namespace structgen {
 
@@ -103,6 +104,35 @@ void Distinct::place() {
   }
 }
 
+uint32_t Distinct::number(const List& list) {
+  const auto known = std::ranges::find_if(lists_, [&](const List& l) {
+    return l.table == list.table && l.allowed.data() == list.allowed.data();
+  });
+  const auto at = static_cast<uint32_t>(known - lists_.begin());
+  if (known == lists_.end()) lists_.push_back(list);
+  return at + 1;
+}
+
+// Returns the number of an item in the table of its array's list.
+std::size_t Distinct::text_number(const Item& item) const {
+  const std::string text = from_json_body(canonical(json(item)).substr(1));
+  const std::vector<std::string>& texts = lists_[arrays_[item.array].list - 1].table->texts;
+  return static_cast<std::size_t>(std::ranges::lower_bound(texts, text) - texts.begin());
+}
+
+// Marks all items of the innermost array, which are strings. So its items are the last ones of the text.
+void Distinct::mark() {
+  if (marked_of_ != inner()) {
+    marked_.assign(list()->table->texts.size() / 64 + 1, 0);
+    marked_of_ = inner();
+    marks_ = static_cast<uint32_t>(items_.size()) - arrays_[inner()].items;
+  }
+  for (; marks_ < items_.size(); ++marks_) {
+    const std::size_t n = text_number(items_[marks_]);
+    marked_[n / 64] |= uint64_t{1} << (n % 64);
+  }
+}
+
 // Returns true if the last byte is the opening quote of a key. The innermost container must be an object.
 bool Distinct::at_key() const {
   if (text_.back() != '"') return false;
@@ -144,7 +174,7 @@ bool Distinct::end(std::size_t at, uint32_t weight) {
 }
 
 // All that may throw comes before the changes that cut() cannot take back.
-bool Distinct::read(char byte, Kind kind, uint32_t more) {
+bool Distinct::read(char byte, Kind kind, uint32_t more, uint32_t list) {
   text_ += byte;
   const Mode before = std::exchange(mode_, next(mode_, byte));
   const uint32_t weighed = weight_;
@@ -155,7 +185,7 @@ bool Distinct::read(char byte, Kind kind, uint32_t more) {
   if (mode_ == kString || (mode_ == kWord && before != kWord)) begin();
   if (byte == '[' || byte == '{') {
     begin();
-    if (kind == kDistinct) arrays_.push_back({kNone, 0, 0, byte == '{'});
+    if (kind == kDistinct) arrays_.push_back({kNone, 0, 0, byte == '{', list});
     open_.push_back({size, kind == kDistinct ? static_cast<uint32_t>(arrays_.size() - 1) : kNone,
                      std::max(more, static_cast<uint32_t>(this->more()))});
     distinct_ += kind == kDistinct;
@@ -178,6 +208,11 @@ void Distinct::cut(std::size_t size, Mode mode) {
   if (hashed_ > size) hashed_from_ = kNone;
   for (; !items_.empty() && items_.back().at > size; items_.pop_back()) {
     const Item& item = items_.back();
+    if (marked_of_ == item.array && marks_ == items_.size()) {
+      const std::size_t n = text_number(item);
+      marked_[n / 64] &= ~(uint64_t{1} << (n % 64));
+      --marks_;
+    }
     if (placed_ == items_.size()) {
       std::size_t i = slot(item.array, item.hash);
       while (slots_[i] != placed_) i = (i + 1) & (slots_.size() - 1);
@@ -204,6 +239,7 @@ void Distinct::cut(std::size_t size, Mode mode) {
     } else if (opened > size) {
       if (inner() != kNone) {
         --distinct_;
+        if (marked_of_ == inner()) marked_of_ = kNone;
         arrays_.pop_back();
       }
       open_.pop_back();

@@ -24,6 +24,10 @@
 // written. As parts of the state they make a regex of "any key but these": 4 to 11 kB and 5 us a token.
 // Below, "item" means such a key too, and "array" its object.
 //
+// The strings of a list run out: of ["a", "ab"], `"a` may only go on to "ab" once "a" was an item. So the
+// texts of a list that are items are marked. At each byte of an item, and behind a comma, some text that can
+// still be read must be unmarked (left()).
+//
 // The text is JSON, so where its items end is read off the bytes, whatever the parser's readings are.
 //
 // Invariants.
@@ -38,14 +42,17 @@
 #pragma once
 
 #include <algorithm>
+#include <bit>
 #include <cstdint>
 #include <deque>
+#include <span>
 #include <string>
 #include <string_view>
 #include <unordered_map>
 #include <vector>
 
 #include "mask/item_ends.h"
+#include "regex/literals.h"
 
 namespace structgen {
 
@@ -56,17 +63,48 @@ class Distinct {
   // Whether the items of an array, or the keys of an object, must differ (kDistinct) or not (kPlain).
   enum Kind : uint8_t { kPlain, kDistinct };
 
-  // Reads a byte. If it is an opening bracket, `kind` is the kind of its container, and `more` is the number
-  // of bytes that suffice for one more item there. Returns false if the byte ends an item that repeats
-  // another; the byte counts as read.
-  bool read(char byte, Kind kind = kPlain, uint32_t more = 0);
+  // The texts of a table, and the bits of those of which each item of an array is one; without bits it may be
+  // any.
+  struct List {
+    const LiteralTable* table;
+    std::span<const uint64_t> allowed;
+  };
+
+  // Reads a byte. If it is an opening bracket, `kind` is the kind of its container, `more` is the number of
+  // bytes that suffice for one more item there, and `list` the number of the list of its items, or 0. Returns
+  // false if the byte ends an item that repeats another; the byte counts as read.
+  bool read(char byte, Kind kind = kPlain, uint32_t more = 0, uint32_t list = 0);
+  // Returns the number of a list.
+  uint32_t number(const List& list);
+  // Returns the list of the items of the innermost container, or null.
+  const List* list() const {
+    return inner() == kNone || arrays_[inner()].list == 0 ? nullptr : &lists_[arrays_[inner()].list - 1];
+  }
+  // Returns true if a further item has begun or must come, in an array whose items have a list.
+  bool lacks_item() const { return mode_ != kBetween || text_[text_.find_last_not_of(" \t\n\r")] == ','; }
+  // Returns true if some text of list() is no item yet, its number is one from `lo` to hi - 1, and f(number)
+  // is true.
+  template <class F>
+  bool left(uint32_t lo, uint32_t hi, F&& f) {
+    mark();
+    const std::span<const uint64_t> allowed = list()->allowed;
+    for (uint32_t w = lo / 64; 64 * w < hi; ++w) {
+      uint64_t bits = ~marked_[w] & (allowed.empty() ? ~uint64_t{0} : allowed[w]);
+      if (64 * w < lo) bits &= ~uint64_t{0} << (lo % 64);
+      if (hi - 64 * w < 64) bits &= ~(~uint64_t{0} << (hi % 64));
+      for (; bits != 0; bits &= bits - 1)
+        if (f(64 * w + static_cast<uint32_t>(std::countr_zero(bits)))) return true;
+    }
+    return false;
+  }
   // Takes back all bytes but the first `size`. `mode` is the mode that the text had behind them.
   void cut(std::size_t size, Mode mode);
   Mode mode() const { return mode_; }
   std::size_t byte_size() const {
     return text_.capacity() + items_.size() * sizeof(Item) + slots_.capacity() * sizeof(uint32_t) +
            arrays_.capacity() * sizeof(Array) + open_.capacity() * sizeof(Container) +
-           closed_.capacity() * sizeof(Closed) + alike_.size() * 4 * sizeof(uint64_t);
+           closed_.capacity() * sizeof(Closed) + alike_.size() * 4 * sizeof(uint64_t) +
+           lists_.capacity() * sizeof(List) + marked_.capacity() * sizeof(uint64_t);
   }
   const std::string& text() const { return text_; }
   // Returns the text of the number or word that is being read as an item; empty if there is none.
@@ -90,9 +128,9 @@ class Distinct {
   std::size_t more() const { return open_.empty() ? 0 : open_.back().more; }
   // Returns what ItemEnds needs to tell which tokens may end an item here.
   ItemEnds::Place stands() const {
-    const bool compared = inner() != kNone;
-    return {mode_ == kString || mode_ == kEscape, mode_ == kWord, open(), compared && !in_object(),
-            distinct_ > compared};
+    const bool compared = inner() != kNone, listed = list() != nullptr;
+    return {mode_ == kString || mode_ == kEscape, mode_ == kWord,       open(),
+            compared && !in_object() && !listed,  distinct_ > compared, listed};
   }
   // Returns true if the string that is being read is an item that is compared. Also returns true after a
   // backslash: the first byte of a token then belongs to the escape, so ItemEnds cannot tell where the string
@@ -116,6 +154,8 @@ class Distinct {
     // The number of items that have ended.
     uint32_t items : 31;
     uint32_t object : 1;
+    // The number of the list of the items, or 0.
+    uint32_t list;
   };
   struct Item {
     uint32_t array, begin;
@@ -138,6 +178,8 @@ class Distinct {
     uint32_t at;
     Container container;
   };
+  std::size_t text_number(const Item& item) const;
+  void mark();
   void begin();
   bool end(std::size_t at, uint32_t weight);
   bool at_key() const;
@@ -172,6 +214,10 @@ class Distinct {
   uint64_t hash_ = 0;
   // True if the hashed part has an escape.
   bool escaped_ = false;
+  std::vector<List> lists_;
+  // The texts that are items of the array `marked_of_`, as bits, for items_[i] with i < marks_.
+  std::vector<uint64_t> marked_;
+  uint32_t marked_of_ = kNone, marks_ = 0;
   // The size after the last cut(). Many tokens of a row end an item at the same place, so one answer is kept:
   // the offset of that end, and whether the item is fresh.
   std::size_t cut_ = 0, judged_ = kNone;

@@ -45,12 +45,18 @@ Lenient::Opens Lenient::opens(const Grammar& grammar, Epoch& epoch, StateId s, c
   if (!locked) return {};
   Parser& parser = epoch.parser;
   uint8_t out = 0;
+  std::optional<RegexId> choices;
   for (const Item& i : parser.items(s)) {
     if (parser.regexes().step(i.regex, static_cast<uint8_t>(bracket)) == RegexArena::empty()) continue;
     for (const StackEntry& e : parser.stacks().entries(i.stack)) {
       if (e.top.kind() != Symbol::kRule) continue;
       const Productions::Items items = grammar.productions().items(e.top.rule_id());
-      if (items != Productions::Items::kNone) out |= items == Productions::Items::kAny ? kAny : kDistinct;
+      if (items == Productions::Items::kNone) continue;
+      out |= items == Productions::Items::kAny ? kAny : kDistinct;
+      if (items == Productions::Items::kAny) continue;
+      const RegexId of_rule = grammar.productions().choices(e.top.rule_id());
+      if (choices.value_or(of_rule) != of_rule) out = kMixed;
+      choices = of_rule;
     }
   }
   if (out == 0) out = kAny;
@@ -62,6 +68,16 @@ Lenient::Opens Lenient::opens(const Grammar& grammar, Epoch& epoch, StateId s, c
     const uint32_t bytes = Lengths::sum(2, epoch.lengths.of(parser.step(inside, b)));
     opened.more = std::max(opened.more, bytes);
   });
+  if (opened.kind == kDistinct && choices.value_or(RegexArena::empty()) != RegexArena::empty()) {
+    const LiteralTables& tables = parser.regexes().tables();
+    const LiteralSet& set = parser.regexes().literal_set_of(*choices);
+    const LiteralTable& table = tables.table(set.table);
+    opened.list = distinct_.number({&table, tables.subset(set.subset)});
+    // A character has at most six bytes in JSON for each of its own.
+    constexpr std::size_t kLongest = 6;
+    opened.more +=
+        static_cast<uint32_t>(kLongest * std::ranges::max(table.texts, {}, &std::string::size).size());
+  }
   return opens_.emplace(key, opened).first->second;
 }
 
@@ -107,10 +123,37 @@ bool Lenient::powers_left(std::string_view word, std::size_t digits) {
   return false;
 }
 
+// Tells whether some text of the list that begins with the item that is being read, or any text if none is
+// being read, is no item yet.
+Lenient::Fate Lenient::fate_in_list(Parser& parser, StateId s) {
+  const LiteralTables& tables = parser.regexes().tables();
+  const LiteralTable* const table = distinct_.list()->table;
+  if (distinct_.mode() == Distinct::kBetween)
+    return distinct_.left(0, static_cast<uint32_t>(table->texts.size()), [](uint32_t) { return true; })
+               ? Fate::kLives
+               : Fate::kDies;
+  for (const Item& i : parser.items(s)) {
+    if (parser.regexes().node(i.regex).kind != RegexKind::kLiteralSet) return Fate::kStates;
+    const LiteralSet set = parser.regexes().literal_set_of(i.regex);
+    if (&tables.table(set.table) != table) return Fate::kStates;
+    // Within an escape the range also has texts that do not go on with it.
+    const auto reads = [&](uint32_t n) {
+      LiteralSet one = set;
+      one.subset = 0;
+      one.lo = n;
+      one.hi = n + 1;
+      return set.escape == 0 || tables.first_bytes(one).any();
+    };
+    if (distinct_.left(set.lo, set.hi, reads)) return Fate::kLives;
+  }
+  return Fate::kDies;
+}
+
 // Tells whether the item that is being read can still differ from all earlier items of its array. Every item
 // can except two kinds (lasting.cc): a word, and a number that can only go on with zeros. Those are compared
 // with the earlier items.
 Lenient::Fate Lenient::fate(Parser& parser, StateId s, bool locked) {
+  if (distinct_.list() && distinct_.compares() && distinct_.lacks_item()) return fate_in_list(parser, s);
   const std::string_view word = distinct_.word();
   if (word.empty() || !distinct_.compares()) return Fate::kLives;
   const auto judged = [&](std::string_view json) {
@@ -145,7 +188,8 @@ Lenient::Fate Lenient::fate(Grammar& grammar, Epoch& epoch, std::string_view byt
     at = locked ? parser.step(at, byte) : parser.peek(at, byte);
     if (at == Parser::unknown()) return Fate::kLock;
     if (at == Parser::dead() ||
-        !distinct_.read(b, opened.kind == kDistinct ? Distinct::kDistinct : Distinct::kPlain, opened.more))
+        !distinct_.read(b, opened.kind == kDistinct ? Distinct::kDistinct : Distinct::kPlain, opened.more,
+                        opened.list))
       return Fate::kDies;
   }
   return fate(parser, at, locked);
@@ -164,7 +208,8 @@ Lenient::Fate Lenient::keep(Grammar& grammar, Epoch& epoch, uint32_t* row, bool 
   cut();
   const ItemEnds::Place place = distinct_.stands();
   const Vocabulary& v = grammar.vocabulary();
-  const bool listed = place.string || !place.words, quotes = distinct_.in_item_string();
+  const bool listed = place.list ? !place.string : place.string || !place.words;
+  const bool quotes = !place.list && distinct_.in_item_string();
   const ItemEnds::Bits*& ends = ends_[place.number()];
   if (!locked && ((listed && !ends) || (quotes && !quotes_))) return Fate::kLock;
   if (listed && !ends) ends = &grammar.world().item_ends.at(place);

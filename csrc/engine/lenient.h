@@ -87,9 +87,12 @@ class Lenient {
     Kind kind = kUnknown;
     // So many bytes suffice for one more item behind the bracket.
     uint32_t more = 0;
+    // The number of the list of the items in distinct_, or 0.
+    uint32_t list = 0;
   };
   Opens opens(const Grammar& grammar, Epoch& epoch, StateId s, char bracket, bool locked);
   Fate fate(Parser& parser, StateId s, bool locked);
+  Fate fate_in_list(Parser& parser, StateId s);
   // Reads the bytes behind the state `at`, and moves `at` behind them.
   Fate fate(Grammar& grammar, Epoch& epoch, std::string_view bytes, bool locked, StateId& at);
   bool one_value(Parser& parser, StateId s, bool nonzero, bool exponent);

@@ -42,14 +42,18 @@ class ItemEnds {
     bool words = false;
     // A container further out than the innermost compares its items.
     bool outer = false;
+    // The items of the innermost container are the texts of a list, which run out: a token may also leave
+    // none.
+    bool list = false;
     uint8_t number() const {
-      return static_cast<uint8_t>(string | word << 1 | open << 2 | words << 3 | outer << 4);
+      return static_cast<uint8_t>(string | word << 1 | open << 2 | words << 3 | outer << 4 | list << 5);
     }
   };
   // Tells whether the token may end an item. A token that does no more than end a string is left to quotes().
   static bool may_end(Place place, std::string_view bytes) {
     if (bytes.empty()) return false;
     if (place.word && place.words) return true;
+    if (place.list && (place.string || bytes.find_first_of("\",") != bytes.npos)) return true;
     // No container around the place compares items, so only a token that begins one and an item in it may end
     // an item.
     if (!place.open) {
@@ -84,19 +88,19 @@ class ItemEnds {
   };
 
   explicit ItemEnds(const Vocabulary& vocabulary) : vocabulary_(vocabulary) {}
-  static constexpr std::size_t kPlaces = 32;
+  static constexpr std::size_t kPlaces = 64;
   // Returns the tokens for which may_end() holds at a place that is in a string or not in `words`. The caller
   // holds the world's lock.
   const Bits& at(Place place) {
     Bits& out = places_[place.number()];
     if (made_ >> place.number() & 1) return out;
-    for (const TokenId t : holding("\"[]{}")) {
+    for (const TokenId t : holding("\"[]{},")) {
       if (!may_end(place, vocabulary_.bytes(t))) continue;
       const uint32_t word = static_cast<uint32_t>(t) >> 5;
       if (out.empty() || out.back().first != word) out.emplace_back(word, 0);
       out.back().second |= 1u << (t & 31);
     }
-    made_ |= 1u << place.number();
+    made_ |= uint64_t{1} << place.number();
     bytes_ += out.capacity() * sizeof(out[0]);
     return out;
   }
@@ -137,7 +141,7 @@ class ItemEnds {
   const Vocabulary& vocabulary_;
   std::array<Bits, kPlaces> places_;
   // One bit for each place, set if places_ holds its tokens.
-  uint32_t made_ = 0;
+  uint64_t made_ = 0;
   std::vector<Quote> quotes_;
   std::size_t bytes_ = 0;
 };

@@ -224,6 +224,8 @@ class Productions {
   // them.
   enum class Items : uint8_t { kNone, kAny, kDistinct };
   virtual Items items(RuleId /*rule*/) const { return Items::kNone; }
+  // Returns the literal set of which each item of a kDistinct rule is a text; empty() if there is none.
+  virtual RegexId choices(RuleId /*rule*/) { return {}; }
   // narrow() finds a rule for a part of the texts of a compared rule: those that equal one of `texts`, those
   // of one of `rules`, and with `others` all remaining ones. `out` is the rule itself if these are all of its
   // texts; `any` says whether there is such a text. Returns false if that is not known.

@@ -43,8 +43,8 @@ uint32_t LiteralTables::add(std::vector<std::pair<std::string, uint32_t>> entrie
           t->texts.push_back(std::move(text));
           t->labels.push_back(label);
         }
-        tables_.push_back(std::move(t));
-        return static_cast<uint32_t>(tables_.size() - 1);
+        made_.push_back(std::move(t));
+        return tables_.emplace_back(made_.back().get());
       });
 }
 

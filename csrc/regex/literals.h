@@ -18,6 +18,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/arena.h"
 #include "base/bitset.h"
 #include "base/intern.h"
 
@@ -72,6 +73,7 @@ class LiteralTables {
   uint32_t add(std::vector<std::pair<std::string, uint32_t>> entries);
   // Adds a table whose labels are 0 to n - 1, in sorted order.
   uint32_t add(std::vector<std::string> texts);
+  // Takes no lock.
   const LiteralTable& table(uint32_t id) const { return *tables_[id]; }
   uint32_t add_subset(std::span<const uint64_t> bits);
   std::span<const uint64_t> subset(uint32_t id) const { return subsets_[id]; }
@@ -98,7 +100,8 @@ class LiteralTables {
 
  private:
   const LiteralReader* const reader_;
-  std::vector<std::unique_ptr<LiteralTable>> tables_;
+  std::vector<std::unique_ptr<LiteralTable>> made_;
+  StableVector<const LiteralTable*> tables_;
   InternTable index_;
   std::vector<std::vector<uint64_t>> subsets_;
   InternTable subset_index_;

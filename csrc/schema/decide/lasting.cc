@@ -15,6 +15,7 @@
 //     {"type": "integer", "maximum": 9}     does not: behind `7` no digit may follow
 //     {"type": "string", "pattern": "^a+"}  lasts: each state of the automaton leads to a state that goes on
 //     {"enum": [1, 2]}                      does not: after [1, only 2 is left
+//     {"enum": ["a", "b", "c", "d", "e"]}   lasts, if the array may close behind each item (listed())
 //     {"type": "object"}                    lasts: wherever a text stands, one more key may come
 //
 // Values must also be many at once: with n items, some new value is a few bytes times log n longer than the
@@ -32,6 +33,7 @@
 //
 // Invariants.
 // - A yes is exact. A no may be wrong: then the formula keeps the values, and the masks are the same.
+// - The texts of a list run out. The reader of the text knows which are left, and refuses beginnings of none.
 // - Two beginnings are left to the reader of the text: a word such as `true`, and a number behind which no
 //   digit counts any more (Unique::lasting, Lenient::fate in engine/lenient.cc).
 // - While an array is decided, its own answer is no. So an array within its own items does not last.
@@ -66,6 +68,8 @@ constexpr std::size_t kMostStates = 256;
 // which at least kMany bytes go on, each of which costs at most kNear bytes, including the way to the next
 // choice.
 constexpr uint32_t kFar = 12, kNear = 4, kMany = 8;
+// The states keep the items of a list with so few texts: they are soon known, since its parts are few.
+constexpr uint32_t kShortList = 4;
 // The number of bytes of the shortest value of a kind of which no value is known.
 constexpr uint32_t kNoValue = 1u << 30;
 }  // namespace
@@ -95,10 +99,27 @@ bool Unique::lasts(TypedId p) {
   if (all.size() != 1 || all[0] != p) return false;
   const Parts s = parts(all[0]);
   if (s.mode != kDistinct || s.list.v != 0) return false;
+  if (listed(s.rest) != RegexArena::empty()) return true;
   if (!all_cells(s.rest, [&](const Cell& c) { return endless(c.value); })) return false;
   const std::vector<TypedId> rests = reachable(s.rest);
   return std::ranges::all_of(rests.begin() + 1, rests.end(), [&](TypedId q) { return solver_.closes(q); }) ||
          all_cells(s.rest, [&](const Cell& c) { return dense(c.value); });
+}
+
+RegexId Unique::listed(TypedId q) {
+  const std::vector<TypedId> rests = reachable(q);
+  const std::vector<Cell> cells = plain_cells(q);
+  if (cells.empty() ||
+      !std::ranges::all_of(rests.begin() + 1, rests.end(), [&](TypedId r) { return solver_.closes(r); }))
+    return RegexArena::empty();
+  const ValueId value = cells[0].value;
+  for (const Kind k : {Kind::kNull, Kind::kFalse, Kind::kTrue, Kind::kNumber, Kind::kArray, Kind::kObject})
+    if (solver_.restrict(value, k) != FormulaSpace::no()) return RegexArena::empty();
+  if (!all_cells(q, [&](const Cell& c) { return c.value == value; })) return RegexArena::empty();
+  const RegexId texts = solver_.strings(value);
+  if (solver_.regexes().node(texts).kind != RegexKind::kLiteralSet) return RegexArena::empty();
+  const LiteralSet& set = solver_.regexes().literal_set_of(texts);
+  return set.hi - set.lo > kShortList ? texts : RegexArena::empty();
 }
 
 // Tells whether n new values take log4(n) bytes more than the shortest value. The value must be endless.

@@ -12,8 +12,8 @@
 // are matched with their values (Kuhn's algorithm); a value without which no matching exists may not be
 // written now. Items with more values than the array can use never get in the way. Cost: one node for each of
 // the log n chunks of captured strings and numbers; O(n) per item if captured values are arrays or objects; a
-// matching if some item has few values. An array all of whose items have infinitely many values is read
-// without the atom kUnique, and its items are compared beside the states (lasting()).
+// matching if some item has few values. An array all of whose items have infinitely many values, or are texts
+// of one list, is read without the atom kUnique, and its items are compared beside the states (lasting()).
 #pragma once
 
 #include <algorithm>
@@ -51,9 +51,12 @@ class Unique {
   bool asks_apart(TypedId rest) { return parts(solver_.outside_of(rest).rest).mode != kRepeat; }
   // Tells whether the items of the arrays of p must differ, and nothing else depends on their values: every
   // beginning of an item can still become infinitely many values (lasting.cc). The reader of the text
-  // (engine/distinct.h) decides two beginnings itself: a number behind which no digit counts any more, and a
-  // word.
+  // (engine/distinct.h) decides three beginnings itself: a number behind which no digit counts any more, a
+  // word, and a text of a list (listed()).
   bool lasting(TypedId p);
+  // Returns the literal set of which every item of an array of q is any text, if such an array may close
+  // behind each item; empty() otherwise. q has no atom kUnique.
+  RegexId listed(TypedId q);
   // Tells whether every beginning of a key of this language (KeyClass::language) can become infinitely many
   // of its keys. If so, a written key forbids only one byte: the quote that would close this key again.
   bool lasting(RegexId keys);

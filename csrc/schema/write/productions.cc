@@ -161,6 +161,12 @@ RuleId JsonProductions::lenient(RuleId start) {
   return rule({kValue, rules_[start.v].value()}, 0);
 }
 
+RegexId JsonProductions::choices(RuleId id) {
+  solver_.refill();
+  return rules_[id.v].kind == kArrayFirst ? solver_.unique().listed(rules_[id.v].array())
+                                          : RegexArena::empty();
+}
+
 void JsonProductions::expand(RuleId id, const Reading& reading, Alternatives& out) {
   solver_.refill();
   placed([&] {

@@ -82,6 +82,7 @@ class JsonProductions : public Productions {
     if (r.kind == kObjectFirst) return r.lenient ? Items::kDistinct : Items::kAny;
     return r.kind != kArrayFirst ? Items::kNone : r.b != kAsAsked ? Items::kDistinct : Items::kAny;
   }
+  RegexId choices(RuleId rule) override;
   std::size_t byte_size() const override {
     return sizeof(JsonProductions) + schemas_->byte_size() + formulas_.byte_size() + solver_.byte_size() +
            rules_.byte_size() + rule_index_.byte_size() + symbols_.byte_size();
