@@ -25,7 +25,7 @@ namespace {
 // structs stand in the file as in memory, so that loading converts nothing. A change of a struct or of a
 // section's meaning raises kVocabularyVersion.
 constexpr char kVocabularyMagic[8] = {'S', 'G', 'V', 'O', 'C', 'A', 'B', '\n'};
-constexpr uint32_t kVocabularyVersion = 6;
+constexpr uint32_t kVocabularyVersion = 7;
 // A machine with the other byte order reads this number as another one, and refuses the file.
 constexpr uint32_t kOrder = 0x01020304;
 constexpr std::size_t kAlign = 64;

@@ -25,8 +25,8 @@
 // Invariants.
 // - A row, list, cut or exit that was handed out stays where it is and as it is. A slot is published
 //   once, with release order, and read without a lock.
-// - boundary_[node] is the number of whole characters of the text of a trie node, or kNone within a
-//   character.
+// - boundary() holds for a trie node whose text consists of whole characters: for the root, and for one node a
+//   character on the path to it.
 // - E is never empty, and no text of E begins another. Otherwise ok() is false, and masks are made
 //   without the class.
 //
@@ -161,9 +161,8 @@ NodeIndex::NodeIndex(const TokenTrie& trie) : nodes_(trie.size()), parents_(trie
 // ---- one class ----
 
 RunClass::RunClass(RegexArena& regexes, const Vocabulary& vocabulary, Runs& runs, RegexId element)
-    : vocabulary_(vocabulary), runs_(runs), boundary_(vocabulary.trie().size(), kNone) {
-  ok_ = vocabulary.longest() < kNone;
-  if (ok_) walk(regexes, element);
+    : vocabulary_(vocabulary), runs_(runs), boundary_(vocabulary.trie().size() / 64 + 1) {
+  walk(regexes, element);
   settle();
 }
 
@@ -171,7 +170,7 @@ RunClass::RunClass(RegexArena& regexes, const Vocabulary& vocabulary, Runs& runs
 void RunClass::settle() {
   rows_ = std::make_unique<Slot<Words>[]>(buckets_.size() + 1);
   lists_ = std::make_unique<Slot<std::vector<TokenId>>[]>(buckets_.size() + 1);
-  std::size_t bytes = sizeof(RunClass) + boundary_.capacity() * sizeof(uint16_t);
+  std::size_t bytes = sizeof(RunClass) + boundary_.capacity() * sizeof(uint64_t);
   for (const auto& b : buckets_) {
     tokens_ += b.size();
     bytes += sizeof(b) + 2 * sizeof(void*) + b.capacity() * sizeof(TokenId);
@@ -193,7 +192,7 @@ void RunClass::walk(RegexArena& regexes, RegexId element) {
   const uint32_t done = table.state(RegexArena::epsilon());  // an element just ended
   std::vector<uint32_t> at(vocabulary_.longest() + 1), count(vocabulary_.longest() + 1);
   at[0] = start;
-  boundary_[0] = 0;
+  mark(0);
   for (uint32_t i = 1; i < trie.size();) {
     const TokenTrie::Node& n = trie.node(i);
     const uint32_t from = at[n.depth - 1];
@@ -205,7 +204,7 @@ void RunClass::walk(RegexArena& regexes, RegexId element) {
     count[n.depth] = count[n.depth - 1] + (from == start);
     if (to == done) {
       to = start;
-      boundary_[i] = static_cast<uint16_t>(count[n.depth]);
+      mark(i);
     } else if (table.ends(to)) {
       // A text of E begins another one, so E is no prefix code, and a token could be cut in two ways.
       ok_ = false;
@@ -247,7 +246,8 @@ void RunClass::for_each_cut(F&& f) {
   const auto runs = [&](TokenId t) { return get_bit(all, t); };
   for (uint32_t i = 1; i < trie.size();) {
     const TokenTrie::Node& node = trie.node(i);
-    const End end = ends[node.depth] = boundary(i) ? End{node.depth, boundary_[i]} : ends[node.depth - 1];
+    const End before = ends[node.depth - 1];
+    const End end = ends[node.depth] = boundary(i) ? End{node.depth, before.elements + 1} : before;
     // The node is the first byte of an element, and no token below it belongs to a run.
     if (end.bytes + 1 == node.depth && std::ranges::none_of(trie.subtree_tokens(i), runs)) {
       i = node.end;
@@ -351,8 +351,10 @@ const RunExits& RunClass::exits(uint8_t byte) {
   const TokenTrie& trie = vocabulary_.trie();
   made->unbounded = row(longest());
   for (uint32_t child : index.of(byte)) {
-    const uint16_t count = boundary_[index.parent(child)];
-    if (count == kNone) continue;
+    const uint32_t parent = index.parent(child);
+    if (!boundary(parent)) continue;
+    uint32_t count = 0;
+    for (uint32_t node = parent; node != 0; node = index.parent(node)) count += boundary(node);
     made->children.push_back({child, count});
     made->longest = std::max<uint32_t>(made->longest, count);
     for (TokenId t : trie.tokens(child)) {
@@ -417,7 +419,7 @@ RunClass::RunClass(std::string_view saved, const Vocabulary& vocabulary, Runs& r
     sound = sound && tokens_fit(b, [](TokenId t) { return t; });
   }
   from.all(boundary_);
-  sound = sound && from.ok() && boundary_.size() == trie.size();
+  sound = sound && from.ok() && boundary_.size() == trie.size() / 64 + 1;
   while (sound) {
     const uint32_t byte = from.number();
     if (byte == 256 || !from.ok()) break;

@@ -136,7 +136,7 @@ class RunClass {
   const RunCuts& cuts();
   const RunCounts& counts();
   // Tells whether an element ends at a trie node.
-  bool boundary(uint32_t node) const { return boundary_[node] != kNone; }
+  bool boundary(uint32_t node) const { return boundary_[node / 64] >> (node % 64) & 1; }
   // Returns the tokens of up_to(k) as a list, or null if the tokens of all runs are many.
   const std::vector<TokenId>* list_up_to(uint32_t k);
   // Returns the number of tokens of more than `low` and at most `high` elements.
@@ -176,9 +176,9 @@ class RunClass {
    private:
     std::atomic<const T*> made_{nullptr};
   };
-  static constexpr uint16_t kNone = 0xFFFF;
   void walk(RegexArena& regexes, RegexId element);
   void settle();
+  void mark(uint32_t node) { boundary_[node / 64] |= uint64_t{1} << (node % 64); }
   void add(uint8_t byte, std::unique_ptr<RunExits> exits);
   Words make_row(uint32_t k);
   RunCounts make_counts();
@@ -195,8 +195,8 @@ class RunClass {
   bool ok_ = true;
   // buckets_[k] holds the tokens of exactly k + 1 elements.
   std::vector<std::vector<TokenId>> buckets_;
-  // boundary_[node] is the number of elements up to the node if one ends there, otherwise kNone.
-  std::vector<uint16_t> boundary_;
+  // One bit for each trie node: whether an element ends there, or nothing was read.
+  std::vector<uint64_t> boundary_;
   std::size_t tokens_ = 0;
   Mutex lock_;
   // rows_[k] holds the answer of up_to(k).
