@@ -74,6 +74,15 @@ auto told(F&& f) {
   return told(std::forward<F>(f), [](const Error&) { return false; });
 }
 
+// told() for a caller that goes on without an answer. If no work is left to go on with, the error of the
+// scope is thrown, whatever limit f() met.
+template <class F>
+auto told_with_work_left(F&& f) {
+  auto out = told(std::forward<F>(f));
+  if (!out && meter.exhausted()) charge();
+  return out;
+}
+
 // For a question that one of several answers may decide: a limit is thrown only if no later answer decides.
 class FirstLimit {
  public:

@@ -135,8 +135,7 @@ Finish Budget::spelled(StateId s) {
   check_depth();
   Finish best{kTooMany, Finish::kNone};
   if (const StateId blind = all_.masks.blind(s); blind != s) {
-    Told<Finish> any = told([&] { return by_text(blind); });
-    if (!any && meter.exhausted()) std::move(any).value();
+    Told<Finish> any = told_with_work_left([&] { return by_text(blind); });
     if (any && any->tokens < kTooMany && any->from != Finish::kBytes) {
       // A completion that met no poison completes the state for every captured text.
       const bool fits_all = !omits() && any_text(blind);
@@ -177,8 +176,7 @@ Finish Budget::by_text(StateId s) {
 // Returns by_text() for searches, and kTooMany if by_text() throws, so that a search goes on.
 std::size_t Budget::shortest(StateId s) {
   if (all_.limits) return kTooMany;
-  Told<Finish> text = told([&] { return by_text(s); });
-  if (!text && meter.exhausted()) std::move(text).value();
+  Told<Finish> text = told_with_work_left([&] { return by_text(s); });
   return text ? text->tokens : kTooMany;
 }
 
@@ -196,9 +194,9 @@ bool Budget::sure(StateId s, std::size_t budget) const {
 // this call could have found it.
 Finish Budget::finish(StateId s) {
   const Finish none{kTooMany, Finish::kNone};
-  Told<Finish> text = told([&] { return by_text(s); });
+  Told<Finish> text = told_with_work_left([&] { return by_text(s); });
   if (!text) {
-    if (s == here() || meter.exhausted()) std::move(text).value();
+    if (s == here()) std::move(text).value();
     unproved_ = true;
     return none;
   }

@@ -72,8 +72,7 @@ Budget::Shortest Budget::shortest_bytes(StateId s) {
   const StateId blind = all_.masks.blind(s);
   std::size_t best = Lengths::kFar;
   const auto look = [&](StateId at) {
-    Told<std::size_t> found = told([&] { return all_.completion.of(at).size(); });
-    if (!found && meter.exhausted()) std::move(found).value();
+    Told<std::size_t> found = told_with_work_left([&] { return all_.completion.of(at).size(); });
     if (found) best = std::min(best, *found);
     return static_cast<bool>(found);
   };
@@ -246,8 +245,7 @@ void Budget::keep_range(uint32_t* row, std::size_t free, int64_t work, std::size
 // otherwise. Another shortest text may take more tokens.
 std::vector<TokenId> Budget::planned_in_range(std::size_t tokens) {
   std::vector<TokenId> rest;
-  Told<Reach::Answer> found = told([&] { return planned(tokens, rest); });
-  if (!found && meter.exhausted()) std::move(found).value();
+  Told<Reach::Answer> found = told_with_work_left([&] { return planned(tokens, rest); });
   if (!found || *found != Reach::Answer::kYes || !follow(here(), rest) ||
       !written_.whole.has(written_.bytes + bytes_of(rest).size()))
     rest.clear();

@@ -160,11 +160,10 @@ Reach::Answer Budget::sought_within(StateId s, std::size_t budget, std::vector<T
     }
     return Reach::Answer::kUnknown;
   };
-  Told<Reach::Answer> found = told([&] {
+  Told<Reach::Answer> found = told_with_work_left([&] {
     const WorkScope part(Task::kBudget, most);
     return seek();
   });
-  if (!found && meter.exhausted()) std::move(found).value();
   if (found)
     made.answer = *found;
   else

@@ -335,10 +335,7 @@ Reach::Answer Spellable::summarised(StateId s) {
     }
     if (answer != Reach::Answer::kYes && !open_ && !was_open) answer = Reach::Answer::kNo;
   };
-  if (Told<bool> done = told(summarise))
-    back.keep();
-  else if (meter.exhausted())
-    std::move(done).value();
+  if (told_with_work_left(summarise)) back.keep();
   // Kept summaries may come from a search that met captured text.
   open_ = open_ || was_open;
   mask_work_ -= std::min(mask_work_, before - work_);
@@ -374,7 +371,7 @@ std::vector<TokenId> Spellable::way(StateId s) {
 }
 
 bool Spellable::spelled(StateId s) {
-  Told<bool> done = told([&] {
+  Told<bool> done = told_with_work_left([&] {
     std::vector<Piece> pieces;
     if (!cutter_.spell(completion_.of(s), pieces)) return false;
     std::vector<TokenId> tokens;
@@ -382,7 +379,7 @@ bool Spellable::spelled(StateId s) {
     keep(s, tokens);
     return known_.contains(s.v);
   });
-  return meter.exhausted() ? std::move(done).value() : std::move(done).value_or(false);
+  return std::move(done).value_or(false);
 }
 
 // Searches in breadth through the bytes that tokens can write. Example: a state inside an escape, whose

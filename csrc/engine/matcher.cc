@@ -498,8 +498,8 @@ std::string Matcher::shortest_completion() {
   sequence_.refresh();
   if (sequence_.bytes() < grammar_->bytes().least) return budget().ranged_text();
   if (!epoch().budgets.limits) {
-    Told<std::string> text = told([&] { return epoch().completion.of(current()); });
-    if (text || meter.exhausted()) return std::move(text).value();
+    Told<std::string> text = told_with_work_left([&] { return epoch().completion.of(current()); });
+    if (text) return *text;
     // The caller asked only for a completion, so a deeper search is worth its time. Its results are dropped,
     // because masks under a budget must not depend on earlier questions.
     Completion deeper(epoch().parser, epoch().budgets.productions, kDeepRecursion);

@@ -292,7 +292,7 @@ void Completion::tie(uint64_t least, std::span<const Symbol> symbols, Pending fr
   }
   const Progress before = now_;
   const uint32_t depth = depth_;
-  Told<bool> others = told([&] {
+  const Told<bool> others = told_with_work_left([&] {
     const Undo outermost([this] { ties_ = false; });
     const WorkScope part(meter.task(), kTieWork);
     seek();
@@ -300,7 +300,6 @@ void Completion::tie(uint64_t least, std::span<const Symbol> symbols, Pending fr
   // The steps of this search must not count against the limit of the outer search.
   productions_.start_search();
   if (others) return;
-  if (meter.exhausted()) std::move(others).value();
   std::erase_if(open_, [&](const auto& o) { return o.second >= depth; });
   depth_ = depth;
   now_ = before;

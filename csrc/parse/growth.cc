@@ -194,8 +194,7 @@ Growth::LengthRange Growth::of(StateId s) {
 
 Growth::LengthRange Growth::closer(StateId s) {
   if (const LengthRange* known = states_.find(s.v)) return *known;
-  Told<LengthRange> found = told([&] { return on_the_way(s); });
-  if (!found && meter.exhausted()) std::move(found).value();
+  Told<LengthRange> found = told_with_work_left([&] { return on_the_way(s); });
   const LengthRange out = found ? *found : by_parts(s);
   states_.emplace(s.v, out);
   return out;

@@ -1,4 +1,5 @@
-// base/: every container beside the standard library's under random operations.
+// base/: every container beside the standard library's under random operations; limits that pass through
+// told().
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -18,6 +19,7 @@
 #include "base/flat_map.h"
 #include "base/intern.h"
 #include "base/small_vector.h"
+#include "base/told.h"
 #include "base/utf8.h"
 #include "random.h"
 
@@ -382,4 +384,20 @@ TEST_CASE("Column: its own values, or those of somebody else") {
   CHECK(column.byte_size() == 8);
   column.own({5});
   CHECK(column[0] == 5);
+}
+
+TEST_CASE("told: a scope whose work is used up throws its own error") {
+  const auto meets_another = [] { throw Error(ErrorKind::kBudgetExceeded, "no completion was found"); };
+  {
+    const WorkScope enough(Task::kMask, 10 * kLimitWork);
+    CHECK(!told_with_work_left(meets_another));
+  }
+  const WorkScope little(Task::kMask, kLimitWork / 2);
+  std::string said;
+  try {
+    told_with_work_left(meets_another);
+  } catch (const Error& e) {
+    said = e.what();
+  }
+  CHECK(said.starts_with("this mask takes more than 100 units of work"));
 }
