@@ -563,6 +563,15 @@ def test_the_number_that_suffices_has_a_mask() -> None:
         left -= 1
 
 
+def test_a_range_of_bytes_beside_a_forbidden_text() -> None:
+    """Listing the texts of a key was charged ten times its work, which met the limit of the call."""
+    grammar = (
+        COMPILER.json_schema({"type": "object"}, whitespace="compact") & sg.without("a") & sg.min_bytes(31)
+    )
+    text = grammar.matcher().shortest_completion()
+    assert len(text) == 31 and b"a" not in text and isinstance(json.loads(text), dict)
+
+
 def test_a_key_in_a_range_is_judged_without_its_text_if_the_text_does_not_matter() -> None:
     """A key with two more characters fits 12 bytes. The mask allowed the key, but reading it looked at a
     state for each key, gave up, and refused."""

@@ -233,15 +233,16 @@ class Stretches::TextGraph {
       if (aim == kWithinLength && nodes_[i].depth + of.regexes_.least_length(d) > stretch.length) continue;
       of.path_.for_each_here(s, [&](Spot here) {
         of.steps(d, here, [&](uint8_t b, RegexId behind, Spot next, bool first) {
-          charge(2);  // an edge is kept in three lists
           const uint32_t k = node(behind, next, depth);
           nodes_[i].bytes.push_back({b, k});
           if (!first) return;
+          charge(2);
           nodes_[i].after.push_back(k);
           nodes_[k].before.push_back(i);
           if (aim != kAll && of.ends(behind, next, stretch.to, stretch.label)) deepest = depth;
         });
       });
+      charge(static_cast<int64_t>(nodes_[i].bytes.size() / kEdgesAUnit));
     }
     measure(of, stretch.to, stretch.label);
   }
@@ -320,6 +321,8 @@ class Stretches::TextGraph {
 
  private:
   static constexpr uint32_t kFar = 0xFFFFFFFFu;
+  // An edge is one of 8 bytes in a list; only the first edge to a node is kept in two lists more.
+  static constexpr std::size_t kEdgesAUnit = 8;
   struct Edge {
     uint8_t byte;
     uint32_t to;
