@@ -4,7 +4,7 @@ Enters: a prepared job. Leaves: its pieces, as the engine's would be; of samplin
 all of them. Cost: one such request at a time, in a thread beside the engine; both take turns at the model.
 
 The problem. Methods of sampling draw whole texts and go back, and speculation has batches and keys of its
-own. Neither fits into the engine's step of one token for each answer.
+own. Neither of the two fits into the engine's step of one token for each answer.
 
 The idea. `check` refuses what cannot be combined. `_turn` waits in a line of at most `_WAITING` requests for
 the one place, and keeps the engine from releasing vectors meanwhile. In it
@@ -14,7 +14,7 @@ the one place, and keeps the engine from releasing vectors meanwhile. In it
     speculate    runs the loop of speculation/engine.py in a thread. `_Teller` turns emitted tokens into
                  the same pieces as the engine's, while they are made.
     trace        reads finished texts again, to tell how each token came about
-    confident    the same, to tell how probable the value of each leaf is: fields()
+    confident    reads finished texts again, to tell how probable the value of each leaf is: fields()
 
 `weights` normalises log-weights: texts with the log-weights -1 and -1 weigh 0.5 each.
 
@@ -129,7 +129,7 @@ async def sample(service: Service, job: Job, method: SamplingMethod) -> Samples:
 
 
 async def trace(service: Service, job: Job, texts: Sequence[Sequence[int]]) -> list[list[Seen]]:
-    """How each token of finished texts came about: the model's probabilities, and the masks."""
+    """Returns how each token of finished texts came about: the model's probabilities, and the masks."""
 
     def work() -> list[list[Seen]]:
         return [_traced(service, job, tokens) for tokens in texts]

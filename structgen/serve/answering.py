@@ -78,7 +78,8 @@ def _looked_at(task: asyncio.Future[Any]) -> None:
 async def unless_gone(
     request: Request, run: RequestRun, work: Coroutine[Any, Any, T], ends: bool = True
 ) -> T:
-    """The same for work on a run, which ends with the work or, unless `ends`, with its failure."""
+    """Does what `while_there` does for work on a run. With `ends` the run ends with the work; without `ends`
+    only if the work fails or the client leaves."""
     done = False
     try:
         found = await while_there(request, work)

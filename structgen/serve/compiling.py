@@ -1,10 +1,11 @@
 """Grammars compiled beside the event loop and the engine, a few at once, each under a time limit.
 
-Enters: a function that compiles. Leaves: what it returns, or its error. Cost: its own, in a thread of the
-pool.
+Enters: a function that compiles. Leaves: its result or its error. Cost: that of the function, in a thread of
+the pool.
 
-A running compile cannot be interrupted. One that is past its limit is given up: its request is answered, and
-its thread is replaced until it comes back, up to `_LOST` of them; beyond that requests are turned away.
+A running compile cannot be interrupted. A compile past its limit is given up: its request is answered, and
+another thread takes the place of its thread until the compile ends. At most `_LOST` threads are replaced so;
+beyond that requests are turned away.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""`POST /v1/completions`: a request to what it wants, and pieces to OpenAI's objects.
+"""`POST /v1/completions`: reads requests, and turns pieces of answers into OpenAI's objects.
 
 Enters: a `CompletionRequest`. Leaves: one object, or the chunks of a stream. Cost: the answer's.
 """

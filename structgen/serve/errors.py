@@ -102,8 +102,8 @@ def late(seconds: float, what: str = "the request") -> ApiError:
 
 
 def of_constraint(error: Exception, param: str) -> ApiError:
-    """The error of a client's constraint, from the one that its compile raised. All of it is the client's: a
-    400."""
+    """Returns the error of a client's constraint, from the error that the compile raised. The fault is the
+    client's, so the status is 400."""
     code = next((code for kind, code in _CODES if isinstance(error, kind)), "")
     if not code:
         code = "invalid_grammar"
@@ -135,7 +135,7 @@ def _fixed(message: str) -> str:
 
 
 def of_prompt(error: Exception, param: str) -> ApiError:
-    """The error of a client's prompt, from the one that reading it raised."""
+    """Returns the error of a client's prompt, from the error that reading the prompt raised."""
     if isinstance(error, ContextTooLong):
         return ApiError(str(error), param=param, code="context_length_exceeded")
     if isinstance(error, (LanguageModelError, ValueError)):

@@ -3,9 +3,9 @@
 Enters: the constraint of a request. Leaves: a `ServedGrammar` whose first mask is made; an `ApiError` that
 names the field at fault. Cost: a compile, or a look-up by the constraint's key.
 
-A look (`look=True`) does all that a request needs with the work of `_LOOK`. If nothing was left out of the
-result, the grammar is kept as it is and later gets the server's limits; it is not compiled twice. A result of
-which something was left out would be another grammar, so `TooMuch` is raised.
+A look (`look=True`) does all that a request needs with the work of `_LOOK`. If the look left nothing out, the
+grammar is kept and later gets the server's limits, so it is compiled once. A grammar from which something was
+left out would be another grammar, so `TooMuch` is raised.
 
 Every grammar has a compiler of its own. Grammars of one compiler wait for each other's masks and share its
 memory; apart, a large one can be dropped without harm to the others.
@@ -137,7 +137,8 @@ class Grammars:
         return replace(made, seconds=(middle - begin, time.perf_counter() - middle))
 
     def compiled(self, constraint: RequestConstraint, look: bool = False) -> ServedGrammar:
-        """As `ready` without a mask, by a new compiler, which costs a tenth of a millisecond."""
+        """Does what `ready` does, without the mask, by a new compiler, which costs a tenth of a
+        millisecond."""
         o = self._options
         limits = replace(o.limits, compile=_LOOK.compile, mask=_LOOK.mask) if look else o.limits
         compiler = Compiler(self._vocabulary, limits=limits, on_limit=o.on_limit)

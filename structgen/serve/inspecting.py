@@ -119,7 +119,7 @@ def looked(
     left: int | None,
     is_schema: bool,
 ) -> dict[str, Any]:
-    """The parse state after some tokens in words, and why others are not allowed there.
+    """Describes the parse state after some tokens, and says why other tokens are not allowed there.
 
     Args:
         left: tokens that may still be written; None: no limit.
@@ -194,7 +194,8 @@ def _because(found: Explanation) -> str:
 
 
 def _least(matcher: Matcher) -> dict[str, Any]:
-    """How many tokens are known to complete the text (None: unknown), and whether that is the least."""
+    """Returns how many tokens are known to complete the text (None: unknown), and whether fewer tokens never
+    do."""
     with contextlib.suppress(StructgenError):
         least, enough = matcher.token_bounds()
         return {"least_tokens": enough, "least_exact": least == enough}

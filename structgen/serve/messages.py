@@ -120,7 +120,7 @@ def _choice(choice: dict[str, Any] | None) -> tuple[Any, bool | None]:
 
 
 def _messages(message: dict[str, Any], where: str) -> list[Message]:
-    """The chat messages of one message."""
+    """Returns the chat messages that say the same as one message."""
     role, content = message.get("role"), message.get("content")
     if role not in ("user", "assistant", "system"):
         raise ApiError(

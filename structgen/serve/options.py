@@ -20,7 +20,8 @@ class ServerOptions:
     """Limits and defaults of one server.
 
     Attributes:
-        name: what the model is called in `/v1/models`; by default "embedded" or the last part of its path.
+        name: the name of the model in `/v1/models`; by default "embedded" or the last part of the model's
+            path.
         api_keys: a request needs one of these; none asks for no key.
         hosts: names that requests may give as their host, ports left out; none takes every name. A page of
             another site can make its own name lead to this machine and then read a server that takes any.
@@ -35,22 +36,22 @@ class ServerOptions:
         temperature: where a request has none; None: 0 for the embedded model, else 1 as OpenAI has it.
         max_tokens: the most tokens of an answer whose request has no limit; the model's context may leave
             less.
-        sequences: answers in the making at once; they share a forward.
-        queue: requests that wait for a place; one more is answered 429.
-        prefill: prompt tokens read in a step, so that a long prompt does not hold up the answers of others.
-        body_bytes: size of a request's body at most.
-        request_seconds: from a request's arrival to the end of its answer.
+        sequences: the most answers that are made at once, in one forward.
+        queue: the most requests that wait for a place; one more is answered 429.
+        prefill: the most prompt tokens of a step, so that a long prompt does not hold up other answers.
+        body_bytes: the most bytes of the body of a request.
+        request_seconds: the most seconds from the arrival of a request to the end of its answer.
         compile_seconds: the most seconds to compile one grammar and to find whether it fits `max_tokens`.
-        compile_workers: grammars compiled at once. Those that were quick before do not wait for them.
+        compile_workers: the most grammars that are compiled at once. Grammars that were quick before do not
+            wait for them.
         mask_seconds: a grammar whose single mask takes longer ends its request.
         compile_work, mask_work: units of work of a compile and of a mask (`structgen.Limits`).
-        grammar_bytes: the most bytes of the states and masks of one grammar; more ends its request.
-        live_bytes: the most bytes of all grammars of live answers; more ends the largest request.
+        grammar_bytes: the most bytes of the states and masks of one grammar; beyond them its request ends.
+        live_bytes: the most bytes of all grammars of live answers; beyond them the largest request ends.
         cache_bytes: the most bytes of the grammars that are kept for later requests.
-        on_limit: what becomes of masks past `mask_work`: "subset" leaves out what is too much to tell,
-            "error" ends the
-            request (`structgen.Compiler`).
-        drain_seconds: at a shutdown, how long requests under way may still take.
+        on_limit: what happens to a mask beyond `mask_work`: "subset" leaves out what is too much to tell,
+            "error" ends the request (`structgen.Compiler`).
+        drain_seconds: the most seconds that requests under way may still take at a shutdown.
     """
 
     name: str = ""

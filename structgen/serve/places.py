@@ -58,7 +58,8 @@ class Pointers:
     def place(self, pointer: str, keyword: str = "") -> TextPlace | None:
         """The key that a JSON pointer leads to, or the keyword below it.
 
-        A pointer into an array leads to the item, and one that leads further than the text to what there is.
+        A pointer into an array leads to the item. A pointer that goes further than the text leads to the last
+        part that exists.
         """
         if keyword and (below := pointer + pointer_of((keyword,))) in self._found:
             pointer = below

@@ -1,8 +1,8 @@
 """`/playground/api/...`: what the page asks for.
 
-Enters: a constraint as a person types it, a prompt, a document. Leaves: what the engine says of it, with
-places; generations as streams. Cost: a compile, in the workers of all compiles; a generation is a request as
-others are.
+Enters: a constraint as a person types it, a prompt, a document. Leaves: what the engine says of these, with
+places; generations as streams. Cost: a compile, in the pool of all compiles; a generation costs what any
+request costs.
 
     info       the model, its limits, methods, drafters; examples: those of the package
     compile    what is enforced and what is not, timings, the least number of tokens; or the error's place

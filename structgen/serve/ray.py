@@ -1,4 +1,4 @@
-"""The same application as a Ray Serve deployment: replicas on many machines, each with a model of its own.
+"""The server as a Ray Serve deployment: replicas on many machines, each with a model of its own.
 
 Enters: a model's name, options, how many replicas. Leaves: an application for `ray.serve.run`. Cost: a
 model a replica; requests go to the replica with the shortest line.

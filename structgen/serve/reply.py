@@ -1,4 +1,4 @@
-"""An answer as far as it is written, and OpenAI's choices of it: what the endpoints share.
+"""What the endpoints share: an answer as far as it is written, and OpenAI's choices of the answer.
 
 Enters: a run and its pieces. Leaves: `Reply` values; the objects and chunks that chats and completions
 have in common. Cost: the answer's.

@@ -6,7 +6,7 @@ The problem. Clients of OpenAI, vLLM and llama.cpp name a constraint in many way
 mean nothing here. A constraint that is misspelled, or that stands in a field of another endpoint, would
 constrain nothing, and the client would not notice.
 
-The idea. One model for each endpoint. Unknown fields are allowed, and `_checked` looks at each before
+The idea. Each endpoint has one model. Unknown fields are allowed, and `_checked` looks at each of them before
 pydantic does:
 
     user, store, metadata       taken; they change nothing

@@ -1,7 +1,7 @@
 """Lossless speculative drafting under a grammar.
 
-`sg.generate(..., speculate="auto")` is all that most users need. Here are the drafters, to choose among them,
-and `Speculation`, to set limits. The generated text depends on none of these.
+Most users need `sg.generate(..., speculate="auto")` alone. This package exports the drafters, for those who
+choose among them, and `Speculation`, which sets limits. No drafter and no limit changes the generated text.
 """
 
 from __future__ import annotations

@@ -4,8 +4,8 @@ Enters: the start of a text, then the emitted tokens. Leaves: cursors, which off
 Cost: that of the drafter. The engine measures it, and pauses a drafter that costs more time than it saves.
 
 A drafter cannot change the generated text. The token of each place is drawn from the target model, whatever a
-drafter offers. A draft only decides whether the next forward is needed. So a drafter may be wrong, stale or
-random. It must be fast and bounded in memory, and it may use only the past.
+drafter offers. A draft decides only whether the next forward is needed. So a drafter may be wrong, stale or
+random. A drafter must be fast and bounded in memory, and may use only the past.
 """
 
 from __future__ import annotations
@@ -114,11 +114,12 @@ class Cursor(Protocol):
     """A drafter's place in the tree."""
 
     def children(self, here: Here) -> Sequence[tuple[int, float]]:
-        """A few tokens that may follow, each with the probability that it follows; best first."""
+        """Returns a few tokens that may follow, each with its probability; best first."""
         ...
 
     def step(self, token: int) -> Cursor | None:
-        """The place after a token, even if it was not offered; None if the drafter has no drafts there."""
+        """Returns the place after a token, even after one that was not offered; None if the drafter has no
+        drafts there."""
         ...
 
 
@@ -130,10 +131,11 @@ class Session(Protocol):
         ...
 
     def probes(self) -> Sequence[int]:
-        """Tokens to score behind the text for the drafter's own use. Most drafters have none.
+        """Returns tokens to score behind the text for the drafter's own use. Most drafters have none.
 
-        They are a chain. A session that has a method `probe_parents` makes them a tree: it gives for each the
-        number of the one before it in the text, which comes earlier in the list, or -1 for the text itself.
+        The tokens are a chain. A session with a method `probe_parents` makes a tree of them: the method gives
+        for each token the index of the token before it in the text, or -1 for the text itself. A parent comes
+        earlier in the list.
         """
         ...
 

@@ -6,14 +6,15 @@ is not of the last level, a sort of its tokens.
 
 RSD-S: Jeon et al. 2024, *Recursive speculative decoding*; stochastic beam search: Kool, van Hoof and Welling
 2019. Every text has a Gumbel number around its log-probability, and the beam of a level holds the texts with
-the largest ones. A node's number is the largest among the texts below it, so children draw theirs under the
-condition that their largest is their parent's; what would not be in the beam is never drawn.
+the largest numbers. The number of a node is the largest number among the texts below it. So children draw
+their numbers on the condition that the largest of these is the number of the parent; a text that would not be
+in the beam is never drawn.
 
-The law: a node's children stand in the order of their numbers. Which token is the next of that order, given
-those before it, follows q without them, and that does not depend on the numbers. Whether there is a next one
-at all depends on the numbers and on earlier tokens alone. So each child is what recursive rejection
-(rules.py) takes for its next draft, and a child that the beam has no room for was never drawn. Fixed trees
-spend `branches` drafts on every node; beams spend them where the draft model finds text likely.
+The law. The children of a node stand in the order of their numbers. The next token of that order follows q
+without the tokens before it, whatever the numbers are. Whether a next token exists depends only on the
+numbers and on earlier tokens. So each child is a valid next draft of recursive rejection (rules.py), and a
+child that the beam has no room for was never drawn. Fixed trees spend `branches` drafts on every node; beams
+spend them where the draft model finds text likely.
 """
 
 from __future__ import annotations
@@ -31,12 +32,12 @@ Law = tuple[npt.NDArray[np.int64], Floats]
 
 
 class Perturbation(Protocol):
-    """The source of the numbers."""
+    """The source of the Gumbel numbers."""
 
     def __call__(
         self, path: tuple[int, ...], ids: npt.NDArray[np.int64], scores: Floats, above: float
     ) -> Floats:
-        """Numbers for the children of a path.
+        """Returns the numbers of the children of a path.
 
         Args:
             ids: their tokens, shape (n,).

@@ -93,15 +93,16 @@ _STANDARD = ("grammar", "schema", "automaton", "tree", "recycling")
 
 
 def standard_drafters() -> list[Drafter]:
-    """The ones that need no training and no second model: grammar, schema, this text, earlier texts, the
-    target's own second choices."""
+    """Returns the drafters that need no training and no second model. They copy from the grammar, the schema,
+    this text, earlier texts and the target's own second choices."""
     return [NAMED[name]() for name in _STANDARD]
 
 
 def named(
     names: str, *, files: bool = False, more: Mapping[str, Callable[[], Drafter]] | None = None
 ) -> Speculation:
-    """Drafters by name, separated by commas; "auto" among them stands for the standard ones.
+    """Returns the drafters of a list of names, separated by commas; the name "auto" stands for the standard
+    drafters.
 
     Args:
         files: whether `corpus=FILE` may name a file. Not where strangers choose the names.

@@ -7,12 +7,12 @@ that were sampled from q. Leaves: a token that follows p exactly. Cost: a few pa
     recursive    siblings drawn without replacement              RSD: Jeon et al. 2024
     k_seq        independent drafts with a common discount       SpecTr: Sun et al. 2023
 
-q must be the law that the drafts were really drawn from, and every draft that was drawn must be offered here.
-Throwing an invalid draft away first, as if it had not been drawn, is a bias: the law becomes
-p(y) + q(invalid) (p(y) - residual(y)). So the mask goes on q *before* drawing, never on the drafts after.
+q must be the law from which the drafts were drawn, and every draft that was drawn must be offered here.
+Dropping an invalid draft first, as if it had not been drawn, is a bias: the law becomes p(y) + q(invalid) (p(y) -
+residual(y)). So the mask goes on q *before* drawing, never on the drafts after.
 
-Randomness is asked of a `Chance`: a test answers in every possible way and adds the weights up, so what is
-checked is this code and not a formula of it.
+A `Chance` decides every random choice. A test answers in every possible way and adds the weights up, so the
+test checks this code and not a formula about it.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ class Chance(Protocol):
     """Where the randomness comes from."""
 
     def coin(self, p: float) -> bool:
-        """True with probability p; never for p <= 0, always for p >= 1."""
+        """Returns True with probability p; never for p <= 0, always for p >= 1."""
         ...
 
     def draw(self, p: Floats) -> int:
-        """An index with probability p; never one whose p is 0."""
+        """Returns an index i with probability p[i]; never one whose p is 0."""
         ...
 
 

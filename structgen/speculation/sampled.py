@@ -6,8 +6,8 @@ target's and the draft's distribution over the whole vocabulary at every visited
 The first drafter is asked for distributions. They are masked by the grammar *before* anything is drawn, and
 everything that was drawn is offered to the rule, also what the target's mask refuses (rules.py says why).
 Trees are grown in level order, `branches` draws a node while the budget lasts: whether a node gets drafts
-depends on the number of nodes before it, never on which tokens they are. Rule "beam" grows them by stochastic
-beam search (beams.py) and offers a node's children in its order.
+depends on the number of nodes before it, never on their tokens. The rule "beam" grows trees by stochastic
+beam search (beams.py) and offers the children of a node in the order of that search.
 """
 
 from __future__ import annotations
@@ -63,7 +63,8 @@ class RandomChance:
 
 
 def draw_drafts(q: Floats, rule: Rule, branches: int, random: np.random.Generator) -> list[int]:
-    """Drafts of one place from q, as the rule wants them: distinct for "recursive", independent else."""
+    """Draws the drafts of one place from q: distinct drafts for "recursive", independent drafts for other
+    rules."""
     if rule == "recursive":
         support = np.flatnonzero(q)
         scores = np.log(q[support]) + random.gumbel(size=len(support))
@@ -132,7 +133,7 @@ class SampledRun(SpeculativeRows):
         node: int,
         cursor: Cursor,
     ) -> list[tuple[int, Cursor]]:
-        """Draw below one node; the new nodes with their cursors."""
+        """Draws below one node. Returns the new nodes with their cursors."""
         options = self.options
         if len(tree) + options.branches > options.nodes:
             return []
@@ -200,7 +201,7 @@ class SampledRun(SpeculativeRows):
         return ask(here)
 
     def _spread(self, found: Distribution) -> Floats:
-        """Over the whole vocabulary."""
+        """Spreads a distribution over the whole vocabulary."""
         q = np.zeros(self.vocabulary.vocab_size)
         q[found[0]] = found[1]
         return q

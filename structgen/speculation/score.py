@@ -32,51 +32,52 @@ class Block(Protocol):
 
 
 class Scores(Protocol):
-    """Of one row: place 0 is the last taken token, place i + 1 is node i."""
+    """The scores of one row. Place 0 is the last taken token, place i + 1 is node i."""
 
     def vector(self, place: int) -> Vector:
-        """Log-probabilities of the next token, shape (V,). Do not write into it."""
+        """Returns the log-probabilities of the next token, shape (V,), which the caller must not change."""
         ...
 
     def some(self, place: int, ids: npt.NDArray[np.int64]) -> npt.NDArray[np.float32]:
-        """Logits of some ids. All logits of one place may be off by one constant."""
+        """Returns the logits of some ids. All logits of one place may be off by one constant."""
         ...
 
     def best(self, place: int) -> int:
-        """The most probable token."""
+        """Returns the most probable token."""
         ...
 
     def top(self, count: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float32]] | None:
-        """The `count` most probable tokens of every place and their log-probabilities, best first, shape
-        (places, count); None where whole distributions were not computed."""
+        """Returns the `count` most probable tokens of every place and their log-probabilities, best first, of
+        shape (places, count); None if whole distributions were not computed."""
         ...
 
 
 class Scorer(Protocol):
-    """Rows of one batch under the target."""
+    """The rows of one batch, scored by the target."""
 
     width: int  # tokens of the last forward, all rows together
 
     def add(self, prompts: Sequence[Sequence[int]]) -> None:
-        """New rows behind the others; their prompts are the first block's business."""
+        """Adds rows behind the others. The first block of a row holds its prompt."""
         ...
 
     def share(self, tokens: Sequence[int], count: int) -> bool:
-        """The first `count` rows, which all begin with these tokens, read now; False: add them one by one."""
+        """Adds the first `count` rows, which all begin with these tokens, and reads the tokens once. False:
+        the rows have to be added one by one."""
         ...
 
     def select(self, rows: list[int]) -> None:
-        """Only these rows, in this order."""
+        """Keeps only these rows, in this order."""
         ...
 
     def score(
         self, blocks: Sequence[tuple[Sequence[int], Sequence[int], Sequence[int]]], restricted: bool
     ) -> list[Scores]:
-        """(taken, node tokens, parents) a row. `keep` must follow."""
+        """Scores (taken tokens, node tokens, parents) for each row. The caller calls `keep` next."""
         ...
 
     def keep(self, paths: Sequence[Sequence[int]]) -> None:
-        """The nodes that each row accepted, from the top down."""
+        """Keeps the nodes that each row accepted, from the top down, and drops all others."""
         ...
 
     @property
@@ -85,12 +86,13 @@ class Scorer(Protocol):
         ...
 
     def wait(self) -> None:
-        """Until the last forward is done."""
+        """Waits until the last forward is done."""
         ...
 
     def clock(self) -> float:
-        """Seconds by which to tell what a forward costs: of this thread where the model runs in it, since
-        what other processes take on a busy machine says nothing about widths; else of the world."""
+        """Returns the time by which forwards are measured. A model that runs in this thread is measured by
+        the thread's time, because other processes on a busy machine say nothing about widths; any other model
+        by the clock."""
         ...
 
     @property
@@ -109,7 +111,7 @@ def open_scorer(lm: LanguageModel) -> Scorer:
 
 
 class TreeRows:
-    """A `structgen.lm.tree_scoring.TreeScoring` as a `Scorer`."""
+    """Makes a `Scorer` of a `structgen.lm.tree_scoring.TreeScoring`."""
 
     def __init__(self, lm: Any) -> None:
         self._scorer: TreeScoring = lm.tree_scorer()
@@ -191,7 +193,7 @@ class _Logits:
 
 
 class _Hidden:
-    """Last hidden states; the head is applied to what is asked for."""
+    """Scores from last hidden states: the head computes only what a caller asks for."""
 
     def __init__(self, states: Any, scorer: TreeScoring) -> None:
         self._states = states
@@ -218,7 +220,7 @@ class _Hidden:
 
 
 class ContextRows:
-    """Any language model: nodes are contexts of its prefix tree."""
+    """Makes a `Scorer` of any language model: nodes are contexts of its prefix tree."""
 
     restricts = False
     overlaps = False

@@ -11,7 +11,8 @@ from typing import Any
 
 @dataclass(slots=True)
 class DrafterStatistics:
-    """Of one drafter: nodes that it stood behind, those of them that were accepted, seconds it took."""
+    """The statistics of one drafter: the nodes that it offered, how many of them were accepted, and the
+    seconds that it took."""
 
     drafted: int = 0
     accepted: int = 0
@@ -20,23 +21,23 @@ class DrafterStatistics:
 
 @dataclass(slots=True)
 class Statistics:
-    """Of one call; several rows of one batch are counted together.
+    """The statistics of one call. Rows of one batch are counted together.
 
     Attributes:
-        tokens: emitted, end-of-sequence included.
+        tokens: the tokens that were emitted, end-of-sequence included.
         forwards: the number of forwards of the target. The first one also reads the prompt.
         row_forwards: forwards of the target, each counted as often as rows took part. `tokens / row_forwards`
             is the mean number of accepted tokens per forward, the bonus token included.
-        drafted: nodes scored.
-        accepted: nodes that became text.
+        drafted: the nodes that were scored.
+        accepted: the nodes that became text.
         pruned: offers that the grammar refused while trees were built.
-        masks: full masks computed to verify.
+        masks: the full masks that verification computed.
         checks: membership checks (one token against the matcher), in drafting and verifying.
-        idle: forwards without a draft.
+        idle: the forwards without a draft.
         head_rows: rows of the language-model head computed, where it was restricted.
         skipped: tokens without alternative that were emitted without a forward.
-        drafters: by name.
-        seconds: by part: "forward", "draft", "verify", "keep", "learn", "other".
+        drafters: the statistics of each drafter, by name.
+        seconds: the seconds of each part: "forward", "draft", "verify", "keep", "learn", "other".
     """
 
     tokens: int = 0
@@ -67,7 +68,7 @@ class Statistics:
         self.seconds[part] = self.seconds.get(part, 0.0) + seconds
 
     def as_dict(self) -> dict[str, Any]:
-        """Everything as JSON values."""
+        """Returns all numbers as JSON values."""
         return {
             **asdict(self),
             "tokens_per_forward": self.tokens_per_forward,

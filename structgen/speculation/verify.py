@@ -5,14 +5,16 @@ decoding would have drawn there, as far as the tree goes, and one more. Cost: a 
 of visited nodes only, and none where a membership check will do.
 
 At each node the target draws its token y from its own masked distribution. If y labels a child, verification
-goes on there; if not, y is emitted and the rest of the tree is forgotten. The draft has no say in what is
-drawn, so the text follows the law of plain decoding whatever was drafted; with noise that depends on the
-place alone it is the *same text* (Gumbel-max coupling). For draft trees that depend on the past only this
-accepts as often as any rule that knows just the tree's tokens: with the probability of the children.
+goes on there; if not, y is emitted and the rest of the tree is forgotten. The draft does not influence the
+draw, so the text follows the law of plain decoding, whatever was drafted; with noise that depends on the
+place alone the text is the *same* (Gumbel-max coupling). A draft tree depends on the past alone. For such
+trees this rule accepts as often as any rule that knows only the tokens of the tree: with the probability of
+the children.
 
 Masks are avoided by asking in the order of preference: the best-scored token first, then the next. The first
-that the matcher accepts is the draw. That is exact for greedy and temperature, for top-k while fewer than k
-tokens lie above it; top-p needs the sum over all allowed tokens, hence the mask.
+token that the matcher accepts is the draw. This is exact for greedy draws and for temperature, and for top-k
+as long as fewer than k tokens have a better score; top-p needs the sum over all allowed tokens, and so the
+mask.
 """
 
 from __future__ import annotations
@@ -116,7 +118,7 @@ class Drawer:
         return token
 
     def _scan(self, matcher: Matcher, vector: Vector, position: int, budget: int | None) -> int | None:
-        """The draw without a mask, accepted; None where that did not succeed soon."""
+        """Draws without a mask, and accepts the token. None if no token was found within the first few."""
         how = self._how
         scores: npt.NDArray[np.floating]
         if self._noise is None:
@@ -155,7 +157,8 @@ class Drawer:
         return fits
 
     def _few(self, scores: Scores, place: int, position: int, mask: npt.NDArray[np.int32]) -> int:
-        """The draw from the scores of the allowed tokens alone; from the whole vector if many are allowed."""
+        """Draws from the scores of the allowed tokens alone, or from the whole vector if many tokens are
+        allowed."""
         ids = allowed_ids(mask, self._size)
         if len(ids) > self._restricted:
             row = apply_bitmask(scores.vector(place), mask)

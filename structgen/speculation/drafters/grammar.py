@@ -4,9 +4,9 @@ Enters: the matcher at a node. Leaves: a token that must come (probability 1), o
 that must come. Cost: a walk over the forced bytes; remembered along the chain.
 
 Bytes that are forced do not force the tokens that spell them: before `name` the model may draw `n`, `na` or
-`name`. Injecting the longest would change the distribution of the text, so they are *drafts* like any other,
-verified by the target, and usually right, because a model was trained on canonical tokens. Only where the
-mask has a single token is there nothing to draw.
+`name`. Writing the longest token without a draw would change the distribution of the text. So the tokens are
+*drafts*, which the target verifies; most of them are right, because a model was trained on canonical tokens.
+A mask with a single token leaves nothing to draw.
 """
 
 from __future__ import annotations

@@ -3,8 +3,8 @@
 Enters: log-probabilities of some tokens. Leaves: (token, probability that the target draws it), best first.
 Cost: a partial sort.
 
-The target draws argmax(log p / T + g). If q is like p, argmax(log q / T + g) is the same token more often
-than any token that is chosen without g: it is Gumbel coupling, and the g are known in advance.
+The target draws argmax(log p / T + g). If q is like p, argmax(log q / T + g) is that token more often than a
+token that is chosen without g (Gumbel coupling). The noise g is known in advance.
 """
 
 from __future__ import annotations

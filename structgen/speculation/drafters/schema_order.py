@@ -22,8 +22,8 @@ A piece becomes tokens by the tokenizer; a cursor offers its first token, and be
 (`_chains`). Blanks after colons follow the habit of the text so far (`spaced`).
 
 Invariants.
-- Nothing here is a claim about validity: the grammar prunes, and the target decides. A wrong prediction costs
-  time.
+- A prediction says nothing about validity: the grammar prunes, and the target decides. A wrong prediction
+  costs time alone.
 - A schema of any shape is read without an error: a part that is not understood predicts nothing.
 - The probabilities are guesses, which `Calibration` (goodput.py) corrects.
 """
