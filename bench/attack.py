@@ -1,4 +1,5 @@
-"""Hostile schemas by the thousand: refused, walked to the end, or what went wrong, with the worst times.
+"""Hostile schemas by the thousand: how many are refused, walked to the end, or end wrongly, and the worst
+times.
 
 Enters: seeds. Every seed is a schema of `oracles/attack.py`, compiled and walked in a child under limits of
 processor time and memory. Leaves: a table of outcomes and of worst times, an example of each finding, exit
@@ -8,12 +9,13 @@ code 1 where there is any. Cost: with ten walks each, about 100 schemas a minute
     python -m bench.attack --mask 200,500,2000,20000,200000 --kind regex
     python -m bench.attack --engine llguidance
 
-With several limits of a mask every seed is compiled under each of them, in a compiler of its own: what others
-have decided is known, and would hide what a small limit does.
+With several limits of a mask every seed is compiled under each limit, in a compiler of its own. In one
+compiler, answers under a large limit would be known and would hide the effect of a small limit.
 
 With --engine the same schemas go to any engine of `structgen.maskbench.engines`, through what all of them
 have: a mask and accept. "structgen-serving" is structgen with a server's limits. Texts that do not end by
-themselves are not judged there, and what an engine says it does not enforce is counted apart.
+    themselves are not judged there. A schema counts apart if an engine says that it does not enforce a part
+    of the schema.
 """
 
 from __future__ import annotations

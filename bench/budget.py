@@ -1,9 +1,9 @@
 """Random walks under a budget: does every document end whole?
 
-In: MaskBench schemas (`oracles.data`). Out: per factor the walks, how many were cut off, how many texts the
-schema's own grammar did not take; schemas whose minimum was not found. Cost: a few seconds a schema at 131k
-tokens; `--vocabulary bytes` is ten times quicker. The last line is the memory of the process; a schema that
-made it grow by more than 100 MB is named.
+In: MaskBench schemas (`oracles.data`). Out: for each factor the number of walks, of walks that were cut off,
+and of texts that the grammar of the schema refuses; the schemas whose minimum was not found. Cost: a few
+seconds a schema at 131k tokens; `--vocabulary bytes` is ten times quicker. The last line is the memory of the
+process; a schema that made it grow by more than 100 MB is named.
 
     python -m bench.budget --count 200
     python -m bench.budget --costs --count 42      a table of what a mask costs, see `bench.budget_costs`
@@ -31,8 +31,8 @@ SLOW = 0.5  # a mask that takes more seconds gets a line
 def walk(
     grammar: structgen.CompiledGrammar, budget: int, source: random.Random, size: int, steps: list[float]
 ) -> tuple[bool, bytes]:
-    """Whether a random walk of at most `budget` tokens ended whole, and the walk's text. `steps` gets the CPU
-    seconds of each mask."""
+    """Walks at random for at most `budget` tokens. Returns whether the text is whole, and the text. `steps`
+    takes the CPU seconds of each mask."""
     matcher = grammar.matcher()
     mask = structgen.allocate_bitmask(1, size)
     text = b""

@@ -7,7 +7,7 @@ Cost: a second or two a schema at 131k tokens.
 Every row has a compiler of its own and takes the schemas in one order, so nothing that one row computed is
 known to the next. Walks are random and the same in every run: the next token is drawn evenly from the mask
 (`token`), or first one of the bytes that a token may begin with (`byte`), which leaves strings sooner and
-opens more. Rows of one draw walk the same texts as long as their masks are the same.
+opens more. Rows with one way of drawing walk the same texts as long as their masks are equal.
 
     python -m bench.budget --costs --count 42
 """

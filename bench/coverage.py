@@ -12,11 +12,12 @@ it counts by its tests that pass. A schema that is refused, or that crashes or h
 tests ("compile"). A valid instance that masks do not lead to is *over-constrained*, an invalid one that they
 allow *under-constrained*.
 
-Engines write JSON in one layout and one order of keys each. So an instance counts as allowed where any of
-these texts is: as `json.dumps` writes it and without spaces, keys as the suite has them and in the order of
-the schema's `properties`. The engine is asked mask by mask, over the vocabulary of the embedded model, and at
-the end for its end-of-sequence token. A refusal that says that no instance exists is right where all tests of
-the schema are invalid. Engines run in their defaults; no engine is given the suite's remote documents.
+Engines write JSON in one layout and one order of keys each. So an instance counts as allowed if any of four
+texts is allowed: written as by `json.dumps` or without spaces, and with its keys in the order of the suite or
+in the order of the schema's `properties`. The engine is asked mask by mask, over the vocabulary of the
+embedded model, and at the end for its end-of-sequence token. A refusal that says that no instance exists is
+right where all tests of the schema are invalid. Engines run in their defaults; no engine is given the suite's
+remote documents.
 """
 
 from __future__ import annotations
@@ -72,7 +73,7 @@ def spellings(value: Any, schema: Any) -> Iterator[str]:
 
 
 def allowed(grammar: Any, text: str, vocabulary: tokens.Tokens, masks: list[float] | None = None) -> bool:
-    """Whether the masks allow a text and its end. `masks` gets the microseconds of each mask."""
+    """Returns whether the masks allow a text and its end. `masks` takes the microseconds of each mask."""
     sequence = grammar.sequence()
     for token in [*vocabulary.encode(text), vocabulary.eos]:
         began = time.perf_counter()

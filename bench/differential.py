@@ -1,4 +1,4 @@
-"""Engine verdicts against two judges on random schemas, until so many pairs are done.
+"""Compares the engine's verdicts with those of two judges on random schemas, until --pairs of them are done.
 
 Enters: seeds. Leaves: counts by kind, and every disagreement as a minimal case. A pair is one schema and one
 text with three verdicts (engine, `oracles/differential/judge.py`, jsonschema). Each seed is a schema of every

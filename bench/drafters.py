@@ -5,8 +5,8 @@ Enters: loaded models and cases with the answers of plain decoding. Leaves: draf
 
 The draft model of another vocabulary is an n-gram model: no second small model with a tokenizer of its own
 comes with the project. It counts the answers to the train texts, cut into the most frequent words of those
-answers and bytes, which are not the target's tokens. Beside it stands the same counting in the target's own
-tokens, so that what the vocabularies cost can be told from what the model knows.
+answers and bytes, which are not the target's tokens. A second model counts the same in the target's own
+tokens. The difference of the two is the cost of the vocabularies, apart from what the model knows.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Processor time of hostile inputs, `oracles/hostile.py`, against their bars.
+"""The processor time of the hostile inputs of `oracles/hostile.py`, compared with their bars.
 
 The tests bound the work generously, so that a busy machine does not fail them. Leaves: the slowest inputs
 and exit code 1 where one is over its bar. Cost: ten seconds on an idle machine.

@@ -9,8 +9,8 @@ and with the mean and the worst step, cold and warm. Cost: three minutes; vLLM w
 A step is vLLM's `grammar_bitmask` (the rows of the batch) and the `accept_tokens` that follow, in CPU time of
 the engine's thread. The model has 131,072 tokens (tekken's) and one layer, draws the token of rank r with a
 weight of 1 / r whatever stands before, and lives in a temporary folder. *Cold* is a batch on a new backend,
-*warm* the same batch again with the same seeds. Compiles happen before the steps, here, and are timed apart:
-they are those of all requests of the cold batch, each as the host asks for it.
+*warm* the same batch again with the same seeds. The run compiles before the steps and times this apart: the
+compiles of all requests of the cold batch, each made as the host makes it.
 """
 
 from __future__ import annotations

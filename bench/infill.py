@@ -3,8 +3,8 @@
 In: MaskBench instances (`oracles.data`) and the library's texts, each cut at random. Out: milliseconds of
 processor time to set up a middle and to answer `can_complete`; microseconds of a mask along the true middle,
 first and known, beside those of the plain grammar at the same places; true middles that were refused; calls
-that were too much to tell. With --conditions the same of each kind of condition, which the text meets, and
-the masks that may lack tokens. Cost: a few seconds for a hundred schemas at 131k tokens.
+that were too much to tell. With --conditions the same figures for each kind of condition that the text meets,
+and the number of masks that may lack tokens. Cost: a few seconds for a hundred schemas at 131k tokens.
 
     python -m bench.infill --count 300
     python -m bench.infill --library
@@ -80,7 +80,8 @@ CONDITIONS = {
 
 
 def conditions(cases: Iterator[tuple[str, sg.CompiledGrammar, bytes]], mask: object) -> None:
-    """One text per schema, with its masks for at most 40 bytes, with each condition and without one."""
+    """Measures one text for each schema: its masks at the first 40 bytes, with each condition and without
+    one."""
     found: dict[str, tuple[sg.CompiledGrammar, bytes]] = {}
     for name, grammar, text in cases:
         whole = grammar.matcher()

@@ -1,7 +1,8 @@
 """`apply_bitmask` beside torch's masked_fill and xgrammar's kernel, on CPU and on CUDA where there is one.
 
-Enters: a shape. Leaves: a table by dtype: in place for all, half the tokens allowed; torch is measured with
-the Boolean mask given (its best case) and with the bits unpacked first. Medians; repetitions take turns.
+Enters: a shape. Leaves: a table by dtype. All kernels work in place, with half of the tokens allowed. torch
+is measured with a Boolean mask that is there already (its best case), and with the bits unpacked first. Times
+are medians; the kernels take turns.
 
     python -m bench.kernels [--rows 256] [--width 131072] [--repeat 15] [--threads 2] [--clock wall]
 

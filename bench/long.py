@@ -1,4 +1,4 @@
-"""What a token costs as a text grows: items, keys, characters, levels, statements.
+"""The cost of a token as a text grows, in texts of items, keys, characters, levels and statements.
 
 In: nothing; the schemas are below. Out: for each case CPU microseconds a token (mask and step) in each fifth
 of the text, the last fifth over the first, and the memory that the text left behind, in bytes an element.

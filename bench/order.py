@@ -1,12 +1,12 @@
-"""Key order, judged without the engine: is an instance out of order *within one* `properties` map?
+"""Judges the order of keys without the engine: is an instance out of order *within one* `properties` map?
 
 Enters: a schema and an instance that satisfies it (values as `json.loads` gives them, keys in order).
 Leaves: the inversions: (pointer of the object, pointer of the map, the key that came too late, the key
 it came after). Only maps that bind the instance count: those of allOf, $ref, a taken if-branch, and of
 anyOf/oneOf only where every branch that holds is out of order itself. Cost: `jsonschema` once a branch.
 
-It shares nothing with the engine, so it can say whether a refusal under property_order="schema" is the
-instance's (keys of one map out of order) or the engine's.
+The judge shares no code with the engine. So it tells whether the instance causes a refusal under
+property_order="schema" (keys of one map are out of order) or the engine does.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Planted bugs: do the tests fail when the engine is wrong?
 
-Enters: the source tree and a list of small changes, each a class of bug that once mattered. Leaves: for
-each one the tests that caught it, or that none did. The tree is copied, built once as it is (the tests must
-pass there), then once a bug. Cost: minutes for the first build, about one for every bug.
+Enters: the source tree and a list of small changes, each a class of bug that once mattered. Leaves: for each
+bug the tests that caught it, or a line that no test did. The tree is copied and built once without a bug (the
+tests must pass there), then once with each bug. Cost: minutes for the first build, about one for every bug.
 
     python -m bench.planted --work build/planted [--only memo] [--jobs 2]
 """
@@ -106,7 +106,7 @@ BUGS = (
     Bug(
         "changes of an API: what is read is compared as what is sent",
         "structgen/diffing.py",
-        'wide, narrow = reversed(sides) if way == "request" else sides',
+        'wide, narrow = reversed(sides) if traffic == "request" else sides',
         "wide, narrow = reversed(sides)",
     ),
     Bug(

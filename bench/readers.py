@@ -1,4 +1,4 @@
-"""How the readers' time grows with the text: every reader, many kinds of text, sizes doubled.
+"""How the time of each reader grows with the text, for many kinds of text whose sizes double.
 
     python -m bench.readers [--from 65536] [--to 1048576] [--seconds 5] [--only lark]
 

@@ -1,8 +1,10 @@
-"""What thoughts in front of an answer cost: masks and steps before, at and behind the border.
+"""The cost of thoughts in front of an answer: masks and steps before, at and behind the border between the
+two.
 
 In: MaskBench schemas with a valid text (`oracles.data`). Out: a table of CPU microseconds a token, mask and
-step together, p50 p90 p99 max mean: of the first text of each grammar, and of the same text again. What the
-clock takes itself, a microsecond on some machines, is taken off. Cost: half a second a schema at 131k tokens.
+step together, p50 p90 p99 max mean: of the first text of each grammar, and of the same text again. The time
+of the clock itself, a microsecond on some machines, is subtracted. Cost: half a second a schema at 131k
+tokens.
 
 Every row has a compiler of its own. "answer" is the schema's own grammar, the other rows are
 `with_reasoning` of it: "thoughts" has no limit, "limit" a limit on the tokens of thoughts, "budget" masks

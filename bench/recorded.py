@@ -1,4 +1,5 @@
-"""Random cases of everything but plain schemas, each beside an oracle of its own, until so many are done.
+"""Random cases of everything but plain schemas, each compared with an oracle of its own, until --cases of
+them are done.
 
 Enters: seeds. Leaves: counts by kind, and every seed that failed. A case is one seed: a random grammar,
 schema, budget or model with all that is asked of it, a hundred verdicts and more. The generators and oracles

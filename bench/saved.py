@@ -57,7 +57,7 @@ print(json.dumps([took, first, masks, compiler.byte_size]))
 def cases(
     vocabulary: structgen.Vocabulary, count: int
 ) -> list[tuple[str, structgen.CompiledGrammar, str, list[int]]]:
-    """For each schema: its text, its grammar, a text for `warm`, and the tokens of another text."""
+    """Returns for each schema its text, its grammar, a text for `warm`, and the tokens of another text."""
     compiler, found = structgen.Compiler(vocabulary), []
     for name in data.select(data.maskbench_names(), count=count, seed=0):
         case = data.maskbench_case(name)
