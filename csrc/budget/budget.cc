@@ -298,8 +298,8 @@ bool Budget::followed(std::size_t budget, std::vector<TokenId>& rest) {
     for (char b : token) at.push_back(all_.parser.step(at.back(), static_cast<uint8_t>(b)));
     for (std::size_t k = token.size(); k-- > 0;) {
       since.insert(since.begin(), token[k]);
-      // Skips a place inside a token that needs a search: its search would take the work of places between
-      // tokens.
+      // Skips a place inside a token if it needs a search, because that search would spend the work of places
+      // between tokens.
       if (at[k] == Parser::dead() || (k > 0 && all_.spelling && shortest(at[k]) == kTooMany)) continue;
       const Finish counted = finish(at[k]);
       if (counted.from == Finish::kBytes && counted.tokens <= budget + since.size()) {
@@ -352,7 +352,7 @@ Reach::Answer Budget::on_ways(std::size_t budget, std::vector<TokenId>& rest) {
       return Reach::Answer::kYes;
     }
     if (on && tokens_[k] == way[k - from]) continue;
-    // The way ends at the last state, and the text does not.
+    // The way ends at the last state, but the text may not end there.
     if (k == n) return Reach::Answer::kUnknown;
     // The text left the way at this token.
     from = k + 1;

@@ -95,7 +95,7 @@ class Limits {
  private:
   // known_way() hands over ways of at most so many tokens.
   static constexpr uint32_t kRemembered = 64;
-  // Stands in for a number of tokens if the captured text decides.
+  // Stands in for a number of tokens that depends on the captured text.
   static constexpr uint32_t kUnsure = kNever - 1;
   // What the tokens of one state without marks need: for each token the number of tokens of a way behind it.
   struct Base {
@@ -105,7 +105,7 @@ class Limits {
     bool whole = true;
     // The tokens that need more than `common`, each behind its number, sorted by number.
     std::vector<std::pair<uint32_t, TokenId>> dear;
-    // Returns the number of the token that needs most.
+    // Returns the largest number of tokens that a way behind any token takes.
     uint32_t worst() const { return dear.empty() ? common : dear.back().first; }
   };
   // A row of fill(), and the value that fill() returned with it.
@@ -145,8 +145,7 @@ class Limits {
   Lengths& lengths_;
   // Holds the best known way of each state, keyed by state.
   std::unordered_map<uint32_t, Way> ways_;
-  // Holds, keyed by state, a state with fewer marks behind which accept() saw a shorter way; way() tries that
-  // way first.
+  // Holds hints for way(), keyed by state: a state with fewer marks, behind which accept() saw a shorter way.
   std::unordered_map<uint32_t, StateId> hints_;
   std::unordered_map<uint64_t, std::unique_ptr<Base>>
       // Holds the numbers of each state, keyed by 2 * state + 1 if tokens inside a run are left out.

@@ -170,7 +170,7 @@ bool Budget::completable(StateId s, std::size_t bytes, std::size_t tokens) {
     holds(less(whole.least, bytes + n), at.last(whole, n));
     return true;
   }
-  // The range begins at the length of the shortest text or later.
+  // A range of lengths begins at the length of the shortest text, or later.
   const auto grows = [&, n = n, proved = proved](const Growth::LengthRange& some) {
     const std::size_t to = some.endless() ? kEndless : (proved ? n : 0) + some.span;
     if (some.from >= Growth::kFar || at.missing > to || some.from > to ||

@@ -80,7 +80,7 @@ Reach::Answer Reach::within(StateId s, std::size_t k, uint64_t& work) {
   if (!e) return Answer::kUnknown;
   work -= std::min<uint64_t>(work, kPerEdge * e->to.size());
   charge(4 * static_cast<int64_t>(e->to.size()));
-  // A state that is known to be near enough needs no search.
+  // If one of the next states is known to be near enough, no search is needed.
   for (const auto& [to, token] : e->to)
     if (least(to) < k && known(to) < k) {
       take(s, to, token);

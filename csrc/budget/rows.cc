@@ -63,8 +63,8 @@ bool certain(Reach::Answer found, std::size_t budget) {
 }
 }  // namespace
 
-// Returns true if the mask of the state before would have held the last token. The mask is not made; no
-// value: only the mask could tell.
+// Returns true if the mask of the state before would have held the last token. That mask is not made, so the
+// answer may be no value: only the mask could tell.
 std::optional<bool> Budget::fits(std::size_t budget) {
   if (!written_.any()) return std::nullopt;
   const std::size_t n = past_.size() - 1;
@@ -241,7 +241,7 @@ std::optional<bool> Budget::judge(uint32_t* row, std::size_t budget) {
       trial.judge_texts();
     else if (const std::size_t most = std::max(trial.most, doubt.stays.most);
              !doubt.pieces && !trial.tired && most < kTooMany)
-      // No token needs more than the worst of these, whatever the budget.
+      // Under any budget, no token of the row needs more tokens than `most`.
       set_loose(from, row, most);
     // Tokens that were not judged for lack of work are refused, so the row may lack tokens.
     if (trial.tired || unproved_) exact_ = false;

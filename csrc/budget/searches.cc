@@ -152,7 +152,7 @@ Reach::Answer Budget::sought_within(StateId s, std::size_t budget, std::vector<T
       return descends(s, budget, work, &made.tokens, false) < kTooMany;
     };
     if (told(down).value_or(false)) return Reach::Answer::kYes;
-    // Tries the numbers that bounds() tries, in its order.
+    // Tries smaller budgets from 2 up, as bounds() does.
     Asked rising = asked();
     for (std::size_t k = 2; k <= std::min(budget, kLongWay); ++k) {
       const Reach::Answer fewer = asked_within(rising, s, k, &made.tokens);

@@ -65,7 +65,7 @@ constexpr uint64_t kMaskWork = 1'000'000;
 constexpr uint64_t kReach = 200'000;
 // At most so many tokens of one mask are stepped with their captured text; further ones are refused.
 constexpr std::size_t kMaxStepped = 2'000;
-// The units of work that one byte of a text to cut takes: one path of the trie.
+// Cutting a text takes so many units of work for each byte: one path down the trie.
 constexpr std::size_t kPlaceWork = 2;
 // Stands in for the label if the captured text is not known.
 constexpr uint32_t kUnknownLabel = 0xFFFFFFFFu;

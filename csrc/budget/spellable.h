@@ -57,8 +57,7 @@ class Cutter {
   static constexpr uint32_t kNever = 0xFFFFFFFFu;
   // Returns the cut of the text; `tokens` is kNever if the vocabulary cannot spell the text.
   Cut cut(std::string_view text);
-  // Appends to `out` each token that writes a beginning of the text and leaves at most `most` tokens for the
-  // rest.
+  // Appends to `out` each token that writes a beginning of the text, if at most `most` tokens spell the rest.
   void begins(std::string_view text, std::size_t most, std::vector<TokenId>& out);
   // Writes the pieces of the text to `out`. Returns false if the vocabulary cannot spell the text.
   bool spell(std::string_view text, std::vector<Piece>& out);

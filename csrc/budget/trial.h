@@ -66,8 +66,8 @@ struct Budget::Trial {
   std::vector<TokenId> alone;
   // A row of the tokens that have a verdict already; empty if no token has one.
   std::vector<uint32_t> done;
-  // asks() returns true if the token is to be judged; word() returns 32 bits of the row of such tokens;
-  // take() stores that a token fits.
+  // asks() returns true if the token has to be judged and has no verdict yet. word(w) returns the 32 bits of
+  // number w of the row of such tokens. take() stores that a token fits.
   bool asks(TokenId t) const { return aim == kList || (word(static_cast<uint32_t>(t) >> 5) >> (t & 31) & 1); }
   uint32_t word(uint32_t w) const { return open[w] & (done.empty() ? ~0u : ~done[w]); }
   void take(TokenId t) {
@@ -77,7 +77,7 @@ struct Budget::Trial {
       set_bit(keep.data(), t);
   }
 
-  // Returns true if no token was met whose captured text decides.
+  // Returns true if no token's captured text decides, so that verdicts depend on states alone.
   bool by_state() const { return alike.empty() && alone.empty(); }
   // Sets the tokens to judge: those of a row, without the end tokens and without the tokens of `sure` (null:
   // none).

@@ -61,7 +61,7 @@ class Canvas {
   // slot.
   struct Range {
     std::size_t lo = 0, hi = 0;
-    // The end token that some slot holds, otherwise kMasked.
+    // The end token that a slot holds; kMasked if no slot holds one.
     TokenId end = kMasked;
     bool any() const { return lo <= hi; }
     bool has(std::size_t i) const { return lo <= i && i <= hi; }

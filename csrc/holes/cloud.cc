@@ -198,8 +198,8 @@ CloudId Clouds::enter(StackId s, uint32_t label) {
 void Clouds::enter(StackId s, Alive::Pending pending, uint32_t label, Cloud& out) {
   check_depth();
   charge();
-  // Left recursion comes back to stacks that have been entered, and enters them once. With a label, the
-  // reader on top decides what follows, so such a visit is not noted.
+  // Left recursion comes back to stacks that were entered before; they are entered once. With a label, the
+  // reader on top decides what follows, so such a visit is not stored.
   if (label == 0 && !visited_.emplace(pair_key(s.v, pending), true).second) return;
   if (parser_.stacks().has_end(s)) out.accepting = true;
   const std::span<const StackEntry> entries = parser_.stacks().entries(s);

@@ -146,7 +146,8 @@ class Facts {
     At begin;
     uint32_t outer;
   };
-  // What a head stands for: its rule and message, and its alternatives once they are expanded.
+  // What a head stands for: a rule, the message that a reader was told, and the alternatives once they are
+  // expanded.
   struct Told {
     Alternatives all;
     bool expanded = false;
@@ -189,7 +190,7 @@ class Facts {
     return a.fact == b.fact && a.at == b.at && a.symbol == b.symbol && a.end == b.end &&
            a.captures == b.captures && a.label == b.label;
   }
-  // The members that find facts; facts.cc explains each.
+  // The functions that find facts; facts.cc explains each of them.
   std::optional<std::vector<Reading>> few(RegexId r, Spot from, Spot to);
   uint32_t fact(Head h, At from);
   void proceed(uint32_t step);

@@ -50,7 +50,7 @@ constexpr std::size_t kReaderBytes = 16u << 20;
 // bound() compares the ways behind the labels of a reader if there are at most this many.
 constexpr std::size_t kFewLabels = 64;
 
-// An Aim (holes/leading.h): a text has to lead to this derivative.
+// The aim of Leading (holes/leading.h): a text has to lead to this derivative.
 struct Derivative {
   RegexId regex;
   bool met(RegexArena&, RegexId at) const { return at == regex; }

@@ -61,8 +61,8 @@ class Intersection : public Productions, protected FactBase {
   using Spot = Path::Spot;
   // Stands for any place at which the text may end.
   static constexpr At kEnd{0xFFFFFFFFu};
-  // A triple, which is one rule of the intersection: the texts of `rule`, a rule of the base, that lead from
-  // one place to another.
+  // A triple is one rule of the intersection: the texts of `rule`, a rule of the base, that lead from one
+  // place to another.
   struct Triple {
     RuleId rule;
     At from, to;
@@ -101,7 +101,7 @@ class Intersection : public Productions, protected FactBase {
     const Symbol* alike = nullptr;
     RuleId asked(const Symbol* s) const { return (alike ? alike + (s - begin) : s)->rule_id(); }
     bool is_last(const Symbol* s) const { return s + 1 == end; }
-    // Adds an alternative: the symbols made so far, and `last`.
+    // Adds an alternative to `out`: the symbols made so far, then `last`.
     void add(Symbol last) {
       made.push_back(last);
       out.add(made);

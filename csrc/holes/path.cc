@@ -68,7 +68,7 @@ Path::Path(const std::vector<Part>& parts, const Vocabulary* vocabulary) : vocab
 Path::Path(RegexArena& regexes, RegexId whole, bool bordered)
     : vocabulary_(nullptr), bordered_(bordered), regexes_(&regexes) {
   if (bordered)
-    // The regex is cut to texts without the mark; one mark may follow.
+    // Keeps only texts without the mark kEdge, then lets one mark follow.
     whole = regexes.cat(regexes.both(whole, regexes.star(regexes.bytes(made_text()))),
                         regexes.optional(regexes.byte(kEdge)));
   nodes_.push_back({kState});

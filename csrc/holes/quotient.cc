@@ -151,7 +151,8 @@ std::size_t Quotient::fits() {
 
 // Adds an alternative unless `out` has it.
 void Quotient::add(std::vector<Symbol> sequence, Alternatives& out) {
-  // There are few alternatives: one for each place at which the text may end.
+  // Compares with all known alternatives. There are few of them: one for each place at which the text may
+  // end.
   for (const std::span<const Symbol> known : out.each())
     if (std::ranges::equal(sequence, known)) return;
   out.add(sequence);

@@ -176,7 +176,7 @@ Verdict Quotient::resolve(const Question& q) {
 
 // ---- items that are compared ----
 
-// Returns a rule of those texts of `rule` after which the reader leads from one place to another, or nothing
+// Returns a rule with those texts of `rule` after which the reader leads from one place to another; nothing
 // if there are none.
 std::optional<RuleId> Quotient::fit(RuleId reader, RuleId rule, At from, At to) {
   if (!base_.compares(reader)) return rule;

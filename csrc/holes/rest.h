@@ -83,7 +83,7 @@ class RestOfText : public ExtendedProductions {
   const StateId state_;
   // Holds the alternatives of the start, own rule 0.
   Alternatives start_;
-  // own_[n] is what own rule n stands for.
+  // own_[n] says what the object's own rule n stands for.
   std::vector<Own> own_;
   // Holds the own rule of each set of stacks.
   FlatMap<uint32_t, uint32_t> stacks_;

@@ -15,7 +15,7 @@
 namespace structgen {
 
 namespace {
-// An Aim (holes/leading.h): the derivative behind a beginning has to match the text as a whole.
+// The aim of Leading (holes/leading.h): the derivative behind a beginning has to match the text as a whole.
 struct Behind {
   std::string text;
   bool met(RegexArena& arena, RegexId at) const { return arena.matches(at, text); }

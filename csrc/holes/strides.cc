@@ -44,8 +44,8 @@ void Strides::Gathering::add(RegexId to, std::span<const TokenId> tokens) {
     some.push_back(tokens[k]);
 }
 
-// Collects what the tokens below some nodes do to a regex. A large branch is computed by itself and
-// remembered; its examples are added here.
+// Collects what the tokens below some nodes do to a regex. branch() computes a large branch by itself and
+// keeps it; gather() adds its examples.
 void Strides::gather(std::span<const uint32_t> from, RegexId r, Gathering& out) {
   read_below(regexes_, trie_, from, r, [&](uint32_t node, RegexId to) {
     charge();

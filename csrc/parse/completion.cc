@@ -416,7 +416,7 @@ const std::string& Completion::of(StateId s) {
     states_.erase(s.v);
     // A search that failed may have stopped before it met poison, so the state counts as tainted.
     tainted_states_.insert(s.v);
-    // The error has left the frames of all open rules, which took time.
+    // Charges the time that the error took to leave the frames of all open rules.
     meter.spend(kFrameWork * depth_);
     throw;
   }

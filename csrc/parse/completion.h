@@ -156,7 +156,7 @@ class Completion {
   FlatMap<uint64_t, uint32_t> floors_;
   // Hold the final ways of sets of stacks, and of rules.
   Kept stacks_, rules_;
-  // The states whose search met poison or failed.
+  // Holds the states whose search met poison or failed.
   std::unordered_set<uint32_t> tainted_states_;
   // What a search found for a rule while an outer rule was open. The outer rule hid the alternatives that
   // lead through it, so the result holds only until that rule is closed; later searches may find shorter
@@ -166,7 +166,8 @@ class Completion {
     // The smallest depth of an open rule that hid an alternative; kClean if no rule did and only `room` ended
     // the search.
     uint32_t low;
-    // The bytes that the search might write, and a lower bound of the bytes of the texts that it gave up.
+    // `room`: the most bytes that the search could write. `cut`: a lower bound of the bytes of the texts that
+    // the search gave up.
     uint32_t room, cut;
     bool exact() const { return cut == kNone; }
   };
@@ -204,7 +205,7 @@ class Completion {
     // A lower bound of the bytes of every text that was left out, counted from where the search began; kNone
     // if none was.
     uint32_t cut = kNone;
-    // The smallest depth of an open rule that was met; kClean if none was.
+    // The smallest depth of an open rule that the search met; kClean if it met none.
     uint32_t low = kClean;
     bool poison = false;
   };

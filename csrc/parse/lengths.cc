@@ -172,14 +172,14 @@ uint32_t Lengths::boolean(RegexId r, bool begun, bool endless) {
   return sum(out, times(regex(repeat.element), count));
 }
 
-// Returns true for a counter of any characters, followed by the end of the text.
+// Returns true for `any character{m,n}` and the end of the text: a mere length.
 bool Lengths::is_length(RegexId r) const {
   const RegexArena& regexes = parser_.regexes();
   const RegexArena::Counter c = regexes.counter(r);
   return c.counted && c.element == regexes.any_character() && c.tail == regexes.end();
 }
 
-// Returns true for parts of a character, then a counter of characters, then anything.
+// Returns true for the rest of a begun character, then a counter of characters, then anything.
 bool Lengths::is_run(RegexId r) const {
   const RegexArena& regexes = parser_.regexes();
   RegexArena::Counter c = regexes.counter(r);

@@ -61,7 +61,7 @@ StackId StackLimits::changed(StackId s, Change change, const Memo& memo) {
   return stacks_.unite(parts);
 }
 
-// Works from the bottom up by a loop, because stacks may be deep.
+// A loop works from the bottom of the stacks up, because a recursion could be too deep.
 StackId StackLimits::mapped(StackId s, Change change, Memo& memo) {
   if (least(s) == kUnlimited) return s;
   if (const auto it = memo.find(s.v); it != memo.end()) return StackId{it->second};

@@ -164,7 +164,8 @@ class Productions {
   // The parser calls this before each search for a shortest completion. All calls until the next search share
   // one limit of steps.
   virtual void start_search() {}
-  // Appends alternatives that include one with a shortest text. A provider that knows more leaves out others.
+  // Appends alternatives, one of which has a shortest text of the rule. A provider that knows more leaves out
+  // others.
   virtual void expand_shortest(RuleId rule, const Reading& reading, Alternatives& out) {
     expand(rule, reading, out);
   }
@@ -237,8 +238,8 @@ class Productions {
   virtual bool narrow(RuleId /*rule*/, const Choice& /*choice*/, RuleId& /*out*/, bool& /*any*/) {
     return false;
   }
-  // Appends one text for each value of a compared rule. Returns false if there are `most` or more, or if it
-  // is too much to tell.
+  // Appends one text for each value of a compared rule. Returns false if there are `most` values or more, or
+  // if counting them takes too much work.
   virtual bool values(RuleId /*rule*/, uint32_t /*most*/, std::vector<std::string>& /*out*/) { return false; }
   // Returns true if alternatives were omitted for lack of work, and the regex arena does not know of that.
   virtual bool inexact() const { return false; }

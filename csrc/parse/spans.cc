@@ -81,7 +81,7 @@ struct Key {
 struct Edge {
   enum Kind : uint8_t { kPop, kExpand, kSame, kNote } kind;
   uint32_t to;
-  // For kExpand: the symbols of the alternative behind its first one, which were pushed below it.
+  // For kExpand: the symbols of the alternative but the first one, which were pushed below it.
   std::span<const Symbol> pushed;
 };
 
@@ -240,7 +240,7 @@ class Search {
   void symbol(uint32_t n, const Key& key) {
     const Symbol top{key.top};
     const StackId rest{key.stack};
-    // The node behind the symbol: the set of its rests.
+    // `below` is the node behind the symbol: the set of its rests.
     Key below = key;
     below.set = true;
     below.top = 0;
@@ -341,7 +341,7 @@ class Search {
       now.good.assign(now.items.size(), StackArena::none());
       if (at_ + 1 == places_.size()) {
         if (!complete_)
-          // Another token may begin at the end of the text.
+          // At the end of the text another token may begin, so a limit on tokens may drop stacks here.
           for (std::size_t k = 0; k < now.items.size(); ++k) {
             StackLimits& limits = parser_.limits();
             now.good[k] = limits.take_back(limits.begin_token_exactly(now.items[k].stack));
@@ -451,7 +451,7 @@ class Search {
       std::vector<Chosen> met;
       while (true) {
         met.push_back(here);
-        // Follows all edges that pass no note. The notes that are met are collected, the best rank first.
+        // Follows all edges that pass no note, and collects the notes that it meets, the best rank first.
         bool end = false;
         std::map<std::pair<int, uint32_t>, Chosen> notes;
         std::vector<uint32_t> todo;
@@ -562,7 +562,7 @@ class Search {
   std::unordered_map<uint64_t, StackId> common_;
   std::vector<Span> open_, spans_;
   std::vector<std::size_t> entered_;
-  // The gap that was passed last.
+  // The gap between lexemes that choose() passed last.
   Span gap_{0, kNowhere, kNowhere};
 };
 

@@ -60,7 +60,7 @@ namespace structgen {
 namespace {
 // At most so many rules in a row may be passed without reading a byte; deeper ones are refused.
 constexpr uint32_t kMaxClosureDepth = 2'000;
-// At most so many frontiers are built within each other, each because the one before needs it.
+// At most so many frontiers are in the making at once; building one may need another.
 constexpr uint32_t kMaxNested = 100;
 // Beyond so many pairs of a lexeme and a stack in one state, the stacks of equal lexemes are united.
 constexpr std::size_t kManyLexemes = 500;
@@ -562,8 +562,8 @@ StateId Parser::step_uncached(StateId s, uint8_t byte) {
   return fed([&] { return stepped(s, byte); });
 }
 
-// Returns the successor: one derivative for each item, and the frontier of its stacks where a regex may end.
-// Returns no value if everything that may follow was omitted.
+// Returns the successor of s by the byte: a derivative for each item, and the frontier of its stacks if the
+// regex may end. Returns no value if everything that may follow was omitted.
 std::optional<StateId> Parser::stepped(StateId s, uint8_t byte) {
   const std::span<const Item> from = items(s);
   charge(6 + 4 * static_cast<int64_t>(from.size()));
@@ -635,8 +635,8 @@ StateId Parser::advance(StateId s, std::string_view text, std::size_t& read) {
   return step(s, static_cast<uint8_t>(text[0]));
 }
 
-// Makes the table of successors when a state is first stepped. Every second state of a walk stands behind the
-// last byte of a token and is never stepped.
+// Makes the table of successors when a state is stepped for the first time. Not earlier: every second state
+// of a walk stands behind the last byte of a token, and is never stepped.
 std::atomic<uint32_t>* Parser::make_row(StateId s) {
   State& st = states_[s.v];
   const ClassMap* c = regexes_.class_maps().one();

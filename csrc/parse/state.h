@@ -139,7 +139,7 @@ class Parser {
   // Returns the bytes that may follow.
   const ByteSet& live(StateId s);
 
-  // Returns the state of these items, and of the items behind those that may read nothing.
+  // Returns the state of these items and, if an item may read nothing, of the items behind it.
   StateId make(std::span<const Item> items, bool accepting);
   // Returns the state of one item. The result is stored if the item's capture is 0 or unknown().
   StateId make(const Item& item);
@@ -213,8 +213,8 @@ class Parser {
       return std::tie(x.lexeme, x.stack.v) <=> std::tie(y.lexeme, y.stack.v);
     }
   };
-  // What may be read at the top of a set of stacks, while it is collected. Terminals that may read nothing
-  // have been followed.
+  // What may be read at the top of a set of stacks, while build_frontier() collects it. Terminals that may
+  // read nothing were passed already.
   struct Frontier {
     std::vector<Item> items;
     std::vector<Pending> lexemes;
@@ -294,7 +294,7 @@ class Parser {
   std::vector<Frontier> spare_;
   // Holds the successors of states that capture text, by state and byte.
   FlatMap<uint64_t, uint32_t> capture_steps_;
-  // States of one item, by regex and stack: [0] without a capture, [1] with an unknown one.
+  // Hold the states of one item, by regex and stack: [0] without a capture, [1] with an unknown capture.
   FlatMap<uint64_t, StateId> singles_[2];
   // The results of limited(), by state and `begin`.
   FlatMap<uint64_t, uint32_t> limited_;
@@ -311,7 +311,7 @@ class Parser {
   uint32_t depth_ = 0;
   // The number of frontiers that are being built.
   uint32_t nested_ = 0;
-  // The number of rules and stacks behind which everything was omitted.
+  // Counts the rules and stacks behind which everything was omitted.
   uint64_t omitted_ = 0;
   // Holds the stacks whose frontiers are starved, so that forget_starved() can drop them.
   std::vector<StackId> starved_;

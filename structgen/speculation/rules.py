@@ -8,8 +8,8 @@ that were sampled from q. Leaves: a token that follows p exactly. Cost: a few pa
     k_seq        independent drafts with a common discount       SpecTr: Sun et al. 2023
 
 q must be the law from which the drafts were drawn, and every draft that was drawn must be offered here.
-Dropping an invalid draft first, as if it had not been drawn, is a bias: the law becomes p(y) + q(invalid) (p(y) -
-residual(y)). So the mask goes on q *before* drawing, never on the drafts after.
+Dropping an invalid draft first, as if it had not been drawn, is a bias: the law becomes
+p(y) + q(invalid) (p(y) - residual(y)). So the mask goes on q *before* drawing, never on the drafts after.
 
 A `Chance` decides every random choice. A test answers in every possible way and adds the weights up, so the
 test checks this code and not a formula about it.
