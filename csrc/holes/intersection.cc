@@ -111,20 +111,18 @@ const Intersection::Reads& Intersection::reads(RegexId r, Spot from) {
 // Tells whether the path reads every text of the regex: no byte of any text may be missing on the path. If
 // the walk over all texts is too long, the answer is no.
 bool Intersection::reads_whole(RegexId r, Spot from) {
+  if (const auto known = facts_->stretches().reads_all(r, from)) return *known;
   std::vector<std::pair<RegexId, Spot>> todo{{r, from}};
   const auto pair = [](RegexId d, Spot s) { return static_cast<uint64_t>(d.v) << 32 | s; };
   FlatMap<uint64_t, bool> seen;
   seen.emplace(pair(r, from), true);
   while (!todo.empty()) {
-    bool whole = seen.size() <= kMostPairs;
     const auto [d, s] = todo.back();
     todo.pop_back();
-    const ByteSet steps = regexes_.steps(d);
-    if ((steps & path_.bytes(s)).count() != steps.count()) whole = false;
-    facts_->stretches().steps(d, s, [&](uint8_t, RegexId behind, Spot to, bool first) {
+    const bool all = facts_->stretches().steps(d, s, [&](uint8_t, RegexId behind, Spot to, bool first) {
       if (first && seen.emplace(pair(behind, to), true).second) todo.push_back({behind, to});
     });
-    if (!whole) return false;
+    if (!all || seen.size() > kMostPairs) return false;
   }
   return true;
 }

@@ -84,7 +84,7 @@ ByteSet last_bytes(const RegexArena& regexes, RegexId r) {
 }  // namespace
 
 std::size_t Stretches::byte_size() const {
-  return index_.byte_size() + found_.size() * sizeof(std::vector<Exit>) + bytes_;
+  return index_.byte_size() + found_.size() * sizeof(Found) + bytes_;
 }
 
 // ---- where texts end ----
@@ -95,12 +95,12 @@ class Stretches::ExitSearch {
   ExitSearch(Stretches& of, RegexId r, Spot from)
       : of_(of), regexes_(of.regexes_), path_(of.path_), regex_(r), from_(from) {}
 
-  std::vector<Exit> run() {
+  Found run() {
     if (path_.loops(from_) && path_.text_behind(from_))
       begin_behind_hole();
     else
       next_.push_back({regex_, from_});
-    while (!next_.empty() && !all_found()) {
+    while (!next_.empty() && !(ended_ = all_found())) {
       todo_.swap(next_);
       ++bytes_;
       for (; !todo_.empty();) {
@@ -113,7 +113,7 @@ class Stretches::ExitSearch {
     std::ranges::sort(found_, {}, [](const Exit& x) { return std::tuple(x.spot, x.label, x.length); });
     const auto same = [](const Exit& x, const Exit& y) { return x.spot == y.spot && x.label == y.label; };
     found_.erase(std::unique(found_.begin(), found_.end(), same), found_.end());
-    return std::move(found_);
+    return {std::move(found_), reads_all()};
   }
 
  private:
@@ -148,7 +148,7 @@ class Stretches::ExitSearch {
     const RegexId whole = path_.loops(at.spot) ? without_exceptions(regexes_, at.regex) : at.regex;
     path_.for_each_here(at.spot, [&](Spot here) {
       if (path_.single(here)) return step(whole, here);
-      of_.steps(whole, here, [&](uint8_t, RegexId behind, Spot to, bool first) {
+      all_ &= of_.steps(whole, here, [&](uint8_t, RegexId behind, Spot to, bool first) {
         if (first) meet(behind, to);
       });
     });
@@ -191,6 +191,9 @@ class Stretches::ExitSearch {
     return left_.size() == *most_;
   }
 
+  // Each pair of a path of a regex is stepped once, so all texts are read if each step was.
+  std::optional<bool> reads_all() const { return all_ && ended_ ? std::nullopt : std::optional(all_); }
+
   Stretches& of_;
   RegexArena& regexes_;
   Path& path_;
@@ -203,18 +206,24 @@ class Stretches::ExitSearch {
   FlatMap<uint64_t, bool> seen_;
   // True: no pair can be met twice, so none has to be remembered.
   bool once_ = true;
+  // Tells that the path read every byte of the regex at every pair, and that the search ended before its
+  // last.
+  bool all_ = true, ended_ = false;
   std::set<Spot> left_;
   std::optional<std::size_t> most_;
   std::vector<Exit> found_;
 };
 
-std::span<const Stretches::Exit> Stretches::exits(RegexId r, Spot from) {
+Stretches::Found& Stretches::find(RegexId r, Spot from) {
   return found_[index_.remember(pair_of(r, from), [&] {
     found_.push_back(ExitSearch(*this, r, from).run());
-    bytes_ += found_.back().capacity() * sizeof(Exit);
+    bytes_ += found_.back().exits.capacity() * sizeof(Exit);
     return static_cast<uint32_t>(found_.size() - 1);
   })];
 }
+
+std::span<const Stretches::Exit> Stretches::exits(RegexId r, Spot from) { return find(r, from).exits; }
+std::optional<bool> Stretches::reads_all(RegexId r, Spot from) { return find(r, from).all; }
 
 // ---- the texts between two spots ----
 

@@ -15,6 +15,7 @@
 #include <cstdint>
 #include <deque>
 #include <map>
+#include <optional>
 #include <span>
 #include <string>
 #include <tuple>
@@ -54,6 +55,8 @@ class Stretches {
   // Returns all exits of a regex from a spot, sorted by their spots, each spot and label once. The span stays
   // valid.
   std::span<const Exit> exits(RegexId r, Spot from);
+  // Tells whether the path reads every text of the regex from a spot; no value if exits() ended without it.
+  std::optional<bool> reads_all(RegexId r, Spot from);
   // Returns the furthest spot that any text has reached.
   Spot furthest() const { return furthest_; }
   // Writes texts of a regex that lead from one spot to another, shorter ones first, at most `most`. Returns
@@ -65,12 +68,12 @@ class Stretches {
   // none.
   const std::string& shortest(const Stretch& s);
   // Calls f(byte, derivative, spot, first) for every byte that both the regex and the path read at the spot.
-  // `first` says that no smaller byte leads to this derivative and spot. It costs one derivative for each
-  // class of bytes.
+  // `first` says that no smaller byte leads to this derivative and spot. Returns true if the path reads every
+  // byte that the regex reads. It costs one derivative for each class of bytes.
   template <class F>
-  void steps(RegexId r, Spot here, F&& f) {
-    const ByteSet there = path_.bytes(here) & regexes_.steps(r);
-    if (there.none()) return;
+  bool steps(RegexId r, Spot here, F&& f) {
+    const ByteSet all = regexes_.steps(r), there = path_.bytes(here) & all;
+    if (there.none()) return all.none();
     const ClassMap* const alike = path_.alike(regexes_, r, here);
     std::pair<RegexId, Spot> known[256];
     bool met[256] = {};
@@ -84,6 +87,7 @@ class Stretches {
       }
       if (known[n].first != RegexArena::empty()) f(b, known[n].first, known[n].second, first);
     });
+    return there == all;
   }
   std::size_t byte_size() const;
 
@@ -101,7 +105,12 @@ class Stretches {
   Spot furthest_ = 0;
   // Holds the index in found_ of the exits, by regex and spot.
   FlatMap<uint64_t, uint32_t> index_;
-  std::deque<std::vector<Exit>> found_;
+  struct Found {
+    std::vector<Exit> exits;
+    std::optional<bool> all;
+  };
+  Found& find(RegexId r, Spot from);
+  std::deque<Found> found_;
   // Holds the answers of shortest(), by regex, spots and label.
   std::map<std::tuple<uint32_t, Spot, Spot, uint32_t>, std::string> shortest_;
   std::size_t bytes_ = 0;
