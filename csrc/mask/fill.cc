@@ -444,10 +444,30 @@ const TokenId* MaskBuilder::keep(std::vector<TokenId>& tokens, uint32_t& n) {
   return pool_.copy(std::span<const TokenId>(tokens)).data();
 }
 
-// Stores the mask of a state and publishes it. Lists of more than kDenseLimit tokens become a row.
+// Stores the mask of a state and publishes it. Lists of more than kDenseLimit tokens become a row. A mask
+// that is one list is stored once: the states of all levels of a text have equal ones.
 const Mask* MaskBuilder::finish(StateId s, const Words* base, const std::vector<TokenId>* shared,
-                                std::vector<TokenId>& removed, std::vector<TokenId>& added) {
+                                std::vector<TokenId>& removed, std::vector<TokenId>& added, bool runs) {
   Mask m;
+  const auto publish_list = [&] {
+    const std::span<const TokenId> list(added);
+    const bool accepting = parser_.state(s).accepting;
+    uint64_t hash = accepting;
+    for (const TokenId t : list) hash = mix(hash, static_cast<uint64_t>(t));
+    const uint32_t n = list_index_.find_or_add(
+        hash,
+        [&](uint32_t i) {
+          return lists_[i]->accepting == accepting &&
+                 std::ranges::equal(std::span(lists_[i]->added, lists_[i]->n_added), list);
+        },
+        [&] {
+          m.added = keep(added, m.n_added);
+          return lists_.emplace_back(publish(s, m));
+        });
+    parser_.state(s).mask.store(lists_[n], std::memory_order_release);
+    return lists_[n];
+  };
+  if (!base && !shared && removed.empty() && added.size() <= kDenseLimit) return publish_list();
   if (added.size() + removed.size() > kDenseLimit) {
     uint32_t* row = pool_.allocate<uint32_t>(vocabulary_.words());
     Mask plain;
@@ -467,6 +487,7 @@ const Mask* MaskBuilder::finish(StateId s, const Words* base, const std::vector<
     m.shared = shared->data();
     m.n_shared = static_cast<uint32_t>(shared->size());
   }
+  m.inside_run = runs && base && m.dense == base->data();
   return publish(s, m);
 }
 
@@ -541,11 +562,7 @@ const Mask* MaskBuilder::make(StateId s, bool keep) {
   }
   set_loose(s, found.worst);
   if (!keep) return nullptr;
-  if (!all.joined) {
-    const Mask* done = finish(s, all.base, all.shared, all.removed, found.sure);
-    const_cast<Mask*>(done)->inside_run = runs && all.base && done->dense == all.base->data();
-    return done;
-  }
+  if (!all.joined) return finish(s, all.base, all.shared, all.removed, found.sure, runs);
   for (TokenId t : found.sure) set_bit(all.joined, t);
   if (all.shared)
     for (TokenId t : *all.shared) set_bit(all.joined, t);

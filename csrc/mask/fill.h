@@ -90,7 +90,8 @@ class MaskBuilder {
   // would make a state of its own.
   StateId blind(StateId s);
   std::size_t byte_size() const {
-    return pool_.byte_size() + bytes_ + lexemes_.byte_size() + blind_.byte_size();
+    return pool_.byte_size() + bytes_ + lexemes_.byte_size() + blind_.byte_size() + lists_.byte_size() +
+           list_index_.byte_size();
   }
 
  private:
@@ -188,7 +189,7 @@ class MaskBuilder {
   bool accepts(StateId s, std::string_view bytes);
   RegexId clamp(RegexId r);
   const Mask* finish(StateId s, const Words* base, const std::vector<TokenId>* shared,
-                     std::vector<TokenId>& removed, std::vector<TokenId>& added);
+                     std::vector<TokenId>& removed, std::vector<TokenId>& added, bool runs);
   const Mask* publish(StateId s, Mask mask);
   void set_loose(StateId s, uint32_t worst);
   const TokenId* keep(std::vector<TokenId>& tokens, uint32_t& n);
@@ -204,6 +205,9 @@ class MaskBuilder {
   // Measures the bounds of masks; null until measure_with().
   Lengths* lengths_ = nullptr;
   BumpPool pool_;
+  // The masks that are one list; see finish().
+  StableVector<const Mask*> lists_;
+  InternTable list_index_;
   // The bytes that parts and endings take.
   std::size_t bytes_ = 0;
   // The parts by (regex, stack), in one map for each pair of "captures text" and "is covered".

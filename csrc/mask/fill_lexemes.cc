@@ -167,7 +167,7 @@ const Mask* MaskBuilder::gathered(StateId s) {
   std::vector<TokenId> removed;
   if (!found.row_used) {
     sort_unique(found.sure);
-    return finish(s, nullptr, nullptr, removed, found.sure);
+    return finish(s, nullptr, nullptr, removed, found.sure, false);
   }
   for (TokenId t : found.sure) set_bit(row, t);
   return publish(s, {.dense = pool_.copy(std::span<const uint32_t>(row)).data()});

@@ -449,8 +449,8 @@ StateId Parser::at_edge(StateId s) {
   return out;
 }
 
-// Returns the state of items in normal form.
-StateId Parser::intern(std::span<const Item> items, bool accepting) {
+// Returns the state of items in normal form. `kept` says that the items lie in pool_.
+StateId Parser::intern(std::span<const Item> items, bool accepting, bool kept) {
   if (marked_ && !accepting) accepting = ends_at_edge(items, 0);
   if (items.empty() && !accepting) return dead();
   uint64_t h = accepting;
@@ -466,7 +466,7 @@ StateId Parser::intern(std::span<const Item> items, bool accepting) {
         look_at_size();
         const uint32_t k = states_.emplace_back();
         State& s = states_[k];
-        s.items = pool_.copy(items).data();
+        s.items = kept ? items.data() : pool_.copy(items).data();
         s.n = static_cast<uint32_t>(items.size());
         s.accepting = accepting;
         for (const Item& i : items) {
@@ -533,7 +533,7 @@ std::optional<StateId> Parser::continued(StackId stack, CaptureId capture) {
     const KnownFrontier& known = frontier(stack);
     omitted_ += known.starved;
     if (known.empty() && omissions.any()) return std::nullopt;
-    return intern(known.items, known.accepting);
+    return intern(known.items, known.accepting, true);
   }
   Frontier f;
   depth_ = 0;
@@ -570,6 +570,7 @@ std::optional<StateId> Parser::stepped(StateId s, uint8_t byte) {
   Frontier f = borrow();
   const Omissions omissions(omitted_);
   SmallVector<StackId, 4> starved;
+  std::span<const Item> last;
   depth_ = 0;
   for (const Item& i : from) {
     const RegexId d = regexes_.step(i.regex, byte);
@@ -583,6 +584,7 @@ std::optional<StateId> Parser::stepped(StateId s, uint8_t byte) {
       const KnownFrontier& below = frontier(i.stack);
       if (below.starved) starved.push_back(i.stack);
       merge(below, f);
+      last = below.items;
     } else {
       add_item(d, i.stack, capture, f);
     }
@@ -594,7 +596,9 @@ std::optional<StateId> Parser::stepped(StateId s, uint8_t byte) {
           f.items, [&](const Item& i) { return std::ranges::find(starved, i.stack) != starved.end(); }))
     return std::nullopt;
   normalise(f.items);
-  const StateId out = intern(f.items, f.accepting);
+  // A state shares the items of the frontier from which alone it comes.
+  const bool kept = std::ranges::equal(f.items, last);
+  const StateId out = intern(kept ? last : f.items, f.accepting, kept);
   spare_.push_back(std::move(f));
   return out;
 }

@@ -258,7 +258,7 @@ class Parser {
   void expand(RuleId rule, const Reading& reading, Alternatives& out);
   void normalise(std::vector<Item>& items);
   void normalise(std::vector<Pending>& lexemes);
-  StateId intern(std::span<const Item> items, bool accepting);
+  StateId intern(std::span<const Item> items, bool accepting, bool kept = false);
   // Throws if the arena takes more bytes than RegexArena::most().
   void look_at_size();
   std::atomic<uint32_t>* make_row(StateId s);
