@@ -25,7 +25,8 @@
 // Invariants.
 // - A row, list, cut or exit that was handed out stays where it is and as it is. A slot is published
 //   once, with release order, and read without a lock.
-// - boundary() holds for a trie node whose text consists of whole characters: for the root, and for one node a
+// - boundary() holds for a trie node whose text consists of whole characters: for the root, and for one node
+// a
 //   character on the path to it.
 // - E is never empty, and no text of E begins another. Otherwise ok() is false, and masks are made
 //   without the class.
