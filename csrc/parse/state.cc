@@ -80,15 +80,15 @@ Parser::Parser(RegexArena& regexes, Productions& productions)
       limits_(stacks_) {
   states_.emplace_back();  // dead
   states_[0].classes = regexes_.class_maps().one();
-  states_[0].live_known = true;
+  states_[0].live = &lives_[lives_.emplace_back()];
 }
 
 std::size_t Parser::byte_size() const {
-  return states_.byte_size() + index_.byte_size() + pool_.byte_size() + stacks_.byte_size() +
-         captures_.byte_size() + frontiers_.byte_size() + frontier_index_.byte_size() +
-         expansions_.byte_size() + expansion_index_.byte_size() + capture_steps_.byte_size() +
-         alive_.byte_size() + limits_.byte_size() + limited_.byte_size() + edges_.byte_size() +
-         singles_[0].byte_size() + singles_[1].byte_size();
+  return states_.byte_size() + lives_.byte_size() + live_index_.byte_size() + index_.byte_size() +
+         pool_.byte_size() + stacks_.byte_size() + captures_.byte_size() + frontiers_.byte_size() +
+         frontier_index_.byte_size() + expansions_.byte_size() + expansion_index_.byte_size() +
+         capture_steps_.byte_size() + alive_.byte_size() + limits_.byte_size() + limited_.byte_size() +
+         edges_.byte_size() + singles_[0].byte_size() + singles_[1].byte_size();
 }
 
 void Parser::look_at_size() {
@@ -687,7 +687,7 @@ StateId Parser::step_with(StateId s, uint8_t byte) {
     capture_steps_[(static_cast<uint64_t>(s.v) << 8) | byte] = out.v;
   else
     st.next.load(std::memory_order_relaxed)[st.classes->of[byte]].store(out.v, std::memory_order_release);
-  st.live_known = false;
+  st.live = nullptr;
   return out;
 }
 
@@ -696,13 +696,12 @@ template StateId Parser::step_with<Trust>(StateId s, uint8_t byte);
 
 const ByteSet& Parser::live(StateId s) {
   State& st = states_[s.v];
-  if (!st.live_known) {
+  if (!st.live) {
     ByteSet set;
     for (const Item& i : items(s)) set |= regexes_.steps(i.regex);
-    st.live = set;
-    st.live_known = true;
+    st.live = &lives_[live_index_.number(mix(mix(set.w[0], set.w[1]), mix(set.w[2], set.w[3])), lives_, set)];
   }
-  return st.live;
+  return *st.live;
 }
 
 uint32_t Parser::least_limit(StateId s) {

@@ -65,8 +65,6 @@ struct State {
   bool capturing = false;
   // True if the regex of some item is RegexArena::poison().
   bool poisoned = false;
-  // True once `live` is set.
-  bool live_known = false;
   // In a grammar that limits tokens, if no mark can run out behind any next token (Limits::unlimited): the
   // state after the next token has begun, and this state without its marks. `unmarked` is unknown() if a mark
   // can run out, and 0 until unlimited() is asked.
@@ -77,8 +75,8 @@ struct State {
   std::atomic<std::atomic<uint32_t>*> next{nullptr};
   // The list of jumps, at most Parser::kMostJumps.
   std::atomic<const Jump*> jumps{nullptr};
-  // The bytes that may follow; set once live_known is true.
-  ByteSet live;
+  // The bytes that may follow; null until Parser::live() is asked.
+  const ByteSet* live = nullptr;
   // The mask of the state, which the MaskBuilder of the epoch owns (mask/fill.h).
   std::atomic<const void*> mask{nullptr};
   // A budget of at least so many tokens refuses no token of the mask; 0 until it is computed
@@ -279,6 +277,9 @@ class Parser {
   CaptureArena captures_;
   // states_[id] is a state; index_ finds equal states.
   StableVector<State> states_;
+  // Holds the answers of live(), each once.
+  StableVector<ByteSet> lives_;
+  InternTable live_index_;
   // look_at_size() checks the size again when states and stacks together reach this number.
   uint32_t next_look_ = 0;
   InternTable index_;
