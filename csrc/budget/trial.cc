@@ -294,7 +294,7 @@ void Budget::Trial::judge_texts() {
     const std::size_t before = world.regexes.node_bytes();
     ~Tried() { world.tried += world.regexes.node_bytes() - before; }
   } tried{of.all_.world};
-  const bool alike_asked = of.all_.productions.asks_alike();
+  const bool alike_asked = of.all_.productions.traits().asks_alike;
   std::size_t trials = tried.world.tried > tried.world.policy.tried() ? kTrials : 0;
   // The work of a trial grows as the square of the completion: behind 210 keys that differ it is 15 ms.
   const std::size_t rest = ranged ? 0 : of.needed(of.here());

@@ -296,7 +296,7 @@ std::shared_ptr<Grammar> Compiler::grammar(GrammarSource source, uint32_t start,
       std::make_unique<CfgProductions>(w->regexes, std::move(lowered.cfg), std::move(lowered.lexemes));
   std::vector<std::string> warnings = rules->warnings();
   std::vector<CfgLimit> limits = rules->limits();
-  const bool lexed = rules->context_free();
+  const bool lexed = rules->traits().context_free;
   std::vector<const SchemaSet*> report_of;
   auto all = std::make_unique<ComposedProductions>(std::move(rules), static_cast<uint32_t>(schemas.size()));
   if (source.edged) {

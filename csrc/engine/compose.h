@@ -33,6 +33,25 @@ class ComposedProductions : public Productions {
   // Returns the number that a rule of the grammar has in the common numbering.
   RuleId rule(uint32_t of_rules) const { return number(RuleId{of_rules}, 0); }
 
+  GrammarTraits traits() const override {
+    GrammarTraits out = rules_->traits();
+    out.context_free = out.context_free && parts_.empty();
+    out.edged = edged_;
+    for (const auto& p : parts_) {
+      const GrammarTraits part = p->traits();
+      out.asks_alike = out.asks_alike || part.asks_alike;
+      out.tries_texts = out.tries_texts || part.tries_texts;
+      out.unproven = out.unproven || part.unproven;
+    }
+    return out;
+  }
+  RuleTraits traits_of(RuleId rule) const override {
+    const uint32_t i = rule.v % stride_;
+    if (i == 0) return rules_->traits_of(rule);
+    RuleTraits out = parts_[i - 1]->traits_of(RuleId{rule.v / stride_});
+    out.limits = false;
+    return out;
+  }
   void expand(RuleId rule, const Reading& reading, Alternatives& out) override {
     const uint32_t i = rule.v % stride_;
     if (i == 0) return rules_->expand(rule, reading, out);
@@ -50,14 +69,6 @@ class ComposedProductions : public Productions {
     if (i == 0 || !parts_[i - 1]->expand_shared(RuleId{rule.v / stride_}, out)) return false;
     renumber(i, out.symbols);
     return true;
-  }
-  bool compared(RuleId rule) const override {
-    const uint32_t i = rule.v % stride_;
-    return i != 0 && parts_[i - 1]->compared(RuleId{rule.v / stride_});
-  }
-  bool compares(RuleId reader) const override {
-    const uint32_t i = reader.v % stride_;
-    return i != 0 && parts_[i - 1]->compares(RuleId{reader.v / stride_});
   }
   bool narrow(RuleId rule, const Choice& choice, RuleId& out, bool& any) override {
     const uint32_t i = rule.v % stride_;
@@ -94,35 +105,16 @@ class ComposedProductions : public Productions {
   std::span<const LexemePart> lexeme(uint32_t lexeme, uint32_t context) override {
     return rules_->lexeme(lexeme, context);
   }
-  bool restricted() const override { return rules_->restricted(); }
-  bool context_free() const override { return parts_.empty() && rules_->context_free(); }
-  bool edged() const override { return edged_; }
   bool compared_with(RuleId reader, std::size_t most, std::vector<std::string>& out) override {
     const uint32_t i = reader.v % stride_;
     return i == 0 || parts_[i - 1]->compared_with(RuleId{reader.v / stride_}, most, out);
-  }
-  bool asks_alike() const override {
-    return std::ranges::any_of(parts_, [](const auto& part) { return part->asks_alike(); });
-  }
-  bool tries_texts() const override {
-    return std::ranges::any_of(parts_, [](const auto& part) { return part->tries_texts(); });
-  }
-  bool unproven() const override {
-    return std::ranges::any_of(parts_, [](const auto& part) { return part->unproven(); });
   }
   uint64_t omitted() const override {
     uint64_t out = 0;
     for (const auto& p : parts_) out += p->omitted();
     return out;
   }
-  uint64_t needed_behind(RuleId rule) const override {
-    const uint32_t i = rule.v % stride_;
-    return i == 0 ? 0 : parts_[i - 1]->needed_behind(RuleId{rule.v / stride_});
-  }
   void set_edged() { edged_ = true; }
-  // Only rules of the grammar limit tokens; schemas limit none.
-  bool limits(RuleId r) const override { return r.v % stride_ == 0 && rules_->limits(r); }
-  bool plain(RuleId r) const override { return r.v % stride_ == 0 && rules_->plain(r); }
 
  private:
   RuleId number(RuleId r, uint32_t i) const {

@@ -103,7 +103,7 @@ void Grammar::open(std::size_t least) {
     if (!e->world.lock.lost()) delete e;
   });
   start_ = next->parser.start(start_rule_);
-  if (next->fast && lenient_rule_ != start_rule_ && productions_->asks_distinct())
+  if (next->fast && lenient_rule_ != start_rule_ && productions_->traits().asks_distinct)
     lenient_start_ = next->parser.start(lenient_rule_);
   epoch_ = std::move(next);
   // A very long text keeps all its states for rollback, which may take more than the limit of an epoch.

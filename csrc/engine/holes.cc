@@ -190,7 +190,8 @@ class Middles {
     // object.
     if (outer.v > 1 || parser.regexes().node(i.regex).labelled) return true;
     for (const StackEntry& e : parser.stacks().entries(i.stack))
-      if (e.top.kind() != Symbol::kReader || grammar_->productions().compares(e.top.rule_id())) return true;
+      if (e.top.kind() != Symbol::kReader || grammar_->productions().traits_of(e.top.rule_id()).compares)
+        return true;
     return false;
   }
   std::shared_ptr<Grammar> grammar_;
@@ -304,7 +305,7 @@ Wanted read(RegexArena& r, const std::vector<ConditionStep>& condition) {
 std::shared_ptr<Grammar> intersected(const std::shared_ptr<Grammar>& grammar, RegexId whole) {
   const auto some =
       std::make_shared<Intersection>(grammar->world().regexes, grammar->productions(), grammar->start_rule(),
-                                     grammar->productions().plain(RuleId{0}), whole, grammar);
+                                     grammar->productions().traits_of(RuleId{0}).plain, whole, grammar);
   const Verdict possible = some->possible();
   if (possible == Verdict::kNo) refuse_condition();
   if (possible == Verdict::kUnknown)

@@ -50,10 +50,10 @@ Lenient::Opens Lenient::opens(const Grammar& grammar, Epoch& epoch, StateId s, c
     if (parser.regexes().step(i.regex, static_cast<uint8_t>(bracket)) == RegexArena::empty()) continue;
     for (const StackEntry& e : parser.stacks().entries(i.stack)) {
       if (e.top.kind() != Symbol::kRule) continue;
-      const Productions::Items items = grammar.productions().items(e.top.rule_id());
-      if (items == Productions::Items::kNone) continue;
-      out |= items == Productions::Items::kAny ? kAny : kDistinct;
-      if (items == Productions::Items::kAny) continue;
+      const RuleTraits::Items items = grammar.productions().traits_of(e.top.rule_id()).items;
+      if (items == RuleTraits::Items::kNone) continue;
+      out |= items == RuleTraits::Items::kAny ? kAny : kDistinct;
+      if (items == RuleTraits::Items::kAny) continue;
       const RegexId of_rule = grammar.productions().choices(e.top.rule_id());
       if (choices.value_or(of_rule) != of_rule) out = kMixed;
       choices = of_rule;

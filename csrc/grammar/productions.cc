@@ -29,10 +29,13 @@ CfgProductions::CfgProductions(RegexArena& regexes, Cfg cfg, std::vector<LexemeL
   });
 }
 
-bool CfgProductions::limits(RuleId rule) const {
-  if (limits_.empty()) return false;
+RuleTraits CfgProductions::traits_of(RuleId rule) const {
+  RuleTraits out{.plain = !cfg_.contexts.empty(), .limits = false};
+  if (limits_.empty()) return out;
   const uint32_t n = rule.v / stride_, rules = static_cast<uint32_t>(cfg_.rules.size());
-  return limits_[n < rules ? n : made_[n - rules].a];  // a rule of a left-recursive group leads to all of it
+  out.limits =
+      limits_[n < rules ? n : made_[n - rules].a];  // a rule of a left-recursive group leads to all of it
+  return out;
 }
 
 void CfgProductions::set_part(uint32_t i, Symbol symbol) {

@@ -36,18 +36,17 @@ class CfgProductions : public Productions {
   // Sets the symbol that stands for part i of the grammar; engine/compose.h joins the parts.
   void set_part(uint32_t i, Symbol symbol);
   RuleId root() const { return RuleId{cfg_.start}; }
-  using Productions::limits;
   const std::vector<CfgLimit>& limits() const { return cfg_.limits; }
   const std::vector<std::string>& warnings() const { return cfg_.warnings; }
   void expand(RuleId rule, const Reading& reading, Alternatives& out) override;
   std::span<const LexemePart> lexeme(uint32_t lexeme, uint32_t context) override;
-  bool restricted() const override { return restricted_; }
+  GrammarTraits traits() const override {
+    return {.restricted = restricted_, .context_free = parts_.empty() && !cfg_.contexts.empty()};
+  }
+  RuleTraits traits_of(RuleId rule) const override;
   std::size_t byte_size() const override {
     return cfg_.rules.size() * 200 + made_.byte_size() + made_index_.byte_size();
   }
-  bool context_free() const override { return parts_.empty() && !cfg_.contexts.empty(); }
-  bool plain(RuleId) const override { return !cfg_.contexts.empty(); }
-  bool limits(RuleId rule) const override;
 
   // Sets the distance between rule numbers. Several grammars are numbered together: rule r of this grammar,
   // the first, has the number r * stride.

@@ -40,9 +40,9 @@ class ExtendedProductions : public Productions {
     return true;
   }
   void start_search() override { base_.start_search(); }
-  bool context_free() const override { return base_.context_free(); }
-  bool asks_alike() const override { return base_.asks_alike(); }
-  bool plain(RuleId rule) const override { return is_own(rule) ? lexed_ : base_.plain(RuleId{rule.v / 2}); }
+  RuleTraits traits_of(RuleId rule) const override {
+    return is_own(rule) ? RuleTraits{.plain = lexed_} : base_.traits_of(RuleId{rule.v / 2});
+  }
   bool lexed() const { return lexed_; }
 
  protected:

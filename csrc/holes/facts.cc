@@ -116,7 +116,7 @@ const Alternatives& Facts::alternatives(Head h) {
     charge(static_cast<int64_t>(all.symbols.size()));
     a.all = std::move(all);
     a.expanded = true;
-    a.compared = a.reading.kind == Reading::kNone && productions_.compared(a.rule);
+    a.compared = a.reading.kind == Reading::kNone && productions_.traits_of(a.rule).compared;
     a.reading = Reading{};
   }
   return a.all;
@@ -297,8 +297,8 @@ void Facts::doubt(uint32_t id) {
 // the hole is shorter than what the rule needs behind it.
 bool Facts::stays(RuleId rule, Spot from) const {
   const Path& path = stretches_.path();
-  return path.loops(from) && path.text_behind(from) && !productions_.plain(rule) &&
-         productions_.needed_behind(rule) > path.last() - from;
+  return path.loops(from) && path.text_behind(from) && !productions_.traits_of(rule).plain &&
+         productions_.traits_of(rule).needed_behind > path.last() - from;
 }
 
 // Makes a step wait for a fact, and continues it from the exits that are known.

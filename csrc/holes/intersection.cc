@@ -78,7 +78,7 @@ RegexId leads(RegexArena& regexes, RegexId from, RegexId to) {
 
 Intersection::Intersection(RegexArena& regexes, Productions& base, RuleId root, bool lexed, RegexId whole,
                            std::shared_ptr<const void> owner)
-    : FactBase(regexes, base, {regexes, whole, base.bordered()}, Facts::Aim::kIntersection, false,
+    : FactBase(regexes, base, {regexes, whole, base.traits().bordered}, Facts::Aim::kIntersection, false,
                kReaderBytes),
       base_(base),
       owner_(std::move(owner)),

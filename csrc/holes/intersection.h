@@ -44,14 +44,16 @@ class Intersection : public Productions, protected FactBase {
   bool bound(RuleId rule, Bound& out) override;
   void start_search() override { base_.start_search(); }
   std::span<const LexemePart> lexeme(uint32_t lexeme, uint32_t context) override;
-  bool restricted() const override { return lexed_ || base_.restricted(); }
-  bool context_free() const override { return base_.context_free(); }
+  GrammarTraits traits() const override {
+    GrammarTraits out = base_.traits();
+    out.restricted = out.restricted || lexed_;
+    out.edged = false;
+    out.unproven = true;
+    out.tries_texts = out.tries_texts || tried();
+    return out;
+  }
+  RuleTraits traits_of(RuleId) const override { return {.plain = lexed_}; }
   uint64_t omitted() const override { return base_.omitted(); }
-  bool asks_alike() const override { return base_.asks_alike(); }
-  bool plain(RuleId) const override { return lexed_; }
-  bool bordered() const override { return base_.bordered(); }
-  bool unproven() const override { return true; }
-  bool tries_texts() const override { return tried() || base_.tries_texts(); }
   std::size_t byte_size() const override {
     return sizeof(Intersection) + FactBase::byte_size() + triples_.size() * 64 + triple_index_.byte_size();
   }

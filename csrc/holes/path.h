@@ -49,7 +49,7 @@ class Path {
   using Spot = uint32_t;
   // Throws kValue if the parts are too long. Parts of tokens need `vocabulary`.
   Path(const std::vector<Part>& parts, const Vocabulary* vocabulary);
-  // With `bordered` the mark kEdge may stand where the regex ends (Productions::bordered()), otherwise
+  // With `bordered` the mark kEdge may stand where the regex ends (GrammarTraits::bordered), otherwise
   // nowhere.
   Path(RegexArena& regexes, RegexId whole, bool bordered);
   // A path of parts has at most so many nodes; the constructor throws kValue beyond them.

@@ -57,7 +57,7 @@ Quotient::Quotient(RegexArena& regexes, Productions& base, RuleId root, bool lex
                    std::size_t most)
     : ExtendedProductions(base, lexed),
       FactBase(regexes, base, {{{Part::kAny, {}, 0, 0}, {Part::kText, suffix, 0, 0}}, nullptr},
-               Facts::Aim::kQuotient, lexed && !base.restricted(), most),
+               Facts::Aim::kQuotient, lexed && !base.traits().restricted, most),
       root_(root),
       suffix_(std::move(suffix)),
       end_(places_.of(path_.last(), Alive::kClear)) {}

@@ -15,7 +15,7 @@
 // Between lexemes the border matters, because only there it is known whether the suffix may follow the
 // lexeme read last. So a lexeme that begins with the suffix reads one mark, the byte kEdge, which may
 // not follow a lexeme where the suffix's first byte may not. A state may end where the mark leads to an
-// end (Productions::bordered). Source: closure of the context-free languages under quotient with a
+// end (GrammarTraits::bordered). Source: closure of the context-free languages under quotient with a
 // regular one (Ginsburg, Spanier 1963). quotient.cc has an example and a table of the questions.
 #pragma once
 
@@ -50,11 +50,19 @@ class Quotient : public ExtendedProductions, protected FactBase {
   std::size_t fits();
 
   std::span<const LexemePart> lexeme(uint32_t lexeme, uint32_t context) override;
-  bool restricted() const override { return lexed_ || base_.restricted(); }
+  GrammarTraits traits() const override {
+    GrammarTraits out = base_.traits();
+    out.restricted = out.restricted || lexed_;
+    out.edged = false;
+    out.bordered = lexed_;
+    out.unproven = true;
+    out.tries_texts = out.tries_texts || tried();
+    return out;
+  }
+  RuleTraits traits_of(RuleId rule) const override {
+    return {.plain = ExtendedProductions::traits_of(rule).plain};
+  }
   uint64_t omitted() const override { return base_.omitted(); }
-  bool bordered() const override { return lexed_; }
-  bool unproven() const override { return true; }
-  bool tries_texts() const override { return tried() || base_.tries_texts(); }
   bool inexact() const override { return inexact_ || base_.inexact(); }
   std::size_t byte_size() const override {
     return sizeof(Quotient) + base_.byte_size() + FactBase::byte_size() + crossings_.size() * 64 +

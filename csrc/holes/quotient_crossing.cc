@@ -250,7 +250,8 @@ class Quotient::Crossings {
     for (At a : here_)
       for (const Reading& reading : facts_.readings(captures_, a, {read})) {
         const Facts::Head head = facts_.reader(s->rule_id(), reading);
-        const bool fits = ruled && reading.kind == Reading::kFresh && q_.base_.compares(s->rule_id());
+        const bool fits =
+            ruled && reading.kind == Reading::kFresh && q_.base_.traits_of(s->rule_id()).compares;
         each_crossing(head, a, [&](At e) {
           const At end = goal(s, e, open);
           std::optional<RuleId> item;

@@ -128,7 +128,7 @@ bool Quotient::compose_rule(Symbol s, std::string told, Proof& out) {
             begin, true, text))
       return false;
     out.text += text;
-    if (!reader && base_.compared(rule)) out.items.push_back(text);
+    if (!reader && base_.traits_of(rule).compared) out.items.push_back(text);
     return true;
   }
   const Crossing c = crossings_[s.rule_id().v / 2 - 1];
@@ -138,7 +138,7 @@ bool Quotient::compose_rule(Symbol s, std::string told, Proof& out) {
       reader ? facts_->reader(c.rule, Reading::of_text(std::move(told))) : facts_->head(c.rule);
   const Proof* shown = proof({head, ended ? c.from : places_.of(0, c.pending), c.to});
   if (!shown) return false;
-  if (c.kind == Crossing::kRule && base_.compared(c.rule))
+  if (c.kind == Crossing::kRule && base_.traits_of(c.rule).compared)
     out.items.push_back(shown->text);
   else
     out.items.insert(out.items.end(), shown->items.begin(), shown->items.end());
@@ -179,7 +179,7 @@ Verdict Quotient::resolve(const Question& q) {
 // Returns a rule with those texts of `rule` after which the reader leads from one place to another; nothing
 // if there are none.
 std::optional<RuleId> Quotient::fit(RuleId reader, RuleId rule, At from, At to) {
-  if (!base_.compares(reader)) return rule;
+  if (!base_.traits_of(reader).compares) return rule;
   const Alternatives& all = facts_->alternatives(facts_->reader(reader, Reading::fresh()));
   if (all.ends.empty()) return std::nullopt;
   const RuleId first = all.symbols.front().rule_id(), last = all.symbols.back().rule_id();
@@ -270,7 +270,7 @@ std::vector<RuleId> Quotient::free_items(RuleId rest, At from, At to) {
     const Alternatives& all = facts_->alternatives(facts_->head(todo[i]));
     for (const std::span<const Symbol> s : all.each()) {
       if (s.size() < 2 || s.back().kind() != Symbol::kRule || s[s.size() - 2].kind() != Symbol::kRule ||
-          !base_.compared(s[s.size() - 2].rule_id()))
+          !base_.traits_of(s[s.size() - 2].rule_id()).compared)
         continue;
       const RuleId next = s.back().rule_id();
       if (decide({facts_->head(next), from, to}) == Verdict::kYes) out.push_back(s[s.size() - 2].rule_id());

@@ -15,7 +15,7 @@ constexpr std::size_t kMostPaths = 10'000;
 }  // namespace
 
 RestOfText::RestOfText(Productions& base, Parser& parser, StateId state)
-    : ExtendedProductions(base, base.plain(RuleId{0})), parser_(parser), state_(state) {
+    : ExtendedProductions(base, base.traits_of(RuleId{0}).plain), parser_(parser), state_(state) {
   own_.push_back({Own::kStart});
   start(start_);
 }

@@ -30,16 +30,11 @@ class RestOfText : public ExtendedProductions {
   RestOfText(Productions& base, Parser& parser, StateId state);
   RuleId rule() const { return own_rule(0); }
 
+  GrammarTraits traits() const override { return base_.traits(); }
   std::span<const LexemePart> lexeme(uint32_t lexeme, uint32_t context) override {
     return base_.lexeme(lexeme, context);
   }
-  bool restricted() const override { return base_.restricted(); }
-  bool edged() const override { return base_.edged(); }
   uint64_t omitted() const override { return base_.omitted() + parser_.omitted(); }
-  bool compared(RuleId rule) const override { return !is_own(rule) && base_.compared(RuleId{rule.v / 2}); }
-  bool compares(RuleId reader) const override {
-    return !is_own(reader) && base_.compares(RuleId{reader.v / 2});
-  }
   bool compared_with(RuleId reader, std::size_t most, std::vector<std::string>& out) override {
     return is_own(reader) || base_.compared_with(RuleId{reader.v / 2}, most, out);
   }
@@ -48,12 +43,6 @@ class RestOfText : public ExtendedProductions {
     return !is_own(rule) && base_.values(RuleId{rule.v / 2}, most, out);
   }
   bool inexact() const override { return base_.inexact(); }
-  bool bordered() const override { return base_.bordered(); }
-  bool unproven() const override { return base_.unproven(); }
-  bool tries_texts() const override { return base_.tries_texts(); }
-  uint64_t needed_behind(RuleId rule) const override {
-    return is_own(rule) ? 0 : base_.needed_behind(RuleId{rule.v / 2});
-  }
   // Includes the bytes of the parser.
   std::size_t byte_size() const override {
     return own_.size() * 40 + stacks_.byte_size() + parser_.byte_size();

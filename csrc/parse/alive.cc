@@ -18,7 +18,10 @@ uint64_t key(uint32_t a, uint32_t b) { return (static_cast<uint64_t>(a) << 32) |
 }  // namespace
 
 Alive::Alive(RegexArena& regexes, Productions& productions, StackArena& stacks)
-    : regexes_(regexes), productions_(productions), stacks_(stacks) {
+    : regexes_(regexes),
+      productions_(productions),
+      restricted_(productions.traits().restricted),
+      stacks_(stacks) {
   pending({RegexArena::empty(), kNoContext});
 }
 
@@ -80,7 +83,7 @@ void Alive::Set::add(Pending p) {
 
 // Adds to `to` every pending that may stand behind the symbol.
 void Alive::out(Symbol s, Pending from, Set& to) {
-  if (s.kind() == Symbol::kRule && productions_.plain(s.rule_id())) {
+  if (s.kind() == Symbol::kRule && productions_.traits_of(s.rule_id()).plain) {
     for (Pending p : rule(s.rule_id(), from).out) to.add(p);
     return;
   }
@@ -162,7 +165,7 @@ bool Alive::stack(StackId s, Pending from, uint32_t depth) {
   for (const StackEntry& e : stacks_.entries(s)) {
     // `after` is a copy, because the calls below overwrite next_.
     std::vector<Pending> after;
-    if (e.top.kind() == Symbol::kRule && productions_.plain(e.top.rule_id())) {
+    if (e.top.kind() == Symbol::kRule && productions_.traits_of(e.top.rule_id()).plain) {
       // After an exception rules are half solved, so their entries are erased; a later call asks anew.
       Undo forget([&] {
         for (uint64_t at : open_) rules_.erase(at);

@@ -34,7 +34,7 @@ class Alive {
   static constexpr Pending kClear = 0;
   Alive(RegexArena& regexes, Productions& productions, StackArena& stacks);
   // Returns true if the stack can be read to its end.
-  bool stack(StackId s) { return !productions_.restricted() || stack(s, kClear, 0); }
+  bool stack(StackId s) { return !restricted_ || stack(s, kClear, 0); }
   // Returns the texts of r whose first byte is not in `follow` (a kBytes regex, or empty()).
   RegexId restricted(RegexId r, RegexId follow);
   // One way to pass a symbol that is no rule: a text of `regex` is read, and `to` is pending behind it.
@@ -45,8 +45,8 @@ class Alive {
   // Appends the ways to pass the symbol s behind the pending `from`.
   void steps(Symbol s, Pending from, std::vector<Step>& out);
   // Returns true for a rule of a grammar with lexemes. Pendings matter only in such rules
-  // (Productions::plain).
-  bool plain(RuleId r) const { return productions_.plain(r); }
+  // (RuleTraits::plain).
+  bool plain(RuleId r) const { return productions_.traits_of(r).plain; }
   // Returns the pending that keeps the context of p and lets any byte follow.
   Pending without_follow(Pending p) { return pending({RegexId{0}, pendings_[p].context}); }
   // Returns the bytes that may not follow, as a kBytes regex; empty() if any byte may.
@@ -95,6 +95,8 @@ class Alive {
 
   RegexArena& regexes_;
   Productions& productions_;
+  // The answer of GrammarTraits::restricted.
+  const bool restricted_;
   StackArena& stacks_;
   // pendings_[number] is what a pending means; numbers_ holds the numbers.
   std::vector<Value> pendings_;

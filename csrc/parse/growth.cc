@@ -115,7 +115,7 @@ Growth::Part Growth::rule(Symbol s) {
   if (const LengthRange* known = rules_.find(r.v)) return {least, *known};
   if (depth_ == 0) steps_ = 0;
   LengthRange out{least, 0};
-  if (productions_.plain(r) || depth_ > kLevels || ++steps_ > kRules) return {least, out};
+  if (productions_.traits_of(r).plain || depth_ > kLevels || ++steps_ > kRules) return {least, out};
   charge(5);
   rules_.emplace(r.v, out);
   ++depth_;

@@ -363,7 +363,7 @@ uint32_t Lengths::rule(RuleId r, bool reader) {
     return std::min(*known, kFar);
   }
   // The bytes that may not follow a lexeme restrict the next part, so the sum of the parts is no bound.
-  if (productions_.plain(r)) return kFar;
+  if (productions_.traits_of(r).plain) return kFar;
   if (depth_ == 0) steps_ = 0;
   if (++steps_ > kSteps) {
     ++met_open_;

@@ -24,7 +24,7 @@ bool StackLimits::possible(StackId s, const Productions& productions) {
       const Symbol::Kind kind = e.top.kind();
       const bool rule = kind == Symbol::kRule || kind == Symbol::kReader;
       any = any || possible_[e.rest.v] != 0 || kind == Symbol::kLimit ||
-            (rule && productions.limits(e.top.rule_id()));
+            (rule && productions.traits_of(e.top.rule_id()).limits);
     }
     possible_.push_back(any);
   }

@@ -153,14 +153,69 @@ struct Bound {
   std::vector<Symbol> all, any;
 };
 
+// What holds of a whole grammar.
+struct GrammarTraits {
+  // Some lexeme may forbid every byte that could follow it, so stacks may be unreadable (parse/alive.h).
+  bool restricted = false;
+  // The grammar consists of lexemes: no expansion depends on the text before it, and one live byte shows that
+  // the text can go on.
+  bool context_free = false;
+  // Terminals contain kEdge, which stands where a token must begin. Such a grammar may also limit tokens.
+  bool edged = false;
+  // kEdge stands only where a text may end, and marks no edge of tokens (holes/quotient.h).
+  bool bordered = false;
+  // Some text of a terminal may have no continuation: only poison follows, and poison may turn out to be
+  // nothing.
+  bool unproven = false;
+  // A reader may refuse a text although its answer to an unknown text is not poison. If false, the answer to
+  // an unknown text holds for every text, except behind poison.
+  bool tries_texts = false;
+  // Some reader may ask that a text equals an earlier one. If false, no reader refuses a text that differs
+  // from all earlier ones.
+  bool asks_alike = false;
+  // Some array asks that its items differ.
+  bool asks_distinct = false;
+};
+
+// What holds of one rule.
+struct RuleTraits {
+  // Whether the items or keys of an array or object must differ although the rule itself does not compare
+  // them (kDistinct). kAny: the rule reads an array or object from behind its bracket, whose items may be
+  // alike. kNone: the rule reads no array and no object.
+  enum class Items : uint8_t { kNone, kAny, kDistinct };
+  Items items = Items::kNone;
+  // Readers compare the texts of the rule with each other (items under uniqueItems).
+  bool compared = false;
+  // The rule is a reader that compares the text that it is told with other texts.
+  bool compares = false;
+  // The rule belongs to a grammar with lexemes, so its expansions do not depend on the text before it.
+  bool plain = false;
+  // Tokens may be limited within a text of the rule (parse/limits.h).
+  bool limits = true;
+  // At least so many bytes stand behind a text of the rule in every whole text.
+  uint64_t needed_behind = 0;
+};
+
 // A grammar, as the parser sees it: rules whose alternatives are asked for one rule at a time.
 class Productions {
  public:
   virtual ~Productions() = default;
+  virtual GrammarTraits traits() const { return {}; }
+  virtual RuleTraits traits_of(RuleId /*rule*/) const { return {}; }
+
+  // ---- the texts of a rule ----
+  //
   // Appends the alternatives of a rule to `out`.
   virtual void expand(RuleId rule, const Reading& reading, Alternatives& out) = 0;
-  // Returns the bytes of all that the object stores.
-  virtual std::size_t byte_size() const { return 0; }
+  // Returns the ways to read a lexeme in a context; none if the lexeme cannot be read there.
+  virtual std::span<const LexemePart> lexeme(uint32_t /*lexeme*/, uint32_t /*context*/) { return {}; }
+  // Appends alternatives for the texts of the rule in which another rule stands for the texts that both rules
+  // share, so that a search through all rules meets these texts once. Returns false if there are none but
+  // those of expand().
+  virtual bool expand_shared(RuleId /*rule*/, Alternatives& /*out*/) { return false; }
+
+  // ---- shortest texts ----
+  //
   // The parser calls this before each search for a shortest completion. All calls until the next search share
   // one limit of steps.
   virtual void start_search() {}
@@ -169,64 +224,17 @@ class Productions {
   virtual void expand_shortest(RuleId rule, const Reading& reading, Alternatives& out) {
     expand(rule, reading, out);
   }
-  // Appends alternatives for the texts of the rule in which another rule stands for the texts that both rules
-  // share, so that a search through all rules meets these texts once. Returns false if there are none but
-  // those of expand().
-  virtual bool expand_shared(RuleId /*rule*/, Alternatives& /*out*/) { return false; }
   // Sets an upper bound of the rule's shortest text, without a search. The bound of a reader must hold
   // whatever it is told. Returns false if no bound is known.
   virtual bool bound(RuleId /*rule*/, Bound& /*out*/) { return false; }
-  // Returns the ways to read a lexeme in a context; none if the lexeme cannot be read there.
-  virtual std::span<const LexemePart> lexeme(uint32_t /*lexeme*/, uint32_t /*context*/) { return {}; }
-  // Returns true if some lexeme may forbid every byte that could follow it, so that stacks may be unreadable
-  // (parse/alive.h).
-  virtual bool restricted() const { return false; }
-  // Returns true for a grammar of lexemes alone: no expansion depends on the text before it, and one live
-  // byte shows that the text can go on.
-  virtual bool context_free() const { return false; }
-  // Returns true if terminals contain kEdge, which stands where a token must begin. Such a grammar may also
-  // limit tokens.
-  virtual bool edged() const { return false; }
-  // Returns how often something was omitted because it was too much to tell (base/effort.h).
-  virtual uint64_t omitted() const { return 0; }
-  // Returns true if kEdge stands only where a text may end, and marks no edge of tokens; see
-  // holes/quotient.h.
-  virtual bool bordered() const { return false; }
-  // Returns true if some text of a terminal may have no continuation: only poison follows, and poison may
-  // turn out to be nothing.
-  virtual bool unproven() const { return false; }
-  // Returns true if a reader may refuse a text although its answer to an unknown text is not poison. If
-  // false, the answer to an unknown text holds for every text, except behind poison.
-  virtual bool tries_texts() const { return false; }
-  // Returns a lower bound of the bytes that stand behind a text of the rule in every whole text.
-  virtual uint64_t needed_behind(RuleId) const { return 0; }
-  // Returns true if readers compare the rule's texts with each other (items under uniqueItems).
-  virtual bool compared(RuleId /*rule*/) const { return false; }
-  // Returns true if the reader compares the text that it is told with other texts.
-  virtual bool compares(RuleId /*reader*/) const { return false; }
+
+  // ---- texts that are compared ----
+  //
   // Appends the texts that a comparing reader treats differently from all others. Returns false if there are
   // `most` such texts or more.
   virtual bool compared_with(RuleId /*reader*/, std::size_t /*most*/, std::vector<std::string>& /*out*/) {
     return true;
   }
-  // Returns true if some reader may ask that a text equals an earlier one. If false, no reader refuses a text
-  // that differs from all earlier ones.
-  virtual bool asks_alike() const { return false; }
-  // Returns a rule with the texts of `start` and, beside them, texts in which items or keys repeat though
-  // they must differ: in arrays and objects where some other item or key is always left (engine/distinct.h).
-  // Returns `start` if there is no such rule.
-  virtual RuleId lenient(RuleId start) { return start; }
-  // Returns true if some array asks that its items differ.
-  virtual bool asks_distinct() const { return false; }
-  // Returns the number of keys of the largest object among the rules.
-  virtual std::size_t most_keys() const { return 0; }
-  // What a rule reads. kNone: no array and no object. kAny: an array or object from behind its bracket.
-  // kDistinct: an array or object whose items or keys must differ, although the rule itself does not compare
-  // them.
-  enum class Items : uint8_t { kNone, kAny, kDistinct };
-  virtual Items items(RuleId /*rule*/) const { return Items::kNone; }
-  // Returns the literal set of which each item of a kDistinct rule is a text; empty() if there is none.
-  virtual RegexId choices(RuleId /*rule*/) { return {}; }
   // narrow() finds a rule for a part of the texts of a compared rule: those that equal one of `texts`, those
   // of one of `rules`, and with `others` all remaining ones. `out` is the rule itself if these are all of its
   // texts; `any` says whether there is such a text. Returns false if that is not known.
@@ -241,12 +249,23 @@ class Productions {
   // Appends one text for each value of a compared rule. Returns false if there are `most` values or more, or
   // if counting them takes too much work.
   virtual bool values(RuleId /*rule*/, uint32_t /*most*/, std::vector<std::string>& /*out*/) { return false; }
+  // Returns a rule with the texts of `start` and, beside them, texts in which items or keys repeat though
+  // they must differ: in arrays and objects where some other item or key is always left (engine/distinct.h).
+  // Returns `start` if there is no such rule.
+  virtual RuleId lenient(RuleId start) { return start; }
+  // Returns the literal set of which each item of a kDistinct rule is a text; empty() if there is none.
+  virtual RegexId choices(RuleId /*rule*/) { return {}; }
+
+  // ---- numbers that grow as rules are expanded ----
+  //
+  // Returns how often something was omitted because it was too much to tell (base/effort.h).
+  virtual uint64_t omitted() const { return 0; }
   // Returns true if alternatives were omitted for lack of work, and the regex arena does not know of that.
   virtual bool inexact() const { return false; }
-  // Returns true for a rule of a grammar with lexemes, whose expansions do not depend on the text before it.
-  virtual bool plain(RuleId) const { return false; }
-  // Returns true if tokens may be limited within a text of the rule (parse/limits.h).
-  virtual bool limits(RuleId) const { return true; }
+  // Returns the number of keys of the largest object among the rules.
+  virtual std::size_t most_keys() const { return 0; }
+  // Returns the bytes of all that the object stores.
+  virtual std::size_t byte_size() const { return 0; }
 };
 
 }  // namespace structgen

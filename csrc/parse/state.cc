@@ -74,8 +74,8 @@ constexpr const char* kTooDeep = "rules nest too deeply before the first charact
 Parser::Parser(RegexArena& regexes, Productions& productions)
     : regexes_(regexes),
       productions_(productions),
-      edged_(productions.edged()),
-      marked_(edged_ || productions.bordered()),
+      edged_(productions.traits().edged),
+      marked_(edged_ || productions.traits().bordered),
       alive_(regexes, productions, stacks_),
       limits_(stacks_) {
   states_.emplace_back();  // dead

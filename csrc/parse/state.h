@@ -169,7 +169,7 @@ class Parser {
   StateId at_edge(StateId s);
   bool edged() const { return edged_; }
   // Returns true for the regex that stands where a text may end and that reads no byte of it
-  // (Productions::bordered).
+  // (GrammarTraits::bordered).
   bool marks(RegexId r) { return marked_ && !edged_ && r == regexes_.byte(kEdge); }
   // Returns true if terminals contain kEdge, at edges of tokens or where a text may end.
   bool marked() const { return marked_; }
@@ -191,10 +191,10 @@ class Parser {
   // Returns the texts of r whose first byte is not in `follow`.
   RegexId restricted(RegexId r, RegexId follow) { return alive_.restricted(r, follow); }
   Alive& alive() { return alive_; }
-  // The answers of Productions::context_free(), unproven() and tries_texts().
-  bool context_free() const { return productions_.context_free(); }
-  bool unproven() const { return productions_.unproven(); }
-  bool tries_texts() const { return productions_.tries_texts(); }
+  // Members of GrammarTraits.
+  bool context_free() const { return productions_.traits().context_free; }
+  bool unproven() const { return productions_.traits().unproven; }
+  bool tries_texts() const { return productions_.traits().tries_texts; }
 
   // Copies a state of another parser with the same regexes and rule ids into this parser. Each source needs a
   // `memo` of its own, because each parser numbers its stacks.
@@ -267,7 +267,7 @@ class Parser {
 
   RegexArena& regexes_;
   Productions& productions_;
-  // True if tokens end at edges (Productions::edged).
+  // True if tokens end at edges (GrammarTraits::edged).
   const bool edged_;
   // True if terminals contain kEdge, at edges of tokens or where a text may end.
   const bool marked_;

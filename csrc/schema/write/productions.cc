@@ -607,7 +607,20 @@ bool JsonProductions::compared_with(RuleId id, std::size_t most, std::vector<std
   return true;
 }
 
-bool JsonProductions::asks_alike() const { return solver_.unique().asked_alike(); }
+GrammarTraits JsonProductions::traits() const {
+  return {.asks_alike = solver_.unique().asked_alike(), .asks_distinct = schemas_->asks_distinct()};
+}
+
+RuleTraits JsonProductions::traits_of(RuleId rule) const {
+  using Items = RuleTraits::Items;
+  const Rule& r = rules_[rule.v];
+  RuleTraits out{.compared = r.kind == kValue, .compares = r.kind == kItem || r.kind == kRead};
+  if (r.kind == kObjectFirst) out.items = r.lenient ? Items::kDistinct : Items::kAny;
+  if (r.kind == kArrayFirst) out.items = r.b != kAsAsked ? Items::kDistinct : Items::kAny;
+  // In pretty layout each open level still needs a closing bracket and a line break.
+  out.needed_behind = 2 * uint64_t{r.depth};
+  return out;
+}
 
 // Expands the reader of an item whose text decides what may follow. A mask that does not know the text gets
 // the alternatives that hold for every text, and poison for all others.

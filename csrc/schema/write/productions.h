@@ -58,12 +58,9 @@ class JsonProductions : public Productions {
   // parse/productions.h describes the functions that are overridden here.
   RuleId root() const { return root_; }
   void expand(RuleId rule, const Reading& reading, Alternatives& out) override;
-  bool compared(RuleId rule) const override { return rules_[rule.v].kind == kValue; }
-  bool compares(RuleId reader) const override {
-    return rules_[reader.v].kind == kItem || rules_[reader.v].kind == kRead;
-  }
+  GrammarTraits traits() const override;
+  RuleTraits traits_of(RuleId rule) const override;
   bool compared_with(RuleId reader, std::size_t most, std::vector<std::string>& out) override;
-  bool asks_alike() const override;
   bool narrow(RuleId rule, const Choice& choice, RuleId& out, bool& any) override;
   bool values(RuleId rule, uint32_t most, std::vector<std::string>& out) override;
   void start_search() override { solver_.refill(); }
@@ -71,17 +68,9 @@ class JsonProductions : public Productions {
   bool expand_shared(RuleId rule, Alternatives& out) override;
   bool bound(RuleId rule, Bound& out) override;
   uint64_t omitted() const override { return solver_.omitted(); }
-  // In pretty layout each open level still needs a closing bracket and a line break.
-  uint64_t needed_behind(RuleId rule) const override { return 2 * uint64_t{rules_[rule.v].depth}; }
   const SchemaSet& schemas() const { return *schemas_; }
   RuleId lenient(RuleId start) override;
-  bool asks_distinct() const override { return schemas_->asks_distinct(); }
   std::size_t most_keys() const override { return solver_.objects().most_written(); }
-  Items items(RuleId rule) const override {
-    const Rule& r = rules_[rule.v];
-    if (r.kind == kObjectFirst) return r.lenient ? Items::kDistinct : Items::kAny;
-    return r.kind != kArrayFirst ? Items::kNone : r.b != kAsAsked ? Items::kDistinct : Items::kAny;
-  }
   RegexId choices(RuleId rule) override;
   std::size_t byte_size() const override {
     return sizeof(JsonProductions) + schemas_->byte_size() + formulas_.byte_size() + solver_.byte_size() +
