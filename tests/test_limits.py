@@ -361,7 +361,13 @@ def test_nested_counters_are_charged() -> None:
 
 # ---- memory ------------------------------------------------------------------------------------
 
-UNIQUE = {"type": "array", "items": {"enum": [f"v{i}" for i in range(800)]}, "uniqueItems": True}
+# With `minItems` the items stay in the states of the parser.
+UNIQUE = {
+    "type": "array",
+    "items": {"enum": [f"v{i}" for i in range(800)]},
+    "uniqueItems": True,
+    "minItems": 2,
+}
 
 
 @pytest.mark.parametrize("on_limit", ["error", "subset"])
