@@ -31,8 +31,8 @@ class Grammar:
 
 
 class Bad:
-    """The title of a schema names the fault: hang, crash, grow, refuse, raise or stubborn. Other titles allow
-    all tokens."""
+    """The engine takes its fault from the title of the schema: hang, crash, grow, refuse, raise or stubborn.
+    With any other title it allows all tokens."""
 
     name = "tests.bench_engines:bad"
     version = "1"

@@ -199,8 +199,8 @@ def imported(module: str, path: Path, known: dict[str, Path]) -> set[str]:
 
 
 def cycle(graph: dict[str, set[str]]) -> list[str]:
-    """The nodes of the graph's cycles and the nodes that need them, sorted: nodes that need nothing left are
-    removed in turn."""
+    """Returns, sorted, the nodes that lie on a cycle or lead into one. The function removes nodes without
+    outgoing edges until every node has one."""
     left = {node: set(kids) for node, kids in graph.items()}
     while free := {node for node, kids in left.items() if not kids & left.keys()}:
         for node in free:
@@ -239,8 +239,8 @@ def test_import_is_light() -> None:
     assert done.stdout.strip() == "[]"
 
 
-# A thread that holds a lock of these files waits for no other work of the core. A forked child leaves the
-# locks alone.
+# A thread that holds a lock of these files never waits for other work of the core. A forked child does not
+# use the locks.
 OWN_THREADS = {
     "csrc/base/depth.cc",
     "csrc/base/fork.h",

@@ -68,8 +68,9 @@ def test_grammars(compiler: structgen.Compiler, seeds: Sequence[int]) -> None:
 
 @pytest.mark.parametrize("seed", [94, 102])
 def test_a_mask_within_a_budget_keeps_to_the_limit_of_a_call(seed: int) -> None:
-    """These masks once took 0.2 and 0.5 s. The last resort of a row had 50 times the limit, twice, and the
-    search for a completion scanned its answers whenever a rule closed."""
+    """A mask under a budget of tokens stops at its limit of work. These masks once took 0.2 and 0.5 s: the
+    last attempt at a row had 50 times the limit, twice, and the search for a completion read all its answers
+    again whenever a rule ended."""
     own = structgen.Compiler(vocabulary(WORDS), limits=structgen.Limits(mask=UNITS), on_limit="subset")
     kind, document = attack.grammar(seed)
     found = attack.attack(own, seed, document, walks=20, kind=kind)
@@ -87,7 +88,7 @@ def test_a_mask_within_a_budget_keeps_to_the_limit_of_a_call(seed: int) -> None:
     ],
 )
 def test_small_limits(kind: str, seeds: Sequence[int], units: int) -> None:
-    """However small the limit of a mask is, a text goes on. Each grammar has a compiler of its own.
+    """Under any limit of work for a mask, the mask still has a token. Each grammar has a compiler of its own.
     `python -m bench.attack --mask 200,500,2000,20000,200000` is the long form."""
     texts = 0
     for seed in seeds:
@@ -103,8 +104,8 @@ def test_small_limits(kind: str, seeds: Sequence[int], units: int) -> None:
 
 
 def test_the_first_token_of_a_row_is_looked_for_with_little_work_first() -> None:
-    """The last attempt at a row asked each byte in turn with up to four million units: a row took 10,000,000
-    units, and takes 100,000."""
+    """The last attempt at a row begins with little work. It once tried each byte in turn with up to four
+    million units of work, and a row cost 10,000,000 units; now a row costs 100,000."""
     formats = [
         "date",
         "time",
@@ -131,8 +132,8 @@ def test_the_first_token_of_a_row_is_looked_for_with_little_work_first() -> None
 
 
 def test_a_promised_token_is_in_the_part_of_a_mask() -> None:
-    """Under a budget and a small limit the mask is the part that was found in time. The mask once had no
-    token."""
+    """Under a budget of tokens and a small limit of work, a mask holds the tokens that were found in time.
+    The mask of this text once held no token."""
     items = {"type": "integer", "minimum": 0}
     schema = {"type": "array", "uniqueItems": True, "items": items, "contains": {"minimum": -1e9}}
     for seed in range(20):
@@ -142,8 +143,9 @@ def test_a_promised_token_is_in_the_part_of_a_mask() -> None:
 
 
 def test_states_stay_where_they_are_while_ways_are_tried() -> None:
-    """Memory ran out between two ways to read on. The next state was looked up in the new epoch with a number
-    of the old one, which ended the process."""
+    """A matcher tries two ways to read a text. Between the two trials the memory for states ran out, and the
+    engine discarded all states. It then looked up a state by a number from before, which ended the
+    process."""
     limits = structgen.Limits(mask=500, memory=64 << 10)
     own = structgen.Compiler(vocabulary(WORDS), limits=limits, on_limit="subset")
     kind, document = attack.grammar(35)
@@ -180,16 +182,16 @@ def test_a_way_that_is_taken_under_a_budget_ends_in_time() -> None:
 
 
 def test_a_token_that_a_mask_allows_is_read() -> None:
-    """The mask was the union of parts, and the parts knew more than the union knew: the mask allowed a token
-    that was refused."""
+    """A mask allowed a token that `accept_token` refused. The mask was the union of the masks of several
+    parts of a state. Some questions were decided for the parts but undecided for the whole state."""
     own = structgen.Compiler(vocabulary(WORDS), limits=structgen.Limits(mask=UNITS), on_limit="subset")
     found = attack.attack(own, 1523, attack.schema(1523), walks=29)
     assert not found.examples, found.examples
 
 
 def test_another_matcher_asks_again_what_was_undecided() -> None:
-    """The matcher that chose the token knew more from its caches than a second matcher of the grammar
-    knew."""
+    """Two matchers of one grammar agree. The matcher that chose a token had answers in its caches that the
+    second matcher lacked, so the second matcher must ask again."""
     own = structgen.Compiler(vocabulary(WORDS), limits=structgen.Limits(mask=200_000), on_limit="subset")
     found = attack.attack(own, 1757, attack.schema(1757), walks=15, replay=True)
     assert not found.examples, found.examples

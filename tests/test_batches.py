@@ -28,7 +28,7 @@ def mask(rows: int) -> np.ndarray:
 
 
 class Using:
-    """Tokens whose iteration uses the matcher that reads them."""
+    """A list of tokens. While a matcher iterates over the list, the list calls the matcher."""
 
     def __init__(self, meanwhile) -> None:
         self.meanwhile = meanwhile

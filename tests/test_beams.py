@@ -1,4 +1,5 @@
-"""Rule "beam": every outcome of stochastic-beam drafts under recursive rejection, with its probability.
+"""The rule "beam": drafts come from a stochastic beam search, and recursive rejection verifies the drafts.
+The tests enumerate every outcome with its probability.
 
 Each node of the tree has the largest Gumbel number below it. So the beams of every level follow from the
 order of all texts of the drafted depth, and drawing texts without replacement gives this order. The

@@ -285,13 +285,14 @@ def test_no_budget_is_refused_within_which_a_known_text_ends(name: str) -> None:
 
 
 def near_the_end(matcher: structgen.Matcher, plain: np.ndarray, left: int, spare: int = 0) -> bool:
-    """Whether so few tokens are to spare that a large mask may hold only the pieces of the shortest text."""
+    """Whether so few tokens are left beyond the minimum that a large mask may hold only the tokens of the
+    shortest text."""
     return bool(plain.sum() > 100 and left <= enough(matcher) + spare)
 
 
 def shown_to_fit(matcher: structgen.Matcher, left: int) -> bool:
-    """The answer of `fits`. If `fits` leaves the answer to the mask: whether the number of tokens that
-    suffices is left."""
+    """Whether `fits` says that `left` tokens suffice. If `fits` does not decide, a number that surely
+    suffices is compared with `left`."""
     fits = matcher._core.fits(left)
     if fits is not None:
         return fits
@@ -344,8 +345,9 @@ WHOLE = [
 def law_of_budgets(seed: int, family: str) -> int:
     """A mask allows a token exactly if the state behind it is proved to need no more tokens than are left.
 
-    Exception: a large mask may omit tokens (near_the_end()). Every state of a walk is asked with falling
-    budgets. A budget so large that one comparison answers comes first. Returns the number of refused tokens.
+    Exception: a large mask may omit tokens (near_the_end()). The test asks every state of a walk with budgets
+    from large to small. The first budget is so large that one comparison decides. Returns the number of
+    refused tokens.
     """
     from oracles.differential.check import FAMILIES
     from oracles.strategies import Seeded
@@ -442,8 +444,8 @@ ESCAPING = [*histories.PIECES, *ESCAPES, b""]
 @pytest.mark.parametrize("order", ["schema", "any"])
 @pytest.mark.parametrize("schema", KEYS)
 def test_rows_do_not_depend_on_where_tokens_end(schema: dict[str, Any], order: str) -> None:
-    """The tokens that end a text come from a plan. The search for the plan once looked only between tokens of
-    the text."""
+    """A row gets the tokens that end a text from a plan. The search for the plan once considered only the
+    ends of a text's tokens, so rows depended on where tokens end."""
     vocabulary = structgen.Vocabulary.from_bytes(ESCAPING, len(ESCAPING) - 1)
     compiler = structgen.Compiler(vocabulary)
     asked = 0
@@ -459,7 +461,8 @@ def test_rows_do_not_depend_on_where_tokens_end(schema: dict[str, Any], order: s
 
 @pytest.mark.parametrize("spare", [0, 1, 5])
 def test_a_row_is_a_part_of_the_mask_where_bytes_are_missing(spare: int) -> None:
-    """The mask lacked `{` because only `{"` led towards a text that the tokens can spell. The row had both
+    """If the vocabulary lacks some bytes, a row under a budget holds no token that the mask without a budget
+    lacks. The mask lacked `{`, because only `{"` leads to a text that the tokens can spell. The row had both
     tokens."""
     schema = {
         "type": "object",
@@ -479,8 +482,8 @@ def test_a_row_is_a_part_of_the_mask_where_bytes_are_missing(spare: int) -> None
 
 @pytest.mark.parametrize("family", ["general", "discriminated", "counts"])
 def test_masks_of_random_schemas_do_not_depend_on_what_was_asked_before(family: str) -> None:
-    """Equally short texts give one completion. `{"b":` once had two, by the grammars that were compiled
-    before."""
+    """Grammars that were compiled before change no mask. Of equally short completions the engine always takes
+    one and the same. Behind `{"b":` the choice once depended on the grammars compiled before."""
     from oracles.differential.check import FAMILIES
     from oracles.strategies import Seeded
 
@@ -607,7 +610,7 @@ def law_of_walks(schema: Any, source: random.Random) -> int:
 
 
 UNSPELLED: list[Any] = [
-    # accept_token() looked anew for tokens that end the text, and found none within its limit.
+    # accept_token() searched again for tokens that end the text, and the search met its limit of work.
     {
         "type": "object",
         "additionalProperties": {
@@ -626,7 +629,7 @@ UNSPELLED: list[Any] = [
         "contains": {"enum": [{"c": "\U0001f600"}]},
         "maxContains": 1,
     },
-    # The first row's token came from a search that accept_token() did not make.
+    # The first row's token came from a search that accept_token() did not repeat.
     strategies.any_schema(strategies.Seeded(1498)),
 ]
 
@@ -737,8 +740,8 @@ def test_a_token_of_a_counted_run_is_told_by_its_characters(
 
 
 def test_a_row_that_runs_out_of_work_spoils_no_later_row(tekken_vocabulary: structgen.Vocabulary) -> None:
-    """A row looks for a text at each count, which takes more work than a server's limit. Later texts still
-    get the rows of a compiler without a limit."""
+    """A row looks for a text at each count of a repetition, which takes more work than a server's limit.
+    Later texts still get the rows of a compiler without a limit."""
     size = tekken_vocabulary.vocab_size
     large = structgen.Compiler(tekken_vocabulary).regex("[a-z ]{400}")
     limits = structgen.Limits(mask=200_000)

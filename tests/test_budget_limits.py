@@ -94,8 +94,8 @@ def test_a_budget_that_a_mask_left_is_kept_at_any_limit(schema: dict[str, Any], 
 
 @pytest.mark.parametrize("memory", [20_000, 1 << 20, 256 << 20])
 def test_a_token_that_one_way_allows_is_accepted(memory: int) -> None:
-    """A plan from an earlier state put `"a":` into the row of another way to read on, which refused the
-    token."""
+    """A text may be read in several ways. A plan from an earlier state put `"a":` into the row of a way that
+    refuses the token."""
     compiler = structgen.Compiler(
         histories.LACKING, on_limit="subset", limits=structgen.Limits(mask=100_000, memory=memory)
     )
@@ -111,8 +111,8 @@ def test_a_token_that_one_way_allows_is_accepted(memory: int) -> None:
 
 
 def test_a_subset_never_proves_that_no_text_fits() -> None:
-    """With 50 units the engine omits `bbb`, which ends the text in two tokens. The error once called the lack
-    of a text proved."""
+    """With 50 units of work the engine omits `bbb`, which ends the text in two tokens. So the error must not
+    claim a proof that no text fits, as an earlier version did."""
     vocabulary = structgen.Vocabulary.from_bytes([b"a", b"ab", b"b", b"bbb", b""], 4)
     for cache in (1, 1 << 20):
         compiler = structgen.Compiler(
@@ -145,8 +145,8 @@ def test_a_budget_that_cannot_be_met_is_refused_in_the_time_of_few_masks(keys: i
 
 
 def test_the_first_row_of_a_fresh_grammar_is_the_row_of_a_known_one() -> None:
-    """The counts of a run share one text, so a server's limit counts the work for all of them once, in the
-    first row."""
+    """A fresh grammar and a grammar that was used before give equal first rows. All counts of a repetition
+    share one text, so the first row pays once for the work of all counts."""
     pieces = [
         *(bytes([b]) for b in range(256)),
         *(b" " * n for n in range(2, 129)),

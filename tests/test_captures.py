@@ -256,8 +256,8 @@ def as_oracle(source: Source, recursive: bool) -> str | None:
 
 
 def anywhere(source: Source) -> str | None:
-    """Tokens, rollbacks, forks and other grammars' states in between give the captures of a text read at
-    once."""
+    """Tokens, rollbacks and forks, with states of other grammars in between, give the captures of a text that
+    is read at once."""
     rules = grammar(source, True)
     forms = all_marked(rules)
     if not forms:

@@ -33,7 +33,7 @@ def run(capsys, monkeypatch):
         monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(data)))
         try:
             status = main(arguments)
-        except SystemExit as stop:  # argparse exits so
+        except SystemExit as stop:  # argparse ends a command with this exception
             status = int(stop.code or 0)
         found = capsys.readouterr()
         return status, found.out, found.err

@@ -129,7 +129,8 @@ def test_a_conditioned_grammar_is_one_like_any_other():
 
 
 def test_a_range_that_no_text_has_inside_other_conditions() -> None:
-    """An empty range (least above most) under an operator was met by texts of exactly `most` bytes."""
+    """No text meets an empty range of bytes (least above most). Inside a larger condition, texts of exactly
+    `most` bytes once met the range."""
     none = sg.min_bytes(3) & sg.max_bytes(1)
     plain = COMPILER.regex("[ab]{0,2}")
     assert harness.verdict(plain & ~none, b"a")
@@ -199,8 +200,8 @@ def test_a_phrase_is_completed_in_open_objects(schema, begun, spellings) -> None
 
 @pytest.mark.parametrize("seed", range(60))
 def test_completions_of_random_schemas_meet_the_condition(seed: int) -> None:
-    """Asks for a completion behind every token of a random text. Under seed 85 two items of a witness were
-    equal despite uniqueItems."""
+    """The engine completes a text behind every token, and each completion meets the condition. Under seed 85
+    a completion once had two equal items despite uniqueItems."""
     source = random.Random(seed + 30)
     word = source.choice([b"ab", b"zebra", b"a", b"1"])
     condition, meets = source.choice(
@@ -277,8 +278,8 @@ def test_the_command_line_takes_conditions(flags: list[str], status: int, tmp_pa
 )  # fmt: skip
 @pytest.mark.parametrize("ignore", ["", '%ignore " "\n'])
 def test_recursion_behind_something_optional(rules: str, ignore: str) -> None:
-    """A part that reads nothing stands behind a lexeme. It must keep the rule of which bytes may not follow
-    the lexeme."""
+    """An optional part stands behind a lexeme and reads nothing. The engine must still enforce which bytes
+    may not follow the lexeme."""
     plain = COMPILER.lark(rules + "\nN: /[0-9]+/\nA: /[a-z]/\n" + ignore)
     texts = ["".join(t).encode() for n in range(5) for t in itertools.product("1a ", repeat=n)]
     for condition, holds in (
@@ -371,8 +372,8 @@ def test_few_values_in_many_spellings_that_have_to_differ_are_refused() -> None:
 
 
 def test_items_that_are_compared_against_enumeration() -> None:
-    """A captured item was assumed to differ from all others where it cannot, so `["b","b"` was allowed as a
-    beginning."""
+    """The engine assumed that a captured item differs from all other items. Here it cannot differ, and
+    `["b","b"` was wrongly allowed as a beginning."""
     compiler, decided = random_items.json_compiler(), 0
     for seed in harness.seeds(60):
         decided += random_items.check_conditions(seed, compiler)[0]
@@ -381,7 +382,8 @@ def test_items_that_are_compared_against_enumeration() -> None:
 
 @pytest.mark.parametrize("rest", ["", '%ignore "."\n'])
 def test_conditions_on_middles_against_enumeration(rest: str) -> None:
-    """The border of the suffix is part of a middle's texts, but no condition counts it as a byte."""
+    """The grammar of a middle, the text between a prefix and a suffix, marks the border of the suffix. No
+    condition counts the mark as a byte."""
     for terminals in (("/a/", "/[b]/"), ("/a+/", "/b+/"), ('"a"', '"b"'), ("/[ab]/", '"b"')):
         grammar = COMPILER.lark(f"start: A B A B\nA: {terminals[0]}\nB: {terminals[1]}\n{rest}")
         for prefix, suffix in [("aba", "b"), ("ab", "b"), ("a", "ab"), ("ab", "ab"), ("", "b"), ("ab", "")]:
@@ -434,8 +436,8 @@ def test_conditions_on_middles_against_enumeration(rest: str) -> None:
     ],
 )
 def test_a_mask_has_no_token_that_is_refused_and_an_end_without_a_text_is_told(schema, condition) -> None:
-    """Keys and items that must differ are not counted ahead under a condition. Masks there were once empty,
-    or had tokens that lead to no text, and called themselves exact."""
+    """Under a condition the engine does not count ahead over keys and items that must differ. Masks were once
+    empty there, or had tokens that lead to no text, and were still called exact."""
     pieces = [bytes([b]) for b in range(256)] + [
         b'":[],"',
         b'":{}',
@@ -469,8 +471,8 @@ def test_a_mask_has_no_token_that_is_refused_and_an_end_without_a_text_is_told(s
 
 
 def test_trials_within_a_range_are_counted_by_what_they_add() -> None:
-    """The tables of regexes became smaller during a trial. The count of the trials' work fell below zero, so
-    every later mask refused to try a token."""
+    """The tables of regexes shrank during a trial, so the count of the trial's work fell below zero. Every
+    later mask then refused to try a token."""
     source = random.Random(1)
     letters = b"abcdefghijklmnopqrstuvwxyz"
     words = sorted({bytes(source.choices(letters, k=source.randint(2, 8))) for _ in range(300)})
@@ -500,8 +502,8 @@ def test_trials_within_a_range_are_counted_by_what_they_add() -> None:
 
 @pytest.mark.parametrize("condition", [sg.without("zz"), sg.Regex(".*"), sg.containing("77")])
 def test_a_name_that_is_begun_needs_the_longest_of_the_names_that_it_may_be(condition) -> None:
-    """The bound behind a begun name was the bound of another name, so a mask allowed a token that left too
-    few bytes."""
+    """Behind the beginning of a key, the bound on bytes must hold for the longest key with this beginning.
+    The engine once used the bound of another key, so a mask allowed a token that left too few bytes."""
     names = ["name", "location", "from_year"]
     grammar = sg.Compiler(histories.VOCABULARY).json_schema(
         closed({name: {"type": "integer"} for name in names}, names), whitespace="spaced"
@@ -517,8 +519,8 @@ def test_a_name_that_is_begun_needs_the_longest_of_the_names_that_it_may_be(cond
 
 
 def test_the_plan_of_a_text_is_followed_within_a_range_of_bytes() -> None:
-    """Behind a digit of another value, an equally short text took one token more than the text that was
-    begun. The mask at 38 tokens was empty."""
+    """A mask under a budget follows the text that the engine planned. The engine once changed to a text of
+    equally many bytes that needs one token more, and the mask at 38 tokens was empty."""
     names = {
         "negativeInteger": {"maximum": -1, "type": "integer"},
         "nonEmptyString": {"minLength": 1, "type": "string"},
@@ -538,7 +540,8 @@ def test_the_plan_of_a_text_is_followed_within_a_range_of_bytes() -> None:
 
 @pytest.mark.parametrize("condition", [sg.without("zz"), sg.Regex(".*")])
 def test_the_fewest_tokens_of_items_that_differ(condition) -> None:
-    """A search without captured text counted the tokens of `["",""]`, whose items are equal."""
+    """The fewest tokens are those of a text whose items differ. A search that ignores captured text counted
+    the tokens of `["",""]`, whose items are equal."""
     schema = {"type": "array", "minItems": 2, "maxItems": 3, "uniqueItems": True}
     schema["items"] = {"type": "string", "pattern": "^(ab)*$"}
     grammar = sg.Compiler(histories.VOCABULARY).json_schema(schema, whitespace="compact")
@@ -564,7 +567,8 @@ def test_the_number_that_suffices_has_a_mask() -> None:
 
 
 def test_a_range_of_bytes_beside_a_forbidden_text() -> None:
-    """Listing the texts of a key was charged ten times its work, which met the limit of the call."""
+    """The engine charged ten times the real work for a list of a key's texts, so the call met its limit of
+    work."""
     grammar = (
         COMPILER.json_schema({"type": "object"}, whitespace="compact") & sg.without("a") & sg.min_bytes(31)
     )
@@ -640,7 +644,8 @@ def test_masks_in_a_range_of_bytes_against_enumeration(dialect: str) -> None:
 
 @pytest.mark.parametrize("dialect", DIALECTS)
 def test_at_least_so_many_bytes_against_the_product(dialect: str) -> None:
-    """A pattern states the same range; the engine then builds the product of the grammar and an automaton."""
+    """A range of bytes gives the language of a pattern that states the range. For the pattern the engine
+    builds the product of the grammar and an automaton."""
     asked, parts, size = 0, 0, END + 1
     for seed in range(500, 500 + harness.cases(40)):
         plain = compiled(draw(Seeded(seed), dialect), dialect, COMPILER)
@@ -715,7 +720,8 @@ def test_a_range_of_bytes_in_random_schemas(seed: int) -> None:
 
 
 def test_a_range_of_bytes_in_every_way_of_use() -> None:
-    """Reasoning made a budget of 2^30 tokens out of a range; `(aa)*b` with 4 to 7 bytes lost its texts."""
+    """Ranges of bytes work with every feature. `Reasoning` once turned a range into a budget of 2^30 tokens,
+    and `(aa)*b` with 4 to 7 bytes lost its texts."""
     ways = [ranges.check(seed) for seed in range(harness.cases(60))]
     assert sum(asked for asked, _ in ways) > harness.cases(200)
     assert sum(limited for _, limited in ways) <= harness.cases(20)
@@ -771,7 +777,8 @@ def test_a_range_of_bytes_beside_a_budget_of_tokens(seed: int) -> None:
 
 
 def test_a_range_of_bytes_in_an_open_object() -> None:
-    """The product had a copy of the grammar for each byte, which took more work than the limit allowed."""
+    """For a range of bytes the engine once copied the grammar for each byte, which took more work than the
+    limit allowed."""
     plain = COMPILER.json_schema(OPEN)
     grammar = plain & sg.max_bytes(4000) & sg.min_bytes(2000)
     matcher = grammar.matcher()

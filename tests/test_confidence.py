@@ -166,7 +166,8 @@ def test_answers_that_are_no_json_are_one_leaf() -> None:
     "text", ["0", "-0", "1", "10", "1.0", "1e2", "100", "-5", "0.5", "12345678901234567890", "9" * 60]
 )
 def test_a_number_that_may_still_become_another_is_not_given_up(text: str) -> None:
-    """A number equals many spellings, so every beginning of a spelling may still become the number."""
+    """One number has many spellings (1, 1.0, 1e0), so every beginning of a spelling may still become the
+    number."""
     from structgen.generation.confidence import _Json
 
     reader = _Json(text)

@@ -145,8 +145,8 @@ def test_classes_of_patterns_are_ascii(pattern: Any, text: str, taken: bool) -> 
 
 @pytest.mark.parametrize("style", ["hermes", "llama3", "mistral", "qwen3-coder", "deepseek-v3"])
 def test_calls_are_read_back_in_every_style(style: str) -> None:
-    """The value has the types of the signature, and the tool's object in OpenAI's form gives an equal
-    call."""
+    """A call of a function is read back from every style with the types of the function's signature. The
+    function described in OpenAI's form gives an equal call."""
     pytest.importorskip("pydantic", reason="pydantic is not installed: it is in the extra types")
     found = value(tools=[weather], tool_choice=weather, tool_style=style, prompt="the weather in Oslo")
     (call,) = found.calls

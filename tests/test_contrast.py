@@ -158,8 +158,8 @@ def divergence(p: np.ndarray, q: np.ndarray) -> float:
 
 @pytest.mark.parametrize("budget", [0.0, 0.05, 0.4, 2.0, 1e6])
 def test_anchored_texts_stay_within_their_budget(budget: float) -> None:
-    """For every text of four tokens: the divergences of its steps, and the divergence between the laws of
-    whole texts."""
+    """For every text of four tokens, the test bounds the sum of the divergences of its steps, and the
+    divergence between the laws of whole texts."""
     p, r, steps = TableModel(1), TableModel(2), 3
     mixed = Anchored(p, r, budget, steps)
     table = dict(zip(PREFIXES, rows(mixed, PREFIXES), strict=True))

@@ -80,8 +80,8 @@ def test_contributing_lists_the_files_that_name_a_keyword_or_its_atom() -> None:
 
 
 def test_methods_of_sampling_are_listed_once() -> None:
-    """A new method changes no test: a file that goes through four methods or more takes them from their
-    rows."""
+    """A new sampling method changes no test: a file that iterates over four or more methods takes the methods
+    from the table METHODS."""
     from structgen.sampling.methods import METHODS
 
     for folder in ("structgen", "oracles", "tests"):

@@ -40,7 +40,9 @@ def test_family(family, compiler) -> None:
 
 # Cases of the long run: schema, texts that are instances, texts that are not.
 FOUND = [
-    (  # a completion asked without end what a oneOf inside a oneOf requires, and what its negation requires
+    # The search for a completion did not end: it asked what a oneOf inside a oneOf requires, and what the
+    # negation requires.
+    (
         {
             "type": "object",
             "oneOf": [{"oneOf": [{"required": ["a"]}, {"required": ["b"]}]}, {"required": ["c"]}],
@@ -181,8 +183,8 @@ def test_walks_through_masks_end_in_instances(family) -> None:
 
 
 def test_what_was_read_before_changes_nothing(compiler) -> None:
-    """After these texts, a memo with a hash as key gave one object's "cannot be completed" to another
-    object."""
+    """A memo used a hash as its key. After these texts the memo gave one object's answer, "cannot be
+    completed", for another object."""
     kinds = {"kind": {"enum": ["z"]}}
     named = {"properties": {"kind": {"enum": ["y"]}, "c": {"type": "integer"}}, "required": ["kind"]}
     closed = {"type": "object", "additionalProperties": False}
@@ -248,8 +250,8 @@ def test_objects_that_ask_the_same_of_other_keys(some, none, value, compiler) ->
 
 
 def test_mutual_recursion(compiler) -> None:
-    """While the engine asks whether A is empty, it takes A for empty. No memo may keep an answer about B from
-    then."""
+    """The schemas A and B refer to each other. While the engine decides whether A has a value, it assumes
+    that A has none. No memo may keep an answer about B that rests on this assumption."""
 
     def holding(kind: str, inner: str) -> dict:
         ref = {"$ref": f"#/$defs/{inner}"}

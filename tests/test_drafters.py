@@ -221,7 +221,8 @@ def test_token_recycling_keeps_the_last_successors() -> None:
     assert [t for t, _ in session.cursor().children(HERE)] == [4, 5]
     assert [t for t, _ in session.cursor().step(4).children(HERE)] == [6, 4]
     assert drafted(table.open(start([4])), 1) == [6]
-    # The later of two observations stays, also within one step: the text is observed behind refused drafts.
+    # The store keeps the later of two observations of one context, also within one step, because the text is
+    # observed behind the refused drafts.
     session.accept(Step([4], lambda: likely(([3], {7: 1.0}), ([4], {9: 1.0}), ([3], {8: 1.0}))))
     assert drafted(table.open(start([3])), 1) == [8] and drafted(table.open(start([4])), 1) == [9]
 
@@ -301,8 +302,8 @@ def test_lookahead_turns_probes_into_ngrams() -> None:
 
 
 def test_the_window_is_a_row_of_columns_and_columns_become_ngrams() -> None:
-    """The target predicts the last token plus one behind every path, so each column of the window counts
-    up."""
+    """The test's target predicts, behind every path, the last token plus one. So each column of the lookahead
+    window counts up."""
     session = LookaheadWindow(window=3, ngram=4).open(start([7, 3, 5]))
     rows = []
     for _ in range(4):

@@ -79,8 +79,8 @@ WORDS = [
 
 @pytest.mark.parametrize("count", [3, 8, 16])
 def test_exactly_one_of_many_substrings(count: int) -> None:
-    """One substring that was found excludes all others for the rest of the text. Eight substrings once were
-    too many."""
+    """Of eight substrings a text must contain exactly one. Once a substring is found, no other may occur in
+    the rest. Eight substrings were once too many for the engine."""
     words, random_ = WORDS[:count], random.Random(count)
     grammar = compiler().json_schema({"type": "string", "oneOf": [{"pattern": w} for w in words]})
     for _ in range(60):
@@ -113,8 +113,8 @@ def test_a_format_beside_a_pattern_that_may_match_anywhere():
 
 
 def test_branches_that_one_key_tells_apart() -> None:
-    """All branches have one key. Behind the key each pair of branches was searched, which took 16 times the
-    units."""
+    """Every branch has the same key, and the key's value tells the branches apart. The engine once searched
+    each pair of branches behind the key, which took 16 times the units of work."""
     branches = [
         {
             "type": "object",

@@ -149,7 +149,8 @@ def test_a_child_has_workers_of_its_own() -> None:
 
 
 def test_what_the_parent_was_to_free_is_freed_in_the_child() -> None:
-    """A fork while a full cache is cleared: the child's cache still has room, and empties."""
+    """The parent forks while it clears a full cache. The child's cache takes new entries and is cleared when
+    it is full."""
     budget = 300_000
     using = structgen.Compiler(vocabulary(WORDS), cache_bytes=budget)
 

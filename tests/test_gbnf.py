@@ -177,7 +177,7 @@ def test_what_xgrammar_writes_wrong(text, message) -> None:
 
 @pytest.mark.parametrize("text", ["root ::= [\\u{41x", 'root ::= "\\u{41x', "root ::= [\\u{"])
 def test_a_code_point_that_is_not_closed_is_told(text: str) -> None:
-    """The reader once went back to the beginning of the text, and the class of characters grew without
-    end."""
+    """An escape of a code point without its closing brace is an error. The reader once continued at the
+    beginning of the text, and the class of characters grew without end."""
     with pytest.raises(errors.GrammarError, match="not closed"):
         harness.compiler().gbnf(text)

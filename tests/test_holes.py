@@ -119,8 +119,9 @@ def test_keys_that_may_be_left_out_are_looked_at_once() -> None:
     "begin", [(b'{"c":3,"a"', sg.Gap()), (b"{", sg.Gap(1), b':3,"a":3,"b"', sg.Gap(3, unit="tokens"))]
 )
 def test_a_question_without_an_answer_ends_in_the_time_of_a_mask(begin: tuple[Any, ...]) -> None:
-    """A new fact was charged a fifth of its work, and each of the three questions about tokens had the work
-    of the call. An answer of "not known" took 4 s and 15 s; now it takes 0.8 s and 1 s."""
+    """A question that meets its limit answers "not known" in the time of a mask. The engine once charged a
+    fifth of the work of a new fact, and each of three questions about tokens could spend the limit of the
+    call: the answers took 4 s and 15 s. Now they take 0.8 s and 1 s."""
     schema = {
         "properties": {"ab": {"enum": [1, "b"]}, "ba": {"const": 1}},
         "additionalProperties": {"const": 3},

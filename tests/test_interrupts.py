@@ -25,7 +25,8 @@ def test_ctrl_c_ends_a_long_call(case: str) -> None:
 
 
 def test_a_handler_may_call_structgen_and_return() -> None:
-    """No lock is held while a signal handler runs. The interrupted call then starts again."""
+    """A signal handler of Python may call structgen, because the core holds no lock while the handler runs.
+    The interrupted call then starts again."""
     setup = """
 schema = {"patternProperties": {f"^k{i}x": {"minimum": i} for i in range(100)}}
 grammar = compiler.json_schema({"type": "integer"})

@@ -1,7 +1,7 @@
 """Strings that hold the JSON text of a value (``x-structgen-content``), also nested in each other.
 
-The laws: jsonschema judges json.loads of the string, and the verdicts agree; a mask bit equals accept_token;
-walks have no dead end; in any layout, walks write texts of the language.
+The laws: the verdict on a string is jsonschema's verdict on json.loads of the string. A bit of a mask equals
+accept_token. A walk meets no dead end, and in any layout it writes a text of the language.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def random_schema(source: Source) -> tuple[Any, Any, int]:
 
 
 def told(law: Callable[[Source], str | None]) -> Callable[[Source], str | None]:
-    """The given law, or success if the engine refuses a condition on such a string."""
+    """Wraps a law: if the engine refuses a condition on a string with JSON text, the law counts as kept."""
 
     @functools.wraps(law)
     def check(source: Source) -> str | None:
@@ -118,7 +118,8 @@ def what_ends_is_an_instance(source: Source) -> str | None:
     if not matcher.is_terminated():
         try:
             taken += matcher.shortest_completion()
-        except sg.BudgetExceeded:  # many counted members in a string have no bound without a search
+        # without a search no number of tokens is known to suffice for many counted members in a string
+        except sg.BudgetExceeded:
             return harness.SKIPPED
     assert harness.verdict(grammar, taken), (schema, taken)
     assert oracle.JsonOracle(schema).accepts(taken.decode()), (schema, taken)

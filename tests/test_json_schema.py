@@ -65,8 +65,8 @@ def test_shrinking(kind) -> None:
 
 
 def test_schema_order_is_a_part_of_any_order() -> None:
-    """Every text under property_order="schema" is a text under "any". Of each instance whose members come
-    from one `properties` map, "schema" accepts the text in the map's order."""
+    """Every text under property_order="schema" is also a text under "any". For an instance whose members come
+    from one `properties` map, "schema" accepts the text that has the map's order."""
 
     def check(source: Source) -> None:
         schema = strategies.schema(source, strategies.PLAIN)

@@ -17,8 +17,8 @@ ROWS = {name: (about, asserts) for name, about, asserts, _ in _core.keywords()}
 OWN = {"x-structgen-content"}
 REFERENCES = {"$ref", "$dynamicRef", "$recursiveRef"}
 VALUES = {"number": [1.5], "string": ["a"], "array": [[0, 0]], "object": [{"a": 0}], "any": [None, True]}
-# Values of a keyword and the keywords beside it. Without the tested keyword, such a schema allows every
-# value.
+# Each row: values of a keyword, and the keywords beside it. Without the tested keyword, the schema of a row
+# allows every value.
 SAID: list[Any] = [
     0,
     3,
@@ -66,7 +66,8 @@ def test_what_asserts_is_in_a_vocabulary_that_asserts() -> None:
 
 
 def refused(keyword: str) -> set[str]:
-    """The kinds of JSON values from which some schema of the keyword excludes a value."""
+    """The kinds of JSON values that the keyword restricts: some schema with the keyword excludes a value of
+    the kind."""
     found: set[str] = set()
     for said, beside, draft in itertools.product(SAID, BESIDE, ("2019-09", "2020-12")):
         try:

@@ -1,9 +1,9 @@
 """Lark grammars compared with Lark itself; the extensions; the messages of errors.
 
 `agrees` walks a grammar at random, mutates the text, and asks Lark. structgen must accept every text that
-Lark's LALR parser accepts. One of Lark's two parsers must accept every text that structgen accepts: structgen
-uses the exact set of terminals at a place. LALR's merged states allow that set or more, and Earley only that
-set.
+Lark's LALR parser accepts. One of Lark's two parsers must accept every text that structgen accepts. The
+parsers differ in the terminals that the lexer may read at a place: structgen and Earley use the exact set,
+and LALR's merged states may allow more.
 """
 
 from __future__ import annotations
@@ -280,8 +280,8 @@ def scannerless_is_complete_earley(source: Source) -> str | None:
 
 
 def lexers_are_nested(source: Source) -> str | None:
-    """The contextual lexer accepts a part of the dynamic lexer's texts, and the latter a part of the
-    scannerless ones. Masks stay exact."""
+    """The contextual lexer accepts a subset of the dynamic lexer's texts, and the dynamic lexer a subset of
+    the texts without a lexer. Masks stay exact."""
     text = random_grammar(source)
     if loaded(text, parser="earley") is None:
         return harness.SKIPPED

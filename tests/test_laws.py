@@ -99,7 +99,7 @@ def moves_are_replay(source: Source) -> str | None:
         assert fresh.accept_tokens(tokens)
         return fresh
 
-    # the tokens' bytes lead to the state of the tokens
+    # the bytes of the tokens lead to the same state as the tokens
     if taken and taken[-1] not in WORDS.eos:
         by_bytes = grammar.matcher()
         assert by_bytes.accept_bytes(b"".join(WORDS.tokens[t] for t in taken))
@@ -187,8 +187,8 @@ def collecting_changes_nothing(source: Source) -> str | None:
 
 
 def several_matchers_survive_collections(source: Source) -> str | None:
-    """Matchers at different places of one grammar; different numbers of collections passed since each
-    began."""
+    """Several matchers of one grammar stand at different places. Between their starts the arena was collected
+    several times. Each matcher's masks stay right."""
     count = 4
     using = source.pick(
         (harness.compiler(), harness.nasty_compiler(), harness.nasty_compiler(cache_bytes=1 << 14))
@@ -219,9 +219,9 @@ def several_matchers_survive_collections(source: Source) -> str | None:
 
 
 def nasty_masks_are_accept(source: Source) -> str | None:
-    """The mask equals accept_token, the plain walk and a mask from a tiny arena. The tokens hold several
-    keys, a repeated key, cut escapes and characters, and runs longer than the counters. live_bytes agrees,
-    too."""
+    """The mask equals accept_token, the plain walk and the mask of a tiny arena; live_bytes agrees, too. The
+    tokens are difficult: several keys, a repeated key, cut escapes and characters, and runs longer than the
+    counters."""
     words = harness.NASTY
     kind = source.integer(0, 3)
     if kind == 0:
@@ -287,8 +287,9 @@ BYTES = structgen.Compiler(harness.BYTES)
 
 
 def tokens_of_the_texts(source: Source) -> str | None:
-    """Masks of several grammars of one compiler, whose tokens are pieces of their texts. They equal a plain
-    walk, the masks of a compiler with another order of questions, and the masks behind single bytes."""
+    """The vocabulary has pieces of the texts of several grammars. The masks of these grammars, all of one
+    compiler, equal a plain walk, the masks of a compiler that was asked in another order, and the masks
+    behind single bytes."""
     chance, texts, schemas = random.Random(source.integer(0, 1 << 30)), [], []
     for _ in range(source.integer(1, 3)):
         schema = strategies.renamed(source, strategies.any_schema(source))
@@ -323,8 +324,8 @@ def tokens_of_the_texts(source: Source) -> str | None:
 
 @pytest.mark.parametrize("written", [{}, {"b": 1}], ids=["first", "second"])
 def test_a_key_is_begun_that_only_repeats(written) -> None:
-    """A mask does not know which key was written. If keys have one character, no token may begin a repetition
-    of the key, although other keys can begin."""
+    """A mask does not know which key the text already has. Each key here has one character, and no token may
+    begin the key again, although other keys may begin."""
     schema = {"type": "object", "patternProperties": {"^.$": {"const": 1}}, "additionalProperties": False}
     begun = json.dumps(written, separators=(",", ":"))[:-1] + ("," if written else "") + '"a'
     tokens = [*(bytes([b]) for b in range(256)), *(f'":1,"{key}'.encode() for key in "acé"), b'":1,"', b""]
@@ -547,8 +548,8 @@ LOOPS = [
 
 @functools.cache
 def dense_vocabulary() -> structgen.Vocabulary:
-    """Short texts of letters, of blanks and of both, whole and cut off: subtrees of the trie with one class
-    or several."""
+    """A vocabulary of short texts, whole and cut off: letters, blanks, and both mixed. Some subtrees of its
+    trie then have one class of bytes, and others have several."""
     kinds = ("éñ\U0001f600", "\u00a0\u3000\u2003", "è\u3000", "ab", "a ,", "aè\u00a0")
     texts = {"".join(t).encode() for k in kinds for n in (1, 2, 3, 4) for t in itertools.product(k, repeat=n)}
     texts |= {t[:-1] for t in texts if len(t) > 1} | {bytes([i]) for i in range(256)}
@@ -558,8 +559,8 @@ def dense_vocabulary() -> structgen.Vocabulary:
 @pytest.mark.parametrize("dense", [True, False])
 @pytest.mark.parametrize("kind, text", LOOPS)
 def test_what_loops_is_skipped_rightly(kind, text, dense, tekken_vocabulary) -> None:
-    """Subtrees taken whole, lengths beside patterns, and overlapping key patterns: the masks equal the plain
-    walk."""
+    """The masks equal the plain walk where the engine skips tokens: subtrees that are allowed as a whole,
+    lengths beside patterns, and overlapping patterns of keys."""
     vocabulary = dense_vocabulary() if dense else tekken_vocabulary
     if kind == "lark":
         pytest.importorskip("lark", reason="lark is an extra; the schemas beside it are tested without")

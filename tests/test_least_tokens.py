@@ -111,15 +111,15 @@ def test_a_long_word_within_few_tokens(tekken_vocabulary: sg.Vocabulary) -> None
 
 
 def unproved(call: Callable[[], Any]) -> bool:
-    """Whether a call raises the error that claims no proof."""
+    """Whether a call raises the error for "not known to fit", which claims no proof."""
     with pytest.raises(errors.BudgetExceeded) as caught:
         call()
     return not isinstance(caught.value, errors.UnsatisfiableBudget)
 
 
 def test_a_search_that_is_too_large_says_so() -> None:
-    """Items that must differ decide what may follow. The two bounds then differ, and no error claims a
-    proof."""
+    """If items must differ, the search for the fewest tokens is too large. The two bounds then differ, and no
+    error claims a proof."""
     schema = {"type": "array", "items": {"type": "string"}, "uniqueItems": True, "minItems": 12}
     tokens = [*(bytes([i]) for i in range(256)), b'","', b'["']
     compile = lambda t: compiler(t).json_schema(schema, whitespace="compact").matcher()  # noqa: E731
@@ -138,7 +138,8 @@ def test_a_search_that_is_too_large_says_so() -> None:
 
 
 def test_the_tokens_of_one_shortest_text_are_caught(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The planted bug is an earlier behaviour: the tokens of one shortest text."""
+    """The planted bug is an earlier behaviour of the engine: it counted the tokens of one shortest text,
+    although another text may take fewer."""
     witness = lambda self: (self._bounds(False)[1],) * 2  # noqa: E731
     monkeypatch.setattr(sg.grammar.Matcher, "token_bounds", witness)
     with pytest.raises(AssertionError):
@@ -160,8 +161,8 @@ def test_masks_of_another_budget_are_caught(bug: str, monkeypatch: pytest.Monkey
 
 
 def test_a_run_of_characters_beside_a_shorter_way() -> None:
-    """After an allowed token, one token less suffices. The law also holds if the token stays inside a string
-    and excludes the shorter text."""
+    """If the remaining tokens suffice in front of an allowed token, one fewer suffices behind the token. The
+    law also holds if the token stays inside a string and so excludes the shorter text."""
     vocabulary = sg.Vocabulary.from_bytes([bytes([b]) for b in range(256)] + [b""], eos_token_ids=256)
     compiler = sg.Compiler(vocabulary)
     long = {"properties": {"a" * 30: {"const": "b" * 30}}, "required": ["a" * 30]}
@@ -188,7 +189,8 @@ def test_a_run_of_characters_beside_a_shorter_way() -> None:
 
 
 def test_a_search_for_fewer_tokens_ends_within_the_limit_of_a_call() -> None:
-    """Behind `@` the library's Python grammar has a hundred thousand edges within 18 tokens."""
+    """Behind `@`, a search in the library's Python grammar meets a hundred thousand edges within 18 tokens,
+    and still stops at the limit of work of a call."""
     own = sg.Compiler(harness.vocabulary(harness.WORDS), limits=sg.Limits(mask=200_000))
     matcher = own.grammar(library.load("python").text).matcher()
     assert matcher.accept_bytes(b"@")

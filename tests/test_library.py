@@ -98,8 +98,9 @@ def test_expressions_of_the_standard_library() -> None:
 
 
 def test_broken_expressions() -> None:
-    """The grammar refuses what Python's parser refuses. Exceptions: errors that only Python's compiler finds
-    (`f() = 1`), and joined words where no name may stand (`a notin b`), because the lexer is contextual."""
+    """The grammar refuses what Python's parser refuses, with two exceptions: errors that only Python's
+    compiler finds (`f() = 1`), and words joined where no name may stand (`a notin b`), which the contextual
+    lexer reads as two words."""
     grammar = COMPILER.grammar(library.load("python_expression").text)
     source = random.Random(1)
     samples = [t for t in library.load("python_expression").accepted if "yield" not in t and "await" not in t]
@@ -121,7 +122,8 @@ def test_broken_expressions() -> None:
 
 
 def test_modules_of_the_standard_library() -> None:
-    """Whole files, except for the constructs that the grammar lists as left out."""
+    """Whole files of the standard library are accepted, except for files with a construct that the grammar's
+    header lists as omitted."""
     grammar = COMPILER.grammar(library.load("python").text)
     seen = 0
     for path in sorted(STANDARD.glob("*.py")):

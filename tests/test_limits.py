@@ -1,5 +1,5 @@
-"""Units of work: every machine counts equally, and a call that runs out of units leaves its objects
-usable."""
+"""A limit in units of work acts equally on every machine, and objects stay usable after a call that ran out
+of units."""
 
 from __future__ import annotations
 
@@ -55,8 +55,8 @@ def test_a_failure_that_was_asked_for() -> None:
 
 # ---- limits ------------------------------------------------------------------------------------
 
-# The engine must see that a language less itself is empty. The 21st letter from the end decides, so the
-# search has 2^21 states.
+# The engine must see that a language minus itself is empty. The 21st letter from the end decides membership,
+# so the search has 2^21 states.
 HARD = {
     "type": "string",
     "pattern": "^[ab]*a[ab]{20}$",
@@ -212,8 +212,8 @@ def test_copies_keep_limits() -> None:
 
 
 def test_what_was_left_out_stays_out() -> None:
-    # A search behind one token decided what an earlier step had left out: the mask allowed a token that
-    # accept_token refused.
+    # A mask allowed a token that accept_token refused: a search behind one token decided a question that an
+    # earlier step had left undecided.
     tokens = [bytes([b]) for b in range(256)] + [b'":{', b'"x1', b"<ab>", b'a""', b""]
     size = len(tokens)
     known = structgen.Vocabulary.from_bytes(tokens, eos_token_ids=[size - 1])
@@ -259,8 +259,8 @@ FAR = "^(?!.*ab.{15}b)"  # its complement has texts of 18 characters and more
 def test_what_was_too_much_is_decided_where_a_text_would_stop(
     schema: object, begun: bytes, units: int
 ) -> None:
-    # The error was "what may follow takes too much work to tell". Each part got half of the remaining units,
-    # and an undecided part stayed undecided, although all remaining units were enough.
+    # The call raised "what may follow takes too much work to tell" although its remaining units were enough.
+    # Each part of the text got half of the remaining units, and an undecided part was not asked again.
     tokens = [bytes([b]) for b in range(256)] + [b""]
     known = structgen.Vocabulary.from_bytes(tokens, eos_token_ids=[256])
     limits = structgen.Limits(mask=units)
@@ -284,8 +284,8 @@ def test_what_was_too_much_is_decided_where_a_text_would_stop(
 
 @pytest.mark.parametrize("seed", [5, 65, 141, 271, 283, 335, 343])
 def test_tokens_that_were_rolled_back_are_read_again(seed: int) -> None:
-    # The amount of work decided what a state offers, and the engine forgot a way to read on that a mask had
-    # used.
+    # The remaining work decided what a state offers. The engine then forgot a way to read the text on which a
+    # mask had relied.
     units = [1, 20, 300, 5_000, 50_000][seed % 5]
     kind, source_text = attack.grammar(seed)
     tokens = [bytes([b]) for b in range(256)] + [b"ab", b"abab", b"aa", b"ba", b"  ", b'a"', b'":', b""]
@@ -315,8 +315,8 @@ def test_tokens_that_were_rolled_back_are_read_again(seed: int) -> None:
 
 
 def test_an_ambiguous_grammar_is_charged() -> None:
-    # Uniting the stacks of the text's readings took 3 seconds of a mask, but was charged 42,284 units of
-    # 200,000.
+    # The engine united the stacks of all readings of the text for 3 seconds, but charged the mask only 42,284
+    # of its 200,000 units.
     grammar = 'root ::= n3*\nn2 ::= "a" | ([a-c] n3){2,40} (n2 | "") (n2){2,40}\nn3 ::= "x" | n2\n'
     tokens = [bytes([b]) for b in range(256)] + [b"aaaaaaaa", b"bbbbbbbb", b"abababab", b"xxxxxxxx", b""]
     known = structgen.Vocabulary.from_bytes(tokens, eos_token_ids=[len(tokens) - 1])
@@ -332,7 +332,7 @@ def test_an_ambiguous_grammar_is_charged() -> None:
 
 
 def test_a_budget_and_many_patterns() -> None:
-    """The first completion takes more units than a mask may, and the text still goes on."""
+    """The first completion of the text takes more units than a mask may spend, and the text still goes on."""
     patterns = {f"p{i}": {"type": "string", "pattern": f"a.{{{i % 40}}}$"} for i in range(100)}
     grammar = compilers(mask=200_000)[1].json_schema({"type": "object", "properties": patterns})
     source = random.Random(5)
@@ -372,9 +372,9 @@ UNIQUE = {
 
 @pytest.mark.parametrize("on_limit", ["error", "subset"])
 def test_memory_is_bounded_while_it_grows(on_limit: structgen.OnLimit) -> None:
-    """Each set of remaining items is a set of its own. One text may use eight times the limit and 64 MB
-    (CachePolicy::most). Then the text ends, under both settings, and the next text gets a new epoch of the
-    grammar."""
+    """Each set of remaining items is a separate state, so memory grows with the text. One text may use eight
+    times the limit, and 64 MB (CachePolicy::most). Then the text ends, with both values of `on_limit`, and
+    the next text starts with empty caches."""
     limits = structgen.Limits(mask=200_000, memory=1 << 20)
     compiler = structgen.Compiler(vocabulary(WORDS), limits=limits, on_limit=on_limit)
     source, row = random.Random(1), structgen.allocate_bitmask(1, WORDS.size)
@@ -409,8 +409,8 @@ def test_memory_is_bounded_while_it_grows(on_limit: structgen.OnLimit) -> None:
 
 
 def test_memory_of_searches_is_bounded() -> None:
-    """A search within one call checks its memory while it runs. The quotient of objects of which two must be
-    equal takes hundreds of megabytes; a call without a limit of work took 13.9 GB."""
+    """A search within one call checks its memory while it runs. Here two objects must be equal, and the
+    grammar of the middle takes hundreds of megabytes. A call without a limit of work once took 13.9 GB."""
     limits = structgen.Limits(compile=None, mask=None, memory=1 << 20)
     compiler = structgen.Compiler(vocabulary(WORDS), limits=limits)
     items = {"type": "array", "items": {"type": "object"}}
@@ -430,8 +430,8 @@ def test_memory_of_searches_is_bounded() -> None:
 
 
 def test_lists_of_strings_are_counted() -> None:
-    """After each string other keys may follow, so each string has its own list of the tokens that leave the
-    string."""
+    """After each string of this schema other keys may follow. So each string keeps a list of its own: the
+    tokens that leave the string."""
     keys = [f"{i:03}" for i in range(1000)]
     tokens = [*(bytes([b]) for b in range(256)), *(f'","{key}'.encode() for key in keys), b""]
     compiler = structgen.Compiler(structgen.Vocabulary.from_bytes(tokens, len(tokens) - 1))
@@ -487,8 +487,8 @@ def test_a_budget_names_the_limit_that_was_set() -> None:
     {"type": "string", "format": "date-time"},
 ])  # fmt: skip
 def test_a_vocabulary_that_lacks_bytes_stops_no_text(schema: dict[str, object]) -> None:
-    """The search for texts that the tokens can spell took more than a mask's work, and the text ended in
-    BudgetExceeded."""
+    """Some texts cannot be spelled, because the vocabulary lacks bytes. The search for texts that the tokens
+    can spell once took more than the work of a mask, and the text ended in BudgetExceeded."""
     tokens = [bytes([b]) for b in range(32, 127) if b not in b"{}"] + [b'":', b'", "', b"12", b""]
     known = structgen.Vocabulary.from_bytes(tokens, eos_token_ids=[len(tokens) - 1])
     compiler = structgen.Compiler(known, limits=structgen.Limits(mask=20_000), on_limit="subset")
@@ -504,8 +504,8 @@ def test_a_vocabulary_that_lacks_bytes_stops_no_text(schema: dict[str, object]) 
 
 
 def test_a_character_whose_set_was_too_much_is_made_again() -> None:
-    """The limit struck while a character's set was built. An invalid regex stayed, and the next mask read
-    it."""
+    """A set of states for one character was half built when the limit of work was met. The engine once kept
+    the invalid regex, and the next mask read the regex."""
     tokens = [bytes([b]) for b in range(256)] + [b""]
     known = structgen.Vocabulary.from_bytes(tokens, eos_token_ids=[256])
     for pattern in ("(?:a(?!b))*", "(?:ab(?!b))*", "(?:b(?=aa)[ab]a*)*", "(?:[^a]b(?!b))*"):
@@ -517,8 +517,9 @@ def test_a_character_whose_set_was_too_much_is_made_again() -> None:
 
 
 def test_stacks_of_many_alternatives_are_united_in_pairs() -> None:
-    """The interned sets of n alternatives, added one by one, hold n * n / 2 entries. A mask of 4,787 objects
-    took 4,000,000 units, and a text under "subset" ended there."""
+    """If n alternatives are added to a set one by one, the interned sets hold n * n / 2 entries, so the
+    engine unites alternatives in pairs. A mask of 4,787 objects once took 4,000,000 units, and a text with
+    on_limit="subset" ended there."""
     sizes = []
     for n in (700, 1_400):
         one = [{"properties": {f"p{i}": {"type": "integer"}}, "required": [f"p{i}"]} for i in range(n)]

@@ -205,7 +205,8 @@ def test_branches_and_contradictions_by_enumeration() -> None:
 
 
 def test_a_contradiction_is_one_and_is_smallest() -> None:
-    """The named places together have no value, and without any one of them there is a value."""
+    """The places that a finding names together allow no value. Without any one of the places, some value is
+    allowed."""
     count = 0
     for schema in schemas():
         looked = _Lint(schema, None, None, None)
@@ -309,7 +310,8 @@ def test_calls_warn() -> None:
 
 
 def test_every_call_names_what_lint_knows() -> None:
-    """A call warns of mistakes in a schema, in OpenAI's objects and in the parameters of tools."""
+    """Every call warns of the mistakes that lint finds: in a schema, in an OpenAI object and in the
+    parameters of tools."""
     empty = {"type": "integer", "minimum": 5, "maximum": 3}
     for schema, words in (
         (empty, "#/minimum: 5 and #/maximum: 3 exclude each other"),
@@ -353,7 +355,8 @@ WRONG_KINDS: list[tuple[dict[str, Any], str]] = [
 
 @pytest.mark.parametrize("schema,keyword", WRONG_KINDS)
 def test_a_keyword_of_a_wrong_kind_is_told(schema: dict[str, Any], keyword: str) -> None:
-    """The grammar, also beside a condition, and every call that compiles name the keyword."""
+    """A keyword with a value of a wrong kind is named by the compiled grammar, also in `grammar & condition`,
+    and by every call that compiles."""
     grammar = sg.Compiler(TableModel().vocabulary).json_schema(schema)
     assert keyword in [entry.keyword for entry in grammar.dropped]
     assert (grammar & sg.without("#")).dropped == grammar.dropped

@@ -1,5 +1,5 @@
-"""Language models: vectors equal a fresh full forward pass, whatever was cached, evicted, or asked
-together."""
+"""Language models: every vector of log-probabilities equals that of a new full forward pass, whatever was
+cached, evicted or asked in one batch."""
 
 from __future__ import annotations
 
@@ -222,8 +222,8 @@ def test_half_precision_is_close() -> None:
 
 
 def test_lines_of_a_request_stay_apart() -> None:
-    """The embedded models read one line. "From: Cairo" and "To: London" were once joined without a
-    separator."""
+    """The embedded models read a prompt as one line. The lines "From: Cairo" and "To: London" were once
+    joined without a separator."""
     from structgen.lm import embedded
 
     assert "From: Cairo; To: London" in embedded.format_prompt("From: Cairo\n\n  To:  London \n")

@@ -60,7 +60,7 @@ def test_many_numbers_are_different(seed: int) -> None:
 
 @pytest.mark.parametrize("beside", [{}, {"maxLength": 5}, {"not": {"enum": ["w1", "w22", "no"]}}], ids=str)
 def test_many_items_of_a_long_list_are_different(beside: dict[str, object]) -> None:
-    """Every beginning of an item leads to a text of the list that is no item yet."""
+    """Every allowed beginning of an item can be completed to a text of the list that is no item so far."""
     words = [f"w{i}" for i in range(150)] + ["", "w", 'w"1', "w\\2", "wordy", "w\u00e9", "a much longer word"]
     items = {"enum": words, **beside}
     grammar = structgen.Compiler(BYTES).json_schema({"type": "array", "uniqueItems": True, "items": items})
@@ -116,9 +116,11 @@ def chosen(key: str, value: object) -> dict[str, object]:
     return {"type": "object", "properties": {"k": {"const": key}, "v": value}, "required": ["k", "v"]}
 
 
-# A text keeps items outside of the states from its start if an array of its schema requires different items.
+# A text keeps its items in a set beside the parse states if the schema says so at the start: some array
+# requires different items.
 ASKS = distinct(INTEGER, minItems=2)
-# arrays whose items are kept outside of the states, arrays whose states compare items, and both in one schema
+# arrays whose items are kept beside the parse states, arrays whose items the states compare, and both in one
+# schema
 SCHEMAS = [
     *map(distinct, (None, INTEGER, {"type": "number"}, STRING, RECORD, {"type": "object"})),
     *(distinct({"type": kinds}) for kinds in (["string", "null"], ["integer", "string", "boolean"])),
@@ -152,7 +154,8 @@ SCHEMAS = [
     *({"anyOf": [distinct(INTEGER), {"type": "array", "items": INTEGER, "maxItems": n}]} for n in (1, 4)),
     {"oneOf": [chosen("x", distinct(INTEGER)), chosen("y", {"type": "array"})]},
 ]
-# objects with keys outside of the states, objects with keys inside, and both in one schema
+# objects whose keys are kept beside the parse states, objects whose keys the states hold, and both in one
+# schema
 MAPS: list[dict[str, object]] = [
     *({"additionalProperties": value} for value in (True, INTEGER, STRING, ASKS, {"type": "object"})),
     *({"propertyNames": {"pattern": p}} for p in ("^[a-z]+[0-9]*$", "^a", "^.{1,2}$", "^(a|b|ab)$", "b$")),
@@ -208,8 +211,8 @@ def budgeted(matcher: structgen.Matcher, budget: int) -> list[int] | None:
 
 
 def compare(source: random.Random, schema: object, style: dict[str, str]) -> bytes:
-    """Walks with items outside of the states agree with walks whose states compare the items. Returns the
-    text."""
+    """A matcher that keeps items beside the parse states agrees with a matcher whose states compare the
+    items. Returns the text of the random walk."""
     beside, states = structgen.Compiler(WORDS), structgen.Compiler(WORDS, cache=False)
     one, other = (each.json_schema(schema, **style).matcher() for each in (beside, states))
     taken: list[bytes] = []
@@ -246,7 +249,8 @@ def compare(source: random.Random, schema: object, style: dict[str, str]) -> byt
 
 @pytest.mark.parametrize("seed", range(len(SCHEMAS)))
 def test_items_beside_the_states_are_those_of_the_states(seed: int) -> None:
-    """Without a cache of masks the states compare the items, by formulas and automata."""
+    """The two ways to compare items give equal masks: a set beside the parse states, and (without a cache of
+    masks) the states, which use formulas and automata."""
     source = random.Random(seed)
     for number in range(5):
         compare(source, SCHEMAS[seed], STYLES[(seed + number) % len(STYLES)])
@@ -300,7 +304,8 @@ def test_items_make_no_states(items: object) -> None:
 
 
 def test_items_of_a_list_make_no_states() -> None:
-    """An item of a list of 500 texts made some ten states, of 11 kB in all."""
+    """A new item adds no parse state. An item of a list of 500 texts once added some ten states, of 11 kB in
+    all."""
     words = [f"s{i}" for i in range(500)]
     grammar = structgen.Compiler(BYTES).json_schema(distinct({"enum": words}))
     mask, known = structgen.allocate_bitmask(1, 257), 0
@@ -326,8 +331,8 @@ CROWDS: list[dict[str, object]] = [
 
 @pytest.mark.parametrize("more", CROWDS)
 def test_keys_make_no_states(more: dict[str, object]) -> None:
-    """The objects have so many keys that the states stop keeping them; then the keys stand outside of the
-    states."""
+    """A new key adds no parse state. The objects have more keys than the states can hold, so the keys are
+    kept beside the states."""
     grammar = structgen.Compiler(BYTES).json_schema({"type": "object", **more})
     matcher, mask = grammar.matcher(), structgen.allocate_bitmask(1, 257)
     known: list[int] = []
@@ -348,7 +353,8 @@ def test_keys_make_no_states(more: dict[str, object]) -> None:
 
 @pytest.mark.parametrize("seed", range(len(CROWDS)))
 def test_many_keys_beside_the_states_are_those_of_the_states(seed: int) -> None:
-    """Without a cache of masks the states compare the keys."""
+    """The two ways to keep keys give equal masks: a set beside the parse states, and (without a cache of
+    masks) the states."""
     source, schema = random.Random(seed), {"type": "object", **CROWDS[seed]}
     matcher, slow = (
         structgen.Compiler(WORDS, cache=cache).json_schema(schema).matcher() for cache in (True, False)
@@ -378,7 +384,7 @@ def numbered(element: str, count: int, open_: str = "[") -> str:
     return open_ + ",".join(element.replace("#", str(i)) for i in range(count))
 
 
-# long texts whose items or keys are kept outside of the states
+# long texts whose items or keys are kept beside the parse states
 LONG: list[tuple[object, str]] = [
     (distinct(INTEGER), numbered("#", 500)),
     (distinct(INTEGER), numbered("#", 200)),
@@ -403,7 +409,8 @@ LONG: list[tuple[object, str]] = [
 
 @pytest.mark.parametrize("seed", range(len(LONG)))
 def test_long_texts_end_within_a_budget(seed: int) -> None:
-    """Rows are non-empty parts of the masks, each text ends in time, and a rollback gives equal rows."""
+    """Rows under a budget are non-empty subsets of the masks. Each text ends within the budget, and a
+    rollback gives equal rows."""
     schema, text = LONG[seed]
     grammar = structgen.Compiler(WORDS).json_schema(schema)
     start = [TOKENS.index(bytes([b])) for b in text.encode()]
@@ -482,8 +489,8 @@ def after(matcher: structgen.Matcher, token: int) -> structgen.Matcher:
 
 @pytest.mark.parametrize("seed", range(len(SMALL)))
 def test_rows_within_few_tokens_are_those_of_an_enumeration(seed: int) -> None:
-    """Each token of a row leads to an end, no row from the fewest tokens on is empty, and all texts are
-    valid."""
+    """Under a small budget each token of a row leads to an end, and no row is empty if the fewest tokens are
+    left. All finished texts are valid."""
     schema = SMALL[seed]
     oracle = JsonOracle(schema)
     grammars = [
@@ -530,8 +537,8 @@ def test_rows_within_few_tokens_are_those_of_an_enumeration(seed: int) -> None:
     ],
 )
 def test_items_that_must_be_written_and_differ_are_within_the_budget(items: object, count: int) -> None:
-    """The second of two `{}` must become `{"":"..."}`. Masks within 200 tokens let the text begin with
-    `[{`."""
+    """Of two different objects, only one can be `{}`; the other must be at least `{"":"..."}`. Masks within
+    200 tokens once let the text begin with `[{`."""
     grammar = structgen.Compiler(BYTES).json_schema(distinct(items, minItems=count), whitespace="compact")
     needed = grammar.matcher().tokens_needed()
     for left in (needed // 2, needed):
@@ -568,7 +575,8 @@ def test_items_are_in_the_account_of_memory() -> None:
     "item", ['"' + r"\u0061" * 4000 + '"', "[" + "1," * 8000 + "1]", '{"k":"' + "x" * 9000 + '"}']
 )
 def test_a_token_of_a_long_item_costs_what_one_of_a_short_item_does(item: str) -> None:
-    """Each mask asks whether the item that may end here is new, without writing out the item."""
+    """Each mask asks whether the item that may end here is new. The question takes equal time for long and
+    short items, because the engine does not write out the item."""
     matcher, mask = (
         structgen.Compiler(BYTES).json_schema(distinct()).matcher(),
         structgen.allocate_bitmask(1, 257),
@@ -640,7 +648,7 @@ def test_a_text_goes_on_where_a_value_is_left(items: object, text: str, goes_on:
 
 
 def test_a_mask_in_a_long_number_costs_what_reading_it_costs() -> None:
-    """All tokens that end the number share one comparison."""
+    """All tokens that end the number share one comparison with the earlier items."""
     grammar, mask = (
         structgen.Compiler(WORDS).json_schema(distinct()),
         structgen.allocate_bitmask(1, len(TOKENS) + 1),
@@ -657,7 +665,8 @@ def test_a_mask_in_a_long_number_costs_what_reading_it_costs() -> None:
 
 @pytest.mark.parametrize("begun", ["", r"\n"])
 def test_a_mask_in_a_long_string_costs_what_one_in_a_short_one_does(begun: str) -> None:
-    """The hash of the string is updated with every character."""
+    """The hash of a string grows with each character, so a mask in a long string does not read the string
+    again."""
     tokens = [bytes([i]) for i in range(256)] + [bytes([i]) + b'"' for i in b"abcdefgh"]
     vocabulary = structgen.Vocabulary.from_bytes([*tokens, b""], eos_token_ids=[len(tokens)])
     grammar = structgen.Compiler(vocabulary).json_schema(distinct(STRING))

@@ -38,7 +38,7 @@ def test_random_grammars_shrinking() -> None:
     harness.shrinking(means_what_it_says, 30)
 
 
-UNIQUE = [  # a limited rule with one shortest way out of every place
+UNIQUE = [  # a rule with a limit; from every place one shortest text ends the rule
     {"start": (None, ("seq", (("rule", "x"), ("text", ",")))), "x": (2, ("star", ("any", "ab")))},
     {
         "start": (None, ("seq", (("rule", "x"), ("rule", "y")))),
@@ -64,7 +64,8 @@ UNIQUE = [  # a limited rule with one shortest way out of every place
 
 @pytest.mark.parametrize("index", range(len(UNIQUE)))
 def test_all_that_is_meant_is_allowed(index: int) -> None:
-    """Tries every sequence of up to four tokens that the grammar without limits allows."""
+    """The engine allows every sequence of up to four tokens that the definition of `max_tokens` allows. The
+    test tries every sequence that the grammar without limits allows."""
     grammar: limited.Grammar = UNIQUE[index]
     compiled = compiler().lark(limited.lark(grammar), lexer="scannerless")
     plain = compiler().lark(
@@ -380,7 +381,8 @@ def test_captures_keep_to_limits(lexer) -> None:
 
 
 def test_free_text_ends_where_its_limit_is_or_before() -> None:
-    """guidance writes gen(max_tokens=4) so: an unbounded pattern, then the text behind it."""
+    """guidance translates gen(max_tokens=4) into an unbounded pattern with a limit, then the text behind
+    it."""
     rest = 'WORD: /[ab]+/\nKEY: "ab" "</t>"'
     grammar = lark('start: x "</t>" WORD\nx[max_tokens=4, capture]: /(.|\\n)*/\n' + rest)
     for text in (b"", b"u", b"a\nbc"):
@@ -498,7 +500,8 @@ LONG_VALUES = [
 @pytest.mark.parametrize("options", [{}, {"limits": structgen.Limits(mask=200_000), "on_limit": "subset"}])
 @pytest.mark.parametrize(("schema", "budget", "few"), harness.chosen(LONG_VALUES))
 def test_long_values_end_in_time(schema: Any, budget: int, few: int, options: dict[str, Any]) -> None:
-    """The text with the fewest bytes takes a token for each character; other texts take far fewer tokens."""
+    """Of all texts of the value, the one with the fewest bytes takes a token per character. Other texts take
+    far fewer tokens, so the value ends within the budget."""
     known = structgen.Vocabulary.from_file(embedded.path())
     compiler = structgen.Compiler(known, **options)
     source = random.Random(budget)
@@ -538,9 +541,9 @@ def _conditions(source: random.Random) -> list[dict[str, Any]]:
 @pytest.mark.parametrize("strings", ["any", "plain"])
 @pytest.mark.parametrize("family", range(6))
 def test_strings_of_many_conditions_end_in_time(family: int, strings: Any) -> None:
-    """A bound on the completion of a string must hold for all of the string's conditions together. Over
-    single bytes the least number of tokens is the number of bytes of the shortest text, and the end. One
-    compiler has all schemas, because bounds learned from one schema must hold for the others."""
+    """A bound on the completion of a string must hold for all of the string's conditions together. With
+    single bytes as tokens, the fewest tokens are the bytes of the shortest text and the end token. One
+    compiler serves all schemas, because what it learned from one schema must hold for the others."""
     single = structgen.Vocabulary.from_bytes([*(bytes([b]) for b in range(256)), b""], 256)
     compiler = structgen.Compiler(single)
     mask = structgen.allocate_bitmask(1, 257)

@@ -126,7 +126,8 @@ NAMES = [
 
 @pytest.mark.parametrize("style", STYLES)
 def test_a_style_carries_a_name_or_says_that_it_cannot(style: str) -> None:
-    """A name that the style can write is read back, also beside a name with the same beginning."""
+    """A style of tool calls can write a tool's name, which is then read back, also beside a name with the
+    same beginning. Otherwise the compile names the tool."""
     row, carried = STYLES[style], 0
     for name in NAMES:
         tools = [{"name": n, "inputSchema": {"type": "object", "properties": {}}} for n in (name, name + "x")]

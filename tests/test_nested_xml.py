@@ -137,7 +137,8 @@ def test_what_cannot_be_written_is_named(schema, style, message) -> None:
 
 
 def test_what_cannot_be_written_is_left_out_where_it_may_be() -> None:
-    """An optional key or a constant that contains a mark has no text. The other keys and values still do."""
+    """A text that contains a mark of the format cannot be written as an element. An optional key or a
+    constant with such a text is omitted; other keys and values stay."""
     names = object_of(**{"a>b": INT, "/c": INT, "d": INT})
     assert [t for t in (m("a>b", "1"), m("/c", "1")) if harness.verdict(grammar(names, M3), t)] == []
     assert harness.verdict(grammar(names, M3), m("d", "1"))
@@ -226,8 +227,8 @@ def test_each_tool_has_its_own_rules() -> None:
 
 
 class Maker:
-    """Random schemas, values of them, and the values' texts. `rich` adds schemas that xgrammar cannot
-    express.
+    """Makes random schemas, values of these schemas, and the values' texts. `rich` adds schemas that xgrammar
+    cannot express.
 
     `spaced`: whether a key may hold a blank. Gemma's format has no such keys.
     """
@@ -465,8 +466,9 @@ def test_values_can_be_written_and_nothing_leads_nowhere(style) -> None:
 
 @pytest.mark.parametrize("style", TYPED)
 def test_every_keyword_holds_in_elements(style: str) -> None:
-    """Random schemas with conditions, negations and patterns of names, in a style that writes types. A walk
-    writes an instance. A text of another schema's instance is accepted if and only if it is an instance here.
+    """Random schemas have conditions, negations and patterns of names, in a style that writes types. A random
+    walk writes an instance. An instance of another schema is accepted if and only if it is an instance of
+    this schema, too.
     """
     counts = {True: 0, False: 0, "walked": 0}
     for seed in harness.seeds(200):
@@ -553,9 +555,9 @@ DIFFERENT = [
     (object_of(["a", "z"], a=INT), COHERE, c("a", "json", "1"), False, True),
     # an array of anything: xgrammar takes the empty one only
     (object_of(a={"type": "array"}), COHERE, c("a", "list", c(None, "json", "1")), True, False),
-    # `prefixItems` requires no number of items
+    # `prefixItems` does not require all of its items
     (object_of(a={"type": "array", "prefixItems": [TEXT, INT]}), COHERE, c("a", "list", c(None, "raw", "x")), True, False),
-    # a fixed or bounded string has as little padding as a free one
+    # a fixed or bounded string may have no more blanks around it than a free string
     (object_of(a={"enum": ["x"]}), COHERE, c("a", "raw", " x "), False, True),
     # the string cannot hold the closing mark, where a reader would stop
     (object_of(a={"type": "string", "maxLength": 30}), COHERE, c("a", "raw", "</cofl:value>"), False, True),

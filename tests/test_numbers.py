@@ -43,13 +43,13 @@ HOLDS = {
 
 
 def is_hard(condition: str, argument: str) -> bool:
-    """Whether a divisor is no power 10^-k. The mantissas of its multiples have a fraction only with large
-    exponents."""
+    """Whether a divisor is no power 10^-k. Its multiples then have a fraction in their mantissa only with
+    large exponents."""
     return condition == "multipleOf" and not re.fullmatch(r"1|0\.0*1|1e-\d+", argument)
 
 
 def in_universe(text: str, numbers: str, narrow: bool = False) -> bool:
-    """Whether a text is a lexeme that numeric conditions judge (csrc/numbers/number.h)."""
+    """Whether a text is a numeral that the tested conditions judge (csrc/numbers/number.h)."""
     found = LEXEME.fullmatch(text)
     if not found:
         return False
@@ -120,7 +120,8 @@ def test_a_condition_holds_for_exactly_its_values(condition, argument, numbers):
 
 
 def test_scientific_notation_near_a_value():
-    """One value with the point after its first digit, and the neighbours in its last digit."""
+    """Texts of one value in scientific notation, with the point behind the first digit, and of the values
+    that differ in the last digit."""
     rnd = random.Random(7)
     wrong = []
     for condition, argument in CASES:
@@ -178,7 +179,8 @@ def test_several_divisors(parts, divisor):
 
 
 def test_the_common_multiple_of_large_divisors_is_arithmetic() -> None:
-    """With an automaton for each divisor, the engine would search for a number that all of them divide."""
+    """The engine computes the common multiple of large divisors. With an automaton for each divisor it would
+    search for the number."""
     own = structgen.Compiler(vocabulary(WORDS), limits=structgen.Limits(mask=20_000), on_limit="subset")
     matcher = own.json_schema({"allOf": [{"multipleOf": 97}, {"multipleOf": 1000000007}]}).matcher()
     mask = structgen.allocate_bitmask(1, own.vocabulary.vocab_size)
@@ -378,7 +380,8 @@ def test_divisors_between_bounds(seed):
 
 
 def test_a_multiple_is_completed_with_the_fewest_digits() -> None:
-    """Large divisors, too, for which a search among remainders would take too long."""
+    """A multiple is completed with the fewest digits, also if the divisor is so large that a search among
+    remainders would take too long."""
     bytes_only = structgen.Vocabulary.from_bytes([bytes([b]) for b in range(256)] + [b""], eos_token_ids=256)
     of = structgen.Compiler(bytes_only).json_schema
     for divisor in (100_000, 86_400, 99_991, 1_000_003, 12.5, 0.0125):
@@ -401,8 +404,8 @@ def test_a_multiple_is_completed_with_the_fewest_digits() -> None:
 
 @pytest.mark.parametrize("draft", ["04", "06"])
 def test_a_whole_multiple_of_a_long_fraction_is_decided(draft: str) -> None:
-    """The engine computes the next multiple. A search for it went through a billion texts, in the middle of a
-    text."""
+    """The engine computes the next whole multiple of a long fraction. It once searched a billion texts for
+    the multiple, in the middle of a text."""
     where = {"$schema": f"http://json-schema.org/draft-{draft}/schema#"}
     schema = where | {"type": "integer", "multipleOf": 0.123456789}
     for spelling in ("any", "plain", "canonical"):
@@ -415,8 +418,8 @@ def test_a_whole_multiple_of_a_long_fraction_is_decided(draft: str) -> None:
 @pytest.mark.parametrize("kind", ["integer", "number"])
 @pytest.mark.parametrize("first", ["1e99999", "8.6e5286124", "-1e528612", "1e-99999"])
 def test_what_may_stand_beside_a_number_that_does_not_repeat(kind: str, first: str) -> None:
-    """The search wanted an unequal number that ends the string. It once went through all the zeros of the
-    number, and the mask was refused as "too large to decide"."""
+    """The engine looks for an item that differs from a number and ends within the string. The search once
+    went through all zeros of the number, and the mask failed with "too large to decide"."""
     grammar = compiler().json_schema(
         {"type": "array", "uniqueItems": True, "items": {"type": kind}}, whitespace="compact"
     )
@@ -439,7 +442,8 @@ def test_what_may_stand_beside_a_number_that_does_not_repeat(kind: str, first: s
 def test_a_multiple_that_is_no_multiple_of_another_number_is_decided_quickly(
     divisor: str, other: str
 ) -> None:
-    """One automaton for all lengths of a mantissa took more than five million units for `9.9`."""
+    """A multiple of one number that is no multiple of another is decided quickly. One automaton for mantissas
+    of all lengths once took more than five million units of work for `9.9`."""
     schema = f'{{"type": "number", "multipleOf": {divisor}, "not": {{"multipleOf": {other}}}}}'
     limits = structgen.Limits(mask=1_000_000)
     for numbers in ("any", "canonical"):

@@ -89,8 +89,8 @@ def test_logits_of_prompts_are_those_of_torch(pair: Any) -> None:
 
 
 def test_rounding_of_the_longest_text_is_that_of_torch_in_float32(targets: Any) -> None:
-    """The text has 1,024 tokens, far more than the training texts. There float32 itself is off by about
-    1e-4."""
+    """On a text of 1,024 tokens, far longer than any training text, the rounding errors of numpy are as large
+    as torch's in float32, about 1e-4."""
     mine, theirs = targets
     ids = mine.encode("".join(embedded.format_prompt(x.text, x.schema) for x in requests(20)))[:1024]
     assert len(ids) == mine.max_context
@@ -134,7 +134,8 @@ def test_logits_under_any_history_of_the_cache_are_those_of_torch(pair: Any) -> 
 
 
 def test_logits_of_trees_are_those_of_their_paths(pair: Any) -> None:
-    """Ragged rows that accept unequal paths, leave, are forked and joined."""
+    """The rows of a batch are trees of unequal size. Rows that accept unequal paths, leave, are forked or are
+    joined keep the logits of their paths."""
     mine, theirs = pair
     rng = random.Random(3)
     scorer = mine.tree_scorer()

@@ -42,7 +42,8 @@ def longest_match(text: bytes, known: set[bytes], limit: int) -> bytes:
 def written(
     lm: Any, place: Any, known: set[bytes], limit: int, opened: set[tuple[int, ...]], rest: bytes = b""
 ) -> Counter:
-    """The law of the target's first token, over all texts of the draft model that begin with `rest`.
+    """The law of the target's first token, by summing over all texts of the draft model that begin with
+    `rest`.
 
     opened: contexts behind which the model writes on, if a token of the target might still become longer.
     """
@@ -112,7 +113,8 @@ def test_the_law_of_strings_is_that_of_all_that_could_be_written(
         {t: p for t, p in want.items() if p > 1e-9}, abs=1e-6
     )
     assert rest or psi.sum() + end + lost == pytest.approx(1.0, abs=1e-6)
-    if forwards == 100:  # after so many passes no open text is undecided
+    # after so many forward passes, every text either is decided or is too improbable to follow
+    if forwards == 100:
         whole = written(lm, place, known, longest, Everything(), begun)
         assert whole.pop(b"end", 0.0) == pytest.approx(end, abs=1e-6)
         for text in known:
@@ -128,7 +130,8 @@ class Everything(set[tuple[int, ...]]):
 
 
 def test_ways_to_write_a_token_are_added_up() -> None:
-    """Every string of two letters is a token, so `ab` is written as `ab` and as `a` before `b`."""
+    """Several sequences of draft tokens write one target token, and their probabilities are added. Every
+    string of two letters is a token, so `ab` is written as the token `ab`, or as `a` and then `b`."""
     lm = RandomModel(3, vocabulary([(0,), (1,), (0, 1)]), sharp=1.0)
     target = vocabulary([(0, 1), (0,), (1,)])
     place = lm.start([1])
@@ -141,8 +144,8 @@ def test_ways_to_write_a_token_are_added_up() -> None:
 
 
 def test_a_place_inside_a_token_of_the_draft_goes_on_with_the_token() -> None:
-    """After the text `a`, the draft model's token `ab` makes `b` likely, and so does its token `b`. Both are
-    summed."""
+    """Behind the text `a`, the draft model may write `b` in two ways: its token `ab` spans the place, and its
+    token `b` begins there. Both probabilities are added."""
     lm = RandomModel(3, vocabulary([(0,), (1,), (0, 1)]), sharp=1.0)
     strings = StringLaw(lm, vocabulary([(0,), (1,)]), 4, 8)
     place = strings.after((lm.start([1]), b""), 0)
@@ -187,7 +190,8 @@ RULES = {
 @pytest.mark.parametrize("which", range(3))
 @pytest.mark.parametrize("temperature", [1.0, 0.4])
 def test_every_place_has_the_target_law(name: str, which: int, temperature: float) -> None:
-    """Enumerates every place of a small language, with the law that the drafter states for its draws."""
+    """At every place of a small language, the tokens that a step emits have the target's law. The test
+    enumerates the draws by the law that the drafter states."""
     rule, count, replace = RULES[name]
     texts = [(0,), (1,), (0, 1), (1, 0, 0)]
     target = RandomModel(1, vocabulary(texts), sharp=1.0)
@@ -251,8 +255,8 @@ def test_a_prompt_or_text_that_the_draft_cannot_read_gets_no_drafts() -> None:
 
 
 def test_strings_put_together_what_the_intersection_lacks() -> None:
-    """The draft model has single bytes and knows the text. Only joined strings reach the target's longer
-    tokens."""
+    """The draft model has only single bytes as tokens, and knows the text. The intersection of the two
+    vocabularies therefore lacks the target's longer tokens; only joined strings reach them."""
     single = sg.Vocabulary.from_bytes([*(bytes([c]) for c in range(32, 127)), b""], eos_token_ids=[95])
 
     class Knows(RandomModel):
@@ -309,8 +313,8 @@ def test_sampled_drafts_of_any_settings_give_valid_texts(
     depth: int,
     n: int,
 ) -> None:
-    """Settings: tiny limits, drafts of the end, stop strings, and masks that forbid the draft's
-    favourites."""
+    """The random settings include tiny limits, drafts of the end token, stop strings, and masks that forbid
+    the draft's most probable tokens."""
     few = sg.Vocabulary.from_bytes([b"a", b"zz", b'{"a"', b"12", b"true,", b""], eos_token_ids=[5])
     drafter = [*drafters(RandomModel(seed, OTHER)), *drafters(RandomModel(seed, few))[1:]][which]
     options = Speculation([drafter], rule=rule, nodes=nodes, branches=branches, depth=depth)

@@ -120,7 +120,8 @@ def test_an_error_tells_absence_from_failure() -> None:
 
 @pytest.mark.parametrize("name", ["lark.py", "run.py"])
 def test_a_file_that_hides_a_package_is_named(name, tmp_path) -> None:
-    """Python looks for `lark` in the program's folder first, and the program itself may be called lark.py."""
+    """If the user's program has a file `lark.py`, Python imports this file in place of the package. The error
+    names the file; the program itself may have this name."""
     (tmp_path / "lark.py").write_text("")
     (tmp_path / name).write_text(
         "import structgen as sg\n"
@@ -153,8 +154,8 @@ def test_a_release_is_what_its_tag_says(tmp_path) -> None:
 
 
 def test_the_installed_lark_is_one_that_the_extra_allows() -> None:
-    """structgen uses names that Lark does not promise to keep. A comment in pyproject.toml lists the
-    versions."""
+    """structgen uses names that Lark does not promise to keep, so pyproject.toml limits Lark's versions. The
+    installed Lark is one of them."""
     from packaging.requirements import Requirement
 
     extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]

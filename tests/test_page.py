@@ -105,8 +105,8 @@ def test_loading(browser, address) -> None:
 
 
 def test_arriving(browser, address) -> None:
-    """The page begins with a demonstration: an answer under a limit that the model dislikes, and one without
-    the limit."""
+    """The page opens with a demonstration: one answer under a constraint that the model dislikes, and one
+    without the constraint."""
     with opened(browser, address) as page:
         expect(page.locator("#status")).to_contain_text("complete and valid")
         found = json.loads(page.locator("#whole").inner_text())
@@ -159,7 +159,7 @@ def test_probable_values(browser, address) -> None:
 
 
 def test_a_verdict_is_about_what_was_asked(browser, address) -> None:
-    """An edit removes the verdict, because "complete and valid" would seem to be about the edited text."""
+    """An edit removes the verdict "complete and valid", which is about the text before the edit."""
     with opened(browser, address) as page:
         generate(page)
         expect(page.locator("#status")).to_contain_text("complete and valid")

@@ -42,7 +42,8 @@ def is_whole(value: Any) -> bool:
 
 
 def pointed(schema: Any, text: str) -> bool:
-    """Whether `text`, a whole number with a point, may be written; its value satisfies the schema."""
+    """Whether the schema lets a whole number be written with a point. `text` is such a number, and its value
+    satisfies the schema."""
     if isinstance(schema, bool):
         return schema
     valid = JsonOracle(schema).accepts
@@ -317,7 +318,8 @@ def test_no_condition_writes_a_number_that_is_infinite(seed: int, spelling: Any)
 @pytest.mark.parametrize("spelling", ["plain", "canonical"])
 @pytest.mark.parametrize("divisor", ["123456789012345678e295", "123456789e300", "1e308", "7e308", "9e307"])
 def test_multiples_near_the_largest_double(divisor: str, spelling: Any) -> None:
-    """Few multiples are doubles. The search for the least one of 18 digits and 295 zeros once did not end."""
+    """Only a few multiples of the divisor are doubles. The search for the least multiple of 18 digits and 295
+    zeros once did not end."""
     grammar = COMPILER.json_schema(f'{{"type": "integer", "multipleOf": {divisor}}}', numbers=spelling)
     for factor in range(4):
         value = int(Fraction(divisor)) * factor
@@ -328,8 +330,8 @@ def test_multiples_near_the_largest_double(divisor: str, spelling: Any) -> None:
 
 @pytest.mark.parametrize("numbers", ["plain", "canonical"])
 def test_a_complement_of_multiples_has_no_number_beyond_the_limit_of_digits(numbers: str) -> None:
-    """The automaton of a divisor reads 308 digits, so the complement contains all longer numbers. If no
-    shorter number was left, the engine once wrote a longer one."""
+    """The automaton of a divisor reads up to 308 digits, so its complement contains every longer number. If
+    no shorter number was left, the engine once wrote one that is too long."""
     longer = ["8" * 309, "7" * 310, "1" + "0" * 309]
     shorter = [str(n) for n in range(-3, 24)] + ["0.5", "0.25", "2.05", "0.3"]
     divisors = [0.5, 0.2, 0.25, 0.05, 0.125, 1, 1.5, 2, 3, 10]

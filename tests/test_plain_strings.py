@@ -1,4 +1,5 @@
-"""`strings="plain"` has the values of `"any"`, and each string is written as JSON writers write it.
+"""`strings="plain"` allows the values that `"any"` allows. Each string has only the spelling that common JSON
+writers give it.
 
 The oracle is `json.dumps(..., ensure_ascii=False)`.
 """

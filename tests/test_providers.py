@@ -1,9 +1,9 @@
 """Findings of `lint --for` on providers, compared with what the providers' own Python packages do to a
 schema.
 
-Oracles: each SDK's transformer runs on random schemas, and every keyword's change is compared with the SDK
-rules of the table. vLLM's and xgrammar's own checks are not installed here. `JsonOracle` judges every
-witness.
+Oracles: the transformer of each provider's SDK runs on random schemas, and every change of a keyword is
+compared with the SDK's rules in the table. vLLM's and xgrammar's own checks are not installed here.
+`JsonOracle` judges every witness.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ SEEDS = 200
 
 
 def random_schema(seed: int) -> Any:
-    """A random schema without booleans and empty schemas, which no SDK transforms."""
+    """A random schema without booleans and empty schemas, because no SDK transforms these."""
 
     def typed(node: Any) -> Any:
         return (
@@ -126,7 +126,7 @@ def test_openai_package_does_what_the_table_says() -> None:
         given = random_schema(seed)
         document, out = Document(given), copy.deepcopy(given)
         if any("$ref" in node and len(node) > 1 for _, node in document.nodes):
-            continue  # the SDK inserts the schema behind the reference, whose own rules apply then
+            continue  # the SDK replaces a reference by its schema, and then the rules of that schema apply
         _ensure_strict_json_schema(out, path=(), root=out)
         for before, after in visited(given, out, {"anyOf": "anyOf", "allOf": "allOf"}):
             told = effects(sdk, Subschema(document, (), before))
@@ -218,8 +218,9 @@ def test_a_rewrite_is_taken_and_equal(provider: str, given: Any, written: Any) -
 @pytest.mark.parametrize("seed", range(40))
 @pytest.mark.parametrize("provider", PROVIDERS)
 def test_a_difference_is_one(provider: str, seed: int) -> None:
-    """The witness "is valid, too" if only the provider's schema accepts it, and "is no longer valid" if only
-    the original does. The schema that lint proposes accepts exactly the original's values."""
+    """Each finding has a witness, a value on which the two schemas differ. The value "is valid, too" if only
+    the provider's schema accepts it, and "is no longer valid" if only the original does. The schema that lint
+    proposes accepts exactly the original's values."""
     given = schema(Seeded(seed), Features(depth=2))
     oracle, values = JsonOracle(given), [json.dumps(v) for v in itertools.islice(small_values(given), 150)]
     for finding in lint_for(given, provider):

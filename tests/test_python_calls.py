@@ -51,8 +51,8 @@ SECTIONS = {
 
 @pytest.mark.parametrize("style", SECTIONS)
 def test_calls_in_a_section(style: str) -> None:
-    """Calls in a section are read like bare calls, with text around them and in pieces. No string holds a
-    mark."""
+    """Some styles put calls between two marks. Such calls are read like calls without marks, with text around
+    them and in streamed pieces. No string may hold a mark."""
     begin, separator, end = SECTIONS[style]
     grammar = BYTES.tools(TOOLS, style=style)
     for seed in range(20):

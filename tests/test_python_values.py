@@ -1,7 +1,8 @@
 """Every text of the grammar of a Python type is parsed into a value of the type.
 
-Random walks go through the grammars of random types (leaves, containers, models with random fields, aliases
-and settings). The report must list every condition that the grammar cannot express.
+Random walks go through the grammars of random types: leaves, containers, models with random fields, aliases
+and settings. If the grammar cannot express a condition of a type, the report of the type must list the
+condition.
 """
 
 from __future__ import annotations
@@ -297,7 +298,7 @@ def parts_of(value: Any) -> Iterator[Any]:
 
 
 def thrown_away(kind: Any, compiler: sg.Compiler, walks: int) -> list[str]:
-    """Texts with a key that the grammar allows and that the validator drops."""
+    """The texts that have an additional key which the grammar allows and the type's validator drops."""
     grammar = compiler.json_schema(kind, property_order="any", numbers="any", strings="any")
     found = []
     for seed in range(walks):
@@ -701,8 +702,8 @@ def test_predicates_of_strings_hold(rule: Any, compiler: sg.Compiler) -> None:
 
 
 def test_letters_that_lowering_changes_are_not_written(compiler: sg.Compiler) -> None:
-    """The grammar excludes every character that lowering changes, also those outside of the letters: a Roman
-    numeral."""
+    """Where a type lowers letters, the grammar excludes every character that lowering changes. Roman numerals
+    are such characters, although they are no letters."""
     lower = compiler.json_schema(pydantic.constr(to_lower=True))
     upper = compiler.json_schema(pydantic.constr(to_upper=True))
     for text in ["Ⅷ", "ⅷ", "Ⓐ", "ⓐ", "ǅ", "ß", "ª", "A", "a", "1", "中", "\u0345", "İ"]:
@@ -766,7 +767,8 @@ def test_none_is_a_type(compiler: sg.Compiler) -> None:
 
 @pytest.mark.parametrize("schema", [{"items": {"type": "number"}}, {"items": {"type": "integer"}}, {}])
 def test_unique_numbers_of_any_exponent(schema: dict[str, Any], compiler: sg.Compiler) -> None:
-    """No error follows a mask that allows a digit, however large the exponent becomes."""
+    """Items must differ. If a mask allows a digit, accepting the digit raises no error, however large the
+    exponent becomes."""
     grammar = compiler.json_schema({"type": "array", "uniqueItems": True, **schema})
     huge = "9" * 30
     for text, fits in {

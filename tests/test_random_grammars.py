@@ -13,8 +13,8 @@ BYTES = structgen.Compiler(structgen.Vocabulary.from_bytes([bytes([i]) for i in 
 
 @pytest.mark.parametrize("dialect", random_grammars.DIALECTS)
 def test_random_grammars(dialect) -> None:
-    """Acceptance of every short text, masks, dead ends and completions agree; no crash and no unexpected
-    error."""
+    """The engine and the oracle agree on acceptance of every short text, on masks, dead ends and completions.
+    No call crashes or raises an unexpected error."""
     count = 60 if dialect in ("contextual", "dynamic") else 30
     assert random_grammars.failures(dialect, harness.FIRST_SEED, harness.cases(count)) == []
 

@@ -66,7 +66,7 @@ def case(seed: int, words: int = 3) -> Case:
 
 
 def merged(lm: TableModel, prefix: tuple[int, ...]) -> np.ndarray:
-    """A model's row, in which the first end token has the sum of all ends."""
+    """A model's row, in which the first end token has the summed probability of all end tokens."""
     row, ends = lm.vector(prefix).astype(np.float64), lm.eos_token_ids
     row[ends[0]] = math.log(math.fsum(math.exp(row[end]) for end in ends))
     row[ends[1:]] = -np.inf
@@ -168,8 +168,8 @@ def too_far(counts: dict[Any, float], wanted: dict[Any, float], n: int) -> bool:
 @pytest.mark.parametrize("method", ["mcmc", "cars"])
 @pytest.mark.parametrize("kind", ["contrast", "none"])
 def test_many_draws_are_as_frequent_as_enumeration_says(method: Any, kind: str) -> None:
-    """Texts of CARS have the target's frequencies. Ends of chains have the frequencies of that many exact
-    steps."""
+    """Texts of CARS have the target's frequencies. The last texts of chains have the frequencies after
+    equally many steps of the exact chain."""
     tried = noticed = 0
     for seed in harness.seeds(12):
         found = case(seed)
@@ -231,7 +231,8 @@ def test_a_sum_of_ends_that_is_rounded_is_caught(monkeypatch: pytest.MonkeyPatch
 
 @pytest.mark.parametrize("kept", [1, 2, 3])
 def test_thin_vectors_know_all_ends(kept: int, monkeypatch: pytest.MonkeyPatch, tmp_path: Any) -> None:
-    """Thin and whole vectors, saved and loaded, give one law and equal entropies."""
+    """Thin vectors, which keep only the most probable tokens, and whole vectors give one law and equal
+    entropies, also after saving and loading."""
     monkeypatch.setattr(vector, "TOP", kept)
     monkeypatch.setattr(vector, "THIN_FROM", 2)
     monkeypatch.setattr(vector, "THIN_TAIL", 1.0)
@@ -280,7 +281,8 @@ def rows(lm: Any, prefix: tuple[int, ...]) -> np.ndarray:
 
 
 def test_mixed_models_take_several_ends_for_one() -> None:
-    """A table whose end is divided among several ids gives the same law of texts."""
+    """A mixed model treats several end tokens as one: a table that divides the end's probability among
+    several ids gives the same law of texts."""
     random = np.random.default_rng(3)
     for seed in range(8):
         one = [TableModel(seed + 10 * i, [b"a", b"b", b"c", b""], (3,)) for i in (0, 1)]

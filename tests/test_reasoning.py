@@ -91,7 +91,7 @@ def test_a_limit_on_thoughts_forces_the_end_mark() -> None:
 
 @pytest.mark.parametrize("budget", [None, 200])
 def test_tokens_of_known_masks_are_counted(budget: int | None) -> None:
-    """A mask that the cache holds is counted by other code than a new mask."""
+    """Masks in the cache and new masks are counted by different code, and the counts are equal."""
     grammar = BYTES.with_reasoning(RECORD, sg.Reasoning(max_tokens=60, required=True))
     for _ in range(2):
         matcher = grammar.matcher(max_tokens=budget)
@@ -103,7 +103,7 @@ def test_tokens_of_known_masks_are_counted(budget: int | None) -> None:
         assert thoughts == 60 and matcher.validate_tokens(list(b'</think>{"n":1}')) == 15
 
 
-# Seed 70_155 ended the process: a way led to a state that no search had met.
+# Under seed 70_155 the process ended: a search led to a state that no earlier search had met.
 @pytest.mark.parametrize("seed", [*range(4), 70_155])
 def test_what_thoughts_share_changes_no_mask(seed: int) -> None:
     assert reasoning.shares_no_mask_of_another(Seeded(seed)) > 100
@@ -116,7 +116,8 @@ def test_what_thoughts_share_where_the_vocabulary_lacks_bytes(seed: int) -> None
 
 
 def test_behind_limited_thoughts_a_budget_leaves_items_that_differ() -> None:
-    """The mask once left only tokens of the shortest item, and counted as exact."""
+    """Behind thoughts with a limit, a budget leaves room for items that must differ. The mask once held only
+    tokens of the shortest item, and was called exact."""
     vocabulary = sg.Vocabulary.from_bytes([*(bytes([i]) for i in range(256)), b'":', b'"a', b""], [258])
     items = {"type": "string", "minLength": 2}
     words = {"type": "array", "items": items, "minItems": 2, "maxItems": 4, "uniqueItems": True}
@@ -131,8 +132,8 @@ def test_behind_limited_thoughts_a_budget_leaves_items_that_differ() -> None:
 
 
 def test_a_mask_that_left_tokens_untried_is_not_exact() -> None:
-    """Without a cache at most 2,000 tokens are tried with their captured text. The mask once called itself
-    exact."""
+    """Without a cache, at most 2,000 tokens are tried with their captured text, so the mask is not exact. The
+    mask was once called exact."""
     words = [bytes(word) for word in itertools.product(b"abcdefghijklmno", repeat=3)]
     vocabulary = sg.Vocabulary.from_bytes(
         [*(bytes([i]) for i in range(256)), *words, b""], [256 + len(words)]
@@ -160,8 +161,9 @@ ITEMS = {"type": "array", "items": {"type": "string"}, "minItems": 2, "maxItems"
 )
 @pytest.mark.parametrize("limit", [3, 12, 200])
 def test_a_character_that_no_token_ends_is_not_begun_by_limits(schema, text: str, limit: int) -> None:
-    """Within a run of text, and among items that must differ, the mask allowed the character's first byte,
-    and accept_token refused it."""
+    """If no token ends a character, the mask must not allow the character's first byte. In a run of
+    characters, and among items that must differ, the mask once allowed the byte, and accept_token refused
+    it."""
     tokens = [b"\xc3", b"\xe6", b"ab\xc3", "é".encode(), *(bytes([byte]) for byte in range(128)), b""]
     vocabulary = sg.Vocabulary.from_bytes(tokens, eos_token_ids=[len(tokens) - 1])
     for cache in (True, False):
@@ -224,7 +226,8 @@ def test_every_kind_of_grammar_stands_behind_thoughts() -> None:
 
 
 def test_grammars_that_are_put_into_one_builder() -> None:
-    """Nodes, rules, lexemes, gaps, schemas and captures are renumbered."""
+    """Thoughts and answer are copied into one builder, which renumbers nodes, rules, lexemes, gaps, schemas
+    and captures."""
     words = BYTES.lark('start: A+\nA: /[a-z]+/\n%ignore " "').serialize()
     numbers = BYTES.lark('start: x ("," x)*\nx[capture]: N\nN: /[0-9]+/\n%ignore "_"').serialize()
     tag = {"type": "tag", "begin": "<", "content": {"type": "json_schema", "json_schema": SCHEMA}, "end": ">"}
@@ -242,7 +245,8 @@ def test_grammars_that_are_put_into_one_builder() -> None:
 
 
 def test_elements_keep_their_marks_behind_thoughts() -> None:
-    """Marks in schemas refer to nodes by number, and the numbers change with the nodes."""
+    """A schema written as elements refers to its marks by the numbers of nodes. Thoughts in front of the
+    answer change these numbers."""
     tool = {"name": "f", "parameters": {"type": "object", "properties": {"x": {"type": "string"}}}}
     call = "<tool_call>\n<function=f>\n<parameter=x>\nhi\n</parameter>\n</function>\n</tool_call>"
     grammar = BYTES.tools([tool], style="qwen3-coder", reasoning="qwen3")
@@ -333,7 +337,8 @@ def test_what_would_be_ambiguous_or_unknown() -> None:
 @pytest.mark.parametrize("end", ["</think>", "[/T]"])
 @pytest.mark.parametrize("required", [False, True])
 def test_thoughts_in_front_of_a_middle(end: str, required: bool) -> None:
-    """The definition: thoughts and marks, then a text that forms an answer together with the suffix."""
+    """The test follows the definition: thoughts and their marks come first, then a text that, with the
+    suffix, is an answer."""
     compiler = COMPILER if end == "[/T]" else BYTES
     start = "[T]" if end == "[/T]" else "<think>"
     ids = {"[T]": [OPEN], "[/T]": [CLOSE]}
@@ -465,7 +470,8 @@ def test_answer_tokens_are_kept_back() -> None:
 
 
 def test_a_usual_answer_has_its_room() -> None:
-    """By default a quarter of the tokens is kept for the answer. With 0 only a shortest answer may fit."""
+    """By default a quarter of the tokens is kept for the answer. If none is kept, only a shortest answer may
+    fit."""
     poor = sg.generate(MODEL, PROMPT, Order, reasoning=True, max_tokens=64, answer_tokens=0)
     usual = sg.generate(MODEL, PROMPT, Order, reasoning=True, max_tokens=64)
     assert usual.value == ORDER and usual.reasoning_tokens <= 48 < poor.reasoning_tokens
@@ -486,8 +492,8 @@ CONDITIONS = [
 @pytest.mark.parametrize("limit", [None, 3])
 @pytest.mark.parametrize("marks", [("<th>", "</th>"), ("[T]", "[/T]")])
 def test_a_condition_is_about_the_answer(condition, refused, limit, marks) -> None:
-    """The thoughts hold the text that the condition refuses. Tried with special tokens, limits and
-    budgets."""
+    """A condition is about the answer alone: the thoughts may hold the text that the condition refuses. The
+    test uses special tokens, limits and budgets."""
     number = {"type": "integer", "minimum": 1, "maximum": 99}
     schema = {**SCHEMA, "properties": {"n": number}}
     tokens = [*(bytes([i]) for i in range(256)), b"[T]", b"[/T]", b""]
@@ -536,7 +542,8 @@ def test_a_limit_of_thoughts_alone() -> None:
     thinks = sg.Reasoning(gap="\n", max_tokens=6)
     result = sg.generate(MODEL, PROMPT, Order, reasoning=thinks)
     marks = len(sg.generate(MODEL, PROMPT, Order, reasoning=sg.Reasoning(max_tokens=0, required=True)).tokens)
-    assert result.value == ORDER and len(result.tokens) <= marks + 6 + 1  # and one token for the gap
+    # one more token for the blanks between thoughts and answer
+    assert result.value == ORDER and len(result.tokens) <= marks + 6 + 1
 
 
 ORDERS = closed({"product": {"type": "string"}, "quantity": {"type": "integer"}})

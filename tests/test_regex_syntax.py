@@ -252,7 +252,8 @@ def test_random_patterns_match_as_re_does(seed):
 
 
 def test_look_aheads_in_a_loop_do_not_nest_for_ever() -> None:
-    """x | (x & y) once grew by a level with each character, until it was too deep."""
+    """The engine once built x | (x & y) one level deeper with each character, until the regex was too
+    deep."""
     vocabulary = structgen.Vocabulary.from_bytes([bytes([i]) for i in range(256)] + [b""], 256)
     compiler = structgen.Compiler(vocabulary)
     for pattern in ("(?:.|(?=[ab]*é)b)+", "(?:(?:a|(?=b+é)b)|(?!.*a)b|é)*"):

@@ -96,7 +96,7 @@ def test_a_number_of_tokens_counts_down_by_itself(seed: int) -> None:
         assert told.accept_token(token) and plain.accept_token(token)
         if told.is_terminated():
             break
-        if chance.random() < 0.3:  # takes the ids back
+        if chance.random() < 0.3:  # removes the end tokens again
             assert told.fork().num_steps == told.num_steps
             told.rollback()
             assert row(told) == allowed

@@ -148,7 +148,8 @@ def test_samples_are_the_same_and_no_row_crosses(method: Any, ends: int) -> None
 
 
 def test_what_crosses_is_a_brief() -> None:
-    """131,072 tokens: 8 kB for the best 512 and the sums, not half a megabyte."""
+    """What leaves the device is a short summary of a row. For 131,072 tokens it has 8 kB, the best 512 tokens
+    and some sums, and the row has half a megabyte."""
     tokens = [bytes([97 + i // 676 % 26, 97 + i // 26 % 26, 97 + i % 26]) for i in range(131_071)] + [b""]
     far = FarModel(1, tokens, ends=(131_071,), sharp=4.0)
     Far.crossed = 0

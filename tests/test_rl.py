@@ -96,7 +96,7 @@ def test_refused_ids_are_named_with_their_place() -> None:
         with pytest.raises(ValueError, match=f"token 0 has the id {huge}"):
             rl.replay(grammar, [huge])
     with pytest.raises(ValueError, match="refuses token 2"):
-        rl.replay(grammar, [a, 0, a])  # the last token stands behind the end
+        rl.replay(grammar, [a, 0, a])  # the last token stands behind the end of the text
     for bad in ("ab", [[a]], [1.5], None):
         with pytest.raises(TypeError, match="one list of numbers"):
             rl.replay(grammar, bad)  # type: ignore[arg-type]

@@ -125,7 +125,7 @@ def test_results_carry_their_numbers() -> None:
     assert about.positions == len(lm.asked) == len(set(lm.asked)), "a prefix was asked for twice"
     assert about.saved > 0 and len(about.mass_lost) >= 2 and about.lost_tokens
     assert all(0 <= lost <= 1 for _, lost in about.mass_lost)
-    # No lost token exceeds the loss of its position.
+    # For each position, no lost token exceeds the probability that the position lost.
     for at, token, text, lost in about.lost_tokens:
         assert lm.vocabulary.token_bytes(token) == text
         assert 0 < lost <= about.mass_lost[at][1] + 1e-9 or about.mass_lost[at][0] > 1
@@ -155,7 +155,8 @@ def test_no_prefix_is_computed_twice(method: Any) -> None:
 
 
 def test_a_vector_is_frozen_and_draws_come_from_the_frozen_one() -> None:
-    """Real models give other bits in other batches, so weights and draws must come from one vector."""
+    """A model gives other bits for a prefix in another batch. So a walk keeps the vector of each prefix, and
+    both weights and draws come from this vector."""
 
     class Jitter(TableModel):
         def logprobs(self, contexts: Any) -> np.ndarray:
@@ -232,7 +233,8 @@ def test_a_trie_knows_its_target_and_its_model(tmp_path: Any) -> None:
     other = TableModel(6)
     with pytest.raises(StructgenError, match="another model"):
         sample(other, [], choice(other, TEXTS), n=1, trie=trie, max_tokens=6)
-    adapted = TableModel(5, sharp=0.5)  # the first vector is equal, and later vectors differ
+    # The first vector of the two models is equal, and later vectors differ.
+    adapted = TableModel(5, sharp=0.5)
     adapted._table[()] = adapted.vector(())
     adapted._seed = 6
     with pytest.raises(StructgenError, match="another model"):
@@ -375,7 +377,7 @@ def test_tests_are_remembered() -> None:
     rule = Predicate(short, at="token", monotone=True)
     found = sample(lm, [], grammar, method="awrs", n=64, seed=0, potential=rule, max_tokens=6)
     assert len(calls) == found.diagnostics.tests and found.diagnostics.tests_saved > len(calls)
-    # The text has two spellings, and the end token asks once more; the sampler asks no further question.
+    # The text has two spellings, and the end of the text asks once more. The sampler asks nothing else.
     assert max(Counter(calls).values()) <= 4
 
 
@@ -401,7 +403,7 @@ def test_a_predicate_needs_to_say_whether_it_is_monotone() -> None:
 
 
 def test_fewer_than_a_population_are_drawn_by_weight() -> None:
-    """Of 16 particles n are drawn by weight: at most n texts, whose summed weight is unchanged."""
+    """Of 16 particles n texts are drawn by weight, and their summed weight equals that of the particles."""
     lm, grammar = setting(1)
 
     class Boost(Potential):
@@ -452,8 +454,8 @@ def test_auto_says_what_it_chose_and_why() -> None:
 
 
 def test_auto_predicts_what_a_short_pilot_does_not_show() -> None:
-    """Acceptance begins near 0 and rises as bounds are learned. The weights of rejected trials predict the
-    rise."""
+    """CARS accepts few trials at first, and more as it learns bounds. The weights of rejected trials predict
+    the later acceptance, which `auto` uses."""
     lm = TableModel(1, sharp=1.0)
     texts = ["".join(t) + "bcb" for t in itertools.product("abc", repeat=3)]
     found = sample(lm, [], choice(lm, texts), n=20, seed=2, max_tokens=8)

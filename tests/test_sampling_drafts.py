@@ -106,8 +106,8 @@ def test_texts_bounds_and_seeds_are_those_without_a_draft(method: Any) -> None:
 
 
 def test_the_bound_of_each_answer_holds() -> None:
-    """The stated bound holds for TV(law of the draw, target), by enumeration, given the trie before the
-    draw."""
+    """Given the trie before a draw, the stated bound on the total variation between the law of the draw and
+    the target holds by enumeration."""
     for seed in range(CASES):
         law, wanted = case(seed)
         total = sum(wanted.values())

@@ -142,7 +142,8 @@ def test_bounds_hold_at_every_prefix_and_meet_when_all_is_seen() -> None:
 
 @pytest.mark.parametrize("seed", range(6))
 def test_the_certified_distance_holds(seed: int) -> None:
-    """TV(Q, P_L) <= 1 - lower/upper for the law Q of ASAp's next draw, whatever the trie has learned."""
+    """TV(Q, P_L) <= 1 - lower/upper, where Q is the law of ASAp's next draw and P_L the target, whatever the
+    trie has learned."""
     law, wanted = case(seed)
     total = sum(wanted.values())
     for draws in (0, 1, 2, 5, 20):
@@ -155,7 +156,8 @@ def test_the_certified_distance_holds(seed: int) -> None:
 
 
 def check_node(law: Any, node: Any, tokens: tuple[int, ...], wanted: dict[tuple[int, ...], float]) -> None:
-    """lower(u) <= c(u) <= upper(u), where c(u) is P(L, u) / P(u)."""
+    """Checks lower(u) <= c(u) <= upper(u). c(u) is the share of texts of the language in the model's
+    probability of u, P(L, u) / P(u)."""
     for token, edge in node.edges.items():
         below = (*tokens, token)
         reach = 1.0
@@ -227,7 +229,7 @@ def test_conditions_with_and_without_awrs(name: str, extra: int | None) -> None:
 
 
 def test_awrs_without_a_grammar() -> None:
-    """The call has no grammar, so the condition takes the grammar's part."""
+    """AWRS without a grammar: the condition alone decides which tokens are allowed."""
     lm = TableModel(8, [b"a", b"b", b""], ends=(2,))
     texts = [b"", b"a", b"ab", b"bb"]
     begins = {t[:n] for t in texts for n in range(len(t) + 1)}
@@ -389,7 +391,7 @@ def test_a_biased_weight_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
 
     def biased(self: Walker, walk: Walk, slot: int, total: float, bounds: bool) -> None:
         honest(self, walk, slot, total, bounds)
-        # the weight keeps a small part of the draw's bound, which should be divided out
+        # the bug: the weight keeps a small part of the draw's bound, although the bound must be divided out
         walk.log_weight += walk.bound * 0.01
 
     monkeypatch.setattr(Walker, "take", biased)
@@ -448,8 +450,8 @@ def test_wrong_normalisers_of_awrs_are_caught(monkeypatch: pytest.MonkeyPatch, b
 
 
 def test_a_bound_kept_over_an_eviction_is_caught() -> None:
-    """The bug: an eviction forgets a subtree and keeps the subtree's bound. Then the coin of CARS exceeds
-    1."""
+    """The bug: an eviction from the trie forgets a subtree and keeps the bound that the subtree proved. Then
+    CARS accepts with a probability above 1."""
     lm = TableModel(6)
     texts = ["a", "ab", "cab", "ccc"]
     law = target(lm, choice(lm, texts))
@@ -463,8 +465,8 @@ def test_a_bound_kept_over_an_eviction_is_caught() -> None:
 
 
 def test_taking_whoever_finishes_first_is_biased() -> None:
-    """Trials run side by side. Results in the order of length are not exact; results in the order of launch
-    are."""
+    """Trials run side by side. If finished trials are taken in the order in which they end, short texts are
+    preferred. Only the order in which trials start is exact."""
     lm = TableModel(12, [b"a", b"b", b""], ends=(2,), sharp=0.2)
     texts = ["a", "bb"]
     law = target(lm, choice(lm, texts), max_tokens=3)

@@ -81,7 +81,8 @@ def raw(lm: TableModel, tokens: tuple[int, ...]) -> float:
 @pytest.mark.parametrize("extra", [1, 2, 3, 6])
 @pytest.mark.parametrize("seed", range(4))
 def test_an_estimate_has_the_masked_mass_for_its_mean_whatever_token_was_drawn(extra: int, seed: int) -> None:
-    """E[w | token] = Z for every token, and w = Z once every token is tested."""
+    """E[w | token] = Z for every token that is drawn, where w is the estimate and Z the probability of all
+    allowed tokens. If every token is tested, w = Z."""
     letters = [b"a", b"b", b"c", b"d", b""]
     lm = TableModel(seed, letters, ends=(4,))
     allowed = {i for i in range(4) if (seed * 7 + 3) >> i & 1} | {seed}
@@ -133,7 +134,8 @@ def test_moves_know_what_critics_said(n: int, options: smc.SmcOptions) -> None:
 
 
 def test_a_critic_may_end_texts_early() -> None:
-    """A critic gives -inf to a prefix: its particles end, and the other particles keep their weights."""
+    """A critic gives a prefix the weight 0 (-inf as a logarithm). The particles of the prefix end, and the
+    other particles keep their weights."""
     lm, texts, grammar = small(7)
     critic = Table({b"bba": -math.inf, b"a": -0.3}, {b"b": -math.inf, b"bb": -math.inf})
     law = target(lm, grammar, max_tokens=4, potential=critic)
@@ -185,7 +187,8 @@ def test_the_target_is_recorded_and_until_tv_is_obeyed() -> None:
 
 
 def test_a_temperature_after_the_mask_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The bug: a temperature after the mask, as warpers apply it, changes the target and Z."""
+    """The bug: the temperature is applied after the mask, as transformers' warpers do, which changes the
+    target and Z."""
     lm = TableModel(11)
     texts = ["", "a", "ab", "abc", "ca"]
     law = target(lm, choice(lm, texts), temperature=0.5)
@@ -294,7 +297,8 @@ def test_wrong_resampling_is_caught(monkeypatch: pytest.MonkeyPatch, bug: str) -
 
 @pytest.mark.parametrize("bug", ["not normalised", "zero at the start"])
 def test_wrong_proposals_of_chains_are_caught(monkeypatch: pytest.MonkeyPatch, bug: str) -> None:
-    """The place of a cut depends on the whole remaining text, and a cut at the start must be possible."""
+    """The law from which a chain draws the place of its cut depends on the whole remaining text. The cut may
+    be at the start. Each planted bug breaks one of these facts."""
     lm = TableModel(0, sharp=1.0)
     texts = ["a", "ab", "abc", "b", "ca"]
     law = target(lm, choice(lm, texts))

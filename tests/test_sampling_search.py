@@ -82,7 +82,7 @@ def test_goals_and_values_pull() -> None:
 
 
 def has(clause: Any, text: str) -> bool:
-    """Whether a text meets a clause, by the definition."""
+    """Whether a text meets a clause, a set of phrases of which one must occur; computed by the definition."""
     literals = [clause] if isinstance(clause, (str, Without)) else clause
     return any(x.phrase not in text if isinstance(x, Without) else x in text for x in literals)
 
@@ -150,13 +150,14 @@ def test_groups_keep_what_a_narrow_beam_would_lose() -> None:
     ranked = ["a1", "a2", "b1", "a3", "c1", "b2"]
     for size in range(8):
         assert kept_apart(ranked, size, lambda x: x[0]) == ["a1", "b1", "c1", "a2", "b2", "a3"][:size]
-    # A state that keeps far fewer clauses than the best state is dropped.
+    # A state that has met far fewer clauses than the best state is dropped.
     few = beam_search(walker(1), 6, guide=Guide(goals=["c", "b"], tolerance=0, look=Look(depth=0)))
     assert sum(map(all, (f.met for f in few))) >= 1
 
 
 def test_looks_ahead_are_what_their_definitions_say() -> None:
-    """The goal is one phrase of one token: its best log-probability after each token of a continuation."""
+    """With one phrase of one token as its goal, a look ahead is the best log-probability of that token behind
+    a continuation. All kinds of look ahead are computed by this definition."""
     from structgen.sampling.chance import Seeds
 
     for seed in range(6):

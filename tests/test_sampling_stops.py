@@ -115,8 +115,8 @@ def test_potentials_under_every_stop(
 
 @pytest.mark.parametrize("until_tv", [None, 0.4])
 def test_auto_is_unbiased_after_its_pilot(until_tv: float | None, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The pilot decides which sampler runs. Each sampler is unbiased, whatever the trie knows at its
-    start."""
+    """A pilot run decides which sampler `auto` uses. Each sampler stays unbiased, whatever the pilot's trie
+    has learned."""
     monkeypatch.setattr(auto, "TRIALS", 2)
     monkeypatch.setattr(auto, "_PROBES", 1)
     monkeypatch.setattr(auto, "PARTICLES", 1)
@@ -136,7 +136,8 @@ def breaks(case: Case, options: dict[str, Any], monkeypatch: pytest.MonkeyPatch)
 
 
 def test_a_plain_mean_under_a_stop_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The bug is an earlier behaviour: every draw of the run has equal weight."""
+    """The bug is an earlier behaviour of the code: every draw of the run had equal weight, although a stop
+    ended the run."""
 
     def plain(self: Evidence) -> float:
         counted = self._counted  # type: ignore[attr-defined]
@@ -162,7 +163,8 @@ def test_a_plain_mean_under_a_stop_is_caught(monkeypatch: pytest.MonkeyPatch) ->
 
 def test_a_share_fixed_after_the_draw_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
     def late(self: Evidence, *log_parts: float) -> None:
-        if max(log_parts) > NEVER and self._left > 0.0:  # a draw that found a text takes the rest as well
+        # the bug: a draw that found a text also takes the remaining mass
+        if max(log_parts) > NEVER and self._left > 0.0:
             self._share, self._left = self._share + self._left, 0.0
         honest(self, *log_parts)
 
@@ -172,7 +174,8 @@ def test_a_share_fixed_after_the_draw_is_caught(monkeypatch: pytest.MonkeyPatch)
 
 
 def test_a_text_counted_twice_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The mass of known texts is known. Accepting a known text again must add nothing."""
+    """The probability of known texts is already counted, so accepting a known text again must add nothing.
+    The bug adds the text again."""
     monkeypatch.setattr(Trie, "texts", lambda self, end, most: _Forgetful(honest(self, end, most)))
     breaks(LEARNED, {"method": "cars", "n": 2, "max_trials": 3}, monkeypatch)
 
@@ -186,7 +189,7 @@ honest = Trie.texts
 
 
 def test_a_run_ended_by_its_texts_and_named_exact_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
-    """If a run ends when the bracket is tight, its texts are not independent draws."""
+    """The bug: a run that ends when its bracket is tight calls its texts independent draws."""
     honest = cars.draw
 
     def boastful(*arguments: Any, **how: Any) -> Any:

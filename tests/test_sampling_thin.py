@@ -96,7 +96,8 @@ def test_a_row_that_is_no_case_for_it() -> None:
     row[7] = 400.0
     no = full.copy()
     no[0] &= ~(1 << 7)
-    assert brief_row(row, no, 3) is None  # the allowed tokens' mass underflows beside the forbidden mass
+    # the probability of the allowed tokens underflows beside that of the forbidden tokens
+    assert brief_row(row, no, 3) is None
     assert brief_row(row, np.zeros(4, np.int32), 3) is None
 
 

@@ -79,7 +79,8 @@ def test_factors_in_blocks_are_factors_on_the_whole(blocks: int) -> None:
 
 
 def test_the_same_factors_give_the_same_bits(blocks: int) -> None:
-    """A file does not store a trie's sums. The reader computes them anew, and the bits must be equal."""
+    """A trie's sums are not stored in its file. The reader computes the sums again, and every bit must be
+    equal."""
     settings = [(0, -1.0), (2, -0.5), (4, NEVER), (3, -1e-17)]
     totals = set()
     for order in itertools.permutations(settings):
@@ -136,7 +137,7 @@ def test_awrs_over_many_blocks_keeps_its_law(blocks: int) -> None:
 
 
 def test_a_planted_block_bug_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The bug: a total that is not computed anew after a bound changed."""
+    """The bug: after a bound changed, a block keeps its old total."""
     monkeypatch.setattr(vector, "BLOCK", 2)
     law, wanted = case(0)
     honest = Urn.set
@@ -180,15 +181,16 @@ def test_what_is_evicted_is_no_longer_counted() -> None:
     assert trie.evicted > 0 and trie.bytes <= trie.max_bytes
     shared = {id(node.row.ids): node.row.ids.nbytes for node in trie._nodes}
     assert trie.bytes == sum(trie._nodes.values()) + sum(shared.values())
-    # A node is weighed when it is touched. Taking back a bound later makes the node a little lighter.
+    # The trie measures a node's bytes when it touches the node. If a bound is later taken back, the node is a
+    # little smaller than measured.
     assert sum(trie._nodes.values()) == pytest.approx(sum(node.nbytes for node in trie._nodes), rel=0.1)
     assert trie._users == {key: sum(id(n.row.ids) == key for n in trie._nodes) for key in shared}
 
 
 @pytest.mark.parametrize("method", DRAWING)
 def test_walks_hold_no_vectors_that_the_trie_let_go(method: Any) -> None:
-    """Particles, chains and finished draws know their paths, and vectors still stay within the limit of
-    memory."""
+    """A walk keeps only the path of its text. So the vectors in memory stay within the limit while particles,
+    chains and finished draws live."""
     lm = large(2_000)
     grammar = sg.Compiler(lm.vocabulary).regex('"[a-z0-9]{0,200}"')
     trie = Trie(max_bytes=100_000)
@@ -223,8 +225,8 @@ def test_walks_hold_no_vectors_that_the_trie_let_go(method: Any) -> None:
 
 @pytest.mark.parametrize("method", CORRECTED)
 def test_forgotten_vectors_change_no_law(method: Any) -> None:
-    """The limit holds a handful of nodes, so all others are evicted during the run, and the texts stay
-    right."""
+    """The limit holds only a few nodes, so the trie evicts the others during the run. The law of the texts
+    stays right."""
     lm = TableModel(7, sharp=0.5)
     texts = [x + y for x in "abc" for y in "abc"]
     wanted: dict[str, float] = defaultdict(float)
@@ -243,7 +245,7 @@ def test_forgotten_vectors_change_no_law(method: Any) -> None:
 
 
 def test_a_draw_does_not_pass_over_the_vocabulary() -> None:
-    """A draw from a known vector reads one block, and one number for each other block."""
+    """A draw from a known vector reads one block of the vector, and one total of each other block."""
     row = made(0, 100_000)
     read: list[int] = []
     honest = Vector.scores

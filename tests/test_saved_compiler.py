@@ -97,7 +97,8 @@ def test_texts_are_read_within_the_time_or_on_a_thread(words, file) -> None:
 
 
 def test_a_process_that_ends_does_not_wait_for_the_texts(words, file, tmp_path) -> None:
-    """The thread has a thousand long texts to read; the main thread ends at once."""
+    """A thread reads a thousand long texts. The main thread ends at once, and the process does not wait for
+    the texts."""
     body = json.loads(file.read_bytes().partition(b"\n")[2])
     tokens = words.encode('{"name": "ab", "n": ' + "1" * 2_000)
     body["grammars"] = [["json_schema", SCHEMA, {}, [tokens[: 1_900 - i] for i in range(1_000)]]]

@@ -86,8 +86,8 @@ def test_an_admissible_h_saves_forwards_and_keeps_the_order() -> None:
             assert [tuple(c.tokens) for c in led] == wanted[:3]
             assert led.forwards <= plain.forwards
             saved += plain.forwards - led.forwards
-        # Too low an h breaks A*'s assumption, so the order must become wrong. The test would notice a wrong
-        # order.
+        # The heuristic h is too low, which breaks an assumption of A*. The order of results must become
+        # wrong, so the test of the order can fail.
         misled = search(TableModel(seed), n=3, method="a*", heuristic=best_below(lm, TEXTS, 6.0))
         wrong += [tuple(c.tokens) for c in misled] != wanted[:3]
     assert saved > 0 and wrong > 0
@@ -259,8 +259,8 @@ def test_adaptive_is_greedy_where_sure_and_compares_where_not() -> None:
     for seed in range(20):
         greedy = search(TableModel(seed), method="adaptive", decisive=99.0)
         assert greedy.forwards <= 5
-        # Of the first tokens, the one whose log-probability and next two greedy log-probabilities have the
-        # largest sum.
+        # The best first token is the one with the largest sum of its log-probability and the next two greedy
+        # log-probabilities.
         paused = search(TableModel(seed), method="adaptive", decisive=0.0, branch=5, lookahead=6)
         better += paused[0].logprob > greedy[0].logprob + 1e-9
         assert paused[0].logprob >= greedy[0].logprob - 1e-6
@@ -339,8 +339,8 @@ def test_another_model_is_recognised(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("method", ["best", "mcts", "adaptive", "a*"])
 def test_a_search_with_one_forward_a_run_gets_to_its_end(method: Any, tmp_path: Path) -> None:
-    """The search continues from file to file without vectors, and counts as many forward passes as one
-    run."""
+    """A search continues from file to file, one forward pass a run, without stored vectors. It counts as many
+    forward passes as one uninterrupted run."""
     how: dict[str, Any] = {"method": method, "n": 4, "seed": 2, "steps": 40}
     if method == "mcts":
         how |= {"reward": lambda s: len(s.text) / 3, "rollout": "sample"}
@@ -454,8 +454,9 @@ def test_the_best_slots_are_those_of_a_full_sort() -> None:
 
 
 def test_a_tree_of_another_spelling_or_order_of_keys_is_refused(tmp_path: Path) -> None:
-    """The tree was once accepted: its brackets belonged to the other grammar, and its keys stood in a
-    forbidden order."""
+    """A search must refuse the tree of a grammar with another spelling or order of keys. The search once
+    accepted the tree, whose brackets belonged to the other grammar and whose keys stood in a forbidden
+    order."""
     ab = {"type": "object", "properties": {"a": {"enum": [1]}, "b": {"enum": [2]}}, "required": ["a", "b"]}
     ba = {**ab, "properties": dict(reversed(ab["properties"].items()))}
     made = sg.search(None, "p", ab, n=2, forwards=10)
@@ -482,8 +483,8 @@ def test_a_tree_of_another_spelling_or_order_of_keys_is_refused(tmp_path: Path) 
 
 
 def test_the_draft_model_is_another_model(tmp_path: Path) -> None:
-    """Both models write the keys of a schema with certainty. The compared prefixes are those where the models
-    differ."""
+    """The test compares a prefix at which target and draft model differ. At other prefixes, such as keys of a
+    schema, both are certain."""
     schema = json.loads((Path(__file__).parents[1] / "examples" / "order.schema.json").read_text())
     prompt, draft = "I would like two blue shirts", embedded.path("draft")
     sg.search("embedded", prompt, schema, n=3, forwards=10).save(file := tmp_path / "search")

@@ -157,9 +157,8 @@ def test_every_form_of_a_constraint(client, fields, path) -> None:
 
 
 def test_a_function_that_is_forced_has_the_arguments_that_it_lists(client) -> None:
-    """The parameters are a schema in pydantic's form, which instructor sends: open, with references. The
-    embedded model answers with the arguments alone, and the answer is a call all the same, streamed or
-    not."""
+    """instructor sends the parameters as an open schema with references, in pydantic's form. The embedded
+    model writes only the arguments, and the answer is still a call, streamed or not."""
     item = {"type": "object", "properties": {"product": {"type": "string"}, "quantity": {"type": "integer"}}}
     item["required"] = ["product", "quantity"]
     order = {
@@ -609,7 +608,8 @@ def test_sampling_has_a_time_limit_its_wait_included() -> None:
 
 
 def test_reads_for_confidence_end_within_the_time_of_a_request() -> None:
-    """The reads for confidence once went on behind the deadline, and the answer was an error."""
+    """Reads for confidence end within the deadline of a request. They once went on behind the deadline, and
+    the answer was an error."""
     numbers = json.dumps(list(range(100, 140)), separators=(",", ":"))
     lm = Script(lambda _: numbers, seconds=0.005)
     numerals = {"type": "array", "items": {"type": "integer"}, "minItems": 40}

@@ -75,8 +75,8 @@ BODIES = {
 
 @pytest.mark.parametrize("name", BODIES)
 def test_megabytes_of_mistakes_are_refused_at_once(client, name: str) -> None:
-    """pydantic writes a message for every mistake, on the event loop: a million messages took a minute. The
-    test counts CPU seconds."""
+    """pydantic writes a message for each mistake in a body, in the thread of all requests: a million messages
+    took a minute. Here the server refuses the body at once. The test counts CPU seconds."""
     path, body = BODIES[name]
     content = json.dumps(body)
     begin = time.process_time()
@@ -86,7 +86,8 @@ def test_megabytes_of_mistakes_are_refused_at_once(client, name: str) -> None:
 
 
 def test_bodies_that_never_end_hold_little() -> None:
-    """Sixteen clients send a part of the largest body and wait; one more client is too slow."""
+    """Sixteen clients send a part of the largest allowed body and then wait. Their bodies take little memory,
+    and one more client is told to come back later."""
     limit = 4_000
     app = create_app(body_bytes=limit)
     body = json.dumps(CHAT_1).encode()
@@ -136,7 +137,8 @@ def test_bodies_that_never_end_hold_little() -> None:
 
 
 def test_long_names_are_no_slips(client) -> None:
-    """`difflib` takes time in proportion to the product of the lengths, so long names are not compared."""
+    """A misspelled field gets a hint from `difflib`, whose time grows with the product of the lengths. So the
+    server compares no long names."""
     names = {f"{i}" + "guidedjso" * 10_000: 1 for i in range(90)}
     begin = time.process_time()
     ok(client.post(CHAT, content=json.dumps({**CHAT_1, **names}), headers=JSON))
@@ -158,7 +160,7 @@ def test_the_readers_of_many_tools_are_one(client) -> None:
 
 
 def test_a_known_mask_is_the_mask() -> None:
-    """The known mask equals the mask, and the call for known masks makes no new one."""
+    """The call for known masks gives the mask if the cache holds it, and never computes a new mask."""
     vocabulary = sg.Vocabulary.from_bytes([bytes([b]) for b in range(256)] + [b""], eos_token_ids=[256])
     grammar = sg.Compiler(vocabulary).regex("[ab]{3}c?")
     known, made = (sg.allocate_bitmask(1, 257) for _ in range(2))
@@ -173,8 +175,8 @@ def test_a_known_mask_is_the_mask() -> None:
 
 
 def test_slow_masks_do_not_slow_others(monkeypatch) -> None:
-    """Twelve answers have masks of 20 ms. The engine once waited 50 ms per step for these masks, and 150
-    tokens beside them took 8 seconds."""
+    """Twelve answers have masks of 20 ms. The engine once waited 50 ms per step for slow masks, and 150
+    tokens of the other answers took 8 seconds."""
     fill, stop = Answer.fill, threading.Event()
 
     def slow(self: Answer) -> None:
@@ -243,7 +245,8 @@ def test_a_grammar_has_a_share_of_memory(limit: str) -> None:
 
 
 def test_what_is_kept_may_have_grown_since() -> None:
-    """A grammar is small when the cache stores it, and grows with the masks of its answer."""
+    """A grammar is small when the cache stores it, and grows with the masks of its answer. The cache
+    therefore measures its grammars again."""
     app = create_app(cache_bytes=2 << 20)
     with TestClient(app) as client:
         service = app.state.service
@@ -255,7 +258,8 @@ def test_what_is_kept_may_have_grown_since() -> None:
 
 
 def test_a_grammar_that_has_grown_to_its_limit_is_compiled_anew() -> None:
-    """The grammar ended one request at its limit. The next request starts with the whole memory."""
+    """A grammar ended one request at its limit of memory. The next request compiles the grammar anew and has
+    the whole limit."""
     app = create_app(grammar_bytes=8 << 20)
     body = {**MASKS, "guided_regex": "[ab]{9}"}
     with TestClient(app) as client:
