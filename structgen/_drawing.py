@@ -28,7 +28,8 @@ class Drawing:
     Attributes:
         temperature, top_k, top_p, min_p, frequency_penalty, presence_penalty, repetition_penalty,
             structure_penalty, logit_bias: as in `sg.generate`; `logit_bias` by token id.
-        seed: repeats the draws also where none was given; None where the most probable token is taken.
+        seed: the seed of all draws. If the caller gave none, it is a random number, so the draws can be
+            repeated. None if the most probable token is always taken.
         law: the distribution: "local" is the model renormalised over the allowed tokens of each step.
     """
 

@@ -139,7 +139,8 @@ def draw(logprobs: npt.NDArray[np.float32], how: Shape, noise: Noise | None, pos
     ids, scores = shaped(logprobs, how)
     scores += noise.gumbel(position, ids)
     at = int(np.argmax(scores))
-    # A temperature so small that every score overflows means the limit 0, which is greedy.
+    # At a very small temperature every score may overflow. The draw is then that of temperature 0: the most
+    # probable token.
     return int(ids[at]) if np.isfinite(scores[at]) else best
 
 

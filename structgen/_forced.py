@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from . import _core
     from .vocabulary import Vocabulary
 
-_BACK = 12  # So many of the last tokens of the text are encoded again.
+_BACK = 12  # the number of a text's last tokens that are encoded again
 _KINDS = (  # the kinds of characters that may follow
     (b"aeinrst", b"AEINST", b"0123456789", b" ", b"\n", b"\t")
     + (b"\"'", b".,:;-_/", b"()[]{}<>", b"=+*#$%&@!?")

@@ -9,8 +9,9 @@ more than it needs to go on: whoever asks for valid JSON parses the text as well
     open {   path []          key "a"   path ["a"]       open [   path ["a"]
     value 1  path ["a", 0]    value tr  path ["a", 1], not whole
 
-Two readers of JSON do not use it. `frontend.tool_calls` looks for the end of one object in pieces of a text,
-and `drafters.schema_order` keeps a state for each branch of a draft tree, which a loop over one text has not.
+Two readers of JSON do not use this scanner. `frontend.tool_calls` looks for the end of one object in pieces
+of a text. `drafters.schema_order` keeps a reader's state for each branch of a draft tree; a loop over one
+text has only one state.
 """
 
 from __future__ import annotations

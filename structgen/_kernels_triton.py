@@ -1,7 +1,7 @@
 """`apply_bitmask` on a GPU.
 
 Enters: CUDA tensors: logits (rows, V), a mask (rows, W) int32, and row indices or None. Leaves: the logits
-with -inf where the mask has no 1. Cost: one pass; blocks whose tokens are all allowed are not read in place.
+with -inf where the mask has no 1. Cost: one pass. In place, a block whose tokens are all allowed is not read.
 Without Triton (a build of torch that lacks it) torch's own operations do the same.
 """
 

@@ -88,7 +88,8 @@ class Canvas:
         return _verdict(self._core.possible())
 
     def allows(self, slot: int, token: int) -> bool | None:
-        """Whether a token may stand in a slot. A slot that has one is asked about as if it were masked.
+        """Whether a token may stand in a slot. For a slot that has a token, the answer is that for the slot
+        without it.
 
         Raises:
             ValueError: no such slot, or a token outside the vocabulary.
@@ -125,7 +126,7 @@ class Canvas:
         self._core.clear(_index("slot", slot))
 
     def select(self, candidates: Iterable[tuple[int, int]]) -> list[bool]:
-        """Commits those of (slot, token) pairs, in this order, after which the canvas can still be completed.
+        """Commits each (slot, token) pair, in this order, if the canvas can still be completed afterwards.
 
         Returns:
             For each pair whether it was committed. A pair for a slot that has a token is not.

@@ -3,8 +3,8 @@
 Enters: two operands (operands.py). Leaves: a verdict with the shortest witness and what refuses it. Cost: a
 compile or two, a fraction of a millisecond for usual schemas; an explanation costs some hundred compiles.
 
-The problem. Is a new version of a schema compatible with the old one? Sampling finds differences that are
-large; only a proof finds that there is none.
+The problem. Is a new version of a schema compatible with the old one? Sampling finds large differences; only
+a proof shows that there is no difference.
 
 The idea. `narrow` is in `wide` if and only if "narrow and not wide" is empty. The engine decides emptiness
 exactly, and a shortest text of what is not empty is a shortest witness. Three cases:
@@ -13,9 +13,10 @@ exactly, and a shortest text of what is not empty is a shortest witness. Three c
     wide is regular          narrow & ~wide, by texts
     else                     narrow's and wide's parse states are walked side by side, shorter texts first
 
-The walk of the third case ends with a witness, or when all pairs of states were seen, which is a proof; two
-context-free grammars may have infinitely many pairs, and then the answer is None. For `(ab)*` in
-`root ::= "a" root "b" | ""` the pairs behind "", "a", "ab" are walked; behind "abab" wide is dead: witness.
+The third case walks pairs of parse states. The walk ends with a witness, or after all pairs, which is a
+proof. Two context-free grammars may have infinitely many pairs, and then the answer is None. For `(ab)*` in
+`root ::= "a" root "b" | ""` the pairs behind "", "a", "ab" are walked; behind "abab" wide has no
+continuation, so "abab" is a witness.
 
 Invariants. True and False are proved. None names what was tried. A witness is of `narrow` and not of `wide`.
 Rejected: containment by cases over keywords (jsonsubschema): it refuses what it has no case for.

@@ -213,7 +213,8 @@ class Compiler:
 
             text = closed_text(text, number)
         said: dict[str, Any] = {"numbers": asked.numbers or written, "strings": asked.strings or written}
-        if parse is None:  # The text of the schema has both options by now.
+        # `text` has both options by now: `closed_text` or `schema_of` wrote them into the schema.
+        if parse is None:
             said |= {"extra_keys": None, "digits": None}
         asked = replace(asked, **said)
         keeps = asked.registry is None and parse is None

@@ -6,10 +6,9 @@ and `_SECONDS` seconds; a compile of a small schema takes a tenth of a milliseco
 The problem. The engine says where a text stops being an instance. It cannot say why: a mask is made of a
 formula that combines all keywords.
 
-The idea. The engine itself is asked again, about smaller schemas. A keyword is taken out, and if the text
-then gets further (`_Search.goes_on`), the keyword was a cause. A minimal set of causes is found by halving
-(QuickXplain: Junker, AAAI 2004) and refined from each schema to its parts, so that huge schemas cost a few
-compiles a level. For
+The idea. The engine is asked again, about smaller schemas. If the text gets further (`_Search.goes_on`)
+without a keyword, this keyword was a cause. A minimal set of causes is found by halving (QuickXplain: Junker,
+AAAI 2004) and refined from each schema to its parts, so that huge schemas cost a few compiles a level. For
 
     {"properties": {"a": {"type": "integer", "maximum": 20}, "b": {"minLength": 1}}}      and  {"a":21}
 
@@ -26,8 +25,8 @@ A part is taken out in one of three ways: a keyword is dropped, a schema is open
 everything), a map or list is made hollow (all its schemas are opened). Open schemas stay where they are,
 because `additionalProperties` and `unevaluatedProperties` depend on the names beside them.
 
-Cheaper reasons are checked first: a key that stands twice, the order of keys, whitespace, numbers and
-strings in another spelling, text that is not JSON.
+Cheaper reasons are checked first: a repeated key, the order of keys, whitespace, numbers and strings in
+another spelling, text that is not JSON.
 
 Invariants.
 - Without all the causes the text gets further; if any cause stays, the text stops at the same place. If

@@ -114,11 +114,15 @@ class CompiledGrammar:
         self._fitting: dict[int, bool] = {}  # number of tokens -> whether some text fits; hosts ask
         self._texts: dict[tuple[int, ...], None] | None = None  # tokens that `warm` read, for Compiler.save
         self._report: tuple[ReportEntry, ...] | None = None
-        self._options: tuple[str, JsonOptions] | None = None  # of a JSON Schema: its text, its options
-        self._infill: tuple[CompiledGrammar, bytes, bytes] | None = None  # of middles: see `around`
-        self._compiler: Callable[[], Compiler | None] = _no_compiler  # weak: a compiler keeps its grammars
-        self._condition: tuple[CompiledGrammar, Condition] | None = None  # grammar and condition of `&`
-        self._reasoned: tuple[CompiledGrammar | None, Reasoning] | None = None  # of answers behind thoughts
+        self._options: tuple[str, JsonOptions] | None = None  # the text and the options of a JSON Schema
+        # the arguments of `infill` that made a grammar of middles; see `around`
+        self._infill: tuple[CompiledGrammar, bytes, bytes] | None = None
+        # a weak reference, because a compiler keeps its grammars
+        self._compiler: Callable[[], Compiler | None] = _no_compiler
+        # the grammar and the condition whose `&` made this one
+        self._condition: tuple[CompiledGrammar, Condition] | None = None
+        # the answers' grammar and the thoughts in front
+        self._reasoned: tuple[CompiledGrammar | None, Reasoning] | None = None
         # The call that can make the grammar again: the class Compiler (an argument, because this file does
         # not import it), one of its methods, and the arguments.
         self._recipe: tuple[type[Compiler], str, tuple[Any, ...], dict[str, Any]] | None = None

@@ -86,8 +86,8 @@ def test_megabytes_of_mistakes_are_refused_at_once(client, name: str) -> None:
 
 
 def test_bodies_that_never_end_hold_little() -> None:
-    """Sixteen clients send a part of the largest allowed body and then wait. Their bodies take little memory,
-    and one more client is told to come back later."""
+    """Sixteen clients send a part of the largest allowed body and then wait. Together they may hold little
+    memory, so the next client gets 503. A client that is too slow gets 408."""
     limit = 4_000
     app = create_app(body_bytes=limit)
     body = json.dumps(CHAT_1).encode()

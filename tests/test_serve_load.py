@@ -86,8 +86,8 @@ def test_the_command_has_every_option_with_its_default(monkeypatch) -> None:
 
 
 def test_hosts() -> None:
-    """The server refuses a page of another site whose name was made to resolve to the server (DNS
-    rebinding)."""
+    """The server answers only to its own host names. So a page of another site, whose name was made to
+    resolve to the server (DNS rebinding), is refused."""
     app = create_app(Script(lambda _: "x"), hosts=("127.0.0.1", "[::1]", "localhost"), temperature=0.0)
     with TestClient(app, base_url="http://localhost:8000") as client:
         for host in ("localhost:8000", "LOCALHOST", "127.0.0.1:1", "[::1]:8000", "[::1]"):
@@ -153,8 +153,8 @@ def test_one_request_does_not_take_every_place(body: dict) -> None:
 
 
 def test_a_large_request_that_waits_holds_up_no_small_one(monkeypatch) -> None:
-    """Small requests once waited behind a large one, which waited behind another large one. The large one
-    still gets its turn, however many small ones arrive."""
+    """A large request that waits for room does not delay small requests, as it once did. It still gets its
+    turn, however many small requests arrive."""
     monkeypatch.setattr("structgen.serve.engine._STARVING", 0.1)
     over, done = threading.Event(), []
     app = create_app(
@@ -458,7 +458,7 @@ def test_the_command_names_what_is_wrong(capsys) -> None:
 
 
 def test_a_gguf_file(tmp_path) -> None:
-    """The embedded model's weights in a GGUF file write the texts of the embedded model."""
+    """A GGUF file with the embedded model's weights gives the embedded model's texts."""
     pytest.importorskip("transformers", reason="transformers is not installed: it is in the extra hf")
     pytest.importorskip("accelerate", reason="accelerate is not installed: it is in the extra test")
     pytest.importorskip("gguf", reason="gguf is not installed: it is in the extra test")
@@ -474,7 +474,7 @@ def test_a_gguf_file(tmp_path) -> None:
 
 
 def test_a_model_of_transformers_with_its_chat_template(tmp_path) -> None:
-    """transformers loads the same weights; chats use the tokenizer's template."""
+    """transformers loads the embedded model's weights, and chats use the chat template of the tokenizer."""
     pytest.importorskip("transformers", reason="transformers is not installed: it is in the extra hf")
     from structgen.lm import embedded
 

@@ -59,7 +59,8 @@ def compiled(typed: dict) -> sg.CompiledGrammar:
 
 @pytest.mark.parametrize("typed", [SCHEMA, DATE], ids=["schema", "regex"])
 def test_what_is_told_of_each_token_is_what_model_and_mask_say(client, typed) -> None:
-    """Compares p, masked, kept, allowed, best and refused with the row and the mask of each place."""
+    """For each token the playground reports p, masked, kept, allowed, best and refused. The test compares
+    these numbers with the model's row and the mask at the token's place."""
     found = generated(
         client, constraint=typed, prompt=TEXT, temperature=1.0, seed=4, chat=False, max_tokens=90
     )
@@ -274,7 +275,8 @@ def random_json(rng: random.Random, depth: int = 0):
 
 
 def test_pointers_lead_to_their_keys() -> None:
-    """Every pointer of random documents in three layouts: the place is the text of the key or of the item."""
+    """A pointer leads to the text of its key or item. The test tries every pointer of random documents in
+    three layouts."""
     rng = random.Random(0)
 
     def walk(value, pointer, check):
@@ -472,7 +474,7 @@ def test_keys_and_sizes(client) -> None:
 
 
 def test_a_compile_that_hangs_is_given_up(monkeypatch) -> None:
-    """Every endpoint compiles in the workers that have a time limit."""
+    """A compile that hangs is stopped, because every endpoint compiles in workers with a time limit."""
     regex, release = sg.Compiler.regex, threading.Event()
 
     def hanging(self, pattern, **options):

@@ -221,7 +221,8 @@ def test_a_model_that_does_not_think() -> None:
 
 
 def test_a_schema_that_is_too_much_to_tell_behind_a_limit(client) -> None:
-    """A mask proves tokens without the parser's reading of them under its limits; this body once failed."""
+    """Behind thoughts with a limit, a mask proves its tokens without the parser's states under that limit.
+    This body once failed."""
     body = json.loads(Bodies(261).request().body)
     answer = client.post(RESPONSES, json={**body, "max_output_tokens": 200})
     assert answer.status_code == 200 and answer.json()["usage"]["output_tokens"] == 200

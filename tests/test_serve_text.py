@@ -95,8 +95,8 @@ def test_calls_are_read_back(style: str, seed: int) -> None:
 @pytest.mark.parametrize("style", STYLES)
 @pytest.mark.parametrize("seed", range(8))
 def test_calls_that_are_told_as_they_grow(style: str, seed: int) -> None:
-    """Wherever the pieces end, the parts join to the arguments. Arguments in JSON are reported without
-    delay."""
+    """A stream of a call sends its arguments in parts. Wherever the text is cut, the parts join to the
+    arguments, and arguments in JSON are sent without delay."""
     chance = random.Random(f"growing {style} {seed}")
     names = ["weather", "time", "weather_now"]
     calls = [(chance.choice(names), chance.choice(ARGUMENTS)) for _ in range(chance.randint(1, 3))]
@@ -173,7 +173,7 @@ def test_a_call_that_is_cut_off_stays_text(style: str) -> None:
 
 
 def test_arguments_alone() -> None:
-    """The answer is the arguments of the only function. A text that is cut off is reported as in other
+    """The answer has only the arguments of the one function. A text that is cut off is reported as in other
     styles."""
     text = json.dumps({"city": 'a "}" {', "days": [{}]})
     for size in (1, 3, len(text)):

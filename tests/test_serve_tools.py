@@ -160,8 +160,8 @@ def test_no_calls_where_none_are_wanted() -> None:
 @pytest.mark.parametrize("strict", [None, True])
 @pytest.mark.parametrize("choice", ["auto", "required"])
 def test_strictness_is_that_of_the_server_or_more(level, asked, strict, choice) -> None:
-    """The model calls with a parameter that the tool lacks. A strict level, of the server or of the request,
-    or a strict tool prevents it."""
+    """The model calls with a parameter that the tool does not have. The call is prevented by a strict level
+    of the server, a strict level of the request, or a strict tool."""
     app = create_app(
         Chats(lambda _: CALL.replace("city", "town")),
         tool_style="hermes",
@@ -185,7 +185,7 @@ def test_a_server_has_a_level_that_there_is() -> None:
 
 
 def test_tools_beside_a_response_format() -> None:
-    """The model chooses between a call and the JSON."""
+    """With tools and a response format, the model chooses between a call and the JSON."""
     for answer, calls in ((CALL, 1), ('{"a":1}', 0)):
         app = create_app(Chats(lambda _, answer=answer: answer), tool_style="hermes", temperature=0.0)
         schema = {"type": "object", "properties": {"a": {"type": "integer"}}, "required": ["a"]}

@@ -58,7 +58,8 @@ def options(drafters: str, tree: str) -> Speculation:
 @pytest.mark.parametrize("tree", TREES)
 @pytest.mark.parametrize("drafters", DRAFTERS)
 def test_the_text_is_that_of_plain_decoding(drafters: str, tree: str) -> None:
-    """Drafters x trees, greedy and sampled, one text and a batch, with stores that fill during the test."""
+    """The text is that of plain decoding for all drafters and trees, greedy and sampled, for one text and for
+    a batch. The drafters' stores fill during the test."""
     speculation = options(drafters, tree)
     for seed, schema in enumerate([*SCHEMAS, None]):
         for how in ({}, {"temperature": 0.8, "seed": seed}, {"temperature": 1.2, "seed": seed, "n": 3}):
@@ -113,7 +114,8 @@ def test_any_way_of_sampling(
     sharp: float,
     drafters: str,
 ) -> None:
-    """Sharpness 0 makes all tokens equally probable, so greedy decoding depends on the order among ties."""
+    """All sampling options give the text of plain decoding. With sharpness 0 all tokens are equally probable,
+    so greedy decoding depends on the order of ties."""
     lm = RandomModel(seed, sharp=sharp)
     arguments: dict[str, Any] = {
         "max_tokens": limit + 10,
@@ -138,7 +140,7 @@ def test_a_perfect_drafter_needs_few_forwards() -> None:
         # The target as its own drafter is perfect under sampling, too, because the drafter gets the noise.
         same = Speculation([DraftModel(RandomModel(0), width=1)], adaptive=False, nodes=100)
         fast = generate(LM, "ab", SCHEMAS[0], speculate=same, **how)
-        # A path of many uncertain tokens is cut off when it becomes too improbable.
+        # A path of many uncertain tokens is cut off where it becomes too improbable.
         assert fast.tokens == plain.tokens and fast.speculation.forwards <= 2
 
 
@@ -198,7 +200,8 @@ def test_the_matcher_knows_what_was_emitted_and_nothing_else(drafters: str) -> N
 @given(seed=st.integers(0, 10**6), schema=st.sampled_from(SCHEMAS), steps=st.integers(0, 12))
 @settings(max_examples=cases(60), deadline=None)
 def test_masks_of_nodes_are_those_of_a_replay(seed: int, schema: Any, steps: int) -> None:
-    """After random advances, rollbacks and forks, and for every order in which the tree grows."""
+    """The masks of a draft tree's nodes equal those of a replay, after random advances, rollbacks and forks,
+    in every order in which the tree grows."""
     random = np.random.default_rng(seed)
     grammar = COMPILER.json_schema(schema, whitespace="compact")
     matcher, text = grammar.matcher(), []
@@ -252,7 +255,8 @@ def test_masks_of_nodes_are_those_of_a_replay(seed: int, schema: Any, steps: int
 
 
 def test_ragged_rows_are_single_rows_and_may_join_late() -> None:
-    """Prompts of unequal lengths, rows that end early, and the end token as an ordinary id of prompts."""
+    """A batch of rows gives the texts of single rows: prompts of unequal lengths, rows that end early or join
+    late, and prompts with the end token as an ordinary id."""
     cases = [
         (s, p, i)
         for i, (s, p) in enumerate(zip(SCHEMAS * 2, ["a", "abcabc", "12,1", "xyz"] * 2, strict=False))
@@ -379,7 +383,8 @@ def test_a_cost_table_is_monotone_and_follows_measurements() -> None:
 
 
 def test_a_slow_moment_does_not_rule_a_width_out() -> None:
-    """Another process slows one measurement. The line through the other widths' times stays."""
+    """Another process makes one measured time too long. The fitted line through the times of the other widths
+    does not move."""
     table = CostTable()
     for i in range(200):
         width = 1 + i % 8
@@ -387,7 +392,7 @@ def test_a_slow_moment_does_not_rule_a_width_out() -> None:
     for _ in range(2):
         table.observe(20, 12.0)
     assert table(20) < 2.5 and table(40) < 3.5 and table(1) == pytest.approx(1.02, rel=0.1)
-    # A width that is slow in every measurement is accepted as slow, and so is a step in the hardware's times.
+    # A width that is slow in every measurement counts as slow, and so does a jump in the hardware's times.
     for i in range(200):
         table.observe(20, 12.0)
         table.observe(1 + i % 8, 1.0 + 0.02 * (i % 8 + 1))
@@ -425,8 +430,8 @@ def test_calibration_learns_what_offers_are_worth() -> None:
 
 
 def test_the_bench_doubles_and_forgives() -> None:
-    """Trials of a useless drafter get rare, at twice the distance each time. A text that becomes predictable
-    is noticed."""
+    """A useless drafter is tried again ever more rarely: the distance between trials doubles. If the text
+    becomes predictable, the drafter works again."""
     bench, asked = Bench(), 0
     for _ in range(400):
         if bench.asked([0]):
@@ -444,7 +449,7 @@ def test_the_bench_remembers_earlier_texts_and_ends_a_dear_trial() -> None:
     earlier = Bench()
 
     def asked(cost: float, gain: float, patience: float = 100.0) -> int:
-        """How often the drafter is asked in a dozen steps."""
+        """How many of a dozen steps ask the drafter."""
         text, count = Bench(earlier), 0
         for _ in range(12):
             if text.asked([0]):

@@ -66,8 +66,8 @@ def test_the_restricted_head_is_used_where_masks_are_small(lm: TransformersLM) -
 
 
 def test_what_was_likely_is_that_of_the_scored_places(lm: TransformersLM) -> None:
-    """Contexts, tokens and probabilities, of refused drafts too, compared with plain forward passes of the
-    model."""
+    """Drafters learn which tokens were likely at each scored place, also at refused drafts. Contexts, tokens
+    and probabilities equal those of plain forward passes."""
     steps: list[Any] = []
 
     class Listener(Quiet):

@@ -68,8 +68,8 @@ def masked(law: Floats, mask: Floats) -> Floats:
 
 
 def test_the_mask_belongs_on_the_draft_before_it_is_drawn() -> None:
-    """A mask on the target alone is exact. Masks on both are exact and accept more drafts. Dropping drafts is
-    biased."""
+    """A mask on the target alone is exact. Masks on both models are exact, too, and accept more drafts.
+    Dropping the drafts that the grammar refuses is biased."""
     mask = np.array([1.0, 1.0, 0.0, 1.0])
     p, q = np.array([0.1, 0.3, 0.4, 0.2]), np.array([0.35, 0.1, 0.35, 0.2])
     for rule, count, replace in RULES.values():

@@ -88,8 +88,8 @@ def test_every_beginning_of_a_text_is_a_beginning_of_its_value(
 @settings(max_examples=cases(150), deadline=None)
 @given(VALUES)
 def test_as_much_is_known_as_another_reader_knows(value: Any) -> None:
-    """jiter, in pydantic, reads beginnings too. For jiter a number at the end is 1; here its value is
-    unknown, because the number may become 12."""
+    """jiter, pydantic's reader, also reads beginnings of JSON. Both readers know equally much, except for a
+    number at the end: 1 for jiter, unknown here, because it may become 12."""
     core = pytest.importorskip("pydantic_core")
     text = json.dumps(value)
     for end in range(1, len(text) + 1):
@@ -307,7 +307,7 @@ def test_cancelling_a_task_ends_the_work() -> None:
 
 
 def test_many_tasks_share_a_model() -> None:
-    """The tasks' answers equal those of one call after the other."""
+    """Many tasks of asyncio use one model at once. Each answer equals that of a call alone."""
     prompts = [f"{name} ordered {i} oak chairs" for i, name in enumerate(("Ana", "Bo", "Cy", "Di"), 2)]
     schema = {"type": "object", "properties": {"customer": {"type": "string"}}, "required": ["customer"]}
     want = [sg.generate(None, p, schema, max_tokens=40).tokens for p in prompts]

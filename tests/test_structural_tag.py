@@ -95,7 +95,7 @@ def ending(content: dict, end: str | list[str] = "end") -> dict:
     return {"type": "tag", "begin": "b", "content": content, "end": end}
 
 
-# The end of a tag closes the tag wherever free text stands in its content.
+# The end mark of a tag closes the tag, also where the tag's content is free text.
 CASES += [
     (ending({**ANY, "excludes": ["end", "no"]}), ["bend", "bxend"], ["bxendyend", "bnoend"]),
     (ending({**ANY, "excludes": ["e", "no"]}), ["bend", "bxend"], ["bexend", "bnoend", "bxeend"]),
@@ -307,7 +307,8 @@ def test_tools(style) -> None:
 
 @pytest.mark.parametrize("style", ["hy-v3", "hy-v4"])
 def test_marks_with_a_suffix(style: str) -> None:
-    """Each mark has the suffix, and a text without the suffix is no call."""
+    """A suffix of the model's marks is in every mark of the grammar, and a call without the suffix is plain
+    text."""
     suffixed = f"{style}:6124c78e"
     call = re.sub(r"<(/?\w+)>", r"<\1:6124c78e>", CALLS[style])
     grammar = BYTES.tools(TOOLS, "required", style=suffixed)
@@ -343,7 +344,8 @@ def test_a_suffix_is_in_every_mark_of_elements_or_in_none(style: str) -> None:
 
 
 def test_elements_of_a_list_have_no_names() -> None:
-    """An item's name once excluded every other reading of the text, and the item was lost."""
+    """Items of a list have no names. A name once excluded every other reading of the text, and the item was
+    lost."""
     item, named = '<cofl:value type="raw">a</cofl:value>', '<cofl:value name="n" type="raw">b</cofl:value>'
     for items, count in ((item * 2, 1), (item + named, 0), (named, 0)):
         text = CALLS["cohere-xml"].replace("Rome", items).replace('"raw">' + items, '"list">' + items)
@@ -362,7 +364,8 @@ def test_words_that_json_lacks_are_no_arguments() -> None:
 
 
 def test_a_line_is_a_call_where_the_host_reads_lines() -> None:
-    """Python's splitlines() cuts at more characters than plain strings escape."""
+    """Some hosts read a call as one line. Python's splitlines() cuts at more characters than plain strings
+    escape, so a call must not contain any of them."""
     tools = [{"name": "say", "parameters": {"type": "object", "properties": {"text": {"type": "string"}}}}]
     for mark in "\x85\u2028\u2029":
         call = f'[say(text="a{mark}b")]'
@@ -543,8 +546,8 @@ WRITTEN = ['{"n":1}', '{"n":-12}', '{"s":"A\\n\\""}', '{"s":"\u00e9","n":0}']
 
 
 def test_what_programs_read_is_spelled_in_one_way() -> None:
-    """Tools, structural tags and `response_format` have one spelling; a schema alone has JSON's whole
-    language."""
+    """Tools, structural tags and `response_format` allow one spelling of each value. A schema alone allows
+    every spelling of JSON."""
     schema = closed({"s": {"type": "string"}, "n": {"type": "integer"}}, ())
     spec = wrapped({"type": "json_schema", "json_schema": schema, "any_order": True})
     tool = [{"type": "function", "function": {"name": "f", "parameters": schema}}]
@@ -607,7 +610,8 @@ def spelled() -> list[str]:
 
 @pytest.mark.parametrize("seed", range(30))
 def test_schemas_within_are_written_as_a_schema_alone(seed: int) -> None:
-    """With any options, in tags, tools, Lark, the kinds of hosts, and serialized grammars."""
+    """A schema inside a grammar has the spelling that it has alone. The test tries random options in tags,
+    tools, Lark, the kinds of hosts and serialized grammars."""
     chance = random.Random(seed)
     how: Any = {name: chance.choice(values) for name, values in STYLES.items()}
     schema = closed({"d": {"type": "string", "format": "date"}, "n": {"type": "number"}}, ())
@@ -642,7 +646,8 @@ FLAT = [name for name, row in tool_styles.STYLES.items() if not row.parameters.s
     "style", [n for n, row in tool_styles.STYLES.items() if row.parameters == "json"] + FLAT
 )
 def test_every_option_holds_in_calls_of_every_style(style: str) -> None:
-    """JSON arguments, and JSON inside of elements, are spelled as the schema alone is."""
+    """An option of JSON holds in calls of every style: JSON arguments, and JSON inside elements, are spelled
+    as a schema alone."""
     schema = closed({"d": {"type": "string", "format": "date"}, "n": {"type": "number"}}, ())
     flat, texts = style in FLAT, spelled()
     parameters = {"type": "object", "properties": {"city": schema, "days": True}} if flat else schema

@@ -46,7 +46,8 @@ def test_200_compiles_and_fills_at_once() -> None:
 
 
 def test_the_same_while_the_cache_is_turned_over() -> None:
-    """The cache is far too small, so worlds, epochs and grammars come and go while the threads work."""
+    """The cache is far too small. So the engine discards and makes again its grammars and tables while
+    threads work, and the results stay those of one thread."""
     check_compiles(100_000)
 
 
@@ -65,7 +66,8 @@ def test_one_grammar_in_all_threads() -> None:
 
 
 def test_limited_thoughts_in_all_threads() -> None:
-    """States hold the tokens that no mark can interrupt. Other threads read these states without a lock."""
+    """States hold the tokens that no limit can interrupt, and all threads read these states without a
+    lock."""
 
     def thinking() -> structgen.CompiledGrammar:
         made = compiler()
@@ -78,7 +80,8 @@ def test_limited_thoughts_in_all_threads() -> None:
 
 
 def test_forks_of_one_text_in_all_threads() -> None:
-    """The items stand outside of the states, and each fork has its own set of items."""
+    """A text keeps its items in a set beside the parse states, and each fork of the text has a set of its
+    own."""
 
     def begun() -> structgen.Matcher:
         matcher = compiler().json_schema({"type": "array", "uniqueItems": True}).matcher()
@@ -111,7 +114,8 @@ def test_batches_from_many_threads_are_single_fills() -> None:
 
 
 def test_grammars_are_freed_behind_the_back_of_compiles() -> None:
-    """A full cache frees grammars. Grammars that matchers hold keep working, in a forked child too."""
+    """A full cache frees grammars while other threads compile. Grammars that matchers hold keep working, in a
+    forked child, too."""
     budget = 1 << 20
     using = compiler(cache_bytes=budget)
     held = [(s, using.json_schema(s).matcher()) for s in forty_schemas()]
@@ -145,8 +149,8 @@ def test_grammars_are_freed_behind_the_back_of_compiles() -> None:
 
 
 def test_compilers_of_one_vocabulary_share_what_runs_are(tmp_path) -> None:
-    """A compiler for each thread and one vocabulary, built or loaded: the compilers agree on the shared
-    runs."""
+    """Each thread has a compiler, and all share one vocabulary, built or loaded. The compilers agree on the
+    runs of characters that the vocabulary keeps."""
     found = [s for s in forty_schemas() if "enum" not in str(s)]
     expected = [trail(compiler(), schema, 3) for schema in found]
     made = vocabulary(WORDS)
@@ -163,7 +167,8 @@ def test_compilers_of_one_vocabulary_share_what_runs_are(tmp_path) -> None:
 
 
 def test_a_batch_of_grammars_that_several_threads_compiled() -> None:
-    """While a compiler is busy a second world opens. A batch goes through all worlds, one thread each."""
+    """If the compiler is busy, a second thread compiles into a second set of tables. A batch over grammars of
+    both sets uses one thread for each set."""
     shared, made = structgen.Compiler(vocabulary(WORDS)), {}
 
     def compile_some(index: int) -> None:
@@ -210,7 +215,7 @@ def in_threads(one: Any, count: int = 8) -> None:
 
 
 def test_budgets_of_one_grammar_in_all_threads() -> None:
-    """One thread finds where tokens lead and what completes a text, and all threads use it
+    """One thread finds where tokens lead and what completes a text, and all threads use these results
     (budget/targets.h).
 
     Two threads may find two completions, so the test checks only the promise: texts end in time.
@@ -233,7 +238,8 @@ def test_budgets_of_one_grammar_in_all_threads() -> None:
 
 
 def test_middles_in_all_threads() -> None:
-    """The world keeps what stands behind a prefix and before a suffix (csrc/holes)."""
+    """All threads share what the engine knows about the text before a prefix's end and behind a suffix's
+    start (csrc/holes)."""
 
     def one(using: structgen.Compiler, seed: int) -> list[Any]:
         grammar = using.json_schema(RECORD)
@@ -273,8 +279,8 @@ def test_canvases_in_all_threads() -> None:
 
 
 def test_compiles_by_other_means_at_once() -> None:
-    """Patterns, GBNF, Lark and tags compile in one compiler, some within a known set and some with
-    budgets."""
+    """Several threads compile patterns, GBNF, Lark and tags in one compiler. Some ask for a kept grammar, and
+    some have budgets."""
 
     def one(using: structgen.Compiler, seed: int) -> list[Any]:
         made = [

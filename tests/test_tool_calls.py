@@ -139,8 +139,9 @@ def test_misspelled_parameters_do_not_become_none(tool: dict[str, Any], words: s
 
 @pytest.mark.parametrize("style", [name for name, row in ALL.items() if row.parameters.endswith("_xml")])
 def test_no_value_holds_a_mark_that_ends_the_call(style: str) -> None:
-    """Readers look for the mark before they read values. A text that the grammar accepts, with a mark of the
-    style put in at any place, is still one call."""
+    """A reader looks for marks before it reads values, so no value may hold a mark that ends the call. The
+    test puts a mark of the style at every place of an accepted text. If the grammar accepts the result, it is
+    still one call."""
     row, compiler = ALL[style], bytes_compiler()
     function = {"name": "f", "parameters": {"properties": {"x": {"type": "string"}}, "required": ["x"]}}
     tools = [{"type": "function", "function": function}]
@@ -173,7 +174,8 @@ def test_arguments_that_a_function_does_not_take_are_told_by_the_call() -> None:
 
 
 def test_random_tools_are_called_in_time_and_as_strictly_as_asked() -> None:
-    """Lists, choices, strictness, thoughts and budgets. Seeds 0 to 150 and 1,000 to 2,000 were tried once."""
+    """Random lists of tools, choices, levels of strictness, thoughts and budgets: each call ends in time and
+    is as strict as asked. Seeds 0 to 150 and 1,000 to 2,000 were tried once."""
     tally: collections.Counter[str] = collections.Counter()
     harness.seeded(lambda source: tool_calls.called(source, tally), 150)
     assert tally["judged"] > 10

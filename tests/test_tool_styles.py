@@ -77,7 +77,8 @@ def test_strings_are_raw(style, schema, inside, outside) -> None:
 
 @pytest.mark.parametrize("style", STYLE_READERS)
 def test_strings_or_others(style) -> None:
-    """A value that may be null or a string, and an enumeration with several types."""
+    """The parameter may be null or a string, or it is an enumeration of several types. Its text is read by
+    the schema."""
     null = STYLE_READERS[style].kinds.get("null", "")
     optional = grammar(of({"anyOf": [{"type": "string", "minLength": 5}, {"type": "null"}]}), style)
     assert accepted(optional, element(style, "v", "Paris")) and accepted(
@@ -200,7 +201,8 @@ PIECES = [b"<par", b"<parameter=", b"ameter=a>", b">x</par", b"er>\n<parameter=b
 
 
 def mask_law(source: Source) -> None:
-    """Each bit equals `accept_token` on a fork, also for tokens that cross marks. Walks end in instances."""
+    """Each bit of a mask equals `accept_token` on a fork, also for tokens that span a mark's border. Random
+    walks end in instances."""
     words = [bytes([i]) for i in range(256)] + PIECES + [b""]
     end = len(words) - 1
     compiler = structgen.Compiler(structgen.Vocabulary.from_bytes(words, end))

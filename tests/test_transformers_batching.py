@@ -82,7 +82,8 @@ def test_a_batch_of_grammars_and_free_rows(
 def test_preempted_requests_go_on(
     model: Any, tokenizer: Any, order: sg.CompiledGrammar, prompts: list[list[int]]
 ) -> None:
-    """14 blocks of 32 tokens hold three of ten requests."""
+    """The memory, 14 blocks of 32 tokens, holds three of ten requests at once. Requests that are interrupted
+    go on later with the same text."""
     from transformers.generation.continuous_batching.requests import RequestState
 
     again = 0

@@ -217,7 +217,8 @@ def test_prompt_lookup_equals_greedy(model: Any, tokenizer: Any, grammar: Any, p
 
 
 def test_prompt_lookup_drafts_what_the_grammar_allows(model: Any, tokenizer: Any, compiler: Any) -> None:
-    """An in-place processor would cut the draft, because it fills the probe's shared scores with -inf."""
+    """Prompt lookup probes the processor with scores that it also uses for the draft. A processor that writes
+    into these scores would fill them with -inf and cut the draft."""
     from transformers.generation.candidate_generator import PromptLookupCandidateGenerator
 
     text = compiler.choice(["abcdefghij"])
@@ -255,8 +256,8 @@ def test_assisted_decoding(model: Any, assistant: Any, tokenizer: Any, grammar: 
 
 
 def test_random_calls_equal_fresh_matchers(grammar: Any, compiler: Any) -> None:
-    """Rows grow, swap, shrink, end, leave the language and are asked again. The given scores stay
-    unchanged."""
+    """Rows grow, swap, shrink, end, leave the language and are asked again. Each call equals a call with
+    fresh matchers, and the given scores stay unchanged."""
     size = grammar.vocabulary.vocab_size
     for seed in range(8):
         rng = random.Random(seed)
@@ -388,7 +389,7 @@ def test_prefix_allowed_tokens_fn(model: Any, tokenizer: Any, grammar: Any, comp
 
 
 def test_a_long_text_costs_one_accept_a_step(compiler: Any) -> None:
-    """A call extends the matcher of the previous call, without a fork or a replay."""
+    """Each call extends the matcher of the previous call by one token. No call forks or replays a matcher."""
     grammar = compiler.regex("a*")
     processor = LogitsProcessor(grammar, 1)
     a = grammar.vocabulary.encode("a")[0]

@@ -48,8 +48,8 @@ def test_the_pointer(name: str) -> None:
 
 @pytest.mark.parametrize("on_limit", ["error", "subset"])
 def test_what_is_too_much_to_tell_is_not_called_unsatisfiable(on_limit: str) -> None:
-    """A thousand distinct integers exist. The engine once took the values that a subset kept for all
-    values."""
+    """A thousand distinct integers exist, so the schema has a value. Under on_limit="subset" the engine once
+    took the values that it kept for all values."""
     schema = {"type": "array", "contains": {"type": "integer"}, "minContains": 1000, "uniqueItems": True}
     with pytest.raises(errors.SchemaTooComplex):
         compiler().json_schema(schema, on_limit=on_limit)
@@ -63,8 +63,8 @@ def test_a_part_that_may_be_missing_is_never_offered() -> None:
     assert matcher.accept_bytes(b'b":null}') and matcher.is_accepting()
 
 
-# Schemas that look simple and barely have a value, or barely none: the shortcuts before the solver must be
-# right.
+# Schemas that look simple and have only few values, or none. The engine's shortcuts before its solver must
+# decide them rightly.
 STEPS = {"allOf": [{"multipleOf": 6}, {"multipleOf": 10}], "type": "integer"}
 NAMES = {"type": "object", "properties": {"a": {}}, "additionalProperties": False}
 CLOSE = {
@@ -129,7 +129,8 @@ PIECES = {  # patterns, and texts that match them
 
 @pytest.mark.parametrize("seed", range(60))
 def test_an_intersection_whose_texts_need_escapes_is_not_empty(seed: int) -> None:
-    """The search for a text leaves out only the escapes of characters that have another spelling."""
+    """The search for a text of an intersection omits only escapes of characters that have another
+    spelling."""
     rng = random.Random(seed)
     patterns = rng.sample(list(PIECES), rng.randint(2, 4))
     readers = [re.compile(pattern.replace("$", r"\Z").replace(".", r"[^\n]")) for pattern in patterns]

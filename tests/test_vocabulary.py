@@ -255,7 +255,8 @@ def test_byte_level(tokenizers) -> None:
 
 
 def test_byte_level_is_known_from_its_pieces(tokenizers) -> None:
-    """transformers may drop the decoder, or replace it."""
+    """A tokenizer over bytes is recognized by the texts of its tokens, because transformers may drop or
+    replace the decoder."""
     t = byte_level(tokenizers)
     want = Vocabulary.from_huggingface(t).tokens
     t.pre_tokenizer = None

@@ -1,8 +1,8 @@
 """Text from a model under a constraint: `sg.generate` and its siblings.
 
 options.py checks arguments, plan.py prepares a prompt and its constraint, run.py has the loop, and api.py the
-calls. many.py runs many prompts at once, streaming.py and partial.py show an unfinished text, retry.py draws
-again after a refused value, and speculative.py draws several tokens in a forward.
+calls. many.py runs many prompts at once. streaming.py and partial.py show an unfinished text. retry.py draws
+again after a validator refused a value. speculative.py draws several tokens in one forward pass.
 """
 
 from __future__ import annotations

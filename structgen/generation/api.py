@@ -68,7 +68,7 @@ class Call:
         return found
 
     def timings(self) -> dict[str, float]:
-        """Seconds so far, with those of speculation's parts."""
+        """The seconds that each part of the call has taken so far, speculation included."""
         statistics = getattr(self.run, "statistics", None)
         found = self.clock.total()
         for part, seconds in statistics.seconds.items() if statistics is not None else ():
@@ -111,8 +111,9 @@ class Cancelled(BaseException):
     """The caller no longer waits for the result."""
 
 
-# `typing.overload` keeps the decorated functions beyond the last collection at exit, and with them this
-# module's globals and every model that these reach. The core would then report the models as leaked.
+# `typing.overload` keeps the decorated functions until the interpreter exits, and with them this module and
+# every model that it reaches. The core would then report the models as leaked, so overloads exist only for
+# type checkers.
 if TYPE_CHECKING:
 
     @overload
@@ -280,8 +281,8 @@ if TYPE_CHECKING:
 
 
 async def agenerate(model: Any, prompt: Any, schema: Any = None, **options: Any) -> Any:
-    """`generate` in a worker thread; takes the same arguments. Cancelling the task stops the work before the
-    next forward."""
+    """`generate` in a worker thread, with the same arguments. If the task is cancelled, the work stops before
+    the next forward pass."""
     stop = threading.Event()
 
     def work() -> Any:

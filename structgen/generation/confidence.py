@@ -1,14 +1,15 @@
 """How sure a model is of each leaf of an answer: the probability of its value given what precedes it.
 
-Enters: a model, a grammar, the tokens of a text. Leaves: a `FieldProbability` for each leaf. Cost: at most
-`reads` prefixes a leaf through the model, `_AT_ONCE` of them a forward, and a pass over what each allows.
+Enters: a model, a grammar, the tokens of a text. Leaves: a `FieldProbability` for each leaf. Cost: the model
+reads at most `reads` prefixes for each leaf, `_AT_ONCE` in one forward pass; each prefix costs a pass over
+the allowed tokens.
 
 The problem. The tokens of an answer have probabilities, but a value is not its tokens: `"Porto"` may be one
 token or three, `12` is not certain before the `,` behind it, and `12.0` is the same value.
 
-The idea. Let the text break off at the leaf. From there on the model writes a value, token by token, by the
-law that `sg.generate` draws from at temperature 1: its own among what the mask allows. The tree of these
-tokens is read best first. A path is decided as soon as its bytes say which value it is:
+The idea. The text breaks off in front of the leaf. From there the model writes a value token by token, by the
+law of `sg.generate` at temperature 1: the model's probabilities of the allowed tokens, scaled to sum 1. The
+tree of these tokens is read best first. A path is decided as soon as its bytes say which value it is:
 
     {"city":  ->  "Porto"          0.6    decided: this value
               ->  "Po  ->  rto",   0.1    decided: this value
@@ -55,12 +56,14 @@ if TYPE_CHECKING:
 _AT_ONCE = 16  # the most prefixes of a forward
 _SHOWN = 5  # the most alternatives of a leaf
 _FOLLOWED = 16  # the most tokens of a place that are followed towards alternatives
-_LEAST = 1e-9  # a path with less probability is not read
-_FIRST = 1e-3  # a path of the value comes before another one unless it is less probable by this factor
-_FAR = 1 << 20  # tokens: no limit
+_LEAST = 1e-9  # a path with a smaller probability is not read
+# a path of the value comes before a path of another value, unless it is less probable by this factor
+_FIRST = 1e-3
+_FAR = 1 << 20  # a budget of so many tokens is no limit
 _WORD = re.compile(rb"[^\s,\]}:]*")
 _BROKEN = re.compile(rb"\\(u[0-9a-fA-F]{0,3})?$|\\u[dD][89abAB][0-9a-fA-F]{2}(\\(u[0-9a-fA-F]{0,3})?)?$")
-_MARKS = {0x7B: "{", 0x5B: "[", 0x5D: "]"}  # all objects, all arrays; no value, where an array ends
+# what an alternative shows for an object and an array of any content, and for the end of an array
+_MARKS = {0x7B: "{", 0x5B: "[", 0x5D: "]"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,14 +91,15 @@ class FieldProbability:
 
 
 class _Json:
-    """One JSON value that an answer may have: tells whether bytes spell it or may become it."""
+    """One JSON value that an answer may have. It tells whether bytes spell the value or may still become
+    it."""
 
     def __init__(self, text: str) -> None:
         self.text: str = _canonical(text)
         self._value: Any = json.loads(text, parse_int=Decimal, strict=False)
 
     def decided(self, data: bytes, ended: bool) -> str | None:
-        """The value that the bytes spell completely; None: the value is still open."""
+        """The value that the bytes spell completely; None if the value is still open."""
         data = data.lstrip()
         if not data:
             return None
@@ -153,7 +157,7 @@ def _canonical(text: str) -> str:
     if isinstance(value, Decimal):
         sign, digits, exponent = value.as_tuple()
         kept = len("".join(map(str, digits)).rstrip("0")) or 1
-        # By hand: `normalize` rounds to the precision of a context.
+        # `normalize` would round to the precision of a context, so this code removes the zeros.
         scaled = (sign, digits[:kept], int(exponent) + len(digits) - kept)
         number = Decimal(scaled) if value else Decimal(0)
         plain = abs(number.adjusted()) < 30
@@ -201,7 +205,7 @@ def field_probabilities(
     """The leaves of a finished answer, in their order.
 
     Args:
-        start: the prompt. tokens: the ids of the whole text. said: the answer, which ends the text.
+        start: the prompt. tokens: the ids of the whole text. said: the answer, which is the end of the text.
         is_json: whether the answer is JSON; else it is one leaf. ended: whether it is whole.
         reads: the most prefixes read for each leaf. go_on: asked before each forward; after a False nothing
             is read, and bounds are as wide as what was read leaves them.
@@ -211,7 +215,7 @@ def field_probabilities(
     pieces = [words.bytes_of(token) for token in tokens]
     ends = np.cumsum([0, *map(len, pieces)])
     offset = b"".join(pieces).rfind(said.encode("utf-8", "surrogatepass"))
-    if offset < 0:  # a stop string cut it, or bytes that are no UTF-8
+    if offset < 0:  # a stop string cut the answer, or its bytes are no UTF-8
         return []
     found = []
     here = _Path([])
@@ -227,7 +231,8 @@ def field_probabilities(
 
 
 def _leaves(said: str, is_json: bool, ended: bool) -> Iterator[tuple[str, int, str]]:
-    """(pointer, beginning, text) of each scalar. Empty containers have no scalar."""
+    """The pointer, the beginning in the text, and the text of each scalar. Empty containers have no
+    scalar."""
     if not is_json:
         if ended:
             yield "", 0, said
@@ -242,13 +247,13 @@ def _leaves(said: str, is_json: bool, ended: bool) -> Iterator[tuple[str, int, s
 
 
 class _Words:
-    """The bytes of tokens, and the first byte of each at a glance."""
+    """The bytes of all tokens, and the first byte of each token as an array."""
 
     def __init__(self, vocabulary: Vocabulary, target: Target) -> None:
         self._tokens = vocabulary.tokens
         self.end: int = target.end
         self._ends = frozenset(target.ends)
-        # 256: tokens without text, and ends
+        # 256 stands for tokens without text, and for end tokens.
         self.first: np.ndarray[Any, np.dtype[np.int16]] = np.array(
             [data[0] if data and i not in self._ends else 256 for i, data in enumerate(self._tokens)],
             np.int16,
@@ -264,10 +269,10 @@ class _Leaf:
     def __init__(self, target: Target, words: _Words, reader: _Json | _Plain, lead: bytes) -> None:
         self._target, self._words, self._reader, self._lead = target, words, reader, lead
         self._values: dict[str, float] = {}
-        self._own: list[tuple[float, int, _Path]] = []  # paths that may become the value: a heap
-        self._others: list[tuple[float, int, _Path]] = []  # paths that became another: a heap
-        # The probability of paths that are not followed: of those that cannot become the value, of those that
-        # may, and of those that are still in front of the leaf.
+        self._own: list[tuple[float, int, _Path]] = []  # a heap of the paths that may become the value
+        self._others: list[tuple[float, int, _Path]] = []  # a heap of the paths that became another value
+        # The summed probabilities of paths that are not read on: paths that cannot become the value, paths
+        # that may, and paths that still stand in front of the leaf.
         self._lost = self._dropped = self._before = 0.0
         self._serial = 0
 
@@ -320,7 +325,7 @@ class _Leaf:
             self._child(path, int(ids[at]), float(masses[at]))
 
     def _said(self, path: _Path) -> bool:
-        """Whether the answer is a value if it ends behind this path."""
+        """Whether the answer has the value if it ends behind this path."""
         return isinstance(self._reader, _Plain) or bool(path.data[len(self._lead) :].strip())
 
     def _near(self, value: bytes) -> bool:

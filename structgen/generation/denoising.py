@@ -55,20 +55,21 @@ Scheduler = Callable[[_Scores, Sequence[int], int, Chance], "list[int]"]
 
 
 def confidence(probabilities: _Scores, masked: Sequence[int], least: int, chance: Chance) -> list[int]:
-    """The slots with the most probable tokens (LLaDA)."""
+    """Chooses the slots with the most probable tokens (LLaDA)."""
     order = np.argsort(-probabilities.max(axis=1), kind="stable")
     return [masked[i] for i in order[:least]]
 
 
 def threshold(probabilities: _Scores, masked: Sequence[int], least: int, chance: Chance) -> list[int]:
-    """All slots with a token of probability 0.9 and more; at least `least` slots (Dimple, Fast-dLLM)."""
+    """Chooses all slots with a token of probability 0.9 or more, and at least `least` slots (Dimple,
+    Fast-dLLM)."""
     best = probabilities.max(axis=1)
     order = np.argsort(-best, kind="stable")
     return [masked[i] for i in order[: max(least, int((best >= 0.9).sum()))]]
 
 
 def at_random(probabilities: _Scores, masked: Sequence[int], least: int, chance: Chance) -> list[int]:
-    """Slots drawn uniformly."""
+    """Draws slots uniformly."""
     left, out = list(masked), []
     for _ in range(least):
         out.append(left.pop(chance.draw(np.ones(len(left)))))
@@ -119,7 +120,8 @@ def _distribution(logits: npt.NDArray[np.float32], temperature: float, mask: int
 
 
 class _Filler:
-    """Fills slots of a canvas. Counts its questions, the refused tokens and those that nobody can tell."""
+    """Fills slots of a canvas. It counts the checks, the refused tokens, and the tokens that the canvas could
+    not decide."""
 
     def __init__(self, canvas: Canvas, greedy: bool, chance: Chance) -> None:
         self.canvas = canvas
@@ -136,7 +138,9 @@ class _Filler:
             token = int(left.argmax()) if self.greedy else self.chance.draw(left)
             if self._take(slot, token):
                 return True
-            left[token] = 0.0  # drawn again from the rest: from the distribution given that it is allowed
+            # The token is drawn again from the other tokens, so the result is a draw among the allowed
+            # tokens.
+            left[token] = 0.0
         return self._by_mask(slot, left)
 
     def _take(self, slot: int, token: int) -> bool:
@@ -171,7 +175,7 @@ def denoise(
     chance: Chance | None = None,
     **constraint: Any,
 ) -> Denoised:
-    """A text from a masked-diffusion model. It always fits the constraint and the slots.
+    """Writes a text with a masked-diffusion model. The text always fits the constraint and the slots.
 
     Args:
         model: a `DiffusionLM`, `structgen.lm.diffusion.TransformersDiffusionLM` for one.

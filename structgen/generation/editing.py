@@ -1,8 +1,8 @@
-"""`sg.edit`: one value of a JSON document, or a stretch of any text, is written anew; all else stays.
+"""`sg.edit`: a model writes one value of a JSON document, or one stretch of any text, anew. The rest stays.
 
-Enters: a model, a document, where, a constraint on the whole. Leaves: `Edited`, whose text is the document
-byte for byte but for the place, and belongs to the grammar. Cost: a compile, `CompiledGrammar.infill`, and a
-forward a token of what is written.
+Enters: a model, a document, the place, a constraint on the whole document. Leaves: `Edited`. Its text belongs
+to the grammar, and equals the document byte for byte outside the place. Cost: a compile,
+`CompiledGrammar.infill`, and a forward pass for each written token.
 
 The problem. The new value has to fit the constraint on the whole document, and what fits depends on both
 sides of the place. A model reads from left to right.
@@ -11,20 +11,20 @@ The idea. The place is a hole. `CompiledGrammar.infill(before, after)` gives the
 the model writes one of them (`_written`). In `{"a": [1, {"b": "x"}], "c": 2}` the pointer `/a/1/b` is the
 span 16 to 19, `"x"`.
 
-A middle alone could also be `"y", "d": 3`, if objects may have a key `d`. For a pointer a second matcher
-therefore reads a single JSON value, and each token needs both.
+A middle alone could also be `"y", "d": 3` if objects may have a key `d`. So for a pointer, a second matcher
+reads a single JSON value, and both matchers must allow each token.
 
 Spelling. A document may have any blanks, numbers and strings, but a model should write plain ones.
 `_grammars` finds the order of keys and the layout of the document, and gives grammars from plain to any
 spelling. `_middle` takes the first one that has a middle.
 
-Prompt. A model reads what stands in front of the hole last, so that it goes on from there; the document and
-the instruction stand before that. A model with marks for fill-in-the-middle (``<|fim_prefix|>`` and the like)
-reads both sides in its own form (`_prompt`).
+Prompt. A model goes on from the last text that it reads. So the prompt has the document, the instruction, and
+then the text in front of the hole. A model with marks for fill-in-the-middle (``<|fim_prefix|>`` and the
+like) reads both sides in its own form (`_prompt`).
 
 Invariants.
-- The text is the old document outside the span, byte for byte.
-- The document belongs to the constraint before the edit, or it is refused, and it belongs to it afterwards.
+- Outside the span, the text equals the old document byte for byte.
+- The document belongs to the constraint before and after the edit. A document that does not is refused.
 
 Rejected. Keeping arrays and objects plain where the text around needs other spellings: a budget then searches
 the product of grammar and condition, which took seconds a token.
@@ -210,7 +210,8 @@ def _prompt(lm: LanguageModel, instruction: str, before: str, old: str, after: s
 
 
 def _fill(matcher: Matcher, mask: Any, left: int) -> None:
-    """Fills the mask under a budget of `left` tokens; without the budget if that is too much to decide."""
+    """Fills the mask under a budget of `left` tokens. If the engine cannot decide the budget, the mask has
+    none."""
     try:
         matcher.fill_bitmask(mask, max_tokens=left)
     except UnsatisfiableBudget:
@@ -220,7 +221,7 @@ def _fill(matcher: Matcher, mask: Any, left: int) -> None:
 
 
 def _too_few(matcher: Matcher, max_tokens: int, written: int) -> UnsatisfiableBudget | None:
-    """The error of a value that does not fit. None if no continuation completes the text.
+    """The error for a value that does not fit within the tokens. None if no continuation completes the text.
 
     `edit` counts tokens without the end, so the number in the message is one less than that of
     `token_bounds`.
@@ -332,7 +333,7 @@ def edit(
     how = {name: options.pop(name) for name in JSON_NAMES if name in options}
     if options:
         raise TypeError(f"edit() has no argument {next(iter(options))!r}")
-    # The grammar's texts have no blanks around them.
+    # Texts of the grammar have no blanks around them, so the document's outer blanks are cut off.
     core = document.strip(" \t\r\n") if isinstance(where, str) else document
     lead = document.index(core) if core else 0
     tail = document[lead + len(core) :]

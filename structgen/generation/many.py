@@ -1,14 +1,15 @@
 """Many prompts through one model: `sg.generate_many`.
 
-Enters: prompts, one constraint or one each. Leaves: a result a prompt, in order; what fails is a `Failed` in
-its place. Cost: a forward a step for all texts under way, so as many tokens a forward as texts.
+Enters: prompts, and one constraint or one for each prompt. Leaves: a result for each prompt, in order; a
+prompt that fails has a `Failed` in its place. Cost: one forward pass for each step of all live texts, which
+gives each text a token.
 
-The problem. Texts have different lengths, so a batch of fixed prompts runs ever emptier. The prompts may be
-an endless iterator, results have to come in order, and one bad prompt must not end the others.
+The problem. Texts have different lengths, so fewer and fewer texts of a fixed batch are still running. The
+prompts may be an endless iterator, results have to come in order, and one bad prompt must not end the others.
 
 The idea. `made` keeps a run of at most `batch` live texts (run.py). A prompt is planned (compiled, tokenized)
-and joins as soon as a text ends. `waiting` has all requests that are begun and not handed out, the oldest
-first. With ``batch=2``, prompts A, B, C, and A the longest text:
+and joins as soon as a text ends. `waiting` has every request that was begun and whose result the caller does
+not have yet, the oldest first. Here ``batch=2``, the prompts are A, B, C, and A has the longest text:
 
     live      waiting      handed out
     A B       A B
@@ -57,7 +58,7 @@ if TYPE_CHECKING:
     E = TypeVar("E", bound=enum.Enum)
 
 T = TypeVar("T")
-_AHEAD = 4  # batches of requests that may be begun and not handed out
+_AHEAD = 4  # the most batches of requests that were begun and whose results the caller does not have yet
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,9 +129,11 @@ class _Slot:
 
 
 def made(lm: LanguageModel, requests: Iterator[Request], batch: int) -> Iterator[tuple[Request, Any]]:
-    """Each request with its outcome, in order: a `Result`, a list of results (with `n`), or an exception."""
+    """Yields each request with its outcome, in order: a `Result`, a list of results (with `n`), or an
+    exception."""
     run = Run(lm, lone=False)
-    waiting: deque[_Slot] = deque()  # begun and not handed out, oldest first
+    # requests that were begun and whose results the caller does not have yet, oldest first
+    waiting: deque[_Slot] = deque()
     owner: dict[int, _Slot] = {}
     more = True
     while True:
@@ -190,7 +193,7 @@ def _stepped(run: Run) -> list[Text]:
             run.live = []
             before[0].error = error
             return before
-        # Perhaps only one text is at fault, so each is tried alone.
+        # Perhaps one text alone causes the error, so each text is tried alone.
         live: list[Text] = []
         for text in before:
             run.live = [text]

@@ -36,7 +36,7 @@ Speculate = Union["Literal['auto']", "Sequence[Drafter]", "Speculation", None]
 
 
 class Options(AskOptions, total=False):
-    """What every call takes; `sg.generate` says what each means."""
+    """The options of every call; `sg.generate` explains each."""
 
     max_tokens: int
     temperature: float | None
@@ -60,7 +60,7 @@ class Options(AskOptions, total=False):
 
 
 class TextOptions(Options, total=False):
-    """Constraints of which `Result.value` is the text."""
+    """Options of constraints for which `Result.value` is the text."""
 
     regex: str | re.Pattern[str] | os.PathLike[str] | None
     choice: Iterable[str]
@@ -69,14 +69,14 @@ class TextOptions(Options, total=False):
 
 
 class GrammarOptions(Options, total=False):
-    """Constraints of which `Result.value` is what the grammar's `parse` returns."""
+    """Options of constraints for which `Result.value` is the result of the grammar's `parse`."""
 
     grammar: CompiledGrammar | Template | str | os.PathLike[str] | None
     response_format: Any
 
 
 class ToolOptions(Options, total=False):
-    """Tools, of which `Result.value` is a `ToolReply`."""
+    """Options of tools, for which `Result.value` is a `ToolReply`."""
 
     tools: Required[Sequence[Callable[..., Any] | Mapping[str, Any]]]
     tool_choice: Any
@@ -87,7 +87,7 @@ class ToolOptions(Options, total=False):
 
 @dataclass(frozen=True, kw_only=True)
 class Settings(WrittenOptions):
-    """The options of one call, checked."""
+    """The checked options of one call."""
 
     max_tokens: int = 256
     temperature: float | None = None
@@ -146,7 +146,7 @@ class Settings(WrittenOptions):
 
     @property
     def shaped(self) -> bool:
-        """Whether an option shapes the scores in a way that speculation cannot."""
+        """Whether an option changes the scores in a way that speculation does not support."""
         return bool(
             self.min_p
             or self.logit_bias
@@ -163,7 +163,7 @@ class Settings(WrittenOptions):
     def sampling(self, vocab_size: int, special: Mapping[str, int]) -> Drawing:
         """How tokens are drawn, with a random seed where draws need one and none is given.
 
-        The default temperature is 0, and 1 for several texts, which would be the same otherwise.
+        The default temperature is 0. For several texts it is 1, because they would be equal at 0.
         """
         temperature = self.temperature
         if temperature is None:
@@ -189,7 +189,7 @@ _NAMES = {f.name for f in fields(Settings) if f.init}
 
 
 def settings_of(given: Mapping[str, Any]) -> tuple[Settings, dict[str, Any]]:
-    """The settings among a call's keyword arguments, and those that name the constraint.
+    """Splits the keyword arguments of a call into the settings and the arguments that name the constraint.
 
     Raises:
         TypeError: an argument that no call takes; the error names the nearest one.

@@ -36,15 +36,15 @@ class IncompleteString(str):
 
 
 class _OpenDict(dict[str, Any]):
-    """An object that is not finished."""
+    """An unfinished object."""
 
 
 class _OpenList(list[Any]):
-    """An array that is not finished."""
+    """An unfinished array."""
 
 
 class Unknown:
-    """The value of a text of which nothing is certain yet."""
+    """The value of a text of which no part is certain yet."""
 
 
 def partial_json(text: str) -> Any:
@@ -81,7 +81,7 @@ def partial_json(text: str) -> Any:
         elif part.kind == "word" and part.whole:
             try:
                 put(json.loads(part.text))
-            except ValueError:  # no JSON
+            except ValueError:  # the text is not JSON
                 break
     return top
 
@@ -135,7 +135,7 @@ def typed(kind: Any) -> Callable[[Any], Any]:
             if part not in known:
                 known[part] = TypeAdapter(part)
             return known[part]
-        except TypeError:  # a type that cannot be a key
+        except TypeError:  # the type cannot be a key of the cache
             return TypeAdapter(part)
 
     def whole(part: Any, value: Any) -> Any:

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class Plan:
-    """The common part of the texts of one prompt.
+    """What all texts of one prompt share.
 
     Attributes:
         room: the most tokens of a text.
@@ -98,7 +98,7 @@ class Plan:
         statistics: Statistics | None = None,
         attempts: int = 1,
     ) -> Result[Any]:
-        """The result of a finished text. InvalidValue: a validator of its type refuses it."""
+        """The result of a finished text. InvalidValue: a validator of the type refuses the value."""
         said = text.so_far
         return Result(
             said,
@@ -133,7 +133,7 @@ class Plan:
 
     @property
     def _as_trained(self) -> bool:
-        """Whether the model's own limit of doubt was measured on answers such as this plan's."""
+        """Whether the model's limit for doubtful answers was measured on answers such as this plan's."""
         settings, constraint = self.settings, self.constraint
         greedy = self.sampling.temperature == 0 and self.sampling.plain
         form = settings.format in ("auto", "embedded") and settings.whitespace == "compact"
@@ -159,7 +159,7 @@ class Plan:
             return None
         try:
             return self.read(said)
-        except Exception as error:  # a validator written in Python may raise what it likes
+        except Exception as error:  # a validator written in Python may raise any exception
             raise InvalidValue(said, error, [(said, error)]) from error
 
     def _captures(self, text: Text, said: str) -> dict[str, Any]:
@@ -196,15 +196,17 @@ class Plan:
         return read
 
     def finish(self, texts: list[Text]) -> None:
-        """Finds out for texts of speculation whether the budget refused a token of a mask."""
+        """Finds out, for texts from speculation, whether the budget refused a token that the grammar
+        allows."""
         if self.budget is not None and self.grammar is not None:
             for text in texts:
                 text.bound = bound_by_budget(self.grammar, text.tokens, self.budget)
 
 
 def promised(lm: LanguageModel, settings: Settings, grammar: CompiledGrammar | None, room: int) -> int | None:
-    """The budget that the answer keeps: `room`; None: no promise. If the caller asked for a promise that
-    cannot be given, a Python warning says so. Errors: those of `can_end_within`."""
+    """The number of tokens within which the text must end: `room`, or None if the text may be cut off. If the
+    caller asked for an end within the limit and it cannot be promised, a Python warning says so. Errors:
+    those of `can_end_within`."""
     if not settings.complete or grammar is None or grammar.answer is None:
         return None
     whose = ""
@@ -230,7 +232,7 @@ def planned(
     sampling: Drawing | None = None,
     attempt: int = 0,
 ) -> Plan:
-    """Compiles the constraint and reads the prompt. Errors: as `sg.generate`."""
+    """Compiles the constraint and encodes the prompt. Errors: those of `sg.generate`."""
     asked = ask(
         lm,
         prompt,
@@ -268,7 +270,8 @@ def planned(
 
 
 def opened(plan: Plan, texts: list[Text], clock: Clock) -> Run | SpeculativeRun:
-    """A run of the plan's texts. It is speculative if the call asks for that and the model can."""
+    """A run of the plan's texts. It is speculative if the call asks for speculation and the model supports
+    it."""
     settings = plan.settings
     if settings.speculate is not None:
         from ..speculation.options import resolve

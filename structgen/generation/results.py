@@ -94,7 +94,8 @@ class Result(Generic[T_co]):
     warnings: list[str] = field(default_factory=list)
     reasoning: str | None = None
     reasoning_tokens: int = 0
-    ok: Literal[True] = field(default=True, init=False, repr=False)  # type checkers tell it from `Failed`
+    # lets type checkers tell a `Result` from a `Failed`
+    ok: Literal[True] = field(default=True, init=False, repr=False)
 
     def __repr__(self) -> str:
         value = "" if self.value is self.text or self.value == self.text else f"value={self.value!r}, "

@@ -22,7 +22,7 @@ from .run import Clock
 
 
 def again(plan: Plan, failed: InvalidValue, clock: Clock) -> Plan:
-    """The plan of the next attempt."""
+    """The plan of the next attempt for the prompt."""
     attempt = plan.attempt + 1
     if plan.settings.on_invalid == "forbid" and (answer := _without(plan, failed)) is not None:
         grammar, thinks = answer, None if plan.grammar is None else plan.grammar.reasoning
@@ -38,7 +38,7 @@ def again(plan: Plan, failed: InvalidValue, clock: Clock) -> Plan:
 
 
 def _without(plan: Plan, failed: InvalidValue) -> CompiledGrammar | None:
-    """The grammar without the refused values; None: it is not the grammar of a JSON Schema."""
+    """The grammar without the refused values; None if the grammar has no JSON Schema."""
     grammar = plan.answer
     if grammar is None or grammar._options is None:
         return None
@@ -68,7 +68,7 @@ def _places(error: Exception, value: Any) -> list[tuple[list[str | int], Any]]:
         for step in one.get("loc", ()):
             known = isinstance(at, dict) and isinstance(step, str) and step in at
             known |= isinstance(at, list) and isinstance(step, int) and 0 <= step < len(at)
-            if known:  # otherwise the step names a union's branch or a function
+            if known:  # Otherwise the step names a branch of a union or a function.
                 at = at[step]
                 place.append(step)
         if (place, at) not in found:
@@ -88,7 +88,7 @@ def _not_at(place: Sequence[str | int], value: Any) -> dict[str, Any]:
 
 
 def _told(prompt: Any, failed: InvalidValue) -> Any:
-    """The prompt with the refused text and what was wrong with it."""
+    """The prompt, followed by the refused text and the reason."""
     error = " ".join(
         line.strip() for line in str(failed.error).splitlines() if "errors.pydantic.dev" not in line
     )

@@ -1,8 +1,9 @@
-"""The loop of `sg.generate`: rows of several texts through one forward, a mask each, a draw each.
+"""The loop of `sg.generate`. A step computes one forward pass for several texts, and a mask and a draw for
+each.
 
-Enters: a model and `Text`s, which may belong to different prompts and grammars. Leaves: their tokens, and
-what each step brought (`Step`). Cost: a step is one batched forward, a mask a text, and a sort of V numbers
-with `top_k` or `top_p`.
+Enters: a model and `Text`s, which may belong to different prompts and grammars. Leaves: their tokens, and a
+`Step` for each new token. Cost of a step: one batched forward pass, a mask for each text, and a sort of V
+numbers with `top_k` or `top_p`.
 
 The problem. Penalties, masks, cuts of the distribution and draws each change a row of scores, and their order
 decides what is drawn. Texts of a batch have different settings, and one of them may fail.
@@ -12,17 +13,17 @@ on structure; temperature; min-p; top-k; top-p; the draw. The mask comes before 
 so a cut chooses among allowed tokens and always leaves one. With the probabilities a 0.6, b 0.3, c 0.1, a
 mask that allows b and c, and top_k=1: b is drawn. The cut first would leave a alone, which is not allowed.
 
-The law of the result is *local*: each token follows the model's distribution over the tokens allowed there,
-which is not the model's distribution over whole texts of the language. Forced tokens are drawn like others:
-each costs a forward, and each has a log-probability.
+The law of the result is *local*: each token follows the model's distribution over the tokens allowed at its
+place. It differs from the model's distribution over whole texts of the language. Forced tokens are drawn like
+others: each costs a forward pass, and each has a log-probability.
 
-If a model's rows lie on another device and all texts need nothing but a draw, the masks go there and tokens
-come back (`_step_there`).
+If a model's rows lie on another device and all texts need only a draw, the masks are copied to this device
+and the tokens are copied back (`_step_there`).
 
 Invariants.
-- Draws depend on their place alone (`Noise`), not on the batch that a text is in.
-- A text with a budget has a mask under which it ends in time. `bound` says whether the budget forbade a token
-  that the mask without it allows.
+- A draw depends only on its place (`Noise`), and does not depend on the other texts of the batch.
+- A text with a budget has masks under which it ends in time. `bound` says whether the budget forbade a token
+  that the grammar allows.
 - With ``lone=False`` an error of one text is kept in `Text.error`, and the others go on.
 """
 
@@ -103,11 +104,11 @@ class Text:
     thoughts: list[str] = field(default_factory=list)
     reasoning_tokens: int = 0
     finish: Literal["stop", "length"] | None = None
-    done: bool = False  # ended by the grammar, or by an end-of-sequence token
-    bound: bool = False  # the budget refused a token that a mask allows
+    done: bool = False  # the text was ended by the grammar or by an end-of-sequence token
+    bound: bool = False  # the budget refused a token that the grammar allows
     error: Exception | None = None
     trace: StructureTrace | None = None
-    seen: list[Seen] | None = None  # how each token came about, if the caller watches
+    seen: list[Seen] | None = None  # a record of each token, if the caller asked for a trace
 
     @property
     def over(self) -> bool:
@@ -115,7 +116,7 @@ class Text:
 
     @property
     def drawn_alone(self) -> bool:
-        """Whether each step is one draw at a temperature, of which nobody asks for more than the token."""
+        """Whether each step is only a draw at a temperature, and nobody asks for more than the token."""
         how = self.sampling
         watched = bool(self.tops) or self.seen is not None or self.trace is not None
         return how.plain and how.top_k is None and how.top_p is None and not watched
@@ -131,10 +132,7 @@ class Text:
         return "".join(self.thoughts) if self.stream.thought else None
 
     def unlike(self, allowed: _Rows, mask: npt.NDArray[np.int32] | None) -> _Rows:
-        """The masked row with the penalty on repeated structure.
-
-        The row itself if there is no such penalty.
-        """
+        """The masked row with the penalty on repeated structure; the row itself if there is no such penalty."""
         if self.trace is None or mask is None:
             return allowed
         self.trace.enter(mark(mask))
@@ -197,7 +195,7 @@ class Run:
         self.live.append(text)
 
     def step(self) -> list[Step]:
-        """Gives every live text one token. Texts that ended leave `live`."""
+        """Gives every live text one token. Finished texts leave `live`."""
         live, clock = self.live, self.clock
         clock.lap("sample")
         rows = self._resident()
@@ -216,7 +214,8 @@ class Run:
         return self._each(one)
 
     def _each(self, one: Callable[[int], Step]) -> list[Step]:
-        """Does the step of each live text, given its row. Keeps the error of a text in it, unless `lone`."""
+        """Makes the step of each live text from its row of scores. An error stays in its text unless `lone`
+        is set."""
         steps = []
         for row, text in enumerate(self.live):
             if text.error is not None:
@@ -240,7 +239,7 @@ class Run:
         return rows
 
     def _step_there(self, rows: Resident) -> list[Step]:
-        """`step` with draws on the model's device: masks go there, tokens come back."""
+        """`step` with draws on the model's device: masks are copied there, tokens are copied back."""
         live, clock = self.live, self.clock
         clock.lap("forward" if live[0].tokens else "prompt")
         mask = self._mask()

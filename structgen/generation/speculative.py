@@ -1,7 +1,7 @@
 """Speculative decoding of the texts of one call, step by step as `run.Run` does it.
 
-Enters: a model, a prompt and the `Text`s to fill, all with that prompt. Leaves: the same as from `Run`: their
-tokens and log-probabilities, and after the last step `statistics`. Cost: see speculation/engine.py.
+Enters: a model, a prompt and the `Text`s to fill, all with this prompt. Leaves: tokens and log-probabilities
+as from a `Run`, and `statistics` after the last step. Cost: see speculation/engine.py.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class SpeculativeRun:
-    """A `Run` whose steps may bring several tokens.
+    """A `Run` whose steps may give a text several tokens.
 
     Raises:
         LanguageModelError: the model cannot take drafts back.
@@ -57,7 +57,7 @@ class SpeculativeRun:
         self._pairs: list[tuple[Text, Row]] = []
         for text in texts:
             row = Row(start, text.matcher, text.noise, text.room, text.budget, grammar, prompt)
-            if text.stream.stops:  # without it the engine may end a text without a forward
+            if text.stream.stops:  # Without a stop string, the engine may end a text without a forward pass.
                 row.on_tokens = self._stopper(text)
             self._pairs.append((text, row))
         self._engine.add_alike([row for _, row in self._pairs])
@@ -71,7 +71,7 @@ class SpeculativeRun:
         return [text for text, _ in self._pairs if not text.over]
 
     def step(self) -> list[Step]:
-        """One forward; every live text gets at least one token."""
+        """Makes one forward pass. Every live text gets at least one token."""
         self._engine.step()
         steps: list[Step] = []
         for text, row in self._pairs:
@@ -89,7 +89,8 @@ class SpeculativeRun:
         return self._lm.vocabulary.tokens[token] or text.names.get(token, b"")
 
     def _stopper(self, text: Text) -> Callable[[Sequence[int]], bool]:
-        """Whether a stop string ends the row: the engine must know in the middle of a step."""
+        """A function that tells whether a stop string ends the row. The engine asks it in the middle of a
+        step."""
         stream = text.stream.fresh()
 
         def take(tokens: Sequence[int]) -> bool:

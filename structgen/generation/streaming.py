@@ -1,4 +1,4 @@
-"""`sg.stream` and `sg.astream`: events of a text while it is made.
+"""`sg.stream` and `sg.astream`: events of a text while the text is written.
 
 Enters: the arguments of `sg.generate`. Leaves: an `Event` for each token. Cost: that of `sg.generate`; each
 `Event.value` reads the text so far.
@@ -60,7 +60,8 @@ class Event(Generic[T]):
         self.text: str = step.added
         self.reasoning: str = step.thoughts
         self.part: Literal["reasoning", "answer"] = step.part
-        self._parts, self._count = parts, len(parts)  # the list grows with later events
+        # the list grows with later events, so the event notes its present length
+        self._parts, self._count = parts, len(parts)
         self.token: int = step.token
         self.logprob: float = step.logprob
         self.index: int = step.text.index
@@ -70,7 +71,7 @@ class Event(Generic[T]):
 
     @property
     def so_far(self) -> str:
-        """All characters of the answer that are certain; joined when asked for."""
+        """All characters of the answer that are certain so far."""
         return "".join(self._parts[: self._count])
 
     @property
@@ -127,7 +128,7 @@ class Stream(Generic[T], Iterator[Event[T]]):
 
     @property
     def result(self) -> Result[T]:
-        """The finished text; the rest of it is made first where events are left."""
+        """The finished text. If events are left, the rest of the text is written first."""
         return self.results[0]
 
     @property
@@ -138,7 +139,7 @@ class Stream(Generic[T], Iterator[Event[T]]):
         return [self._results[i] for i in sorted(self._results)]
 
     def close(self) -> None:
-        """No more events, and no more work."""
+        """Ends the work; no more events come."""
         self._call = None
         self._ready.clear()
 
@@ -185,7 +186,7 @@ class AsyncStream(Generic[T], AsyncIterator[Event[T]]):
         return [] if self._stream is None else [r for _, r in sorted(self._stream._results.items())]
 
     async def aclose(self) -> None:
-        """No more events, and no more work."""
+        """Ends the work; no more events come."""
         self._closed = True
         if self._stream is not None:
             self._stream.close()
@@ -227,13 +228,14 @@ if TYPE_CHECKING:
 
 
 def stream(model: Any, prompt: Any, schema: Any = None, **options: Any) -> Any:
-    """The events of a text as it is made; takes the arguments of `sg.generate`, but for `retries`.
+    """The events of a text while it is written. The arguments are those of `sg.generate` without `retries`.
 
         for event in sg.stream(None, prompt, Order):
             print(event.text, end="", flush=True)
             show(event.value)  # an Order whose fields fill up
 
-    The tokens are those of `sg.generate`. With `n` the events of all texts come as they are made.
+    The tokens are those of `sg.generate`. With `n`, events of all texts come in the order in which they are
+    made.
 
     Raises:
         The errors of `sg.generate`, before the first event; InvalidValue comes with the last event.
@@ -272,8 +274,8 @@ if TYPE_CHECKING:
 
 
 def astream(model: Any, prompt: Any, schema: Any = None, **options: Any) -> Any:
-    """`stream` for asyncio: `async for event in sg.astream(...)`. Loading, compiling and forwards run in
-    worker threads; errors come with the first event."""
+    """`stream` for asyncio: `async for event in sg.astream(...)`. Worker threads load, compile and compute
+    forward passes. Errors come with the first event."""
     _no_retries(options)
     return AsyncStream(lambda: Stream(Call(model, prompt, schema, options)))
 

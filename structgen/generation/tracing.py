@@ -1,4 +1,4 @@
-"""`sg.trace`: shows how each token of a text came about.
+"""`sg.trace`: shows why each token of a text was chosen.
 
 Enters: the arguments of `sg.generate`. Leaves: a `Trace`: for each token the model's probability, the
 probability that the mask forbade, the best allowed and the best forbidden tokens; as a table, in colours, or
@@ -62,7 +62,8 @@ class Trace(Sequence[Seen], Generic[T]):
         return self.steps[index]
 
     def rows(self) -> Iterator[tuple[str, str, str, str, str, str]]:
-        """The table: token, kind, probability of the model, after the mask, mass allowed, alternatives."""
+        """The rows of the table: token, kind, the model's probability, the probability after the mask, the
+        probability of all allowed tokens, alternatives."""
         for step in self.steps:
             others = [f"{self.names[i]} {_percent(masked)}" for i, _, masked in step.best if i != step.token][
                 :3
@@ -89,7 +90,8 @@ class Trace(Sequence[Seen], Generic[T]):
         return f"Trace({self.result.text!r:.60}, {len(self.steps)} tokens: {told})"
 
     def rich(self) -> Any:
-        """A table of the package rich, tokens coloured by kind. MissingDependency: rich is not installed."""
+        """A table of the package rich, with tokens coloured by kind. MissingDependency: rich is not
+        installed."""
         from .._extras import missing
 
         try:
@@ -117,7 +119,7 @@ class Trace(Sequence[Seen], Generic[T]):
         )
 
     def html(self) -> str:
-        """One HTML page that loads nothing."""
+        """One HTML page that loads no other file."""
         about = f"{len(self.steps)} tokens, finish reason {self.result.finish_reason}"
         return (
             '<!doctype html><html lang="en"><head><meta charset="utf-8"><title>structgen trace</title>'

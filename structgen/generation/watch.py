@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from ..speculation.tree import DraftTree
     from ..vocabulary import Vocabulary
 
-_BEST = 8  # the list of allowed tokens has at most so many
+_BEST = 8  # the most allowed tokens that are shown
 _REFUSED = 6  # the most forbidden tokens that are shown
 _TAKEN = 0.01  # a mask that forbids at least this probability counts as a constraint
 
@@ -61,7 +61,7 @@ class Seen:
         return "constrained" if self.kept < 1 - _TAKEN else "free"
 
     def told(self, names: Names, ends: frozenset[int]) -> dict[str, Any]:
-        """The JSON of it."""
+        """The record as JSON."""
         return {
             **shown(self.token, names, ends),
             "kind": self.kind,
@@ -92,7 +92,7 @@ class Drafted:
     emitted: int
 
     def told(self, names: Names, ends: frozenset[int]) -> dict[str, Any]:
-        """The JSON of it."""
+        """The record as JSON."""
         return {
             "emitted": self.emitted,
             "nodes": [
@@ -149,7 +149,8 @@ def seen(
 
 
 def drafted(tree: DraftTree, path: Sequence[int], emitted: Sequence[int], names: Sequence[str]) -> Drafted:
-    """The drafts of a step. Nodes that nobody proposed (probes, all behind the others) are left out.
+    """The drafts of a step. The tree's probes, which no drafter proposed and which stand behind all drafts,
+    are left out.
 
     Args:
         path: the accepted nodes. emitted: the tokens of the step; the last may stand on a node, too.

@@ -23,13 +23,13 @@ MODE = Mode(bounds=True, learns=True)
 def draw(
     walker: Walker, seeds: Seeds, n: int, *, until_tv: float | None = None, extra: int | None = None
 ) -> Outcome:
-    """n draws, one after another. Each uses the bounds that earlier draws learned.
+    """Makes n draws, one after another. Each draw uses the bounds that earlier draws learned.
 
     Args:
         until_tv: stop after the first draw made at a certified distance of at most this.
 
-    The evidence is the mean of the weights. A run may stop early, so the mean has shares (`evidence.py`): the
-    last draw gets the rest of the shares, and its weight is nearly Z by then.
+    The evidence is the mean of the weights. A run may stop early, so each draw has a share of the mean
+    (`evidence.py`): the last draw gets the rest of the shares, and its weight is nearly Z by then.
     """
     mode = Mode(bounds=True, learns=True, extra=extra)
     out = Outcome(law="approximate")

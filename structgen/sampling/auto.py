@@ -23,9 +23,9 @@ from .walk import Walk, Walker
 
 TRIALS = 32
 ENOUGH = 8  # the pilot ends after so many accepted texts
-ACCEPTED = 0.05  # with at least this acceptance, exact draws are worth their trials
-RISING = 0.02  # the same for an acceptance predicted by weights, because it rises with every trial
-EVEN = 0.1  # with at least this share of effective draws, weights are even enough
+ACCEPTED = 0.05  # from this acceptance rate on, exact draws are worth their trials
+RISING = 0.02  # the limit for a predicted acceptance rate is lower, because the rate rises with every trial
+EVEN = 0.1  # from this share of effective draws on, weights are even enough
 PARTICLES = 16  # the smallest population
 UNLIKELY = -20.0  # if log Z is below this, no sampler helps much
 _PROBES = 16
@@ -40,7 +40,8 @@ def draw(
     extra: int | None,
     until_tv: float | None = None,
 ) -> Outcome:
-    """n texts of the sampler that the pilot chooses. From PARTICLES particles, n are drawn by weight."""
+    """Draws n texts with the sampler that the pilot chooses. Of a population of PARTICLES particles, n are
+    drawn by weight."""
     if not walker.target.bounded:
         out = _population(walker, seeds, n, extra)
         out.notes.insert(0, "smc: a potential is not bounded by 1, so texts cannot be accepted or rejected")
@@ -98,7 +99,8 @@ def _warn(out: Outcome) -> None:
 
 
 def _pilot(walker: Walker, seeds: Seeds) -> tuple[float, int]:
-    """The expected acceptance: the rate of the later half of the trials, or the bracket's certified bound."""
+    """The expected acceptance rate: the rate of the later half of the trials, or the certified bound of the
+    bracket."""
     accepted: list[bool] = []
 
     def make(index: int) -> Walk:
@@ -114,10 +116,11 @@ def _pilot(walker: Walker, seeds: Seeds) -> tuple[float, int]:
 
 
 def _probes(walker: Walker, seeds: Seeds) -> tuple[float, float]:
-    """Draws texts twisted by the bounds: the share of effective draws, and the acceptance that they predict.
+    """Draws texts whose weights follow the learned bounds. Returns the share of effective draws, and the
+    acceptance rate that the weights predict.
 
-    A short pilot may end before CARS has learned enough to accept anything, or meet no accepted trial by
-    chance; the mean weight estimates Z without waiting for one, and acceptance is Z / upper(root).
+    A short pilot may end before CARS has learned enough to accept a trial, or no trial is accepted by chance.
+    The mean weight estimates Z without an accepted trial, and the acceptance rate is Z / upper(root).
     """
     weights: list[float] = []
 

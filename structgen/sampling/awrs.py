@@ -1,9 +1,9 @@
 """AWRS: draws a token that a condition allows, and estimates the allowed mass without bias.
 
-Enters: a walk on a known node. The node's tokens have weights; the condition was not asked about them.
-Leaves: a slot and the log of the estimated normaliser, properly weighted. Cost: one evaluation of the
-condition for each refused token, one for the accepted token, and at most K for the normaliser. A verdict is
-kept at its edge, so each token is asked about once.
+Enters: a walk on a node that has a vector. The node's tokens have weights, and the condition is not in the
+weights. Leaves: a slot and the log of the estimated normaliser, properly weighted. Cost: one evaluation of
+the condition for each refused token, one for the accepted token, and at most K for the normaliser. A verdict
+is kept at its edge, so each token is asked about once.
 
 Adaptive weighted rejection sampling (Lipkin et al. 2025), in the form that needs no second draw of the
 token itself. Tokens are drawn without replacement in proportion to their weight p. The first that is
@@ -51,7 +51,7 @@ def estimate(
             valid += urn.weight(edge.slot)
         elif edge.verdict is not None:
             urn.set(edge.slot, NEVER)
-    # 1. The token: draws without replacement among everything not refused.
+    # 1. Chooses the token: draws without replacement among all tokens that are not refused.
     while True:
         if urn.total() <= 0.0:
             return None
@@ -63,7 +63,7 @@ def estimate(
             valid += urn.weight(taken)
             break
         urn.set(taken, NEVER)
-    # 2. The normaliser: K draws from what is untested.
+    # 2. Estimates the normaliser: K draws among the tokens that are not tested yet.
     for slot in known:
         urn.set(slot, NEVER)
     for left in range(extra, 0, -1):

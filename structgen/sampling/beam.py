@@ -73,7 +73,7 @@ class Guide:
 class _Beam:
     walk: Walk
     score: float  # the rank among live beams
-    extra: float = 0.0  # the guide's part of the score
+    extra: float = 0.0  # the part of the score that goals and values add
     kept: frozenset[int] = frozenset()  # the clauses that the text keeps
 
 
@@ -119,7 +119,7 @@ def beam_search(
             done[g] = sorted(done[g], key=_worth)[:size]
             if groups > 1:
                 taken.update(beam.walk.tokens[-1] for beam in kept)
-            # Probabilities only fall, so with plain scores a full list can be final.
+            # Probabilities only fall, so with plain scores a full list of texts may be final.
             best = max((beam.walk.logp for beam in live[g]), default=NEVER)
             plain = length_power == 0 and guide is None
             if plain and len(done[g]) == size and best <= done[g][-1].score:
@@ -173,7 +173,7 @@ def _extend(
 
 
 def _towards(walker: Walker, beam: _Beam, clauses: Clauses | None) -> list[int]:
-    """Slots of the tokens that begin or continue a missing phrase."""
+    """The slots of the tokens that begin or continue a missing phrase."""
     found: list[int] = []
     if clauses is not None:
         for phrases in clauses.missing(beam.kept):

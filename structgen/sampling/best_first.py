@@ -207,7 +207,7 @@ class SearchPlace:
 
 
 class _SpentUp(Exception):
-    """A limit is reached in the middle of a step."""
+    """A limit was reached in the middle of a step."""
 
 
 class BestFirst:
@@ -320,7 +320,7 @@ class BestFirst:
         return list(best.values())[:wanted]
 
     def spelling(self, text: Written) -> tuple[bytes, tuple[int, ...]]:
-        """A key that all tokenizations of one text share: its bytes and its special tokens."""
+        """A key that is equal for all tokenizations of one text: its bytes and its special tokens."""
         target = self.walker.target
         special = (t for t in text.tokens if t not in target.ends and not target.vocabulary.tokens[t])
         return target.text(text.tokens), tuple(special)
@@ -341,8 +341,7 @@ class BestFirst:
         if place.ended:
             heapq.heappop(self.frontier)
             text = self.texts[place.path]
-            # Another tokenization of the same text may have left the frontier before, with more
-            # probability.
+            # Another tokenization of this text, with more probability, may have left the frontier before.
             if self.spelling(text) not in map(self.spelling, self.left):
                 self.left.append(text)
             return True
@@ -353,7 +352,7 @@ class BestFirst:
         for child in opening.children:
             self._push(child, child.rank, 0)
         if place.rest > NEVER:
-            # h is not above 0 where siblings wait: a token more never makes a text more probable.
+            # h is at most 0 where siblings wait, because one more token never makes a text more probable.
             self._push(place, place.score + place.rest, 1)
         return True
 
@@ -393,7 +392,7 @@ class BestFirst:
         return True
 
     def _favourite(self, place: SearchPlace) -> SearchPlace:
-        """The child to visit; of equal ones the first that was made."""
+        """The child to visit; of equal children the one that was made first."""
         root = math.sqrt(place.visits)
 
         def appeal(child: SearchPlace) -> float:

@@ -44,10 +44,9 @@ def draw(
     number of texts depends on the texts, because bounds are learned from them; the law is then named
     approximate. With `until_tv` it always is.
 
-    The evidence is a mean with shares (`evidence.py`) of estimates X, each unbiased given what was known
-    before its trial: with l the summed weight of the distinct texts met so far, X = l + upper(root) *
-    [accepted, and not met before], since a trial accepts texts not met before with probability (Z - l) /
-    upper(root).
+    The evidence is a mean with shares (`evidence.py`) of estimates X. Each X is unbiased given what was known
+    before its trial. Let l be the summed weight of the distinct texts met so far. Then X = l + upper(root) *
+    [accepted, and not met before], because a trial accepts a new text with probability (Z - l) / upper(root).
     """
     out = Outcome(law="exact")
     trie = walker.trie

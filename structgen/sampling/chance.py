@@ -3,9 +3,9 @@
 Enters: a seed and a key (which draw, which purpose). Leaves: indices, coins, uniform numbers.
 Cost: one double of PCG64 a decision.
 
-Two reasons. Each draw has its own stream, keyed by the draw's number, so results do not depend on the batch.
-And a test can put an enumerator in this object's place, which runs a sampler once for every outcome with that
-outcome's probability: expectations are then sums, not estimates.
+There are two reasons. Each draw has a stream of its own, keyed by the draw's number, so results do not depend
+on the batch. And a test can put an enumerator in this object's place. The enumerator runs a sampler once for
+every outcome, with the outcome's probability, so expectations are sums and no estimates.
 """
 
 from __future__ import annotations

@@ -47,7 +47,8 @@ class Probe:
         self._random = np.random.default_rng([seeds.seed, Purpose.SEARCH])
 
     def refused(self, text: Prefix) -> None:
-        """Takes a prefix with the value -inf. PotentialError: the condition allows a completion of it."""
+        """Takes a prefix that a potential refused (-inf), and tries to complete it. PotentialError: the
+        condition allows a completion."""
         if self._random.random() >= self.share:
             return
         condition = self.target.condition

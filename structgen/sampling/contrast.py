@@ -82,7 +82,8 @@ class Contrast(LanguageModelPotential):
         factors = -self.power * (np.maximum(rows, self.floor) - (self.floor if self.bounded else 0.0))
         if self.entropy != (0.0, math.inf):
             once = rows.copy()
-            once[:, self._ends[1:]] = -np.inf  # each end has the sum of all ends, so count only one
+            # Each end has the summed probability of all ends, so only one end counts.
+            once[:, self._ends[1:]] = -np.inf
             nats = entropies(once)
             factors[(nats < self.entropy[0]) | (nats > self.entropy[1])] = 0.0
         return factors

@@ -32,10 +32,10 @@ Guess = Callable[[Sequence[int]], Iterable[int]]
 
 
 class Drafts(Protocol):
-    """A source of drafts."""
+    """A source of drafted places."""
 
     def places(self, walk: Walk) -> list[Walk]:
-        """Places behind a walk, as far as grammar and length allow them."""
+        """Places behind a walk, within the grammar and the limit of tokens."""
         ...
 
     def end(self, walk: Walk) -> None:
@@ -89,7 +89,8 @@ class FunctionDrafts:
 
 
 class Tree:
-    """Drafts of drafters. The option `nodes` bounds the places of a walk."""
+    """Drafts that drafters of `structgen.speculation` propose. The option `nodes` bounds the places of a
+    walk."""
 
     def __init__(self, target: Target, options: Speculation) -> None:
         prompt = list(target.start.tokens)
@@ -128,7 +129,8 @@ class Tree:
                 session.close()
 
     def _told(self, walk: Walk) -> list[Session]:
-        """The walk's sessions, which know all of its tokens. Without a prompt they begin behind the first."""
+        """The drafters' sessions of a walk, which know all of its tokens. Without a prompt, a session begins
+        behind the first token."""
         if walk.sessions is None:
             if not self._prompt and not walk.tokens:
                 return []
@@ -143,7 +145,8 @@ class Tree:
         return walk.sessions
 
     def _likely(self, walk: Walk, first: int) -> Likely | None:
-        """The tokens that the vectors of a walk's nodes found likely, from its token `first` on."""
+        """The tokens that the vectors of a walk's nodes give as likely, from the walk's token number `first`
+        on."""
         ids, logprobs, contexts = [], [], []
         before = [*self._prompt[-CONTEXT:], *walk.tokens]
         skipped = len(before) - len(walk.tokens)

@@ -29,7 +29,7 @@ from .logspace import NEVER, logsumexp
 
 
 class Evidence:
-    """The shares and estimates of one run."""
+    """The shares and the estimates of one run."""
 
     __slots__ = ("_left", "_share", "_terms")
 

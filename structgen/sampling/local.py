@@ -31,7 +31,7 @@ def draw(
     extra: int | None = None,
     until_tv: float | None = None,
 ) -> Outcome:
-    """n independent draws; `weighted` says whether the caller means to use the weights.
+    """Makes n independent draws. `weighted` says whether the caller means to use the weights.
 
     Args:
         extra: K of AWRS for a condition; None asks about drawn tokens only.

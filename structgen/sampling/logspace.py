@@ -1,7 +1,7 @@
 """Arithmetic on logarithms of weights, in double precision.
 
-Enters: natural logs, -inf for zero. Leaves: logs, normalised weights, effective sample sizes.
-Cost: one pass. Every function takes the maximum out first, so nothing under- or overflows on the way.
+Enters: natural logs, -inf for zero. Leaves: logs, normalised weights, effective sample sizes. Cost: one pass.
+Every function subtracts the maximum first, so no exponential under- or overflows.
 """
 
 from __future__ import annotations

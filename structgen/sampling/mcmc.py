@@ -30,7 +30,7 @@ Proposal = Literal["restart", "uniform", "priority"]
 
 
 def draw(walker: Walker, seeds: Seeds, n: int, *, steps: int = 10, proposal: Proposal = "restart") -> Outcome:
-    """The last states of n chains after `steps` transitions.
+    """Runs n chains and returns their states after `steps` transitions.
 
     A chain that starts in a text without weight moves to the first proposal with weight. If no proposal has
     weight, the chain gives no text.
@@ -117,7 +117,8 @@ def positions(state: Walk, proposal: Proposal) -> np.ndarray:
 
 
 def log_acceptance(x: Walk, y: Walk, proposal: Proposal) -> float:
-    """log alpha of moving from x to y, both whole texts; 0 from a text without weight."""
+    """log alpha, the log of the probability that a move from x to y is accepted; x and y are whole texts. It
+    is 0 from a text without weight."""
     if not x.alive or x.tokens == y.tokens:
         return 0.0
     forward, backward = _log_q(x, y, proposal), _log_q(y, x, proposal)

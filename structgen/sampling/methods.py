@@ -90,7 +90,7 @@ METHODS: dict[str, MethodRow] = {
 
 
 def row_of(asked: Request) -> MethodRow:
-    """The row of a request's method. ValueError: no method has the name, or the method takes no
+    """The row of a request's method. ValueError: no method has this name, or the method cannot stop at
     `until_tv`."""
     row = METHODS.get(asked.method)
     if row is None:

@@ -28,7 +28,7 @@ class Found:
 
 
 class Purpose:
-    """Numbers of the uses of randomness. Each use has its own random streams."""
+    """Numbers for the uses of randomness, because each use has random streams of its own."""
 
     DRAW, RESAMPLE, PROPOSE, PILOT, REJUVENATE, LOOKAHEAD, FINAL, SEARCH = range(8)
 

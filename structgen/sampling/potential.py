@@ -116,7 +116,8 @@ class Potential:
     guides: bool = True
 
     def prefix(self, text: Prefix) -> float:
-        """Log weight of a text that goes on. -inf: no text that begins so has weight."""
+        """The log weight of a text that goes on. -inf means that every text with this beginning has no
+        weight."""
         return 0.0
 
     def complete(self, text: Prefix) -> float:
@@ -425,7 +426,7 @@ def identity(potential: Potential | None) -> str:
 
 
 def _serial(thing: Any) -> str:
-    """A name that no other object of any process has while this one lives."""
+    """A name that no other object of any process has during this object's life."""
     try:
         if thing not in _serials:
             _serials[thing] = uuid.uuid4().hex

@@ -110,7 +110,7 @@ class TargetRequest(SampledOptions):
     format: Format = "auto"
     reasoning: Reasoning | str | bool | None = None
     answer_tokens: int = 0
-    thin: ClassVar[bool] = False  # Searches need more than the best tokens, so vectors are whole.
+    thin: ClassVar[bool] = False  # searches need more than the best tokens, so their vectors are whole
 
     def __post_init__(self) -> None:
         for name in ("max_tokens", "batch", "trie_bytes"):

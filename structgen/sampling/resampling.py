@@ -21,7 +21,7 @@ Scheme = Literal["systematic", "stratified", "residual", "multinomial"]
 
 
 def resample(weights: Doubles, scheme: Scheme, chance: Chance) -> list[int]:
-    """Ancestor indices.
+    """The indices of the particles that continue, one for each copy.
 
     Raises:
         ValueError: an unknown scheme, or weights that do not sum to 1.
@@ -61,7 +61,7 @@ def stratified(weights: Doubles, chance: Chance) -> list[int]:
 def residual(weights: Doubles, chance: Chance) -> list[int]:
     """floor(N w) copies of each particle; the rest is drawn multinomially."""
     count = weights.size
-    # A weight that rounding put just below a multiple of 1/N keeps all its copies.
+    # Rounding may put a weight just below a multiple of 1/N. Such a weight keeps all its copies.
     sure = np.floor(weights * count * (1 + 1e-12)).astype(np.int64)
     found = [int(i) for i in np.repeat(np.arange(count), sure)]
     rest = count - len(found)

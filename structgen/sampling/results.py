@@ -25,7 +25,7 @@ from .walk import Diary
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """One text.
+    """One drawn text with its weight.
 
     Attributes:
         text: the text; invalid UTF-8 becomes U+FFFD.
@@ -199,7 +199,7 @@ def _tv_bound(upper: float, lower: float) -> float:
 def samples_of(
     outcome: Outcome, method: str, target: Target, trie: Trie, diary: Diary, seed: int, asked: Asked
 ) -> Samples:
-    """The user's view of an outcome."""
+    """Makes the user's `Samples` from an outcome."""
     found = []
     uppers: list[float | None] = [*outcome.log_uppers] if target.bounded else []
     uppers = uppers or [None] * len(outcome.walks)

@@ -11,9 +11,9 @@ half a megabyte each at 131,072 ids. It lists the prefixes that had one, as a tr
 
     [[-1, -1], [0, 5], [1, 7], [0, 6]]        the prefixes (), (5), (5, 7), (6)
 
-If a later run needs such a prefix again, the model computes it again, but the search counts no forward: it
-was counted when it was first computed. So a search in parts is the search in one go, also in what it counts,
-and each run spends its forwards on what is new, however few they are.
+If a later run needs such a prefix again, the model computes its vector again. The search counts no forward
+pass, because it counted the first one. So a search in parts gives the result and the counts of a search in
+one run, and each run spends its forward passes on new prefixes.
 
 `probes` are some vectors in brief; `check_model` compares them with what the model gives now.
 

@@ -48,7 +48,7 @@ SearchMethod = Literal["best", "a*", "mcts", "value", "adaptive"]
 
 @dataclass(frozen=True, slots=True)
 class _Way:
-    """A method: the engine's settings, and the scores; the call must give at least one of these."""
+    """A method: the engine's settings, and the scores of which the call must give at least one."""
 
     plan: SearchPlan
     needs: tuple[str, ...] = ()
@@ -129,7 +129,7 @@ class SearchRequest(TargetRequest):
         if way.needs and all(getattr(self, name) is None for name in way.needs):
             raise ValueError(f"method {self.method!r} needs {' or '.join(f'{name}=' for name in way.needs)}")
 
-        _ = self.limits, self.settings  # Making both checks their values.
+        _ = self.limits, self.settings  # Both properties check their values when they are computed.
 
     @property
     def limits(self) -> SearchLimits:

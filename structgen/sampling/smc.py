@@ -71,7 +71,8 @@ class SmcOptions:
 def draw(walker: Walker, seeds: Seeds, n: int, options: SmcOptions | None = None) -> Outcome:
     """One population of n particles, run until all have ended."""
     how = options or SmcOptions()
-    # A move's ratio needs both suffixes under one theta; bounds change while particles run, so it is 1.
+    # A move compares two suffixes under one theta. Bounds change while particles run, so with moves theta is
+    # 1.
     mode = Mode(bounds=how.twist and walker.target.bounded and not how.moves, extra=how.extra)
     if how.moves and walker.target.condition is not None and how.extra is not None:
         raise ValueError("moves need exact normalisers: use extra=None with a Boolean condition")
@@ -107,8 +108,8 @@ class _Population:
     def goes_on(self) -> bool:
         """Whether a particle is unfinished, or a move can still reach a finished one.
 
-        The end of moves must not depend on finished particles: otherwise a text could move to its end and
-        never back.
+        The end of moves must not depend on finished particles. Otherwise a move could lead to the end of a
+        text, and no move could lead back.
         """
         reach = self.time + 1 - self.how.rewrite
         return any(
@@ -172,7 +173,7 @@ class _Population:
         if total == NEVER or (share < 1 and size >= share * len(weights)):
             return
         if all(walk.ended for walk in self.walks):
-            return  # the texts have ended, and another draw would only add noise
+            return  # all texts have ended, and another draw would only add noise
         stream = self.seeds.stream(Purpose.RESAMPLE, self.time)
         self.replace(resample(normalised(weights), self.how.scheme, stream), total - math.log(len(weights)))
 

@@ -127,7 +127,7 @@ def normaliser(scores: npt.NDArray[np.float32]) -> Doubles:
 
 @dataclass(slots=True)
 class Spent:
-    """Counters of the work done."""
+    """Counters of the work that was done."""
 
     calls: int = 0  # batched calls of the model
     positions: int = 0  # prefixes whose vector was computed: their forwards without batches
@@ -138,7 +138,7 @@ class Spent:
 
     @property
     def saved(self) -> int:
-        """Forwards that known prefixes saved, less those that were made ahead in vain."""
+        """The forward passes that known prefixes saved, minus those that were computed ahead and not used."""
         return self.visits - self.positions
 
 
@@ -185,7 +185,7 @@ class Target:
     shaping: Potential | None = None
     condition: Potential | None = None
     critic: Potential | None = None
-    thin: bool = False  # vectors may be thin, if no potential shapes or refuses single tokens
+    thin: bool = False  # whether vectors may be thin; no potential may shape or refuse single tokens
 
     def __post_init__(self) -> None:
         self.vocabulary: Vocabulary = self.lm.vocabulary
@@ -302,7 +302,8 @@ class Target:
         return [found[i] for i in range(len(cursors))]
 
     def rest_there(self, cursor: Cursor, row: Vector) -> Rest | None:
-        """The tokens that a thin vector leaves out; None: the model does not keep its rows on a device."""
+        """The tokens that a thin vector leaves out, with their scores; None if the model's rows are not on a
+        device."""
         resident = getattr(self.lm, "resident", None)
         if resident is None:
             return None
@@ -316,7 +317,7 @@ class Target:
         self.spent.masks += 1
         mask = self._masks([cursor])
         if len(self.ends) > 1:
-            mask &= ~self._end_words  # a thin vector contains the end that stands for all ends
+            mask &= ~self._end_words  # a thin vector already contains the end that stands for all ends
         return rows.rest(mask, row.ids, vectors.BLOCK)
 
     def _thin(self, row: npt.NDArray[np.float32], mask: npt.NDArray[np.int32]) -> Vector | None:
@@ -339,7 +340,7 @@ class Target:
         return max(1, vectors.TOP - (len(self.ends) > 1))
 
     def _of_brief(self, brief: Brief, end: float, mask: npt.NDArray[np.int32]) -> Vector | None:
-        """A thin vector; None: the tokens that it would leave out are drawn too often.
+        """A thin vector; None if draws would often fall on a token that the vector leaves out.
 
         Args:
             brief: a row in brief, without its ends if there are several. end: the sum of the ends.
@@ -411,7 +412,8 @@ class Target:
 
     @staticmethod
     def _together(ends: npt.NDArray[Any]) -> float:
-        """The sum of several ends, in double precision: with a float32 sum, bounds on Z would miss Z."""
+        """The sum of several ends in double precision. With a sum in float32, the bounds on Z would not
+        contain Z."""
         return float(np.logaddexp.reduce(ends.astype(np.float64)))
 
     def _vector(
@@ -460,7 +462,7 @@ class Target:
         if not ids.size:
             return Vector(ids, raw, shift, factor, (), self._why_empty(cursor, allowed))
         if raw.dtype != np.float32 and not (ids == self.end).any():
-            raw = raw.astype(np.float32)  # as the model gave them
+            raw = raw.astype(np.float32)  # the numbers are those of the model, which are float32
         found = Vector(ids, raw, shift, factor)
         if found.log_mass < _LOSS:
             rivals = [refused(), *((int(taken[0][i]), float(taken[1][i])) for i in taken[1].argsort()[-1:])]
@@ -561,7 +563,7 @@ class Target:
 
 
 def _said(lost: tuple[int, float]) -> tuple[int, float]:
-    """The argument `refused` of `_whole` for a value that is already known."""
+    """For a value that is already known: the function that `_whole` calls as `refused`."""
     return lost
 
 

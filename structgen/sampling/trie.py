@@ -70,7 +70,7 @@ class Node:
         self.visited: bool = False
         self.lower: float = NEVER  # log of the summed P(b|u) * lower(ub) over explored tokens
         self.vector: Vector | None = None
-        self.urn: Urn | None = None  # the vector with the upper bounds as factors, if there are any
+        self.urn: Urn | None = None  # the vector with the upper bounds as factors; None if no bound is known
 
     @property
     def known(self) -> bool:
@@ -142,8 +142,8 @@ class Node:
         self.lower, self.visited = NEVER, False
 
     def proposal(self, bounds: bool) -> tuple[float, Vector | Urn]:
-        """The log normaliser of the scores (with bounds, if asked for), and the vector or urn to draw
-        from."""
+        """The log normaliser of the scores (times the bounds if `bounds` is set), and the vector or urn to
+        draw from."""
         row = self.row
         if bounds and self.urn is not None and row.log_mass > NEVER:
             return self.urn.log_total(), self.urn
@@ -163,7 +163,7 @@ class Node:
 
 
 def _nobody() -> None:
-    """Replaces the reference to a model that is not known."""
+    """Stands in for the weak reference to a model that is not known."""
 
 
 class Trie:
@@ -198,11 +198,11 @@ class Trie:
     def adopt(self, lm: Any) -> None:
         try:
             self._model = weakref.ref(lm)
-        except TypeError:  # without weak references the model is compared each time
+        except TypeError:  # An object without weak references is compared by its vectors each time.
             self._model = _nobody
 
     def latest(self, count: int) -> list[Node]:
-        """The root and the nodes touched last that hang below it, at most `count` in all."""
+        """The root, and those of the last used nodes that hang below the root; at most `count` nodes."""
         found = [self.root]
         for node in reversed(self._nodes):
             if len(found) == count:
@@ -293,7 +293,7 @@ class Trie:
         upper, lower = node.upper(), node.lower
         if node.parent is None:
             if node is self.root:
-                # Never above the earlier bound: sums in another order differ in the last bit.
+                # The bound never rises above its earlier value; sums in another order differ in the last bit.
                 self._upper = min(self._upper, upper)
                 self.lower_bound = max(self.lower_bound, min(lower, self._upper))
                 self.upper_bound = min(self.upper_bound, self._upper)
@@ -306,7 +306,7 @@ class Trie:
     def touch(self, node: Node) -> None:
         """Records the use of a node and its present memory. Called from the leaf to the root."""
         if not node.known:
-            return  # evicted while a walk stood on it
+            return  # the node was evicted while a walk stood on it
         now, before = node.nbytes, self._nodes.pop(node, None)
         if before is None:
             before = 0
@@ -326,14 +326,14 @@ class Trie:
         """Adds the memory of ids with the first vector that holds them, and subtracts it with the last
         one."""
         if node.row.thin:
-            return  # its ids are its own
+            return  # the ids belong to this node alone
         ids = node.row.ids
         users = self._users.get(id(ids), 0) + change
         if users:
             self._users[id(ids)] = users
         else:
             del self._users[id(ids)]
-        if users == max(0, change):  # the first vector came, or the last one went
+        if users == max(0, change):  # this is the first vector that holds the ids, or the last one
             self.bytes += change * ids.nbytes
 
     @property
@@ -378,7 +378,7 @@ class Trie:
                 return
             edge = at.parent.edges.get(at.token)
             if edge is None or edge.node is not at:
-                return  # below a node that was evicted first
+                return  # an earlier step evicted a node above this one
             at.parent.bound(edge, upper)
             at = at.parent
 

@@ -256,7 +256,8 @@ class Urn:
         return self._others
 
     def factored(self, scores: Doubles, whole: Vector) -> Doubles:
-        """Scores of a whole vector's tokens with the factors on those of the tail, changed in place."""
+        """Multiplies the factors on tokens of the tail into the scores of a whole vector's tokens, in
+        place."""
         for token, factor in self._others.items():
             slot = whole.slot(token)
             if slot is not None:
@@ -269,7 +270,7 @@ class Urn:
         return math.fsum(math.exp(vector.more[t] - vector.shift - vector.top) for t in self._others)
 
     def _tail(self) -> float:
-        """An upper bound on the tail's weight under the factors; too large by the rounding at most."""
+        """An upper bound on the tail's weight under the factors. It exceeds the weight only by rounding."""
         vector = self.vector
         if not self._others:
             return vector.tail

@@ -193,8 +193,8 @@ def alike(found: Vector, old: Vector) -> bool:
 
 
 def telling(trie: Trie, count: int) -> list[Node]:
-    """The root, and among the prefixes visited last those with the most possible continuations. At a key of a
-    schema all models agree."""
+    """The root, and among the last visited prefixes those with the most possible continuations. A prefix
+    inside a key of a schema tells little, because all models agree there."""
     root, *others = trie.latest(_LATEST)
     others = [node for node in others if node.known and len(node.row)]
     others.sort(key=lambda node: -node.row.entropy)
@@ -272,7 +272,7 @@ class Walker:
         """Gives the walks their vectors, and returns the vectors of the drafts. Both are one batch."""
         try:
             found = self.target.expand([*fresh, *drafts])
-        except BudgetExceeded:  # perhaps the error of a draft that no walk will reach
+        except BudgetExceeded:  # The error may come from a draft that no walk will reach.
             if not drafts:
                 raise
             found = self.target.expand(fresh)
@@ -343,13 +343,13 @@ class Walker:
             blocks, walk.chance.choose(np.cumsum(np.bincount(blocks, weights))) + np.arange(2)
         )
         at = int(begin) + walk.chance.choose(np.cumsum(weights[begin:end]))
-        if row.more and row.whole is None:  # the second draw from this tail: the vector is worth its memory
+        # This is the second draw from this tail, so the vector is worth its memory.
+        if row.more and row.whole is None:
             row.whole = whole
         return row.keep(int(whole.ids[at]), float(plain[at]) + row.shift)
 
     def tidy(self, walks: Sequence[Walk]) -> None:
-        """Keeps the trie within its budget between steps of walks. Callers call it before they ask for
-        vectors.
+        """Keeps the trie within its budget between steps of walks. Callers call it before they need vectors.
 
         The paths of these walks count as just used, so old nodes are evicted, leaves first.
         """
@@ -360,7 +360,7 @@ class Walker:
             self.trie.shrink()
 
     def fetch(self, walks: Sequence[Walk]) -> None:
-        """`expand`, within the trie's budget."""
+        """`expand` and `tidy`: fetches vectors, and keeps the trie within its budget."""
         self.tidy(walks)
         self.expand(walks)
 
@@ -452,7 +452,8 @@ class Walker:
                 walk.twist = 0.0
 
     def allowed(self, walk: Walk, node: Node, edge: Edge) -> bool:
-        """The condition's verdict on the walk as it stands, remembered at the edge that led there."""
+        """The condition's verdict on the walk so far. It is remembered at the edge that led to the walk's
+        last node."""
         condition = self.target.condition
         if condition is None or not (walk.ended or condition.guides):
             return True
@@ -486,7 +487,7 @@ class Walker:
         return value
 
     def finish(self, walk: Walk, mode: Mode) -> None:
-        """Counts the end of a walk, and backs up its bounds if the mode says so."""
+        """Counts the end of a walk. Passes its bounds up the trie if the mode says so."""
         if self.drafts is not None:
             self.drafts.end(walk)
         if walk.reason:
@@ -525,5 +526,5 @@ class Walker:
                     return
             index = block.stop
             misses = self.target.spent.positions - before
-            # If walks leave the paths of their walks ahead, fetching ahead is waste.
+            # If walks leave the paths that were fetched ahead, fewer paths are fetched.
             ahead = max(1, ahead // 4) if 2 * misses > 3 * fetched else min(self.batch, 2 * ahead)
