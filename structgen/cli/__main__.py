@@ -1,4 +1,4 @@
-"""`python -m structgen.cli`, where the command is not on the path."""
+"""`python -m structgen.cli` runs the command if `structgen` is not on the path."""
 
 import sys
 

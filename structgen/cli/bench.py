@@ -1,8 +1,8 @@
-"""`structgen bench masks|generate|report|compare`: engines side by side on many schemas.
+"""`structgen bench masks|generate|report|compare` measures several engines on many schemas.
 
 In: schemas, engine names, limits; or the folders of finished runs. Out: a folder of rows (a run), a summary
-table, a page. Progress goes to standard error. Exit status 1: wrong answers where they were asked about
-(`--strict`, `compare`).
+table, a page. Progress goes to standard error. The exit status is 1 if answers are wrong and the command
+judges answers (`--strict`, `compare`).
 """
 
 from __future__ import annotations
@@ -164,7 +164,7 @@ def _run(mode: str, config: dict[str, Any], options: argparse.Namespace) -> int:
     memory = int(options.memory * 1e9)
     path = Path(options.out)
     path.mkdir(parents=True, exist_ok=True)
-    log = str((path / "engines.log").resolve())  # what the engines print
+    log = str((path / "engines.log").resolve())  # the file for the output of the engines
     task = drive.Task(mode, names, config | {"log": log}, options.limit, memory)
     lanes = options.jobs or (0 if options.executor == "ray" else _cores())
     run = runs.BenchRun.open(

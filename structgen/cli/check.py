@@ -1,9 +1,9 @@
-"""`structgen check SCHEMA [TEXT...]`: does the engine take this text, and where does it stop?
+"""`structgen check SCHEMA [TEXT...]`: whether the engine accepts a text, and where a refused text stops.
 
-In: a schema or another constraint, and texts. Out: one line a text; for a rejected one its place, the text
-around it, the keywords that forbid it and what could stand there, in colours in a terminal (extra `display`).
-Without texts only the schema is compiled. Cost: a compile, then about a microsecond a byte; a rejection some
-hundred small compiles.
+In: a schema or another constraint, and texts. Out: one line for each text. For a refused text: its place, the
+text around it, the keywords that forbid it, and what could stand there, in colours in a terminal (extra
+`display`). Without texts only the schema is compiled. Cost: a compile, then about a microsecond for each
+byte; for a refusal some hundred small compiles.
 """
 
 from __future__ import annotations

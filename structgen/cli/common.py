@@ -67,7 +67,7 @@ class Failure(Exception):
 
 
 def one_line(text: str) -> str:
-    """The first line. The lines under it are a source line and a caret, which need a terminal."""
+    """The first line of a message. The other lines show a source line and a caret, which need a terminal."""
     return text.strip().split("\n")[0].strip()
 
 
@@ -84,7 +84,7 @@ def forget_warnings() -> None:
 
 
 def warn_once(text: str, place: str = "") -> None:
-    """Prints a warning once a command, because each result repeats the warnings of its schema."""
+    """Prints a warning once for each command, because each result repeats the warnings of its schema."""
     if text not in _warned and place + text not in _warned:
         _warned.add(place + text)
         note(f"structgen: warning: {place}{text}")
@@ -297,12 +297,12 @@ def compiled(wanted: Constraint, compiler: Compiler, options: argparse.Namespace
 
 
 def taken(options: argparse.Namespace, *names: str) -> dict[str, Any]:
-    """These options by their names, as arguments of a call."""
+    """These options as a dict from name to value, for the arguments of a call."""
     return {name: getattr(options, name) for name in names}
 
 
 def given(options: argparse.Namespace, *names: str) -> dict[str, Any]:
-    """As `taken`, without those that are None."""
+    """As `taken`, without the options that are None."""
     return {name: value for name, value in taken(options, *names).items() if value is not None}
 
 
@@ -324,7 +324,7 @@ def plain(value: Any) -> Any:
 
 
 def print_record(fields: Mapping[str, Any], file: TextIO | None = None) -> None:
-    """Prints a line of JSON, at once."""
+    """Prints a line of JSON and flushes it."""
     print(json.dumps(fields, ensure_ascii=False, default=plain), file=file, flush=True)
 
 

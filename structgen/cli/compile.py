@@ -1,8 +1,9 @@
-"""`structgen compile SCHEMA...`: what is enforced, what is annotation only, and what compiling costs.
+"""`structgen compile SCHEMA...`: which keywords are enforced, which are only annotations, and what compiling
+costs.
 
-In: schemas. Out: a block of lines each. A schema that cannot be compiled is one line, and the others are
-still compiled. Each schema gets a compiler of its own, so that none profits from the one before; the tables
-of the vocabulary, which a process makes once, are made before the clock starts.
+In: schemas. Out: a block of lines for each. A schema that cannot be compiled gives one line, and the others
+are still compiled. Each schema gets a compiler of its own, so that no schema gains from an earlier one. The
+vocabulary's tables are made before the clock starts, because a process makes them once.
 """
 
 from __future__ import annotations
@@ -36,7 +37,8 @@ def run(options: argparse.Namespace) -> int:
 
     inputs = common.Inputs()
     tokens = common.vocabulary(options.tokenizer)
-    measure(Compiler(tokens), Constraint("schema", True), options)  # the vocabulary's own tables, once
+    # makes the vocabulary's tables, which a process makes once
+    measure(Compiler(tokens), Constraint("schema", True), options)
     status = common.OK
     shared = common.constraint(options, inputs)
     schemas = [common.needed(_plain(options), inputs, "compile", file) for file in options.files]
@@ -67,7 +69,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _plain(options: argparse.Namespace) -> argparse.Namespace:
-    """The options without a constraint: each file is one of its own."""
+    """The options without a constraint, because each file is a constraint."""
     kinds = ("schema", "type", "regex", "choice", "gbnf", "lark", "grammar", "tools", "response_format")
     return argparse.Namespace(**{**vars(options), **dict.fromkeys((*kinds, *TOOL_OPTIONS))})
 

@@ -1,7 +1,7 @@
-"""`structgen corpus`: texts to a file that drafts are copied from.
+"""`structgen corpus`: writes texts to a file from which drafts are copied.
 
 In: files of texts and a tokenizer. Out: a file for `--speculate corpus=FILE` of `generate` and `--corpus` of
-`serve`. Cost: some 14 microseconds a token; the file has about 40 bytes a token.
+`serve`. Cost: some 14 microseconds and about 40 bytes of the file for each token.
 """
 
 from __future__ import annotations

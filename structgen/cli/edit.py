@@ -1,7 +1,8 @@
-"""`structgen edit FILE --at /pointer --schema FILE`: one value of a document is written anew by a model.
+"""`structgen edit FILE --at /pointer --schema FILE`: a model writes one value of a document anew.
 
-In: a document, a constraint on the whole, a place. Out: the document with another value there, on standard
-output; all else is byte for byte what it was. Cost: loading the model, a compile, a forward a token.
+In: a document, a constraint on the whole document, a place. Out: the document with another value at the
+place, on standard output; the rest is equal byte for byte. Cost: loading the model, a compile, a forward pass
+for each token.
 """
 
 from __future__ import annotations
@@ -51,7 +52,7 @@ def run(options: argparse.Namespace) -> int:
     more = common.given(options, "temperature", "seed")
     how = {name: value for name, value in common.json_options(options).items() if value is not None}
     if how["property_order"] == "schema":
-        del how["property_order"]  # the order of the document counts, whichever it is
+        del how["property_order"]  # the order of the document's keys counts
     try:
         done = edit(
             lm, document, where, instruction=options.instruction, max_tokens=options.max_tokens,

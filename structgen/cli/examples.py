@@ -1,4 +1,4 @@
-"""`structgen examples SCHEMA`: texts to test a validator with.
+"""`structgen examples SCHEMA`: texts for testing a validator.
 
 In: a schema. Out: a line an example, or JSON lines. Cost: that of `sg.examples`.
 """

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from structgen.lm.base import LanguageModel
 
 
-# Fields of a record that a result may lack.
+# Fields of a record that not every result has.
 _AS_TOLD = ("stopped_by", "top_logprobs", "field_probabilities", "reasoning", "warnings")
 
 
@@ -182,7 +182,7 @@ def speculation(what: str) -> Any:
 
 
 def show(lm: LanguageModel, request: Request, options: argparse.Namespace) -> int:
-    """Writes the text while it is made, then reports its end as `judge` does. Returns the exit status."""
+    """Writes the text while it is generated, then reports its end like `judge`. Returns the exit status."""
     from structgen.generation import stream
 
     found = stream(lm, request.prompt, **request.given)

@@ -1,7 +1,7 @@
-"""`structgen grammar list|show|test`: the library of grammars, and texts against any grammar.
+"""`structgen grammar list|show|test`: shows the library of grammars, and tests texts against any grammar.
 
-In: the name of a library grammar or a file in Lark or GBNF, and texts. Out: a line a grammar or a text.
-Cost: a compile, then about a microsecond a byte.
+In: the name of a library grammar or a file in Lark or GBNF, and texts. Out: a line for each grammar or text.
+Cost: a compile, then about a microsecond for each byte.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""`structgen infill TEXT --schema FILE`: what fits into the holes of a text?
+"""`structgen infill TEXT --schema FILE`: what fits into the holes of a text.
 
-In: a constraint, and a text with one `<HOLE>` or more. Out: a whole text, each hole as short as the others
-leave it and without control characters where that is possible; of one hole, on standard error, what may come
-first in it; or that nothing fits, and the byte. No model is asked:
-`sg.generate(grammar=grammar.infill(prefix, suffix))` is for that. Cost: a compile, then milliseconds.
+In: a constraint, and a text with one `<HOLE>` or more. Out: a whole text. Each hole is as short as the others
+allow, and has no control characters if possible. For a single hole, standard error says what may come first
+in it. If nothing fits, the message names the byte. The command uses no model;
+`sg.generate(grammar=grammar.infill(prefix, suffix))` does. Cost: a compile, then milliseconds.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _shortest(middle: CompiledGrammar) -> bytes:
-    """A shortest text of a hole; a shortest one without control characters, if there is one."""
+    """A shortest text of a hole without control characters; if there is none, a shortest text."""
     found = middle.matcher().shortest_completion()
     if _CONTROL.search(found):
         with contextlib.suppress(UnsatisfiableCondition, SchemaTooComplex, BudgetExceeded):
@@ -91,7 +91,7 @@ def several(grammar: CompiledGrammar, parts: list[str]) -> int:
     if not found:
         print("nothing fits")
         return common.REJECTED
-    # `can_complete` finds some text. Each hole is then filled again, with the other holes as they are.
+    # `can_complete` finds some text. Each hole is then filled again while the other holes keep their texts.
     fixed = [part.encode() for part in parts]
     cut = re.fullmatch(b"(.*?)".join(map(re.escape, fixed)), found.text, re.DOTALL)
     assert cut is not None

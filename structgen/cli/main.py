@@ -54,7 +54,8 @@ def parser(command: str = "") -> argparse.ArgumentParser:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Runs one command and returns its exit status; never a traceback (but with STRUCTGEN_TRACEBACK set)."""
+    """Runs one command and returns its exit status. It prints no traceback unless STRUCTGEN_TRACEBACK is
+    set."""
     given = sys.argv[1:] if arguments is None else list(arguments)
     try:
         options = parser(given[0] if given else "").parse_args(given)
@@ -80,7 +81,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _told_once(strict: bool) -> None:
     """Prints warnings about schemas on standard error, each once. With --strict they are errors."""
     warnings.simplefilter("error" if strict else "always", SchemaWarning)
-    warnings.simplefilter("ignore", DoubtfulAnswer)  # The commands report it with the result.
+    warnings.simplefilter("ignore", DoubtfulAnswer)  # commands report this warning together with the result
     others = warnings.showwarning
     forget_warnings()
 
@@ -94,7 +95,7 @@ def _told_once(strict: bool) -> None:
 
 
 def _said(error: Exception) -> bool:
-    """Whether a statement of this package raised the error to refuse an argument."""
+    """Whether this package raised the error itself, to refuse an argument."""
     trace = error.__traceback__
     while trace is not None and trace.tb_next is not None:
         trace = trace.tb_next

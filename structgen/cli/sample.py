@@ -1,8 +1,8 @@
 """`structgen sample`: texts of the model's own distribution given a schema, with weights.
 
-In: a prompt and a schema or grammar. Out: one JSON record a line (text, log-probability, log weight); what is
-known about them all (law, evidence, bracket, forwards) on standard error, or as one record with --summary.
-Cost: as `sg.sample`; --trie keeps what was learned for the next call.
+In: a prompt and a schema or grammar. Out: one JSON record in each line (text, log-probability, log weight).
+The facts about all texts (law, evidence, bracket, forward passes) go to standard error, or into one record
+with --summary. Cost: as `sg.sample`; --trie keeps what was learned for the next call.
 """
 
 from __future__ import annotations
@@ -117,7 +117,7 @@ def _finite(value: Any) -> Any:
 
 
 def tell(found: Samples) -> None:
-    """Prints the law, the bracket and the costs, a few lines on standard error."""
+    """Prints the law, the bracket and the costs on standard error."""
     about = found.diagnostics
     common.note(f"{about.method}: {common.plural(len(found), 'text')}, law {found.law}, {about.draws} drawn")
     for reason in [*about.reasons, about.stopped]:

@@ -1,7 +1,7 @@
 """`structgen search`: the best texts that a schema accepts.
 
-In: a prompt and a schema or grammar; functions that rank texts as MODULE:NAME. Out: one JSON record a text,
-best first; the tree as one page with --html; what was spent on standard error. Cost: the limits; --state
+In: a prompt and a schema or grammar; functions that rank texts, as MODULE:NAME. Out: one JSON record for each
+text, best first; the tree as one page with --html; the costs on standard error. Cost: the limits; --state
 keeps a search for the next call.
 """
 

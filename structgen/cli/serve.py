@@ -216,8 +216,9 @@ def _listen(host: str, port: int) -> socket.socket:
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     try:
         made = socket.create_server((host, port), family=family, backlog=2048)
-        # Without it an answer on a connection that was used before waits 40 ms for the client's
-        # acknowledgement; asyncio sets it only on sockets that it makes itself. Connections inherit it.
+        # Without TCP_NODELAY, an answer on a reused connection waits 40 ms for the client's acknowledgement.
+        # asyncio sets the option only on sockets that it makes itself. Connections inherit it from this
+        # socket.
         made.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         return made
     except (OSError, OverflowError) as error:

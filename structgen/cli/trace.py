@@ -1,7 +1,7 @@
-"""`structgen trace`: how each token of a text came about.
+"""`structgen trace`: shows why each token of a text was chosen.
 
-In: a prompt and a constraint. Out: a table, one token a line, coloured where standard output is a terminal
-and rich is installed; with --html one page. Cost: that of `structgen generate`.
+In: a prompt and a constraint. Out: a table with one token in each line, coloured if standard output is a
+terminal and rich is installed; with --html one page. Cost: that of `structgen generate`.
 """
 
 from __future__ import annotations

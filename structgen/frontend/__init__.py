@@ -1,1 +1,1 @@
-"""Front ends: what users write, turned into what the core compiles. One dialect a file."""
+"""Front ends turn the texts and values of users into grammars for the core. Each file reads one dialect."""

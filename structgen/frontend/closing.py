@@ -1,4 +1,4 @@
-"""Closes a schema: its objects get no members but the named ones.
+"""Closes a schema: its objects get only the members that the schema names.
 
 In: a schema document. Out: a narrower schema document. Cost: linear in the document.
 
@@ -36,9 +36,10 @@ _PLACES = (*_BRANCHES, "then", "else", "$defs", "definitions", "dependentSchemas
 _KEPT = ("not", "if", "propertyNames", "dependencies")
 _TURNING = {"not", "if", "oneOf", "maxContains", "$dynamicRef", "$recursiveRef", "unevaluatedProperties"}
 _OLD = ("draft-03", "draft-04", "draft-06", "draft-07")
-# Keywords whose schemas apply beside others to the same value. Without any, `additionalProperties` closes.
+# Keywords whose schemas apply to the same value beside others. Without these, `additionalProperties` is
+# enough to close an object.
 _BESIDE = {*_BRANCHES, "$ref", "$dynamicRef", "$recursiveRef", "if", "dependentSchemas", "dependencies"}
-# Keywords behind which a schema in the same place may name members.
+# Keywords whose schemas apply to the same value and may name members.
 _IN_PLACE = {*_BRANCHES, "then", "else", "if", "dependentSchemas"}
 
 
@@ -67,8 +68,8 @@ def closed(document: Any, draft: int = 0) -> Any:
 
 
 def closed_parameters(document: Any) -> Any:
-    """The parameters of a function, closed: a function takes only the parameters that it lists. If their
-    draft cannot close them, they stay as they are."""
+    """The parameters of a function, closed: a call has only the listed parameters. If their draft cannot
+    close them, they stay open."""
     try:
         return closed(document)
     except (GrammarError, RecursionError):
@@ -105,8 +106,7 @@ class _Closer:
             return schema
         self.turning = self.turning or not _TURNING.isdisjoint(schema)
         out: Document = rewritten(schema, self._inner)
-        # A schema of their own, because `additionalProperties` beside `properties` must still see these
-        # names.
+        # The listed names get a schema beside the others, because `additionalProperties` must still see them.
         listed = schema.get("properties")
         known = listed if isinstance(listed, dict) else {}
         more = {name: True for name in _asked_for(schema) if name not in known}
@@ -139,7 +139,7 @@ class _Closer:
 
 
 def _asked_for(schema: Document) -> list[str]:
-    """The names that a schema may require."""
+    """The names that a schema's `required` and `dependentRequired` may ask for."""
     lists = [schema.get("required")]
     dependent = schema.get("dependentRequired")
     lists += dependent.values() if isinstance(dependent, dict) else []

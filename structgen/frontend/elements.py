@@ -17,7 +17,8 @@ from typing import Any, TypeVar
 from .. import _core
 from . import source
 
-Kinds = tuple[str, str, str, str, str, str]  # of texts, null, Booleans, numbers, arrays and objects
+# the words for texts, null, Booleans, numbers, arrays and objects
+Kinds = tuple[str, str, str, str, str, str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,9 +165,9 @@ def with_suffix(row: _Row, suffix: str, marks: Sequence[str]) -> _Row | None:
 
 
 def row_of(style: str) -> ElementStyle | None:
-    """A row of `ELEMENT_STYLES`, with a suffix in its marks where the name has one behind a colon.
+    """A row of `ELEMENT_STYLES`. If the name has a suffix behind a colon, the row's marks have it, too.
 
-    None: there is no such row, or some mark of it has no place for a suffix, as ``<parameter=``.
+    None if no such row exists, or if one of its marks has no place for a suffix, such as ``<parameter=``.
     """
     name, colon, suffix = style.partition(":")
     row = ELEMENT_STYLES.get(name)

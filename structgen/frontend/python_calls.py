@@ -1,11 +1,13 @@
-"""Tool calls as Python writes them, of Llama 3.2 and 4 and others: ``[weather(city="Rome"), time()]``.
+"""Tool calls as Python source, as Llama 3.2, Llama 4 and other models write them: ``[weather(city="Rome"),
+time()]``.
 
 In: functions with the schemas of their parameters; or a text. Out: schemas that can be written as calls; or
 the calls of the text. Cost: linear.
 
-A whole answer is a list of calls, or it is text that does not begin with ``[``: hosts read it like that. The
-engine writes the parameters (row "python" of elements.py) as members ``name=VALUE`` of an object, and JSON
-with Python's ``True``, ``False`` and ``None``. The required parameters come first, as in signatures.
+A whole answer is a list of calls, or a text that does not begin with ``[``, because hosts read answers like
+this. The engine writes the parameters (row "python" of elements.py) as members ``name=VALUE`` of an object,
+and writes JSON with Python's ``True``, ``False`` and ``None``. The required parameters come first, as in
+signatures.
 """
 
 from __future__ import annotations
@@ -38,7 +40,7 @@ def parameters(name: str, schema: Any) -> dict[str, Any]:
         fail("the parameters are no schema of an object")
     properties = schema.get("properties", {})
     if not isinstance(properties, dict):
-        return schema  # the engine says what is wrong with it
+        return schema  # the engine's error says what is wrong
     as_python: dict[str, str] = {}
     for key in properties:
         if not _is_name(key):
@@ -77,7 +79,7 @@ def calls_of(text: str, names: tuple[str, ...] | None) -> list[tuple[str, str]] 
     """
     try:
         lines = [line.encode() for line in text.strip().splitlines(keepends=True)]
-        with warnings.catch_warnings():  # Python warns of unknown escapes
+        with warnings.catch_warnings():  # Python warns of unknown escapes, and these warnings are suppressed
             warnings.simplefilter("ignore")
             tree = ast.parse(text.strip(), mode="eval").body
         if not isinstance(tree, ast.List) or not tree.elts:

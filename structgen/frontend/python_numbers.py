@@ -24,9 +24,10 @@ from .remarks import VALIDATOR
 Document = dict[str, Any]
 Bound = tuple[Any, bool]  # a number; whether it is excluded
 
-_EXACT_DIGITS = 15  # a double keeps a number of so many digits
+_EXACT_DIGITS = 15  # a double keeps every number of at most so many digits
 _DIVISIBLE = 10**27  # the largest quotient that Python's decimals, of 28 digits, divide without rounding
-_FAR = 10**10  # from this quotient on a validator's rests are inexact: it refuses a third of the multiples
+# from this quotient on, a validator's remainders are inexact: it refuses a third of the multiples
+_FAR = 10**10
 _DIVISOR = 10**6  # the largest divisor whose multiples a grammar writes with little work
 _WIDEST = 10**4000  # pydantic reads whole numbers up to this
 _ROUNDED_DOWN = decimal.Context(_EXACT_DIGITS, decimal.ROUND_FLOOR, decimal.MIN_EMIN, decimal.MAX_EMAX)
@@ -70,7 +71,8 @@ def floating(base: Document, schema: Any) -> Document:
     step = float(schema.get("multiple_of") or 0)
     if not step:
         return {**exact, **_written(low, high)}
-    # Rests are computed in doubles: wrong beyond some size, unless the step is a small binary fraction.
+    # Remainders are computed in doubles. They are wrong beyond some size, unless the step is a small binary
+    # fraction.
     binary = (step * 2**20).is_integer()
     size = 10**15 if binary else math.floor(step * 10**6) or step * 10**6
     far = max(low[0] if low is not None else 0, -high[0] if high is not None else 0)
@@ -86,8 +88,8 @@ def floating(base: Document, schema: Any) -> Document:
 
 
 def _far_multiples(step: float, size: int, low: Bound | None, high: Bound | None) -> Document:
-    """Numbers below `size` that are doubles and whose rest is 0 without an error: multiples of the step by a
-    power of two, all of them where they are whole and the divisor is small, else the step doubled."""
+    """Numbers below `size` that are doubles and whose remainder is computed as 0: multiples of the step times
+    a power of two. If they are whole and the divisor is small, all of them; otherwise the step is doubled."""
     bounds = _written(_narrower((-size, True), low, max), _narrower((size, True), high, min))
     top, bottom = step.as_integer_ratio()
     power = max(0, size.bit_length() - 53)
@@ -143,7 +145,7 @@ def decimals(base: Document, schema: Any) -> Document:
             None if "anyOf" in number else behind,
             None if step is None else decimal.Decimal(str(step)),
         )
-        if whole == 0:  # the zero in front of the point would be a digit too many
+        if whole == 0:  # the zero in front of the point would count as a digit
             number["not"] = {"const": 0}
     if low is not None or high is not None or step is not None:
         return number

@@ -1,4 +1,5 @@
-"""Validators written in Python: patterns of their strings, and those that never refuse a value.
+"""Validators written in Python: the patterns of the strings that they accept, and validators that refuse no
+value.
 
 In: the function of a pydantic validator. Out: a schema of the accepted strings, or None. Cost: the first
 question about a method of `str` calls it for each of the 1.1 million characters.
@@ -41,7 +42,7 @@ def total(function: Any) -> bool:
     """Whether a function that runs after a type's validation is known to refuse no value."""
     try:
         return function in _TOTAL
-    except TypeError:  # not hashable
+    except TypeError:  # the function is not hashable
         return False
 
 
@@ -52,7 +53,8 @@ def strings(function: Any) -> Document | None:
 
 
 def asked(function: Any) -> tuple[Any, bool] | None:
-    """The function that a predicate calls, and whether it has to hold; None: no predicate."""
+    """The function that a predicate calls, and whether its result must be true; None if the value is no
+    predicate."""
     if getattr(function, "__module__", "") != "pydantic._internal._known_annotated_metadata":
         return None
     try:
@@ -67,7 +69,7 @@ def asked(function: Any) -> tuple[Any, bool] | None:
 
 
 def numbers(function: Any) -> bool | None:
-    """Whether a predicate about infinity or NaN holds for every JSON number. None: another predicate."""
+    """Whether a predicate about infinity or NaN holds for every JSON number; None for another predicate."""
     found = asked(function)
     if found is None or found[0] not in (math.isfinite, math.isnan, math.isinf):
         return None

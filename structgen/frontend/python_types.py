@@ -1,4 +1,4 @@
-"""Python types as JSON Schema, and texts back into the type.
+"""Turns Python types into JSON Schemas, and texts back into values of the type.
 
 In: a pydantic model, dataclass, TypedDict, NamedTuple, Enum, Literal, Union, container type or function; or
 OpenAI's ``response_format`` and ``tools``. Out: a schema document and a parser. Cost: pydantic's; it is
@@ -48,7 +48,7 @@ def schema_of(
         return tools(list(kind), closed, digits)
     if isinstance(kind, list | tuple):
         raise GrammarError("an empty list is no schema: choice= and tools= take lists that hold something")
-    if kind is None:  # as annotations write it
+    if kind is None:  # an annotation writes None for the type of None
         kind = type(None)
     if not _is_type(kind):
         hint = "; read the file: path.read_text()" if hasattr(kind, "__fspath__") else ""
@@ -64,7 +64,8 @@ def schema_of(
         from . import python_values
 
         document = python_values.document(adapter, closed, digits)
-    except ImportError as e:  # EmailStr: pydantic names the package and the command that installs it
+    # pydantic's error names the package that EmailStr needs, and the command that installs it
+    except ImportError as e:
         raise GrammarError(f"no JSON Schema for {_name(kind)}: {e}") from None
     except (
         pydantic.PydanticUserError,
@@ -83,9 +84,9 @@ def unwrap_openai(
     """The schema inside OpenAI's ``response_format`` or of one of its tools; any other dict unchanged.
 
     ``{"type": "json_schema", ...}`` (with or without an inner ``json_schema`` object), ``{"type":
-    "json_object"}`` and ``{"type": "function", ...}`` are no JSON Schemas, because none of these words is a
-    type, so nothing is lost by reading them as what they are. The schema itself is not touched: ``strict``
-    asks for additionalProperties and required in the schema, which is the caller's to write.
+    "json_object"}`` and ``{"type": "function", ...}`` cannot be JSON Schemas, because none of these words is
+    a type. So reading them as OpenAI's objects loses nothing. The inner schema stays unchanged: ``strict``
+    asks the caller to write additionalProperties and required in it.
     """
     kind = schema.get("type")
     if kind == "json_object":
@@ -194,7 +195,7 @@ def _readable(kind: Any) -> Any:
 
     fields = typing.get_type_hints(kind, include_extras=True)
     for name, hint in fields.items():
-        # Not __required_keys__: annotations that are strings were not read when it was made.
+        # __required_keys__ is not used: it was computed before string annotations were read.
         marked = typing.get_origin(hint) in (typing.Required, typing.NotRequired)
         inner = _readable(typing.get_args(hint)[0] if marked else hint)
         needed = typing.get_origin(hint) is typing.Required if marked else kind.__total__
@@ -203,7 +204,7 @@ def _readable(kind: Any) -> Any:
 
 
 class _Plain(typing.TypedDict):
-    """The kind of class that `typing` makes."""
+    """A class of the kind that `typing` makes."""
 
 
 def _pydantic() -> Any:

@@ -1,7 +1,7 @@
 """JSON Schemas of Python types, as strict as the types' validators.
 
 In: a pydantic ``TypeAdapter``. Out: a schema document whose texts the adapter parses. Cost: pydantic's own
-generation and one walk over its result. Imported only where pydantic is there.
+generation, and one walk over its result. This module is imported only if pydantic is installed.
 
 The problem. Pydantic's JSON Schemas are weaker than its validators. A ``date-time`` may have a leap second, a
 URL may have any scheme, a UUID any version, and an unknown format says nothing. A text that such a schema
@@ -27,12 +27,13 @@ patterns.
 
 Invariants.
 - No mark is left in a document that `document` returns.
-- What no grammar can say stays in the document as a keyword that the report explains (``remarks.REMARKS``).
-- ``exact`` may allow less than the validator (a strict time, a simple regular expression), never more, unless
-  such a keyword stands beside it.
+- A condition that no grammar can express stays in the document as a keyword, which the report explains
+  (``remarks.REMARKS``).
+- ``exact`` may allow less than the validator (a strict time, a simple regular expression). It allows more
+  only if such a keyword stands beside it.
 
-Rejected. Writing the JSON text in a string (``Json[T]``) as a pattern: that read JSON Schema once more, in
-part. The engine's keyword ``x-structgen-content`` says it now.
+Rejected. Writing the JSON text in a string (``Json[T]``) as a pattern: the code that made the pattern read a
+part of JSON Schema a second time. The engine's keyword ``x-structgen-content`` replaced it.
 """
 
 from __future__ import annotations
@@ -84,7 +85,7 @@ _FORMATS: dict[str, Callable[[], Document]] = {
     "name-email": _told(text_patterns.email, "an e-mail address"),
     "zoneinfo": lambda: {"type": "string", "enum": sorted(zoneinfo.available_timezones())},
     "color": _told(lambda: "#(?:[0-9a-f]{3}){1,2}", "a colour as #rgb or #rrggbb"),
-    # Only what Python's `re` and every other dialect read alike.
+    # The syntax that Python's `re` and every other dialect read alike.
     "regex": _told(lambda: r"(?:(?:[A-Za-z0-9 _-]|\.|\\[dswDSW.])[*+?]?)*", "a simple regular expression"),
     "file-path": lambda: {"type": "string", FILE: True},
     "directory-path": lambda: {"type": "string", FILE: True},
@@ -102,7 +103,8 @@ _NOTES = ("password", "path")
 
 
 def document(adapter: Any, closed: bool = True, digits: int | None = None) -> Document:
-    """The schema whose texts `adapter` parses; see ``remarks.REMARKS`` for what is left to parsing.
+    """The schema whose texts `adapter` parses. ``remarks.REMARKS`` lists the conditions that only parsing
+    checks.
 
     Args:
         closed: True forbids keys that a validator would ignore and drop.
@@ -160,15 +162,15 @@ def _settled(schema: Any) -> Any:
     mark = schema.get(_EXACT)
     named = schema.get("format")
     known = _FORMATS.get(named) if isinstance(named, str) else None
-    if known is not None and mark is not None:  # the string under the validator has conditions, too
+    if known is not None and mark is not None:  # the string that the validator reads has conditions, too
         return _replaced(schema, out, mark["base"], _both(known(), _settled(mark["exact"])))
     if known is not None:
         return _replaced(schema, out, {"type": "string"}, known())
     if mark is not None:
         return _replaced(schema, out, mark["base"], _settled(mark["exact"]))
     if "uniqueItems" in out and _CONTENT in (out.get("items") or {}):
-        # A set may also be read from items that are equal, and the strings here hold JSON text. How many of
-        # the values differ is left to parsing.
+        # The items are strings of JSON text. Unequal strings may be equal values, so only parsing can count
+        # how many values of the set differ.
         del out["uniqueItems"]
         if out.get("minItems", 0) > 1:
             out[VALIDATOR] = "the size of a set"
@@ -288,7 +290,7 @@ class _Generator(GenerateJsonSchema):
         return super().literal_schema(rest)
 
     def _written(self, schema: Any, members: list[Any]) -> list[Any]:
-        """The members that can be written as JSON and that the validator reads back from it."""
+        """The members that JSON can write and from which the validator gets the same member back."""
         reads = self._reader(schema)
         kept = [m for m in members if (text := _json_of(m)) is not None and reads(text)]
         if not kept:
@@ -361,7 +363,7 @@ class _Generator(GenerateJsonSchema):
             bound = limit.date() if isinstance(limit, datetime.datetime) else limit
             rules.append(_rule(_ordered(name, (bound + step * day).isoformat(), ""), _said(name, limit)))
         if (when := schema.get("now_op")) is not None:
-            # Two days of slack: the zone of the validator is not known, and a day may pass before it runs.
+            # Two days of slack: the validator's time zone is not known, and a day may pass before it runs.
             rules.append(_now_or(when, datetime.date.today(), 2 * day, ""))
             remarks = {CLOCK: when}
         exact = _text(text_patterns.date(), "a date as YYYY-MM-DD", *rules, **remarks)
@@ -427,7 +429,7 @@ class _Generator(GenerateJsonSchema):
             return _exact(base, _text(text_patterns.duration(), "an ISO 8601 duration as P1DT2H3M4.5S"))
         if schema.get("strict") or self._config.strict:  # such a validator takes no numbers
             raise GrammarError("bounds on a strict timedelta are not supported")
-        for name, limit, _ in limits:  # whole seconds: durations with bounds are written as numbers
+        for name, limit, _ in limits:  # durations with bounds are written as whole numbers of seconds
             seconds = limit.total_seconds()
             if name in ("gt", "ge"):
                 low = max(low, math.floor(seconds) + 1 if name == "gt" else math.ceil(seconds))
@@ -550,7 +552,7 @@ class _Generator(GenerateJsonSchema):
 
     def generate_inner(self, schema: Any) -> Document:
         out = super().generate_inner(schema)
-        # Done here, because a type with a JSON Schema of its own skips the method of its kind.
+        # This stands here because a type with a JSON Schema of its own skips the method of its kind.
         return _remarked(out, schema) if schema["type"] == "function-plain" and "$ref" not in out else out
 
     def function_before_schema(self, schema: Any) -> Document:
@@ -638,7 +640,7 @@ def _conditioned(out: Document, conditions: Any, inner: Any) -> Document:
             more: Document = {keyword: value}
         elif name in ("gt", "ge", "lt", "le") and inner["type"] in ("int", "float"):
             more = python_numbers.floating({}, {name: value})
-        else:  # for a URL or a path the validator measures the parsed value, not the text
+        else:  # for a URL or a path the validator measures the parsed value and not the text
             out = {**out, VALIDATOR: name}
             continue
         out = _both(out, more)

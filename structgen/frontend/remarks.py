@@ -1,4 +1,4 @@
-"""Keywords in a Python type's schema for conditions that only parsing checks, and their text in reports."""
+"""Keywords for the conditions of a Python type that only parsing checks, with the text that reports show."""
 
 from __future__ import annotations
 

@@ -124,7 +124,7 @@ def without(b: _core.GrammarBuilder, texts: Sequence[str]) -> int:
 
 
 class Marks:
-    """Any text up to and including the first of some marks. Of several that end at the same place the longest
+    """Any text up to and including the first of some marks. If several marks end at one place, the longest
     counts. Cost: linear in the marks, for any number of questions.
     """
 
@@ -210,7 +210,8 @@ def all_but(spec: str) -> bool:
 
 
 def token_ids(spec: str, vocabulary: Vocabulary, text: str, at: int) -> list[int]:
-    """The ids of ``[5,7-9,^3]`` without its brackets: numbers, ranges, ``^``: all special ones but these."""
+    """The ids of a spec such as ``[5,7-9,^3]``, without its brackets. The spec has numbers and ranges; ``^``
+    means all special tokens except the listed ones."""
     found: list[int] = []
     negated = spec.lstrip().startswith("^")
     if spec.strip() == "*":

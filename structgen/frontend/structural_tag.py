@@ -4,8 +4,8 @@ In: the JSON that xgrammar and vLLM read, ``{"type": "structural_tag", "format":
 ``{"structures": [{"begin", "schema", "end"}], "triggers": [...]}``. Out: nodes of a ``_core.GrammarBuilder``.
 Cost: linear in the JSON; what a trigger does to free text is a regex per trigger.
 
-Free text in which a trigger occurs goes on with one of the tags that begin with it; there is no way around a
-trigger. Where a mark contains the name of a special token of the vocabulary, that token may stand for it.
+If a trigger occurs in free text, one of the tags that begin with the trigger must follow. If a mark contains
+the name of a special token of the vocabulary, this token may stand for the name.
 
 The problem. A model talks freely, and from `<tool_call>` on it has to write a call. Free text must then not
 contain that mark, nor end in the middle of a tag, and the text around a tag must not read past the tag's end.
@@ -107,7 +107,8 @@ def _modern(spec: dict[str, Any]) -> dict[str, Any]:
 
 
 def name_part(error: GrammarError, spec: Any, compiled: Callable[[Any], object]) -> None:
-    """Puts the name of the part whose schema makes the error alone in front (`NAMED`: tools have names)."""
+    """Finds the part whose schema alone causes the error, and puts the part's name in front of the message
+    (`NAMED`: tools have names)."""
     todo = deque([spec])
     while todo:
         node = todo.popleft()
@@ -251,7 +252,7 @@ class _Formats:
                 self.fail(f"'uniqueItems' cannot be written in {style}", path)
             schema = closing.closed_parameters(schema)
         python = row is not None and row.python
-        if row is not None or excludes:  # plain strings have only escapes that Python reads as JSON does
+        if row is not None or excludes:  # such strings need escapes that plain strings exclude
             how = replace(how, strings="plain" if python else "any")
         part = self.schema(schema, how, excludes, python)
         if row is None:
@@ -265,7 +266,8 @@ class _Formats:
                 set(text) & set("&;") or any(text in name for name in ("quot", "amp", "lt", "gt"))
             ):
                 self.fail(f"{text!r} occurs in entities and cannot be excluded in {style}", path)
-        blanks = 0 if row.ends[0] else blanks  # keys are bare, and some readers take blanks for part of them
+        # the style's keys have no quotes, and some readers take blanks as a part of a key
+        blanks = 0 if row.ends[0] else blanks
         return elements.build(self.b, part, row, self.spell, blanks)
 
     def schema(
@@ -393,7 +395,7 @@ class _Formats:
     def closed(self, spec: Any, path: str, ends: list[str]) -> int:
         """A format and one of the ends behind it.
 
-        If free text stands before it, that is the first end that occurs.
+        If free text stands before the end, the end is the first one that occurs in the text.
         """
         b = self.b
         last = b.choice([self.spell(e) for e in ends])

@@ -76,7 +76,8 @@ def at_most(text: str) -> str:
 
 
 def _from(text: str, last: str, beyond: Callable[[int], str]) -> str:
-    """The text itself, and those that go beyond it in one digit and have any digits behind it."""
+    """Texts of the shape of `text`: the text itself, and texts that differ from it first in a digit of
+    `beyond`, with any digits behind it."""
     parts = [
         _escaped(text[:i]) + beyond(int(c)) + _shape(text[i + 1 :])
         for i, c in enumerate(text)
@@ -310,7 +311,8 @@ _POSITIVE = {"d": "0-9", "w": "A-Za-z0-9_", "s": SPACE}
 _UNICODE = {"d": r"\p{Nd}", "w": WORD, "s": SPACE}
 
 
-# \b: a character that is a word character in every dialect on one side, and one that is in none on the other.
+# \b stands between a character that is a word character in every dialect and one that is a word character in
+# none.
 _INSIDE, _OUTSIDE = f"[{_POSITIVE['w']}]", f"[{WORD}]"
 _BORDER = f"(?:(?<={_INSIDE})(?!{_OUTSIDE})|(?<!{_OUTSIDE})(?={_INSIDE}))"
 _NO_BORDER = f"(?:(?<={_INSIDE})(?={_INSIDE})|(?<!{_OUTSIDE})(?!{_OUTSIDE}))"
@@ -374,7 +376,7 @@ def _class(pattern: str, i: int, sets: bool) -> tuple[str, int]:
             i += 1
         first = False
     i += 1
-    if denied:  # [^a\D] is a character that is no `a` and that \D does not match
+    if denied:  # [^a\D] matches a character that is no `a` and that \D does not match
         here = "".join(f"(?=[{x}])" for x in complements) + (f"[^{plain}]" if plain else r"[\s\S]")
         return (f"(?:{here})" if complements else here), i
     parts = [f"[{plain}]"] if plain or not complements else []

@@ -127,14 +127,14 @@ def name_of(tool: Any) -> str | None:
 
 @roomy
 def identity(*request: Any) -> bytes | None:
-    """Bytes that two requests share only if they are the same; None: they are not made of JSON alone.
+    """Bytes that two requests share only if they are equal; None if a request has values outside JSON.
 
     Three times as fast as writing JSON, and a tenth of a compile.
     """
     try:
         return hashlib.sha256(
             marshal.dumps(request, 2)
-        ).digest()  # version 2 has no references: equal data, equal bytes
+        ).digest()  # version 2 of marshal writes no references, so equal data give equal bytes
     except ValueError:
         return None
 

@@ -59,7 +59,7 @@ STRICTNESS: tuple[Strictness, ...] = ("auto", "function", "parameter")  # each h
 
 @dataclass(frozen=True, slots=True)
 class Style:
-    """How one call is written, and what stands around all calls.
+    """How a call is written, and the texts around all calls.
 
     A call is `begin`, the arguments, `end`. ``{name}`` is the function's name, ``{index}`` any number. A
     style with a section has `open`, calls joined by `separator`, and `close`. In a style without one,
@@ -506,7 +506,7 @@ NOTHING: dict[str, Any] = {"type": "object", "properties": {}, "additionalProper
 ANYTHING: dict[str, Any] = {"type": "object", "additionalProperties": True}
 
 
-# Slips.
+# Misspellings of `parameters`.
 _PARAMETERS = ("params", "args", "arguments", "schema", "json_schema", "inputschema", "input")
 _FIELDS = ("name", "description", "parameters", "strict", "type", "function")
 

@@ -21,11 +21,11 @@ if TYPE_CHECKING:
     from ..vocabulary import Vocabulary
 
 _FEW = 1_000  # the most ordinary tokens of a list
-_NO_TEXT = 0xFE  # this byte and the next are in no token
+_NO_TEXT = 0xFE  # no token has this byte or the next one
 
 
 class WholeTokens:
-    """The whole tokens of one grammar. Errors call a token beyond a limit by `name`."""
+    """The whole tokens of one grammar. Errors use `name` for the list whose limit is exceeded."""
 
     def __init__(self, b: _core.GrammarBuilder, vocabulary: Vocabulary) -> None:
         self.b = b
@@ -99,7 +99,8 @@ class WholeTokens:
     def _other_text(self, texts: list[bytes]) -> int:
         """The text of any token but these, and others that no token has.
 
-        Of the other texts at least one byte is a token, because the search for a shortest end needs a token.
+        Of the texts of other tokens at least one byte is a token, because the search for a shortest end needs
+        a token.
         """
         b = self.b
         if len(self.ordinary) <= _FEW:

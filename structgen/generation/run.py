@@ -132,7 +132,7 @@ class Text:
         return "".join(self.thoughts) if self.stream.thought else None
 
     def unlike(self, allowed: _Rows, mask: npt.NDArray[np.int32] | None) -> _Rows:
-        """The masked row with the penalty on repeated structure; the row itself if there is no such penalty."""
+        """The masked row with the penalty on repeated structure; the row itself without such a penalty."""
         if self.trace is None or mask is None:
             return allowed
         self.trace.enter(mark(mask))

@@ -1,1 +1,1 @@
-"""Adapters to host engines, one engine a file. Nothing is imported here."""
+"""Adapters to host engines, one in each file. This module imports none of them."""

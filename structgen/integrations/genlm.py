@@ -7,7 +7,7 @@ Cost: one accept and one mask for each context that continues a known one. Other
     potential = GrammarPotential(llm, engine_of(llm).compile("json_schema", schema))
     sampler = direct_token_sampler(llm * potential)
 
-Written for genlm-control 0.4. The same posterior without it: `structgen.sample`.
+Written for genlm-control 0.4. `structgen.sample` gives the same posterior without genlm-control.
 """
 
 from __future__ import annotations

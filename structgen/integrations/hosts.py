@@ -31,8 +31,8 @@ token.
 - A constraint with a keyword whose value has a wrong type is refused. The error has the keyword and its
 place.
 
-The compile thread makes the first masks of a new grammar (`HostEngine.compile`), because a new regex would
-otherwise cost its first masks in the host's loop.
+The compile thread makes the first masks of a new grammar (`HostEngine.compile`). Otherwise a new regex would
+make its first masks in the host's decoding loop.
 """
 
 from __future__ import annotations
@@ -59,13 +59,13 @@ from .telemetry import Telemetry
 if TYPE_CHECKING:
     pass
 
-# The compile thread also makes masks of a random text under a new grammar: so many steps, within so many
-# seconds.
+# The compile thread also makes masks of a random text under a new grammar: at most so many steps, within so
+# many seconds.
 _FIRST_STEPS, _FIRST_SECONDS = 16, 0.03
-# For a request with a limit, the compile thread also makes masks near the limit, of a text with so many
-# tokens to spare.
+# For a request with a limit, the compile thread also makes masks near the limit: of a text with so many spare
+# tokens.
 _LAST_SPARE = 8
-# So many values of max_tokens are kept for a grammar.
+# the number of values of max_tokens that are kept for a grammar
 _LIMITS_KEPT = 64
 
 
@@ -120,7 +120,8 @@ class HostEngine:
         self.finish: bool = True
         compiler = self.compiler
         self.telemetry: Telemetry = Telemetry(log, lambda: compiler.byte_size)
-        for reader in _READERS:  # the first request of a kind does not wait for its reader to be imported
+        # the readers are imported here, so that the first request of a kind does not wait for an import
+        for reader in _READERS:
             importlib.import_module(reader)
 
     @classmethod
@@ -343,7 +344,8 @@ class HostRequest:
         if not self.ended:
             begun = time.perf_counter()
             try:
-                exact = self.matcher._core.fill_bitmask(mask, row)  # The first call after a forward is slow.
+                # the first call after a forward pass is slow
+                exact = self.matcher._core.fill_bitmask(mask, row)
             except StructgenError as error:
                 self.without_mask(error)
             else:
@@ -424,7 +426,7 @@ def fill_rows(requests: Sequence[HostRequest | None], mask: Any, rows: Sequence[
             request.end_alone(mask, row)
         else:
             inexact += not request.matcher.mask_exact
-    if going[0].telemetry is not None:  # one engine has all of them
+    if going[0].telemetry is not None:  # all requests of one engine share its telemetry
         going[0].telemetry.filled(len(going), seconds, inexact)
 
 

@@ -7,9 +7,10 @@ documents with a constraint are decoded one after the other.
     lm_eval.simple_evaluate(model="structgen-hf", model_args={"pretrained": folder}, tasks=[...])
 
 The harness passes no logits processors to its models, and a constraint belongs to a document, which only the
-model class sees. The name of a field says what it holds: `json_schema`, `regex`, `choice`, `gbnf`, `lark`,
-`structural_tag`. Documents without one are generated as by the harness's own `hf`. Stop strings of the task
-do not cut constrained texts, which end by themselves. Written for lm-eval 0.4.13.
+model class sees. The name of a document's field gives the kind of its constraint: `json_schema`, `regex`,
+`choice`, `gbnf`, `lark`, `structural_tag`. Documents without such a field are generated as by the harness's
+own `hf`. Stop strings of the task do not cut constrained texts, which end by themselves. Written for lm-eval
+0.4.13.
 """
 
 from __future__ import annotations
@@ -94,7 +95,7 @@ class ConstrainedHFLM(HFLM):  # type: ignore[misc]
 
 @atexit.register
 def _let_go() -> None:
-    """Drops the compilers of models at exit. The harness keeps its models to the end, and the core would
+    """Drops the compilers of models at exit. The harness keeps its models until then, and the core would
     report their grammars as leaked."""
     for model in list(_models):
         model._host = None

@@ -1,7 +1,7 @@
 """Grammars in mlx-lm's `generate` and `stream_generate`: a logits processor.
 
-Enters: the ids of prompt and text so far and the logits, each call. Leaves: new logits with -inf where a
-token is not allowed. Cost: a mask, and the copies of the ids and of a mask between MLX and numpy.
+Enters, for each call: the ids of prompt and text so far, and the logits. Leaves: new logits with -inf where a
+token is not allowed. Cost: a mask, and copies of the ids and of a mask between MLX and numpy.
 
     model, tokenizer = mlx_lm.load(name)
     vocabulary = Vocabulary.from_huggingface(tokenizer._tokenizer, vocab_size=width_of(model))

@@ -1,7 +1,7 @@
 """structgen with ONNX Runtime GenAI: the decoding loop with masks and jumps over forced text.
 
 Enters: an `onnxruntime_genai.Model`, a prompt as ids, a request. Leaves: the ids of its text. Cost: a mask
-and a copy of the logits a token; forced tokens go through the model together.
+and a copy of the logits for each token; forced tokens go through the model together.
 
     engine = HostEngine(tokenizer, vocab_size)
     request = engine.request(engine.compile("json_schema", schema), max_tokens=200)

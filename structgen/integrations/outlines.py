@@ -1,14 +1,15 @@
-"""structgen inside outlines: a backend by name.
+"""structgen inside outlines, as a backend with the name `structgen`.
 
-Enters: output types of outlines, which it turns into a JSON Schema, a regex or a context-free grammar.
-Leaves: logits processors for its models of transformers and of llama-cpp-python. Cost: structgen's.
+Enters: output types of outlines, which outlines turns into a JSON Schema, a regex or a context-free grammar.
+Leaves: logits processors for outlines' models of transformers and of llama-cpp-python. Cost: structgen's.
 
     import structgen.integrations.outlines
     structgen.integrations.outlines.register(max_new_tokens=200)
     generator = outlines.Generator(model, OutputType, backend="structgen")
 
-outlines has no registry of backends: one function makes them by an if-chain, and `register` wraps it. Without
-it, `outlines.Generator(model, processor=...)` takes any processor of structgen. Written for outlines 1.3.
+outlines has no registry of backends: one function makes them by an if-chain, and `register` wraps this
+function. Without `register`, `outlines.Generator(model, processor=...)` takes any processor of structgen.
+Written for outlines 1.3.
 """
 
 from __future__ import annotations

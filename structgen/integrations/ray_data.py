@@ -1,14 +1,14 @@
 """Constrained texts of a data set, and masks of texts, with Ray Data. Each row has its own schema.
 
-Enters: batches of rows, as dictionaries of columns. Leaves: the same with more columns: `text` and `error` of
-`Texts`, those of `masks_of` and `error` of `Replays`. Cost: that of the model, or of `structgen.rl.replay`;
-each worker compiles each constraint of its rows once.
+Enters: batches of rows, as dictionaries of columns. Leaves: the batches with more columns: `Texts` adds
+`text` and `error`, `Replays` adds `error` and the columns that `masks_of` reads. Cost: that of the model, or
+of `structgen.rl.replay`; each worker compiles each constraint of its rows once.
 
     rows = ray.data.read_parquet("prompts")  # columns: prompt, kind, constraint
     rows.map_batches(Texts, fn_constructor_kwargs={"model": "target"}, batch_size=16, concurrency=2)
     replayed("rollouts", "masks", vocabulary)  # a folder of JSONL: id, kind, constraint, tokens
 
-A stopped replay continues where it stopped. A part is written when it is done. If a kill broke a part off,
+A stopped replay continues where it stopped. Each finished part is a file. If a kill left an incomplete part,
 the part is removed and made again.
 
 A constraint is sent as its kind and text, because both are plain data; a worker would compile a pickled
@@ -130,7 +130,7 @@ def replayed(
     for file in sorted(Path(out).glob("*.parquet")):
         try:
             done.update(map(str, pyarrow.parquet.read_table(file, columns=["id"])["id"].to_pylist()))
-        except (pyarrow.ArrowException, OSError):  # a kill broke it off
+        except (pyarrow.ArrowException, OSError):  # a kill left the file incomplete
             file.unlink()
     rows = ray.data.read_json(str(source), lines=True)
     rows = rows.filter(lambda row: str(row["id"]) not in done).repartition(parts).materialize()

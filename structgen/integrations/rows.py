@@ -1,7 +1,7 @@
-"""Follows rows of token ids by matchers, for hosts that pass the whole rows at every step.
+"""Follows rows of token ids with matchers, for hosts that pass the whole rows at every step.
 
 Enters: for each row the ids generated so far. Leaves: a mask for each row, or an error for a row without a
-mask. Cost: one comparison of lists a row, the new tokens, and a mask. Needs numpy alone, no host.
+mask. Cost: for each row a comparison of lists, the new tokens, and a mask. The module needs only numpy.
 
 A row is identified by its text, not by its number. The matcher whose history shares the longest prefix with
 the row is extended, or forked and rolled back. So beams may trade places, and a host may ask about drafts,
@@ -28,7 +28,8 @@ if TYPE_CHECKING:
     from ..vocabulary import Vocabulary
 
 Mask = npt.NDArray[np.int32]
-# Matchers kept beyond those of the last call's rows; drafts come back to a prefix of one of them.
+# The number of matchers that are kept beyond those of the last call's rows. Drafts come back to a prefix of
+# one of them.
 _SPARE_TRACKS = 8
 
 
@@ -75,8 +76,9 @@ class Rows:
     def follow(self, texts: Sequence[list[int]]) -> bool:
         """Moves a matcher to the end of each text, for the next `fill`. False: some text was not expected.
 
-        A text is expected if all of it but the last token was seen before, or if the grammar accepts it and
-        nothing stands behind an end: hosts pad a row that ended by one token a call.
+        A text is expected in two cases: all of it but the last token was seen before; or the grammar accepts
+        it, and nothing stands behind an end. (If a row has ended, hosts add one token of padding to it in
+        each call.)
         """
         share = len(texts) // len(self._pools)
         self._tracks: list[_Track] = []
@@ -131,7 +133,8 @@ class Rows:
 
 
 class _Track:
-    """A matcher and the row that it followed: `seen` is the row, of which the matcher took `taken` ids."""
+    """A matcher and the row that it followed. `seen` has the row's ids, and the matcher took the first
+    `taken` of them."""
 
     __slots__ = ("error", "matcher", "seen", "taken")
 

@@ -5,18 +5,19 @@ and its errors. Cost: structgen's; compiling runs in SGLang's own threads, the r
 
     python -m sglang.launch_server --model-path MODEL --grammar-backend structgen
 
-The entry point `sglang.srt.plugins`, which SGLang loads in each of its processes, calls `register`: SGLang
-has a registry of backends and one of hooks, so nothing is patched by hand. With a reasoning parser, SGLang
-starts the grammars of its own backends where the reasoning ends. This file does the same for structgen.
+The entry point `sglang.srt.plugins`, which SGLang loads in each of its processes, calls `register`. SGLang
+has a registry of backends and a registry of hooks, so `register` patches nothing. With a reasoning parser,
+SGLang starts the grammars of its own backends where the reasoning ends. This file does the same for
+structgen.
 
-The environment variable `SGLANG_STRUCTGEN` may hold options as JSON: those of JSON (`whitespace`,
-`property_order`, ...), `finish` (finish within `max_new_tokens`; the default), `cache_bytes`, `reasoning`:
-how the model thinks (the name of a family, or the fields of `structgen.Reasoning`). With `reasoning` the
-grammar is that of thoughts and answer from the first token, and thoughts end within `max_new_tokens` and the
-request's `thinking_budget`. A prompt that ends with the start mark is noticed.
+The environment variable `SGLANG_STRUCTGEN` may hold options as JSON: options of JSON (`whitespace`,
+`property_order`, ...), `finish` (finish within `max_new_tokens`; the default), `cache_bytes`, and
+`reasoning`: how the model thinks (the name of a family, or the fields of `structgen.Reasoning`). With
+`reasoning` the grammar covers thoughts and answer from the first token, and thoughts end within
+`max_new_tokens` and the request's `thinking_budget`. The start mark may stand at the end of the prompt.
 
-Jump-forward is dead code in SGLang 0.5.23: its methods are defined in every backend and called by nobody, so
-forced text costs a forward a token there, whichever backend is used. Written for SGLang 0.5.23.
+SGLang 0.5.23 never calls the jump-forward methods of its backends. So forced text costs a forward pass for
+each token there, with every backend. Written for SGLang 0.5.23.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ from ..reasoning import Reasoning
 from .hosts import HostEngine, HostRequest, fill_rows, joined
 
 NAME = "structgen"
-_ANY_JSON = "$$ANY$$"  # how SGLang asks for any JSON object
+_ANY_JSON = "$$ANY$$"  # SGLang's word for any JSON object
 # How the model thinks behind the prompt of the request that SGLang compiles for.
 _thinks: contextvars.ContextVar[Reasoning | None] = contextvars.ContextVar("thinks", default=None)
 _KEPT = 1024  # the most compiled constraints. SGLang's own cache has no bound, and clients choose its keys.
@@ -67,7 +68,7 @@ def register() -> None:
 
 
 def _create(server_args: Any, tokenizer: Any, vocab_size: int, eos_token_ids: Any) -> Any:
-    """Makes the backend; SGLang calls this with arguments of its own choice."""
+    """Makes the backend. SGLang chooses the arguments."""
     from sglang.srt.runtime_context import get_serving
 
     serving = get_serving()
@@ -85,22 +86,22 @@ def _create(server_args: Any, tokenizer: Any, vocab_size: int, eos_token_ids: An
 
 
 def _reasoning(backend: Any, tokenizer: Any, serving: Any) -> Any:
-    """The backend behind SGLang's own watch for the end of reasoning."""
+    """The backend, wrapped by SGLang's own watch for the end of reasoning."""
     from sglang.srt.constrained.reasoner_grammar_backend import ReasonerGrammarBackend
     from sglang.srt.parser.reasoning_parser import ReasoningParser
 
     parser = ReasoningParser(model_type=serving.reasoning_parser, stream_reasoning=False, tokenizer=tokenizer)
     if not parser.detector.get_think_end_token_ids(tokenizer):
-        return backend  # SGLang does the same for its own backends.
+        return backend  # SGLang does the same for its own backends
     return ReasonerGrammarBackend(
         backend, parser, tokenizer, enable_strict_thinking=serving.enable_strict_thinking
     )
 
 
 def _tell_max_tokens(result: Any, manager: Any, req: Any, *_: Any, **__: Any) -> None:
-    """Tells the grammar that SGLang gave a request how long the text may be.
+    """Gives the grammar of a request the length limit that SGLang gave the request.
 
-    It leaves out grammars behind reasoning: the limit counts the tokens of thoughts, which the grammar does
+    A grammar behind reasoning gets no limit: the limit counts the tokens of thoughts, which the grammar does
     not see.
     """
     grammar = req.grammar
@@ -139,7 +140,8 @@ class SglangBackend(_Masks):
     def get_request_grammar_key(
         self, key: tuple[str, str], *, input_ids: Sequence[int], thinking_budget: int | None
     ) -> tuple[str, str]:
-        """A constraint's key. With thoughts in the grammar, its kind also says how the model thinks."""
+        """The key of a constraint. If thoughts are in the grammar, the key's kind also says how the model
+        thinks."""
         thinks = self.engine.thinks(input_ids, thinking_budget)
         return key if thinks is None else (f"{key[0]}:{json.dumps(asdict(thinks))}", key[1])
 
@@ -202,7 +204,7 @@ class SglangBackend(_Masks):
 
 
 class SglangGrammar(_Masks):
-    """One request. SGLang keeps the first one of a constraint and gives each request a copy."""
+    """One request. SGLang keeps the first object of a constraint and gives each request a copy."""
 
     def __init__(self, engine: HostEngine, compiled: CompiledGrammar) -> None:
         super().__init__()
@@ -234,7 +236,8 @@ class SglangGrammar(_Masks):
         ours = [e for e in entries if isinstance(e.grammar, SglangGrammar)]
         fill_rows([e.grammar.request for e in ours], vocab_mask, rows=[e.row for e in ours])
         for entry in entries:
-            if not isinstance(entry.grammar, SglangGrammar):  # behind reasoning
+            # the grammar is wrapped because it stands behind reasoning
+            if not isinstance(entry.grammar, SglangGrammar):
                 entry.grammar.fill_vocab_mask(vocab_mask, entry.row)
 
     @staticmethod

@@ -1,15 +1,15 @@
 """Counters and log lines about constraints, for the operator of a serving engine.
 
-Enters: every compile and every mask of a host, with its time. Leaves: `Telemetry.counters`, a line a minute
-at INFO while there is work, a WARNING for what a request may suffer from, and the counters as Prometheus'
-metrics. Cost: less than a microsecond a mask, and two more where another process shows them. Safe from
-several threads.
+Enters: every compile and every mask of a host, with its time. Leaves: `Telemetry.counters`, a line of the log
+each minute at INFO while there is work, a WARNING for each event that may hurt a request, and the counters as
+Prometheus' metrics. Cost: less than a microsecond for each mask, and two more if another process shows the
+counters. Thread-safe.
 
-**Prometheus.** Where the host has imported prometheus-client, its default registry asks for the counters when
-they are shown. `PROMETHEUS_MULTIPROC_DIR` lets one process show the metrics of others: SGLang sets this
-variable; vLLM sets it where it runs several API servers. Then the counters are metrics of prometheus-client.
-With one API server, vLLM shows the process of this server alone, and that process calls `gather`: each engine
-then writes its counters to a file, and the API server's registry sums the files of its engines.
+**Prometheus.** If the host has imported prometheus-client, its default registry reads the counters when it
+shows them. If `PROMETHEUS_MULTIPROC_DIR` is set, one process shows the metrics of others, and the counters
+are metrics of prometheus-client. SGLang sets this variable; vLLM sets it if it runs several API servers. With
+one API server, vLLM shows only this server's process. That process calls `gather`: each engine then writes
+its counters to a file, and the API server's registry sums the files of its engines.
 """
 
 from __future__ import annotations
@@ -36,9 +36,9 @@ if TYPE_CHECKING:
     from ..grammar import CompiledGrammar
 
 _EVERY = 60.0  # seconds between two lines of the log
-_SLOW_MASK = 0.05  # seconds; a forward of a large model takes about as long
+_SLOW_MASK = 0.05  # seconds; about the time of a forward pass of a large model
 _WARNINGS = 100  # the most warnings of one kind
-_MOST = "_most"  # ends the names of counters that keep the largest amount, not the sum
+_MOST = "_most"  # the end of the names of counters that keep the largest amount in place of the sum
 _FOLDER = "STRUCTGEN_COUNTERS_DIR"  # `gather` sets it, and the processes of the engines inherit it
 _WHAT = "See structgen.integrations.telemetry.Counters."
 
@@ -162,7 +162,7 @@ class Telemetry:
             self._show(**amounts)
 
     def _show(self, **amounts: float) -> None:
-        """Hands counters, to which so much was added, to a process that shows them. Needs the lock."""
+        """Hands added amounts to a process that shows the counters. The caller has the lock."""
         for name, amount in amounts.items() if self._elsewhere else ():
             new = getattr(self._counters, name)
             if self._file is not None:
@@ -249,7 +249,7 @@ def gather() -> None:
     REGISTRY.register(_Shown(lambda: [np.fromfile(path) for path in Path(folder.name).iterdir()]))
 
 
-_ROW = np.dtype([(field.name, np.float64) for field in fields(Counters)])  # of a file of `gather`
+_ROW = np.dtype([(field.name, np.float64) for field in fields(Counters)])  # one row of a file of `gather`
 
 
 def _file(folder: str) -> Any:
@@ -264,7 +264,7 @@ def _file(folder: str) -> Any:
 
 
 class _Shown:
-    """A collector of prometheus-client. It sums the counters of all engines, which are rows of numbers."""
+    """A collector of prometheus-client. It sums the counters of all engines, each a row of numbers."""
 
     def __init__(self, rows: Callable[[], list[npt.NDArray[np.float64]]]) -> None:
         self._rows = rows

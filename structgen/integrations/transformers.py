@@ -1,27 +1,28 @@
 """Grammars in transformers' `generate()`: a logits processor, and a `prefix_allowed_tokens_fn`.
 
-Enters: the ids generated so far (prompt included) and scores, each call. Leaves: new scores with -inf where
-a token is not allowed. Cost: a mask a row, and the copy of the ids of the generated part to the host.
+Enters, for each call: the ids so far (prompt included) and scores. Leaves: new scores with -inf where a token
+is not allowed. Cost: a mask for each row, and a copy of the generated ids to the host.
 
     processor = LogitsProcessor(grammar)
     model.generate(**inputs, logits_processor=[processor])
 
-A row is addressed by its text (rows.py). So beams may trade places, speculative decoding may ask about
-drafts, come back shorter and ask again, and one processor serves many calls of `generate()`.
+A row is identified by its text (rows.py). So beams may change places, speculative decoding may ask about
+drafts, shorten them and ask again, and one processor serves many calls of `generate()`.
 
-Nothing is written into the scores: prompt lookup probes a processor with one tensor again and again.
+The processor never writes into the scores, because prompt lookup passes one tensor of scores again and again.
 
-**Where the text begins.** Without `prompt_lengths` the first call's width is the prompt's. A later call
-belongs to the same text as long as its rows begin with that prompt and add to what was seen one token at a
-time, or several that the grammar accepts. Anything else is a new prompt, as in a chat: the old prompt, its
-answer with the end token, and a new question. A prompt that repeats the old one and continues as the grammar
-allows, or by one token behind the end, cannot be recognised: call `reset()` first.
+**Where the text begins.** Without `prompt_lengths`, the width of the first call is the length of the prompt.
+A later call belongs to the same text if its rows begin with this prompt and continue the ids that were seen,
+by one token, or by several that the grammar accepts. Other rows are a new prompt, as in a chat: the old
+prompt, its answer with the end token, and a new question. A prompt that repeats the old one and continues as
+the grammar allows, or by one token behind the end, cannot be recognised: call `reset()` first.
 
-**Rows that left the language** (drafts that will be refused, beams of probability zero, tokens that somebody
-else forced) allow the end-of-sequence tokens alone, or with `on_dead="all"` everything. Nothing is raised.
+**Rows that left the language** allow only the end-of-sequence tokens, or with `on_dead="all"` every token.
+Such rows are drafts that will be refused, beams of probability zero, and rows with tokens that other code
+forced. No error is raised.
 
-**Rows whose mask is beyond a limit** hurt no other: `on_error="eos"` ends such a row and tells of it in
-`errors`; by default the call raises, once every other row has its mask.
+**Rows whose mask is beyond a limit** do not affect other rows. `on_error="eos"` ends such a row and notes its
+error in `errors`. By default the call raises the error after every other row has its mask.
 """
 
 from __future__ import annotations
@@ -57,13 +58,13 @@ class LogitsProcessor(transformers.LogitsProcessor):
             one for each row. With None the calls show it; see the head of this file.
         max_new_tokens: with it, only tokens are allowed after which the text can be completed in time.
         on_dead: the mask of a row that left the language: "eos" allows the end tokens, "all" every token.
-        on_error: where a row's mask or its tokens are beyond a limit of the engine: "raise", or "eos", which
-            allows the end-of-sequence tokens alone in that row and goes on with the others.
+        on_error: what happens if a row's mask or tokens are beyond a limit of the engine. "raise" raises the
+            error; "eos" allows only the end-of-sequence tokens in that row and continues with the others.
 
     Attributes:
-        errors: with ``on_error="eos"``, the exception of each row of the last call that had none of its own
-            mask, by row. The text of such a row is no text of the grammar.
-        telemetry: counts and logs masks and what went wrong.
+        errors: with ``on_error="eos"``, the exceptions of the last call's rows that have no mask of their
+            own, by row. The text of such a row is no text of the grammar.
+        telemetry: counts and logs masks and failures.
 
     Raises:
         ValueError: no grammar, or grammars of different vocabularies; when called: rows that do not divide

@@ -1,7 +1,7 @@
-"""Grammars in transformers' continuous batching: one a request, many requests in one batch.
+"""Grammars in transformers' continuous batching: many requests in one batch, each with its own grammar.
 
-Enters: a model, prompts as ids, a grammar for each or None. Leaves: transformers' `GenerationOutput`s.
-Cost: the masks of a batch in one call of the core a step, on the host's generation thread.
+Enters: a model, prompts as ids, a grammar or None for each. Leaves: transformers' `GenerationOutput`s. Cost:
+in each step, one call of the core for the masks of the batch, on the host's generation thread.
 
     outputs = generate_batch(model, [ids, other_ids], [grammar, None], max_new_tokens=100)
 
@@ -10,21 +10,22 @@ Cost: the masks of a batch in one call of the core a step, on the host's generat
     manager.start()
     manager.add_request(ids, grammar=grammar, max_new_tokens=100)
 
-transformers has no argument for processors there, and its own kind of processor is told one int32 a request.
-Everything that works around it is in this file; each of these was met in transformers 5.23:
+There, transformers takes no processors as an argument, and its own kind of processor gets only one int32 for
+each request. This file has every workaround. Each of these facts was met in transformers 5.23:
 
-1. Processors come from `model._get_logits_processor` alone, when a manager is made. `constrained` adds ours.
-2. Room for a request's int32 is kept only for processors that the host converts itself. So what is added is
-   `_Marker`, for which `CLASSIC_TO_CB_PROCESSORS_MAP` names our processor.
-3. Scores may have more rows than requests; the int32s of the surplus rows are left from an earlier step. Rows
-   are counted where they are prepared.
-4. A preempted request comes back as another object, with its text as part of its prompt.
-5. Arguments of requests are deep-copied (a grammar is its own copy), no hook tells of an end, and an
-   exception in a processor fails every request of the manager. Matchers are kept for the last batch only and
-   replayed where a request comes back; nothing is raised, and `Processor.errors` says what went wrong.
+1. Processors come only from `model._get_logits_processor`, when a manager is made. `constrained` adds a
+   processor there.
+2. A request's int32 gets room only for processors that the host converts itself. So `constrained` adds
+   `_Marker`, for which `CLASSIC_TO_CB_PROCESSORS_MAP` names `Processor`.
+3. Scores may have more rows than requests, and the int32s of the surplus rows are left from an earlier step.
+   So rows are counted where they are prepared.
+4. A preempted request comes back as another object, and its text is then a part of its prompt.
+5. Arguments of requests are deep-copied (a grammar is its own copy), no hook reports the end of a request,
+   and an exception in a processor fails every request of the manager. So matchers are kept only for the last
+   batch, and a request that comes back is replayed. Nothing is raised, and `Processor.errors` has the errors.
 
-The tokens of a step must be known when the next one is prepared: `batching_config` turns the host's double
-buffering and its graphs off.
+The tokens of a step must be known when the next step is prepared. So `batching_config` turns off the host's
+double buffering and its graphs.
 """
 
 from __future__ import annotations
@@ -153,7 +154,7 @@ def constrained(model: Any) -> Iterator[Processor]:
 
 
 class _Marker(transformers.LogitsProcessor):
-    """The class that the host converts to our processor."""
+    """The class that the host converts to `Processor`."""
 
     def __init__(self, processor: Processor) -> None:
         self.processor = processor
@@ -164,7 +165,7 @@ class Processor(host.ContinuousBatchingLogitsProcessor):
 
     Attributes:
         errors: by request id, why a text ended before its time.
-        telemetry: counts and logs masks and what went wrong; grammars are compiled elsewhere.
+        telemetry: counts and logs masks and failures; grammars are compiled elsewhere.
     """
 
     supported_kwargs: dict[str, type] = {"grammar": CompiledGrammar}
@@ -182,7 +183,8 @@ class Processor(host.ContinuousBatchingLogitsProcessor):
         int32_tensor.zero_()
 
     def prepare_tensor_args(self, requests_with_new_token: list[Any]) -> torch.Tensor:
-        """The masks of a step; returns a row number a request, int32, (n,), which nobody reads."""
+        """Makes the masks of a step. Returns a row number for each request, int32, (n,), which no code
+        reads."""
         batch: list[HostRequest] = []
         kept: dict[str, _Followed] = {}
         self._rows = []
@@ -196,7 +198,8 @@ class Processor(host.ContinuousBatchingLogitsProcessor):
             batch.append(entry[1])
             self._rows.append(row)
         self._kept = kept
-        # The widest vocabulary of the batch: a mask may be wider than its grammar's, never narrower.
+        # The widest vocabulary of the batch: a mask may be wider than its grammar's vocabulary, and must not
+        # be narrower.
         width = max([self._width, *(r.matcher.grammar.vocabulary.vocab_size for r in batch)])
         self._mask = allocate_bitmask(len(batch), width)
         fill_rows(batch, self._mask)

@@ -1,16 +1,16 @@
 """Speculative decoding inside transformers' `generate()`: a `custom_generate` callable.
 
-Enters: what `generate()` hands to a decoding loop: ids (left-padded), a generation configuration, stopping
-criteria. Leaves: ids, as `generate()` returns them. Cost: see structgen/speculation/engine.py.
+Enters: the arguments that `generate()` gives a decoding loop: ids (left-padded), a generation configuration,
+stopping criteria. Leaves: ids, as `generate()` returns them. Cost: see structgen/speculation/engine.py.
 
     generate = SpeculativeGenerate(grammar)
     model.generate(**inputs, custom_generate=generate, max_new_tokens=200)
 
-Greedy text is that of `generate()` with structgen's LogitsProcessor. Sampled text has the same law and its
-own seed: transformers draws from torch's generator, which knows no places. Rows may have different lengths;
-which columns are padding is read from the attention mask alone, so a padding id may be the end id or stand in
-a prompt. Stopping criteria are asked after every token. An option that the loop cannot honour is refused by
-name.
+Greedy text equals that of `generate()` with structgen's LogitsProcessor. Sampled text has the same law and a
+seed of its own, because transformers draws from torch's generator, which does not depend on places. Rows may
+have different lengths. Only the attention mask says which columns are padding, so a padding id may be the end
+id or occur in a prompt. Stopping criteria are asked after every token. An option that the loop does not
+support is refused by its name.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from ..speculation.statistics import Statistics
 if TYPE_CHECKING:
     from ..vocabulary import Vocabulary
 
-# Processors that say what the configuration says as well.
+# Processors whose settings the configuration also has.
 _KNOWN = ("TemperatureLogitsWarper", "TopKLogitsWarper", "TopPLogitsWarper")
 _OWN_CRITERIA = ("MaxLengthCriteria", "EosTokenCriteria")
 
@@ -142,7 +142,7 @@ class SpeculativeGenerate:
         """The model as a `LanguageModel`, and its options, made once."""
         if self._lm is None or self._lm.model is not model or self._options is None:
             self._lm = TransformersLM(model, vocabulary=self._vocabulary)
-            self._lm.max_context = None  # `generate()` has checked, or has chosen to go on
+            self._lm.max_context = None  # `generate()` has checked the length, or has decided to go on
             self._lm.check_tree_scoring()
             options = resolve(self._speculate, self._lm)
             if options is None:

@@ -1,8 +1,8 @@
 """TRL's GRPO on constrained answers: rollouts under a grammar, and a loss under the same masks.
 
-Enters: what `trl.GRPOTrainer` takes, and a grammar (or one for each prompt). Leaves: a trainer. Cost beside
-TRL's own: a mask a token of the rollout, a replay of each answer (`structgen.rl.replay`), and logits of the
-answers' places, which TRL's fused head never writes out.
+Enters: the arguments of `trl.GRPOTrainer`, and a grammar (or one for each prompt). Leaves: a trainer. Cost
+beside TRL's own: a mask for each token of the rollout, a replay of each answer (`structgen.rl.replay`), and
+logits at the answers' places, which TRL's fused head never writes out.
 
     trainer = GRPOTrainer(model=model, processing_class=tokenizer, reward_funcs=reward, args=config,
                           train_dataset=prompts, grammar=grammar)
@@ -13,14 +13,15 @@ TRL takes log p(token) for the token's log-probability. At each token the ratio 
 gradient of log p pushes at tokens that were forced: with a negative advantage it takes probability away from
 a brace that had no alternative.
 
-The idea. Both sides take the law of the mask. Rollouts return the log-probability of each token among those
-allowed, at the sampler's temperature; the loss takes `structgen.rl.constrained_logprobs`, whose masks come
-from the ids alone. Then pi_train / pi_rollout = 1 before the first step of the optimizer, and the gradient at
-a forced token is 0. `structgen/log_ratio` among the metrics is the largest |log ratio| of a batch.
+The idea. Sampler and loss both take the law of the mask. Rollouts return the log-probability of each token
+among the allowed ones, at the sampler's temperature. The loss takes `structgen.rl.constrained_logprobs`,
+whose masks are computed from the ids. Then pi_train / pi_rollout = 1 before the first step of the optimizer,
+and the gradient at a forced token is 0. The metric `structgen/log_ratio` is the largest |log ratio| of a
+batch.
 
-TRL has no public hook for either side: `rollout_func` gets prompts before they are tokenized, and
-log-probabilities have none. So two methods of `trl.GRPOTrainer` are overridden, as TRL 1.16 has them:
-`_generate_single_turn` and `_get_per_token_logps_and_entropies`.
+TRL has no public hook for the sampler or for the loss: `rollout_func` gets prompts before they are tokenized,
+and log-probabilities have no hook. So two methods of `trl.GRPOTrainer` are overridden, in the form of TRL
+1.16: `_generate_single_turn` and `_get_per_token_logps_and_entropies`.
 """
 
 from __future__ import annotations
@@ -72,7 +73,7 @@ class GRPOTrainer(trl.GRPOTrainer):  # type: ignore[misc]
     def _generate_single_turn(
         self, prompt_ids: Any, images: Any, multimodal_fields: Any, num_generations: int, *more: Any
     ) -> tuple[list[list[int]], list[list[float]]]:
-        """Answers, and for each token the log of its probability among those allowed."""
+        """Samples answers. Returns for each token the log of its probability among the allowed ones, too."""
         fill, device = self._tokenizer.pad_token_id, self.accelerator.device
         prompts = [torch.tensor(ids) for ids in prompt_ids]
         ids = pad(prompts, padding_value=fill, padding_side="left").to(device)
@@ -157,11 +158,12 @@ class GRPOTrainer(trl.GRPOTrainer):  # type: ignore[misc]
 
 
 class _Law:
-    """The sampler's last logits processor: divides by the temperature, and keeps the law of each draw."""
+    """The sampler's last logits processor. It divides by the temperature, and keeps the law of each draw."""
 
     def __init__(self, temperature: float) -> None:
         self._temperature = temperature
-        self._before: torch.Tensor | None = None  # log law of the draw that the next call shows
+        # the log law of the draw; the next call shows which token was drawn
+        self._before: torch.Tensor | None = None
         self._said: list[torch.Tensor] = []
 
     def __call__(self, input_ids: torch.Tensor, scores: torch.Tensor) -> torch.Tensor:

@@ -1,30 +1,30 @@
 """structgen inside vLLM (V1 engine): a backend of structured outputs.
 
-Enters: vLLM's requests (`structured_outputs` of every kind) and tokens. Leaves: its bitmask rows and its
-errors. Cost: structgen's; compiling runs in vLLM's own threads, masks while the forward runs.
+Enters: vLLM's requests (`structured_outputs` of every kind) and tokens. Leaves: vLLM's bitmask rows and
+errors. Cost: structgen's. Compiles run in vLLM's own threads, and masks are made during the forward pass.
 
     vllm serve MODEL --structured-outputs-config '{"backend": "structgen"}'
     LLM(MODEL, structured_outputs_config={"backend": "structgen"})
 
-vLLM has no registry of backends: the configuration takes five names, and an if-chain makes the classes. vLLM
-loads two entry points in each of its processes:
+vLLM has no registry of backends: the configuration takes five names, and an if-chain makes the classes. So
+structgen has two entry points, which vLLM loads in each of its processes:
 
-- `vllm.platform_plugins`, when `vllm.config` is imported: `name_plugin` names no platform, and adds the name
-  to the configuration as soon as its module is there. `LLM(...)` makes that configuration before it loads the
-  other entry point.
-- `vllm.general_plugins`, before an engine is made: `plugin` calls `register`, which wraps the methods that
-  look at the name. All checks of vLLM's front end stay, because the wrapped validation runs as for xgrammar,
-  whose own validator then asks structgen.
+- `vllm.platform_plugins`, loaded with `vllm.config`: `name_plugin` names no platform, and adds the name
+  `structgen` to the configuration as soon as the configuration's module is loaded. `LLM(...)` makes that
+  configuration before it loads the other entry point.
+- `vllm.general_plugins`, loaded before an engine is made: `plugin` calls `register`, which wraps the methods
+  that look at the name. All checks of vLLM's front end stay: the wrapped validation runs as for xgrammar, and
+  calls structgen in place of xgrammar's own validator.
 
-The engine's configuration alone chooses the backend, so that a front end which leaves Python's validation out
-reaches it too.
+Only the engine's configuration chooses the backend. So requests from a front end that leaves out Python's
+validation also reach structgen.
 
 `VllmConfig.additional_config["structgen"]` has options: those of JSON (`whitespace`, `property_order`, ...),
 `finish` (finish within `max_tokens`; the default), `cache_bytes`, and `reasoning`: how the model thinks (the
 name of a family, or the fields of `structgen.Reasoning`), together with vLLM's `enable_in_reasoning`. vLLM
 allows `disable_any_whitespace` for its own names alone: `{"whitespace": "compact"}` is the same here.
 
-Written for vLLM 0.32 and 0.33; what changes between versions is in `register` alone.
+Written for vLLM 0.32 and 0.33. Only `register` depends on the version.
 """
 
 from __future__ import annotations
@@ -59,14 +59,15 @@ _KINDS = {
     "GRAMMAR": "grammar",
     "STRUCTURAL_TAG": "structural_tag",
 }
-# The request that vLLM compiles for, which its backends are not told.
+# The request for which vLLM compiles; vLLM does not pass it to its backends.
 _request: contextvars.ContextVar[Any] = contextvars.ContextVar("request", default=None)
 # The tokenizer and the width of the logits, while vLLM's front end checks a request for this backend.
 _checking: contextvars.ContextVar[tuple[Any, int] | None] = contextvars.ContextVar("checking", default=None)
 
 
 def name_plugin() -> None:
-    """The name in the configuration, as vLLM's entry point for platforms: None, which is no platform.
+    """Adds the name to the configuration, as vLLM's entry point for platforms. Returns None, which is no
+    platform.
 
     vLLM asks for platforms while it imports `vllm.config`, of which the module of this name is a part.
     """
@@ -77,7 +78,7 @@ def name_plugin() -> None:
 
 
 def plugin() -> None:
-    """`register` as vLLM's entry point: in a vLLM that it does not fit, a warning and nothing else.
+    """`register` as vLLM's entry point. In a version of vLLM that does not fit, it only gives a warning.
 
     With structgen installed, every vLLM runs this, even if it uses another backend.
     """
@@ -96,7 +97,8 @@ def _or_warn(action: Callable[[], None]) -> None:
 
 
 class _NameFinder(importlib.abc.MetaPathFinder):
-    """Finds the configuration's module once, as the other finders do, and adds the name when it has run."""
+    """Finds the configuration's module once, like the other finders, and adds the name after the module has
+    run."""
 
     def find_spec(self, fullname: str, path: Any, target: Any = None) -> Any:
         if fullname != _CONFIGURATION:
@@ -131,7 +133,7 @@ def register() -> None:
     _wrap_validation(SamplingParams, backend_xgrammar)
     _wrap_manager(StructuredOutputManager)
     for extra in (_wrap_beam_search, _wrap_arguments, _mend_drafts_on_cpu):
-        with contextlib.suppress(ImportError, AttributeError):  # The backend works without this extra.
+        with contextlib.suppress(ImportError, AttributeError):  # the backend works without this addition
             extra()
 
 
@@ -222,7 +224,7 @@ def _wrap_manager(manager: Any) -> None:
     def grammar_init(self: Any, request: Any) -> None:
         asked = request.structured_output_request
         if asked is not None and self.vllm_config.structured_outputs_config.backend == NAME:
-            asked.params._backend = NAME  # a front end may leave it out
+            asked.params._backend = NAME  # a front end may leave the name out
             if self.backend is None:
                 self.backend = _made(self.vllm_config, self.tokenizer)
                 self.backend_name = NAME
@@ -241,7 +243,8 @@ def _wrap_manager(manager: Any) -> None:
 
 
 def _wrap_beam_search() -> None:
-    """`LLM.beam_search` makes a backend of its own; beams replay their texts through grammars of it."""
+    """Wraps `LLM.beam_search`, which makes a backend of its own. Beams replay their texts through this
+    backend's grammars."""
     from vllm.entrypoints.generate.beam_search.offline import BeamSearchOfflineMixin
 
     start = BeamSearchOfflineMixin._init_beam_search_structured_output
@@ -260,7 +263,7 @@ def _wrap_beam_search() -> None:
 
 
 def _wrap_arguments() -> None:
-    """The API server's process learns the backend here, before it starts the engines that count."""
+    """Lets the API server's process know the backend before it starts its engines."""
     from vllm.engine.arg_utils import EngineArgs
 
     create = EngineArgs.create_engine_config
@@ -276,7 +279,8 @@ def _wrap_arguments() -> None:
 
 
 def _mend_drafts_on_cpu() -> None:
-    """Makes vLLM's CPU kernels draw behind drafts from the masked distribution (broken in 0.32.0).
+    """Mends vLLM's CPU kernels, which draw the tokens behind drafts wrongly in 0.32.0: not from the masked
+    distribution.
 
     - `_expand_kernel_impl` writes into a copy, so the temperatures of draft rows are whatever memory held. A
       negative one turns the mask's -inf into +inf, and a forbidden token is drawn.
@@ -284,7 +288,7 @@ def _mend_drafts_on_cpu() -> None:
       there is no draft, from the row before, and may take it. The token drawn next then has no mask. Here a
       token of probability 0 stands in its place, which is always rejected.
 
-    Kernels of other platforms do both right, and are left alone.
+    Kernels of other platforms have neither fault and stay as they are.
     """
     from vllm.platforms import current_platform
 
@@ -342,8 +346,8 @@ class VllmBackend:
     """Engine level: one compiler for all requests. `_made` gives it vLLM's base class.
 
     Attributes:
-        tensor, rows: the bitmask that vLLM asked for last, and its memory. Behind a forward, which leaves
-            nothing in the processor's caches, `Tensor.numpy` takes as long as twenty known masks.
+        tensor, rows: the bitmask that vLLM asked for last, and its memory. A forward pass clears the
+            processor's caches, and then `Tensor.numpy` takes as long as twenty known masks.
     """
 
     tensor: torch.Tensor | None = None

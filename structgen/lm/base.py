@@ -52,12 +52,12 @@ class Context(Protocol):
 class LanguageModel(Protocol):
     """The protocol of a model for generation, sampling and speculation.
 
-    V is `vocabulary.vocab_size`: the width of the model's logits. Laws: `logprobs` does not depend on the
-    order, grouping or repetition of its contexts but for rounding, and returns for one context the same
-    bits each time as long as the context is held.
+    V is `vocabulary.vocab_size`: the width of the model's logits. Laws: up to rounding, `logprobs` does not
+    depend on the order, grouping or repetition of its contexts. For one context it returns the same bits each
+    time, as long as the context is held.
 
-    A model on another device may also have `resident(contexts)`, which gives the same rows where they lie
-    (`resident.py`), or None where that is the CPU; draws then copy no row.
+    A model on another device may also have `resident(contexts)`. It gives the rows on that device
+    (`resident.py`), so draws copy no row; it gives None if the device is the CPU.
     """
 
     @property

@@ -29,7 +29,8 @@ Ids = npt.NDArray[np.int64]
 
 
 class Past(ABC):
-    """Keys and values that a forward attends to: earlier ones, and its own, which it writes here.
+    """Keys and values to which a forward pass attends: earlier ones, and those of the pass, which it writes
+    here.
 
     Queries, keys and values are (rows, heads, tokens, size).
     """
@@ -94,7 +95,7 @@ class Llama:
         head = self._embedding if config.tied else take("lm_head.weight", config.vocab_size, width)
         self._head: Floats = head * take("model.norm.weight", width)
         steps = np.arange(0, size, 2, dtype=np.float32) / np.float32(size)
-        # Frequencies and angles are rounded as transformers rounds them: it shows in late positions.
+        # Frequencies and angles are rounded as in transformers; otherwise late positions differ.
         frequencies = np.float32(1) / (config.theta ** steps.astype(np.float64)).astype(np.float32)
         turns = np.arange(config.positions, dtype=np.float32)[:, None] * frequencies
         self._turns = np.exp(1j * turns.astype(np.float64)).astype(np.complex64)
@@ -200,8 +201,8 @@ class _Config:
 
 
 def _config(path: Path) -> _Config:
-    """The numbers of a `config.json`. LanguageModelError: this forward does not cover a setting; it is
-    named."""
+    """The numbers of a `config.json`. LanguageModelError: this forward pass does not support a setting; the
+    error names the setting."""
     try:
         raw: Any = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError, RecursionError) as error:

@@ -1,7 +1,7 @@
 """Loads the model that a user names: for `sg.generate`, `sg.sample`, the server and the command line.
 
 Enters: None, "embedded", "embedded-thinking", a folder, a hub id, a pair of transformers, a model. Leaves: a
-`LanguageModel`, and the compiler that goes with it. Cost: loading, once for each of the last two names.
+`LanguageModel`, and its compiler. Cost: loading; the models of the last two names stay loaded.
 
 The embedded models run in numpy. Transformers loads every other folder and all hub ids.
 """

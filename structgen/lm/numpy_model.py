@@ -48,7 +48,8 @@ class NumpyLM(PrefixTreeLM):
     """
 
     runs_here = True
-    least_logprob: float | None = None  # of the embedded models: see `structgen.lm.doubt`
+    # the limit for doubtful answers of the embedded models; see `structgen.lm.doubt`
+    least_logprob: float | None = None
 
     def __init__(
         self,
@@ -193,7 +194,8 @@ class _Prefixes(Past):
 
 
 def _by_head(x: Floats) -> Floats:
-    """(rows, heads, tokens, n) as (heads, rows * tokens, n): one product a head for all rows."""
+    """Reorders (rows, heads, tokens, n) to (heads, rows * tokens, n), so that all rows take one product for
+    each head."""
     rows, heads, tokens, size = x.shape
     return x[0] if rows == 1 else x.swapaxes(0, 1).reshape(heads, rows * tokens, size)
 
@@ -250,7 +252,7 @@ class NumpyTreeScorer(TreeScoring):
 
 
 class _Slots(TreeSlots, Past):
-    """The keys and values of draft trees: one buffer, (2 layers, rows, heads, capacity, size)."""
+    """The keys and values of draft trees in one buffer of shape (2 layers, rows, heads, capacity, size)."""
 
     def __init__(self, model: Llama) -> None:
         super().__init__(0)

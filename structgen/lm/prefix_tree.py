@@ -1,4 +1,5 @@
-"""Contexts as a prefix tree, and the keys and values of its prefixes under a budget: what every model shares.
+"""Contexts as a prefix tree, and a store with a budget for the keys and values of prefixes. All models share
+this module.
 
 Enters: prompts, then token ids. Leaves: frozen vectors of log-probabilities; a subclass runs the forwards.
 Cost: a call runs the tokens that no cached ancestor covers: one forward for up to `batch_size` contexts.
@@ -7,10 +8,10 @@ The problem. Samplers, searches and servers ask for many contexts that share beg
 prompt, branches of a search, texts that go back a few tokens. A forward over a prefix that was read before is
 wasted, and keys of all prefixes do not fit in memory.
 
-The idea. A context is a node of a tree, made by `start` and `extend` without a forward. Keys and values lie
-in *spans*, runs of tokens in one growing buffer. A token appended at the tip of a span goes into its buffer;
-a branch begins a span of its own, with the first as parent. After `s = lm.start([5, 6, 7])`,
-`a = s.extend(8)` and `b = s.extend(9)`:
+The idea. A context is a node of a tree; `start` and `extend` make it without a forward pass. Keys and values
+lie in *spans*, runs of tokens in one growing buffer. A token behind the last token of a span goes into the
+span's buffer. A branch begins a span of its own, whose parent is the first span. After `s = lm.start([5, 6,
+7])`, `a = s.extend(8)` and `b = s.extend(9)`:
 
     lm.logprobs([s])       one forward of 3 tokens; s has a span of the positions 0 to 3
     lm.logprobs([a, b])    one forward of 2 rows with a token each; a goes into the span of s, which now
@@ -19,16 +20,16 @@ a branch begins a span of its own, with the first as parent. After `s = lm.start
 If a call asks for a context and for a prefix of it, one row serves both (`_rows`): the forward reads the
 longer one and gives the scores after the shorter one, too.
 
-Spans are kept by last use, a parent always later than its children, so what is evicted is never the prefix of
-something kept. An evicted prefix is run again when it is next needed. The budget holds between calls; what
-one call needs comes on top of it.
+The least recently used spans are evicted. A parent counts as used after its children, so the prefix of a kept
+span is never evicted. An evicted prefix is computed again when it is next needed. The budget holds between
+calls; one call may need more.
 
 Invariants.
 - A node's vector does not change while it is kept, and is NaN nowhere.
 - A span is alive if and only if it is in `_Store.spans`, and then its ancestors are alive.
-- Equal paths are one node while anybody holds it (`_nodes` is weak).
-- Buffers are arrays of numpy or tensors of torch: only operations that both spell alike touch them, and
-  `_empty` makes new ones.
+- Equal paths are one node while some code holds the node (`_nodes` is weak).
+- Buffers are arrays of numpy or tensors of torch. Only operations with equal names in both are used, and
+  `_empty` makes new buffers.
 """
 
 from __future__ import annotations
@@ -71,7 +72,7 @@ class Node:
         self._length: int = 0 if parent is None else parent._length + 1
         self._serial = serial
         self._span: Span | None = None
-        self._vector: Any = None  # an array, or what a subclass keeps in its place
+        self._vector: Any = None  # an array, or a subclass's substitute for it
 
     def __len__(self) -> int:
         return self._length
@@ -169,8 +170,8 @@ class _Store:
         at, count = span.stop - span.start, new[0].shape[-2]
         before = sum(b.nbytes for b in span.buffers)
         if not span.buffers:
-            # A single token begins an answer, so there is room for more. After a prompt mostly branches
-            # follow.
+            # A single token begins an answer, so the buffer gets room for more. After a prompt, branches
+            # usually follow.
             room = max(count, _FIRST_CAPACITY) if count == 1 else count
             span.buffers = [self._sized(part, room) for part in new]
         elif at + count > (capacity := span.buffers[0].shape[-2]):

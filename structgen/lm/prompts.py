@@ -1,10 +1,10 @@
-"""A prompt in the form that its model was trained on.
+"""Brings a prompt into the form that its model was trained on.
 
 Enters: a text, chat messages or token ids, tools, and the schema of the answer. Leaves: a text or token ids.
 Cost: that of the tokenizer's chat template, or one walk over the schema.
 
-The embedded model reads one request and the schema of its answer. Of chat messages it gets the system text,
-the last message of the user and what tools answered since, joined.
+The embedded model reads one request and the schema of its answer. Of chat messages it reads the system text,
+the user's last message and the later results of tools, joined.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def is_embedded(lm: LanguageModel) -> bool:
 def chat_template(lm: LanguageModel) -> str | None:
     """The chat template of the model's tokenizer, if it has one."""
     template = getattr(getattr(lm, "tokenizer", None), "chat_template", None)
-    if isinstance(template, dict):  # several, by name
+    if isinstance(template, dict):  # several templates, by name
         template = template.get("tool_use") or template.get("default")
     return template if isinstance(template, str) else None
 
@@ -82,7 +82,7 @@ def formatted(
 
 
 def request_of(messages: Sequence[tuple[str, str]]) -> str:
-    """Makes one request in plain words from (role, text) pairs."""
+    """Joins (role, text) pairs into one request in plain words."""
     parts = [text for role, text in messages if role in ("system", "developer")]
     users = [i for i, (role, _) in enumerate(messages) if role == "user"]
     since = messages[users[-1] :] if users else messages

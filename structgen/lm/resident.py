@@ -23,8 +23,10 @@ from ..logits import Brief
 if TYPE_CHECKING:
     Doubles = npt.NDArray[np.float64]
 
-_AT_ONCE = 8  # rows in brief at once: each takes ten times its size on the way
-_GAP = 300.0  # nats between the most probable token and the most probable allowed one; as in brief.cc
+_AT_ONCE = 8  # the most rows whose briefs are computed at once; each row needs ten times its size meanwhile
+# the most nats between the most probable token and the most probable allowed one; the same limit as in
+# brief.cc
+_GAP = 300.0
 
 
 class Resident:
@@ -42,8 +44,8 @@ class Resident:
 
     @torch.inference_mode()
     def shape_by(self, law: Shape) -> None:
-        """Turns the rows into log P up to a constant a row, after temperature, top-k and top-p, as
-        `Law.scores` does."""
+        """Turns each row into log P up to a constant, after temperature, top-k and top-p, like
+        `Law.scores`."""
         if law.temperature == 1.0 and law.top_k is None and law.top_p is None:
             return
         wide = self.rows.double()
@@ -67,8 +69,8 @@ class Resident:
 
     @torch.inference_mode()
     def take_out(self, ids: Sequence[int]) -> Doubles:
-        """The log of the sum of some tokens' probabilities, shape (n,). The tokens are -inf in the rows from
-        now on."""
+        """The log of the summed probability of some tokens, shape (n,). Afterwards these tokens are -inf in
+        the rows."""
         at = torch.tensor(list(ids), device=self.rows.device)
         together = torch.logsumexp(self.rows[:, at].double(), -1)
         self.rows[:, at] = float("-inf")
@@ -231,7 +233,7 @@ def _brief(row: Doubles, most: int) -> Brief | None:
 
 
 def _signed(word: int) -> int:
-    """A 64-bit word as a signed number, which torch's int64 needs."""
+    """A 64-bit word as the signed number that torch's int64 takes."""
     return word - (1 << 64) if word >> 63 else word
 
 
@@ -254,7 +256,7 @@ def _mix(bits: torch.Tensor) -> torch.Tensor:
 
 
 def _right(bits: torch.Tensor, count: int) -> torch.Tensor:
-    """A shift that fills with zeros; torch's fills with the sign."""
+    """A shift to the right that fills with zeros; torch's shift fills with the sign."""
     return (bits >> count) & ((1 << (64 - count)) - 1)
 
 

@@ -28,8 +28,9 @@ if TYPE_CHECKING:
     from ..vocabulary import Vocabulary
     from .base import Context
 
-_WORDS = 12  # The script repeats so many words of the request.
-_LIKELY, _NEXT, _REST = 0.97, 0.02, 0.01  # of the script's token, the end mark, all others
+_WORDS = 12  # the number of words of the request that the script repeats
+# the probabilities of the script's token, of the end mark, and of all other tokens together
+_LIKELY, _NEXT, _REST = 0.97, 0.02, 0.01
 
 
 def script(prompt: str) -> str:
@@ -40,7 +41,7 @@ def script(prompt: str) -> str:
 
 
 class _Thinking:
-    """A context: one of the inner model, and the text since the prompt."""
+    """A context of the thinking model: a context of the inner model, and the text since the prompt."""
 
     __slots__ = ("_children", "_lm", "_tokens", "answered", "inner", "plan", "text")
 

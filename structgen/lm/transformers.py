@@ -56,7 +56,7 @@ if TYPE_CHECKING:
 __all__ = ["Node", "TransformersLM"]
 
 _Vector = npt.NDArray[np.float32]
-_SMALL = 10_000_000  # For models of up to so many parameters a second thread only costs time.
+_SMALL = 10_000_000  # for models of up to so many parameters, a second thread only costs time
 
 
 class TransformersLM(PrefixTreeLM):
@@ -158,7 +158,7 @@ class TransformersLM(PrefixTreeLM):
             files |= hub_options(source)
             tokenizer = AutoTokenizer.from_pretrained(source, **files)
             model = AutoModelForCausalLM.from_pretrained(source, dtype=dtype, **{**files, **arguments})
-        except Exception as error:  # transformers and safetensors raise many types
+        except Exception as error:  # transformers and safetensors raise many types of errors
             reason = str(error).strip().splitlines()
             raise LanguageModelError(
                 f"cannot load the model {name!r}: {reason[0] if reason else type(error).__name__}"
@@ -173,7 +173,8 @@ class TransformersLM(PrefixTreeLM):
 
     @property
     def runs_here(self) -> bool:
-        """Whether forwards compute in the caller's thread. The caller's clock then times them."""
+        """Whether forward passes compute in the caller's thread. The caller then measures them by its own
+        clock."""
         return bool(self.model.device.type == "cpu")
 
     def threads(self) -> AbstractContextManager[None]:
@@ -291,7 +292,7 @@ class TransformersLM(PrefixTreeLM):
                 self._keep(rows, output.past_key_values, past)
 
     def _cache(self, rows: list[Row], past: int) -> Any:
-        """The cached keys of the rows as one cache, (rows, heads, past, size), padded on the left."""
+        """The cached keys of the rows as one cache of shape (rows, heads, past, size), padded on the left."""
         from transformers import DynamicCache
 
         if not past:
@@ -331,7 +332,7 @@ class TransformersLM(PrefixTreeLM):
     def _stays(self) -> bool:
         """Whether vectors stay on the model's device.
 
-        Apple's has no double precision, so they do not stay there.
+        Apple's device has no double precision, so vectors do not stay there.
         """
         return not self.runs_here and self.model.device.type != "mps"
 
@@ -405,7 +406,8 @@ def _positions(model: Any) -> int | None:
 
 
 def _vocabulary(model: Any, tokenizer: Any) -> Vocabulary:
-    """The tokenizer's vocabulary at the width of the logits; VocabularyError if they do not belong together.
+    """The tokenizer's vocabulary at the width of the logits. VocabularyError: tokenizer and model do not
+    belong together.
 
     A head may be wider than the tokenizer (padding), and special tokens may lie beyond the head (images). But
     if ordinary tokens lie beyond the head, or the head has more than twice as many ids, the tokenizer is
@@ -430,7 +432,7 @@ def _has_plain_cache(model: Any) -> bool:
 
     try:
         layers = cache_utils.DynamicCache(config=model.config).layers
-    except Exception:  # the configuration names no layers
+    except Exception:  # the configuration does not name its layers
         return False
     plain = (cache_utils.DynamicLayer, cache_utils.DynamicSlidingWindowLayer)
     return all(type(layer) in plain for layer in layers)

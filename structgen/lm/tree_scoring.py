@@ -1,11 +1,11 @@
-"""Scores all nodes of draft trees in one forward, for a batch of rows. All models share this part.
+"""Scores all nodes of draft trees in one forward pass, for a batch of rows. All models share this module.
 
 Enters: for each row the tokens that it took since the last call and a tree of drafts behind them. Leaves:
 logits of the last taken token and of every node; then `keep` says which path was accepted.
 Cost: one forward over the new tokens of all rows; keeping a path copies its keys.
 
-A node attends to what its row has taken, to its ancestors and to itself, and its position is its depth (tree
-attention: Miao et al., SpecInfer, 2024; Cai et al., Medusa, 2024).
+A node attends to the tokens that its row has taken, to its ancestors and to itself. Its position is its depth
+(tree attention: Miao et al., SpecInfer, 2024; Cai et al., Medusa, 2024).
 """
 
 from __future__ import annotations
@@ -64,15 +64,15 @@ class TreeScoring(ABC):
     @property
     @abstractmethod
     def runs_here(self) -> bool:
-        """Whether a forward is done, by this thread, when `score` returns."""
+        """Whether this thread computes forward passes, so that a pass is finished when `score` returns."""
 
     @abstractmethod
     def wait(self) -> None:
-        """Waits until the last forward is done."""
+        """Waits until the last forward pass is finished."""
 
     @abstractmethod
     def has_plain_head(self) -> bool:
-        """Whether logits are the head's rows times the last hidden state and nothing else."""
+        """Whether logits are exactly the rows of the head times the last hidden state."""
 
     @abstractmethod
     def head(self, states: Any, ids: npt.NDArray[np.int64]) -> npt.NDArray[np.float32]:
@@ -93,7 +93,7 @@ class TreeScoring(ABC):
 
     @abstractmethod
     def _run(self, blocks: Sequence[Block], *, hidden: bool = False, keep_last: bool = False) -> list[Any]:
-        """One forward. With `keep_last` only the keys are wanted: an empty list."""
+        """Runs one forward pass. With `keep_last` only the keys are computed, and the list is empty."""
 
     @property
     def rows(self) -> int:
@@ -147,7 +147,7 @@ class TreeScoring(ABC):
         return output
 
     def keep(self, paths: Sequence[Sequence[int]]) -> None:
-        """Row r accepted the nodes paths[r], from the top down; all others are forgotten."""
+        """Keeps the nodes paths[r] that row r accepted, from the top down. All other nodes are forgotten."""
         self._slots.keep(
             [[*range(n), *(n + i for i in path)] for n, path in zip(self._sizes, paths, strict=True)]
         )
@@ -172,7 +172,8 @@ class TreeScoring(ABC):
     def _layout(
         self, blocks: Sequence[Block]
     ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[np.bool_]]:
-        """Ids and positions, (rows, width), and which slots each query sees, (rows, width, slots + width)."""
+        """Ids and positions, (rows, width), and the slots that each query sees, (rows, width, slots +
+        width)."""
         width = max(max(len(b) for b in blocks), 1)
         self._slots.reserve(width)
         ids = np.zeros((self.rows, width), np.int64)
@@ -192,7 +193,8 @@ class TreeScoring(ABC):
         positions: npt.NDArray[np.int64],
         seen: npt.NDArray[np.bool_],
     ) -> None:
-        """One row of ids (width,), positions (width,) and what each query sees (width, slots + width)."""
+        """For one row: ids (width,), positions (width,) and the slots that each query sees, (width, slots +
+        width)."""
         taken, nodes = len(block.taken), len(block.tokens)
         have, slots = int(self._slots.lengths[row]), self._slots.slots
         ids[:taken] = block.taken

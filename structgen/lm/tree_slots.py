@@ -10,8 +10,8 @@ live slots and explicit positions make the holes invisible. The rejected alterna
 row to its own offset in each step, which copies whole rows. Keys must not depend on their slots; this holds
 for rotary and learned positions.
 
-Buffers are arrays of numpy or tensors of torch, (n, rows, heads, capacity, size): only operations that both
-spell alike touch them.
+Buffers are arrays of numpy or tensors of torch, (n, rows, heads, capacity, size). Only operations with equal
+names in both are used.
 """
 
 from __future__ import annotations
@@ -28,7 +28,8 @@ _HOLES = 64
 
 
 class TreeSlots(ABC):
-    """The slots of `rows` sequences. `live[r, s]`: slot s holds a token of row r; `lengths[r]`: how many."""
+    """The slots of `rows` sequences. `live[r, s]`: slot s holds a token of row r. `lengths[r]`: the number of
+    such slots."""
 
     def __init__(self, rows: int = 1) -> None:
         self.capacity: int = 0

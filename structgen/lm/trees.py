@@ -2,9 +2,10 @@
 
 Enters: blocks of taken tokens and drafts. Leaves: their logits, as tensors. Cost: one forward.
 
-Masks are additive and 4-D: transformers passes those on unread, and the eager attention *adds* them, so a
-Boolean mask would be silently wrong. Sliding windows are therefore written into the mask here. A model is
-refused if its state cannot be taken back (a recurrent one) or if it sees slots, not positions.
+Masks are additive and 4-D. transformers passes such masks on unread, and its eager attention *adds* them, so
+a Boolean mask would give wrong scores without an error. So sliding windows are written into the mask here. A
+model is refused if its state cannot be taken back (a recurrent model), or if it sees slots in place of
+positions.
 """
 
 from __future__ import annotations
@@ -85,7 +86,8 @@ class TreeScorer(TreeScoring):
         return found
 
     def has_plain_head(self) -> bool:
-        """Whether logits are the head's rows times the last hidden state and nothing else, by trial."""
+        """Whether logits are exactly the rows of the head times the last hidden state; found out by a
+        trial."""
         linear = getattr(self._model, "get_output_embeddings", lambda: None)()
         base = getattr(self._model, "base_model", None)
         if not isinstance(linear, torch.nn.Linear) or base is None or base is self._model:

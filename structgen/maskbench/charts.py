@@ -15,11 +15,11 @@ from .report import Curve, duration
 _WIDE, _HIGH = 760, 400
 _LEFT, _RIGHT, _TOP, _BOTTOM = 72, 172, 16, 44
 _TICKS = ((0.30103, "p50"), (1.0, "p90"), (2.0, "p99"), (3.0, "p99.9"), (4.0, "p99.99"), (5.0, "p99.999"))
-_GAP = 16.0  # between two labels at the right edge
+_GAP = 16.0  # the space between two labels at the right edge
 
 
 def curves(found: list[Curve], title: str, slot: dict[str, int]) -> str:
-    """`slot` is each engine's place in the palette."""
+    """The chart of the curves. `slot` is each engine's place in the palette."""
     low = math.floor(min(math.log10(y) for c in found for _, y in c.points))
     high = math.ceil(max(math.log10(y) for c in found for _, y in c.points) + 1e-9)
     low, high = min(low, high - 1), max(high, low + 1)
@@ -77,7 +77,7 @@ def curves(found: list[Curve], title: str, slot: dict[str, int]) -> str:
 
 
 def _spread(ends: list[tuple[float, Curve]]) -> list[tuple[float, Curve]]:
-    """Label heights, pushed apart so that none covers another, and back into the frame."""
+    """Label heights, moved apart so that no label covers another, and moved back into the frame."""
     placed: list[tuple[float, Curve]] = []
     for y, curve in sorted(ends, key=lambda end: end[0]):
         placed.append((max(y, placed[-1][0] + _GAP) if placed else y, curve))

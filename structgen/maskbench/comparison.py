@@ -1,9 +1,9 @@
-"""Run B against run A, engine by engine, with bootstrap intervals.
+"""Compares run B with run A, engine by engine, with bootstrap intervals.
 
-Enters: two runs of masks. Leaves: a text, and whether B answers wrongly what A answered rightly. The unit
-that is drawn again is the schema, since the tokens of one schema are alike; both runs keep the same draw.
-Times go into logarithmic bins first (2,000 over ten decades: 1.2% wide), so a percentile of a resample is a
-product of a matrix and a search, not a sort of a million numbers. Cost: seconds for 5,605 schemas and 1,000
+Enters: two runs of masks. Leaves: a text, and whether B answers a question wrongly that A answers rightly.
+The bootstrap draws schemas, because the tokens of one schema are alike; both runs use the same draw. Times go
+into logarithmic bins first (2,000 over ten decades: 1.2% wide). So a percentile of a resample is a product of
+a matrix and a search, and needs no sort of a million numbers. Cost: seconds for 5,605 schemas and 1,000
 resamples.
 """
 
@@ -27,7 +27,7 @@ Floats = npt.NDArray[np.float64]
 def compare(
     a: BenchRun, b: BenchRun, *, engine: str | None = None, resamples: int = 1000
 ) -> tuple[str, bool]:
-    """(text, worse). RunError: the runs share no engine or no schema."""
+    """Returns (text, worse). RunError: the runs have no engine or no schema in common."""
     for run in (a, b):
         if run.config["mode"] != "masks":
             raise RunError(f"{run.path} is no run of masks: only those are compared")
@@ -87,8 +87,8 @@ def _engine(
 def intervals(
     left: list[list[float]], right: list[list[float]], columns: tuple[str, ...], resamples: int
 ) -> dict[str, tuple[float, float]]:
-    """The 95% percentile-bootstrap interval of right / left for each column but the maximum, whose bootstrap
-    distribution says nothing (Bickel and Freedman 1981)."""
+    """The 95% percentile-bootstrap interval of right / left for each column except the maximum. The bootstrap
+    does not work for a maximum (Bickel and Freedman 1981)."""
     random = np.random.default_rng(0)
     edges = np.logspace(_LOW, _HIGH, _BINS + 1)
     middle = np.sqrt(edges[:-1] * edges[1:])

@@ -1,9 +1,9 @@
 """Schemas with labelled instances, from a folder, a checkout or the hub.
 
-Enters: "smoke", "cases", "hub", or a folder: MaskBench's (`{"schema", "tests"}` a file), a checkout of
-JSONSchemaBench (`data/SPLIT/*.json`, or its `maskbench/data`), or any folder of schema files. Leaves:
-`Case` objects, read one at a time; a case that cannot be read is an error with the file's name. Cost: a small
-file a case; "hub" downloads about 20 MB once.
+Enters: "smoke", "cases", "hub", or a folder: MaskBench's (each file is `{"schema", "tests"}`), a checkout of
+JSONSchemaBench (`data/SPLIT/*.json`, or its `maskbench/data`), or any folder of schema files. Leaves: `Case`
+objects, read one at a time; an unreadable case is an error with the file's name. Cost: a small file for each
+case; "hub" downloads about 20 MB once.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class Case:
     instances: tuple[Instance, ...]
 
     def as_json(self) -> dict[str, Any]:
-        """The case as it travels to a worker, which then needs no file."""
+        """The case as JSON for a worker, which then needs no file."""
         return {
             "name": self.name,
             "split": self.split,
@@ -61,7 +61,7 @@ class Case:
 
 @dataclass(frozen=True, slots=True)
 class Cases:
-    """Names, and a case by name."""
+    """The names of cases, and a function that reads a case by its name."""
 
     about: str
     names: list[str]
@@ -80,7 +80,7 @@ def split_of(name: str) -> str:
 
 
 def open_corpus(spec: str, *, instances: bool = True, scale: float = 1.0) -> Cases:
-    """The corpus that `spec` names; `instances` prefers MaskBench's folder where a checkout has both."""
+    """The corpus that `spec` names. If a checkout has two folders, `instances` prefers MaskBench's."""
     if spec in ("cases", "smoke"):
         table = named.CASES if spec == "cases" else named.SMOKE
 
@@ -135,7 +135,7 @@ def _hub() -> Cases:
         raise missing(error, "schemas from the hub") from None
     try:
         root = huggingface_hub.snapshot_download(HUB, repo_type="dataset", allow_patterns=["*.parquet"])
-    except Exception as error:  # offline mode, a proxy, no such data set: a dozen types
+    except Exception as error:  # offline mode, a proxy or a missing data set raise a dozen types of errors
         first = str(error).strip().split("\n")[0]
         raise CorpusError(
             f"the hub's {HUB} cannot be reached ({first}): git clone {_CHECKOUT} where there is a network, "
@@ -164,7 +164,7 @@ def parquet_corpus(root: Path, parquet: Any) -> Cases:
 
 
 def sample(names: Iterable[str], count: int, seed: int = 0) -> list[str]:
-    """`count` names in a pseudo-random order fixed by `seed`; a larger sample contains a smaller one."""
+    """`count` names in a pseudo-random order that `seed` fixes. A larger sample contains a smaller one."""
 
     def rank(name: str) -> bytes:
         return hashlib.sha256(f"{seed}:{name}".encode()).digest()
@@ -181,6 +181,7 @@ def select(
     count: int | None = None,
     seed: int = 0,
 ) -> list[str]:
-    """The choice every runner offers: names containing `only`, then a stride, then a sample."""
+    """The cases that a command's flags select: names that contain `only`, then every n-th of these, then a
+    sample."""
     kept = [name for name in sorted(names) if only in name][offset::stride]
     return kept if count is None else sample(kept, count, seed)

@@ -1,9 +1,10 @@
-"""Drives a run: cases in, rows out, on this machine or on Ray.
+"""Runs the cases of a run through the engines, on this machine or on Ray, and writes the rows.
 
-Enters: the corpus, engine names, limits. Leaves: rows in a `BenchRun`. A lane is one core's worth of work: it
-has one child process per engine and takes some cases, a turn, through one engine after the other. Who goes
-first rotates: noise of the machine hits all alike. A child that hangs or dies costs one row. A turn of
-one case would measure what the other engines leave of the processor's caches, too.
+Enters: the corpus, engine names, limits. Leaves: rows in a `BenchRun`. A lane is the work of one core. It has
+one child process for each engine, and takes some cases, a turn, through one engine after the other. The first
+engine changes from turn to turn, so noise of the machine affects all engines alike. A child that hangs or
+dies costs one row. A turn has several cases: with one case, the measurement would depend on what the other
+engines leave in the processor's caches.
 """
 
 from __future__ import annotations
@@ -20,15 +21,15 @@ from .corpus import Cases, CorpusError
 from .runs import BenchRun
 from .workers import Worker, WorkerError, each
 
-TURN = 20  # cases that an engine takes before it is the next one's turn: half a second
+TURN = 20  # the number of cases in a turn, about half a second for an engine
 
-_DESCRIBE = 120.0  # an adapter is imported within so many seconds
+_DESCRIBE = 120.0  # the most seconds for the import of an adapter
 _KINDS = {"masks": (masks.SETUP, masks.WORK), "generate": (endtoend.SETUP, endtoend.WORK)}
 
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """The task of a run, which every lane gets. It travels to other machines as it is."""
+    """The task of a run. Every lane gets it, also on other machines."""
 
     mode: str  # "masks" or "generate"
     engines: tuple[str, ...]
@@ -42,7 +43,8 @@ class Task:
 
 
 class Lane:
-    """One child process per engine, started when it is first needed. It runs a list of `jobs`."""
+    """Runs a list of `jobs` in child processes, one for each engine, which start when they are first
+    needed."""
 
     def __init__(self, task: Task) -> None:
         self._task = task
@@ -81,7 +83,8 @@ class Lane:
 
 
 def about(names: tuple[str, ...]) -> dict[str, dict[str, Any]]:
-    """Version and notes of every engine, asked in a child. WorkerError: one is not installed."""
+    """The version and notes of every engine, asked in a child process. WorkerError: an engine is not
+    installed."""
     worker = Worker(
         "structgen.maskbench.engines:nothing", "structgen.maskbench.engines:describe", {}, _DESCRIBE
     )
@@ -101,7 +104,7 @@ def about(names: tuple[str, ...]) -> dict[str, dict[str, Any]]:
 def jobs(
     corpus: Cases, names: list[str], engines: tuple[str, ...], run: BenchRun
 ) -> Iterator[dict[str, Any]]:
-    """The jobs that are left to do, a case each. One that cannot be read is a row for every engine."""
+    """The remaining jobs, one for each case. An unreadable case becomes a row for every engine."""
     for name in names:
         left = [engine for engine in engines if (name, engine) not in run.done]
         if not left:
@@ -118,7 +121,7 @@ def jobs(
 def turns(
     jobs: Iterator[dict[str, Any]], size: int, engines: tuple[str, ...]
 ) -> Iterator[list[dict[str, Any]]]:
-    """Jobs by `size`; who goes first rotates from turn to turn."""
+    """The jobs in turns of `size`. The first engine changes from turn to turn."""
     for index in itertools.count():
         turn = list(itertools.islice(jobs, size))
         if not turn:
@@ -129,7 +132,7 @@ def turns(
 
 
 class Progress:
-    """A line on standard error: how many, how fast, how long still."""
+    """A line on standard error: the number of finished cases, the speed, and the remaining time."""
 
     def __init__(self, total: int, every: float = 10.0) -> None:
         self._total = total
@@ -176,7 +179,7 @@ def drive(
     executor: str = "local",
     address: str | None = None,
 ) -> int:
-    """Does what is left of a run. Returns the number of cases done now."""
+    """Runs the remaining jobs of a run. Returns the number of cases that were finished now."""
     left = [name for name in names if any((name, engine) not in run.done for engine in task.engines)]
     if not left:
         return 0

@@ -1,4 +1,4 @@
-"""One schema, one engine, a model: what JSONSchemaBench reports.
+"""Measures one schema with one engine and a model, as JSONSchemaBench does.
 
 Enters: a case as JSON. Leaves: one row:
     declared      the engine took the schema and did not break on it, as the paper (arXiv 2501.10868) means it
@@ -6,7 +6,7 @@ Enters: a case as JSON. Leaves: one row:
     finish        how it ended: one of `FINISHES`; `problem` says more where it is not valid
     limit_told    whether the engine was told, mask by mask, how many tokens are left
     gct_us, ttft_us, tpot_us   compile, to the first token, per further token
-Tokens are the model's most probable among those allowed. Cost: a forward a token.
+Each token is the most probable allowed token. Cost: a forward pass for each token.
 """
 
 from __future__ import annotations
@@ -43,7 +43,8 @@ def setup(config: dict[str, Any]) -> dict[str, Any]:
 
 
 def prompt(lm: Any, schema: str) -> str | list[int]:
-    """What the model is asked. The embedded model has a format of its own; others read the schema's text."""
+    """The prompt for the model. The embedded model has a prompt format of its own; other models read the
+    schema's text."""
     from ..lm.prompts import formatted
 
     own = formatted(lm, _PROMPT, json.loads(schema), "auto")
@@ -57,7 +58,7 @@ def prompt(lm: Any, schema: str) -> str | list[int]:
 def generate(
     lm: Any, engine: Engine, ends: set[int], schema: str, max_tokens: int, tell: bool = True
 ) -> dict[str, Any]:
-    """A text and its times in microseconds; Refused where the engine does not take the schema.
+    """Generates a text and measures its times in microseconds. Refused: the engine does not take the schema.
 
     With `tell`, an engine that can use it learns at each mask how many tokens are left.
     """
@@ -77,7 +78,7 @@ def generate(
         row["unenforced"] = list(grammar.unenforced)[:20]
     try:
         context = lm.start(prompt(lm, schema))
-    except ContextTooLong as error:  # the model's matter: the engine did take the schema
+    except ContextTooLong as error:  # the error is the model's, because the engine took the schema
         return row | {"finish": NO_ROOM, "detail": str(error)}
     room = max_tokens if lm.max_context is None else min(max_tokens, lm.max_context - len(context))
     begin = first = clock()
@@ -114,7 +115,7 @@ def generate(
         context = context.extend(token)
     end = clock()
     broken = sequence.failure()
-    if broken:  # an engine that gave up may still have allowed the end
+    if broken:  # an engine that failed may have allowed the end before
         raise RuntimeError(broken.strip().split("\n")[0])
     row["finish"] = finish
     row["num_tokens"] = len(taken)
@@ -127,7 +128,7 @@ def generate(
 
 
 def judge(schema: str, text: str) -> str:
-    """Why the text is no instance of the schema, "" where it is one."""
+    """The reason why a text is no instance of the schema; "" if it is one."""
     try:
         import jsonschema
     except ImportError as error:
@@ -142,13 +143,14 @@ def judge(schema: str, text: str) -> str:
         problem = jsonschema.exceptions.best_match(
             validator(document, format_checker=validator.FORMAT_CHECKER).iter_errors(value)
         )
-    except Exception as error:  # a broken schema, an unreachable reference, a pattern that `re` refuses
+    # the schema may be broken, a reference unreachable, or a pattern invalid for `re`
+    except Exception as error:
         return f"cannot be judged: {type(error).__name__}: {error}"[:300]
     return "" if problem is None else f"{problem.validator}: {problem.message}"[:300]
 
 
 def work(state: dict[str, Any], job: dict[str, Any], emit: Callable[[dict[str, Any]], None]) -> None:
-    """One case."""
+    """Runs one case."""
     case = Case.from_json(job)
     engine = state["engine"]
     row: dict[str, Any] = {"id": case.name, "split": case.split, "engine": engine.name}
@@ -158,7 +160,7 @@ def work(state: dict[str, Any], job: dict[str, Any], emit: Callable[[dict[str, A
     except Refused as error:
         emit(row | {"declared": False, "valid": False, "compile_error": str(error)[:500]})
         return
-    except Exception as error:  # an engine that breaks
+    except Exception as error:  # the engine failed with some exception
         text = f"{type(error).__name__}: {error}"[:500]
         emit(row | {"declared": False, "valid": False, "generation_error": text})
         return

@@ -25,7 +25,8 @@ from .runs import BenchRun, RunError, rows_of
 
 Row = dict[str, Any]
 _PERCENTILES = (25, 50, 75, 90, 95, 99, 99.9, 100)
-_CODES = {"timeout": -14, "memory": -6}  # the alarm that ends its runner; an allocation that fails aborts
+# MaskBench's runner is ended by an alarm, or aborts if an allocation fails
+_CODES = {"timeout": -14, "memory": -6}
 _SLOW = 10_000  # microseconds
 _NOT_MEASURED = {"ttfm_us": 0, "max_ttfm_us": 0, "masks_us": 0, "max_mask_us": 0, "num_tokens": 0}
 
@@ -59,19 +60,21 @@ def export(run: BenchRun, folder: Path) -> list[Path]:
 
 
 def _row(row: Row) -> Row:
-    """A row as MaskBench's runner writes it: the name of a file, one error, times where nothing compiled."""
+    """A row in the form of MaskBench's runner: the name of a file, one error, no times if the schema did not
+    compile."""
     made = row | {"id": f"{row['id']}.json"}
     if "failure" in row:
         return made
     if "compile_error" in row:
         return _NOT_MEASURED | {"all_mask_us": []} | made
-    if "validation_error" in row:  # its runner keeps the last; its script looks for "should reject" in it
+    # MaskBench's runner keeps the last wrong verdict; its script looks for "should reject" in the text
+    if "validation_error" in row:
         made["validation_error"] = re.split(r"; (?=test #\d+: )", row["validation_error"])[-1]
     return made
 
 
 def _code(failure: str) -> int:
-    """The exit status that its runner would have had."""
+    """The exit status that MaskBench's runner would have."""
     found = re.search(r"(signal|exit code) (\d+)", failure)
     if found is not None:
         return -int(found[2]) if found[1] == "signal" else int(found[2])
@@ -115,7 +118,7 @@ def _stats(rows: list[Row], codes: list[int]) -> dict[str, Any]:
 
 
 def _entries(rows: list[Row], stats: dict[str, Any]) -> dict[str, Any]:
-    """The lines of its table, in its order."""
+    """The lines of MaskBench's table, in its order."""
     compiled = [row for row in rows if "num_tests" in row and "compile_error" not in row]
     made: dict[str, Any] = {}
     for name, times in (

@@ -1,4 +1,4 @@
-"""Rows to figures: percentiles, ratios on what two engines share, outcomes, causes.
+"""Turns rows into figures: percentiles, ratios over what two engines share, outcomes, causes.
 
 Enters: rows of `masks` or `endtoend`. Leaves: plain dicts and one text table. The *intersection* of two
 engines is the schemas both compile and, of every instance, the leading steps both took; the *whole* is
@@ -26,15 +26,17 @@ OUTCOMES = ("right", "wrong", "refused", "failed")
 CUT, TOO_SMALL, NO_ROOM = "cut off", "limit too small", "no room"  # further outcomes of end-to-end rows
 _UNFINISHED = {endtoend.LENGTH: CUT, endtoend.TOO_SMALL: TOO_SMALL, endtoend.NO_ROOM: NO_ROOM}
 
-# Sought in an engine's message in this order: the words of plain English come last.
+# Keywords are searched in an engine's message in this order: words that are also plain English come last.
 _KEYWORDS = sorted(ASSERTING, key=lambda name: (name.isalpha() and name.islower(), -len(name)))
 _QUOTED = re.compile(r"[\"'`]\$?[A-Za-z]+[\"'`]")
 
 
 def outcome(row: Row) -> str:
-    """ "right": every verdict, or the generated value, is what the schema says. One of `OUTCOMES`.
+    """ "right" means that every verdict, or the generated value, agrees with the schema. Returns one of
+    `OUTCOMES`.
 
-    Of a text also `CUT`, `TOO_SMALL` (the engine said so) or `NO_ROOM` (the prompt fills the model).
+    For a generated text also `CUT`, `TOO_SMALL` (the engine said so) or `NO_ROOM` (the prompt fills the
+    model).
     """
     if "failure" in row or "generation_error" in row:
         return "failed"
@@ -54,7 +56,7 @@ def reason(row: Row) -> str:
 
 
 def cause(row: Row) -> str:
-    """The keyword a refusal is about, else the message with names and numbers cut out."""
+    """The keyword that a refusal is about; if there is none, the message without names and numbers."""
     text = reason(row)
     if "validation_error" in row:
         wrong = str(row["validation_error"])
@@ -85,7 +87,7 @@ def by_engine(rows: Iterable[Row]) -> dict[str, dict[str, Row]]:
 
 
 def figures(values: Sequence[float] | npt.NDArray[Any], columns: tuple[str, ...]) -> dict[str, float]:
-    """One number a column: "p99.9", "mean" or "max"; NaN for no values."""
+    """One number for each column ("p99.9", "mean" or "max"); NaN if there are no values."""
     array = np.asarray(values, dtype=float)
     if array.size == 0:
         return dict.fromkeys(columns, math.nan)
@@ -108,7 +110,7 @@ def steps_of(rows: Iterable[Row]) -> npt.NDArray[np.float64]:
 
 
 def whole(rows: Iterable[Row]) -> dict[str, Any]:
-    """An engine's figures over all it took."""
+    """An engine's figures over everything that it took."""
     all_rows = list(rows)
     taken = [row for row in all_rows if compiled(row)]
     counts = collections.Counter(outcome(row) for row in all_rows)
@@ -196,14 +198,15 @@ def coverage(rows: Iterable[Row], timed: Container[str] | None = None) -> dict[s
 
 
 def declared_by_all(engines: Mapping[str, Mapping[str, Row]]) -> set[str]:
-    """The schemas that every engine takes which takes any: what times are compared on, as in the paper."""
+    """The schemas that are taken by every engine that takes any schema. Times are compared on these, as in
+    the paper."""
     sets = [{name for name, row in rows.items() if row.get("declared")} for rows in engines.values()]
     sets = [names for names in sets if names]
     return set.intersection(*sets) if sets else set()
 
 
 def table(title: str, columns: Sequence[str], lines: Mapping[str, Sequence[str]]) -> str:
-    """Text in columns, numbers to the right."""
+    """A table as text; numbers are aligned to the right."""
     width = max([len(label) for label in lines] + [12]) + 2
     wide = [
         max([len(column), *(len(line[i]) for line in lines.values())]) + 2 for i, column in enumerate(columns)
@@ -215,7 +218,7 @@ def table(title: str, columns: Sequence[str], lines: Mapping[str, Sequence[str]]
 
 
 def summary(rows: Iterable[Row], mode: str) -> str:
-    """The tables that a run prints when it is done."""
+    """The tables that a run prints at its end."""
     engines = by_engine(rows)
     if mode == "generate":
         names = (

@@ -1,4 +1,4 @@
-"""A report as Markdown: the tables of the page, the curves left out.
+"""A report as Markdown: the tables of the page without the curves.
 
 Enters: a `Report`. Leaves: text.
 """

@@ -1,4 +1,5 @@
-"""One schema, one engine: time to first mask, time between masks, verdicts. The fields are MaskBench's.
+"""Measures one schema with one engine: time to first mask, time between masks, verdicts. The fields are
+MaskBench's.
 
 Enters: a case as JSON. Leaves: one row:
     ttfm_us        microseconds of compile + new sequence + first mask
@@ -7,7 +8,7 @@ Enters: a case as JSON. Leaves: one row:
     steps          how many of those belong to each instance, so that reports can compare like with like
     num_valid_tests, num_invalid_tests   instances judged rightly; num_tests counts all
     compile_error, validation_error      as MaskBench words them; of several wrong verdicts, all
-Garbage collection is off inside the clock, and what the engine set up is frozen out of it.
+Garbage collection is off while the clock runs, and the objects of the engine's set-up are frozen out of it.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ def first_mask(engine: Engine, schema: str) -> tuple[Grammar, float]:
     grammar = engine.compile(schema)
     try:
         grammar.sequence().fill()
-    except Exception as error:  # it may find only now that the schema is too much for it
+    except Exception as error:  # the engine may find only now that the schema is too complex
         raise Refused(f"at the first mask: {type(error).__name__}: {error}") from error
     return grammar, (clock() - start) / 1e3
 
@@ -89,7 +90,7 @@ def measure(engine: Engine, case: Case, ids: list[list[int]]) -> dict[str, Any]:
     for index, (instance, sequence) in enumerate(zip(case.instances, ids, strict=True)):
         try:
             steps, refused, failure = replay(grammar, sequence)
-        except Exception as error:  # an engine that breaks in mid-sequence costs one test
+        except Exception as error:  # an engine that fails inside a sequence costs one test
             steps, refused, failure = [], None, f"{type(error).__name__}: {error}"
         times += steps
         row["steps"].append(len(steps))
@@ -111,7 +112,7 @@ def measure(engine: Engine, case: Case, ids: list[list[int]]) -> dict[str, Any]:
 
 
 def setup(config: dict[str, Any]) -> dict[str, Any]:
-    """One engine over the run's tokens, warm. `Missing` and whatever its loading raises end the run."""
+    """One engine over the run's tokens, warmed up. `Missing` and other errors of its loading end the run."""
     vocabulary = tokens.load(config["tokenizer"])
     engine = engines.load(config["engine"], vocabulary)
     for schema, value in _WARM_UP:
@@ -125,7 +126,7 @@ def setup(config: dict[str, Any]) -> dict[str, Any]:
 
 
 def work(state: dict[str, Any], job: dict[str, Any], emit: Callable[[dict[str, Any]], None]) -> None:
-    """One case."""
+    """Runs one case."""
     case = Case.from_json(job)
     vocabulary = state["tokens"]
     ids = [[*vocabulary.encode(instance.text), vocabulary.eos] for instance in case.instances]

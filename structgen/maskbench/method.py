@@ -1,4 +1,4 @@
-"""The part of a report about its own figures: how they were taken, and what flatters whom."""
+"""The part of a report that explains how its figures were measured, and which choices favour which engine."""
 
 from __future__ import annotations
 

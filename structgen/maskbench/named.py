@@ -1,4 +1,5 @@
-"""Cases made here: long outputs and large schemas (`cases`), a small fixed set with verdicts (`smoke`).
+"""Cases that are made here: long outputs and large schemas (`cases`), and a small fixed set with verdicts
+(`smoke`).
 
 Enters: a scale for the length of texts. Leaves: schema and labelled values by name. `cases` has one valid
 text each; `smoke`, which stands in smoke.json, has valid and invalid values for each family of keywords and

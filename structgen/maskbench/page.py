@@ -1,7 +1,7 @@
-"""A report as one HTML page that needs nothing else: style sheet and SVG inside, no scripts, no requests.
+"""A report as one HTML page. Style sheet and SVG are inside; the page has no scripts and makes no requests.
 
-Enters: a `Report`. Leaves: text. It follows the reader's light or dark setting and narrow screens; wide
-tables scroll in themselves. Every string from a run is escaped.
+Enters: a `Report`. Leaves: text. The page follows the reader's light or dark setting and fits narrow screens;
+each wide table scrolls by itself. Every string from a run is escaped.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Runs to a report: what the page and the Markdown file both say.
+"""Turns runs into a report, which the page and the Markdown file both show.
 
-Enters: runs. Leaves: a `Report` of plain tables and curves. Where several runs measured the same schemas, a
-figure is the median of theirs and verdicts are the last one's; other runs add up. Cost: one pass over the
-rows; 1.2 million steps an engine take a second.
+Enters: runs. Leaves: a `Report` of plain tables and curves. If several runs measured the same schemas, a
+figure is the median of these runs, and verdicts are those of the last run; other runs are joined. Cost: one
+pass over the rows; 1.2 million steps of an engine take a second.
 
 The problem. Runs cover different schemas, repeat each other, or broke off. An engine that refuses hard
 schemas has better times than one that takes them.
@@ -12,8 +12,8 @@ schemas add up to one layer; runs over the same schemas are a layer each. For th
 and {s1: 6, s2: 8, s3: 9} of one engine the layers are {s1: 5, s2: 7, s3: 9} and {s1: 6, s2: 8, s3: 9}. A
 figure is computed in each layer, and the median of the layers is told.
 
-Times are told twice: over all that an engine takes, and for pairs of engines over what both take. An engine
-that took less than `_COUNTS` of what the fullest took gets no mark for the best time.
+Times are reported twice: over everything that an engine takes, and for pairs of engines over what both take.
+An engine that took less than `_COUNTS` of the largest number of schemas gets no mark for the best time.
 
 Invariants.
 - A later layer of an engine counts only if it is as complete as the first.
@@ -42,7 +42,8 @@ SUBJECT = "structgen"
 _CASES = "structgen's own cases"
 _WORST = 5  # the slowest schemas of each engine that are listed
 _CAUSES = 25  # the most causes in the table
-_COUNTS = 0.75  # of the most schemas that an engine took: one that took fewer has no best figures
+# an engine that took less than this share of the largest number of schemas has no best figures
+_COUNTS = 0.75
 _BUSY = 0.5  # load per core at the start of a run; with more the report has a warning
 
 
@@ -344,9 +345,9 @@ def _case_tables(rows: list[Row], names: list[str]) -> list[Table]:
 
 
 def _growth(steps: list[float]) -> float:
-    """The median of the last tenth of the steps, divided by that of the first tenth.
+    """The median of the last tenth of the steps, divided by the median of the first tenth.
 
-    1: length costs nothing.
+    With the value 1, the length of a text costs nothing.
     """
     tenth = max(1, len(steps) // 10)
     return float(np.median(steps[-tenth:]) / np.median(steps[:tenth]))

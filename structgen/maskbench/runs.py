@@ -1,7 +1,7 @@
-"""A run: a folder with `run.json` (what was asked, on which machine) and `rows.jsonl` (what was found).
+"""A run: a folder with `run.json` (the options and the machine) and `rows.jsonl` (the results).
 
-Enters: options of a run, rows as they come. Leaves: both files, each row flushed as it is written, so that a
-run that was cut off goes on where it stood. Cost: a line a row.
+Enters: options of a run, rows as they come. Leaves: both files. Each row is flushed as it is written, so a
+run that was cut off continues where it stood. Cost: a line for each row.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from typing import Any
 
 import structgen
 
-# What must agree for rows to belong to one run.
+# The options that must agree for rows to belong to one run.
 _SAME = ("mode", "tokenizer", "model", "max_tokens", "tell_limit", "data", "scale", "limit", "memory")
 
 
 class RunError(ValueError):
-    """A folder that is no run, or one of another kind."""
+    """The folder is no run, or a run of another kind."""
 
 
 def machine() -> dict[str, Any]:
@@ -52,7 +52,7 @@ def versions(engines: dict[str, dict[str, Any]]) -> dict[str, str]:
 
 @dataclass(slots=True)
 class BenchRun:
-    """One run's folder and what is in it."""
+    """The folder of one run and its contents."""
 
     path: Path
     config: dict[str, Any]
@@ -64,7 +64,7 @@ class BenchRun:
 
     @classmethod
     def open(cls, path: Path, config: dict[str, Any]) -> BenchRun:
-        """A new run, or one to go on with. RunError: the folder holds another kind of run."""
+        """A new run, or one that is continued. RunError: the folder holds another kind of run."""
         path.mkdir(parents=True, exist_ok=True)
         meta = path / "run.json"
         run = cls(path, config)
@@ -111,7 +111,7 @@ def session(**more: Any) -> dict[str, Any]:
 
 
 def mend(path: Path) -> None:
-    """Cuts off a last line that was not written whole."""
+    """Removes a last line that was not written whole."""
     if not path.exists():
         return
     with open(path, "rb+") as file:

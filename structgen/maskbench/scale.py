@@ -1,8 +1,8 @@
-"""The same lanes as Ray actors: a cluster instead of this machine's cores.
+"""The lanes of `drive` as Ray actors: a run on a cluster in place of this machine's cores.
 
-Enters: a task and jobs, which carry their schema and instances, so no node needs the data. Leaves: (job,
-rows) in the order in which they end. An actor is one lane: its engines still run in children of its own under
-the limits, so a hang costs a row there too; an actor whose node dies is started again, its job done again.
+Enters: a task and jobs. A job carries its schema and instances, so no node needs the data. Leaves: (job,
+rows) in the order in which jobs end. An actor is one lane. Its engines run in child processes under the usual
+limits, so a hang costs one row. If an actor's node dies, the actor is started again and repeats its job.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Any
 
 from .._extras import missing
 
-_AHEAD = 2  # jobs queued on an actor, so that it never waits for the driver
+_AHEAD = 2  # the jobs queued on an actor, so that it never waits for the driver
 
 
 def each(

@@ -24,12 +24,12 @@ class Tokens:
     name: str
     text: list[bytes]
     special: Sequence[int]
-    eos: int  # the id that ends a replayed text; engines are told of this one alone
+    eos: int  # the end id of replayed texts, and the only one that engines know
     encode: Callable[[str], list[int]]
 
 
 def load(name: str) -> Tokens:
-    """VocabularyError or OSError where there is no such tokenizer."""
+    """Loads a vocabulary by name. VocabularyError or OSError: there is no such tokenizer."""
     if name == "tekken":
         return tekken()
     if name == "embedded":

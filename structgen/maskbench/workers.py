@@ -1,9 +1,10 @@
-"""Jobs in child processes under limits of time and memory: a crash or a hang costs one job, not the run.
+"""Runs jobs in child processes under limits of time and memory. A crash or a hang costs one job, and the run
+goes on.
 
-A job function takes (state, job, emit) and may `emit` any number of rows; `setup(config)` makes the state
-once per child. Both are named as "module:function"; `config["log"]` names a file for what the child prints.
-A child is started anew after a failure. Cost: one spawn, plus the set-up, per failure; a look at the child's
-memory ten times a second.
+A job function takes (state, job, emit) and may `emit` any number of rows. `setup(config)` makes the state
+once for each child. Both are named as "module:function"; `config["log"]` names a file for the child's output.
+A child is started anew after a failure. Cost: after each failure a process start and a set-up; ten times a
+second a look at the child's memory.
 """
 
 from __future__ import annotations
@@ -36,13 +37,13 @@ def named(path: str) -> Callable[..., Any]:
 
 
 def _child(pipe: Any, setup: str, work: str, config: dict[str, Any]) -> None:
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's to handle: it kills its children
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent handles Ctrl-C and kills its children
     if "log" in config:
         _divert(config["log"])
     try:
         state = named(setup)(config)
     except Exception as error:
-        known = isinstance(error, StructgenError)  # its message says all
+        known = isinstance(error, StructgenError)  # the message of such an error says everything
         pipe.send(("failed", str(error) if known else f"{type(error).__name__}: {error}"))
         return
     function = named(work)
@@ -50,23 +51,24 @@ def _child(pipe: Any, setup: str, work: str, config: dict[str, Any]) -> None:
     while True:
         try:
             job = pipe.recv()
-        except EOFError:  # the parent is gone
+        except EOFError:  # the parent has ended
             return
         function(state, job, lambda row: pipe.send(("row", row)))
         pipe.send(("done", None))
 
 
 def _divert(log: str) -> None:
-    """The output of engines goes to a file, at the level of descriptors: some print from C++."""
+    """Sends the output of engines to a file, at the level of file descriptors, because some engines print
+    from C++."""
     try:
         file = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
-    except OSError:  # another machine
+    except OSError:  # on another machine the file may not be writable
         file = os.open(os.devnull, os.O_WRONLY)
     for descriptor in (1, 2):
         os.dup2(file, descriptor)
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(line_buffering=True)  # of a child that is killed, the last words matter
+            stream.reconfigure(line_buffering=True)  # if a child is killed, its last lines are needed
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,11 +80,11 @@ class Failure:
 
 
 class WorkerError(RuntimeError):
-    """The set-up failed; the text says why."""
+    """The set-up failed. The text of the exception has the reason."""
 
 
 def resident(pid: int) -> int:
-    """Bytes of memory a process holds; 0 where the system does not tell."""
+    """The bytes of memory that a process holds; 0 if the system does not tell."""
     try:
         return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
     except (OSError, IndexError, ValueError):
@@ -90,7 +92,8 @@ def resident(pid: int) -> int:
 
 
 class Worker:
-    """One child. `limit` is seconds a job, `memory` bytes above what the child held after its set-up."""
+    """One child process. `limit` is in seconds for each job; `memory` is in bytes above the child's memory
+    after its set-up."""
 
     def __init__(
         self, setup: str, work: str, config: dict[str, Any], limit: float, memory: int | None = None
@@ -104,16 +107,16 @@ class Worker:
 
     @property
     def pid(self) -> int | None:
-        """The child's, None while there is none."""
+        """The id of the child process; None if there is no child."""
         return None if self._process is None else self._process.pid
 
     def start(self) -> None:
-        """The child, ready for jobs. WorkerError: it could not be set up."""
+        """Starts the child and makes it ready for jobs. WorkerError: its set-up failed."""
         if self._process is None:
             self._spawn()
 
     def call(self, job: object) -> tuple[list[Any], Failure | None]:
-        """The job's rows, and how it failed where it did."""
+        """Runs a job. Returns its rows, and its failure, if it failed."""
         self.start()
         rows: list[Any] = []
         since = time.monotonic()
@@ -132,7 +135,7 @@ class Worker:
                     return rows, self._failed("memory", since)
         except (EOFError, OSError):
             process = self._process
-            if process is None:  # stopped by another thread
+            if process is None:  # another thread stopped the child
                 return rows, Failure("stopped", time.monotonic() - since)
             process.join()
             code = process.exitcode
@@ -199,7 +202,7 @@ def each(make: Callable[[], Lane], jobs: Iterable[Any], lanes: int = 1) -> Itera
                     break
                 results.put((job, lane.run(job)))
             results.put(None)
-        except BaseException as error:  # handed to the caller, whose thread raises it
+        except BaseException as error:  # the error goes to the caller, whose thread raises it
             results.put(error)
 
     threads = [threading.Thread(target=serve, args=(lane,), daemon=True) for lane in made]
@@ -231,7 +234,7 @@ def run(
     memory: int | None = None,
     processes: int = 1,
 ) -> Iterator[tuple[Any, list[Any], Failure | None]]:
-    """(job, rows, failure) for every job: `each` with one worker a lane."""
+    """(job, rows, failure) for every job. It calls `each` with one worker for each lane."""
 
     class Single:
         def __init__(self) -> None:

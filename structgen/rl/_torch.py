@@ -1,7 +1,9 @@
-"""`constrained_logprobs` as a function of torch's autograd. Imported only once torch is.
+"""`constrained_logprobs` as a function of torch's autograd. This module is imported only if torch is already
+imported.
 
-Enters: checked logits, ids and masks. Leaves: log-probabilities, and the gradient of the logits.
-Cost: forward saves the logits as they are and a number a row. Both ways work on a chunk of rows at a time.
+Enters: checked logits, ids and masks. Leaves: log-probabilities, and the gradient of the logits. Cost: the
+forward pass saves the logits themselves and one number for each row. Both passes work on one chunk of rows at
+a time.
 
     forward    x[token] - logsumexp over allowed x          x = logits / temperature
     backward   g * (1 at the token - softmax over allowed x) / temperature
@@ -19,7 +21,7 @@ from .masks import Masks
 
 
 class _AllowedLogprobs(torch.autograd.Function):
-    """Rows of logits -> log-probabilities of their tokens among those allowed."""
+    """Turns rows of logits into log-probabilities of the drawn tokens among the allowed ones."""
 
     @staticmethod
     def forward(
@@ -73,7 +75,7 @@ def allowed_entropies(logits: torch.Tensor, masks: Masks, temperature: float, ch
 
 
 def tokens_of(token_ids: Any, masks: Masks, device: torch.device) -> torch.Tensor:
-    """The ids on the device, int64. ValueError: a token that its mask lacks."""
+    """The ids on the device, int64. ValueError: a mask does not allow its token."""
     ids = np.asarray(token_ids.cpu() if isinstance(token_ids, torch.Tensor) else token_ids)
     if ids.shape != (len(masks),):
         raise ValueError(f"there are {len(masks)} masks for ids of the shape {ids.shape}")

@@ -4,9 +4,9 @@ Enters: a compiled grammar and the ids of a text. Leaves: for each token the mas
 Cost: a token takes a step and a look into a table; a parse state that the text meets first takes its mask
 and a hash of V/8 bytes. Memory: V/8 bytes for each distinct mask and 4 bytes for each token.
 
-A server that generates need not send masks: grammar and text decide them. A text of 10,000 tokens of JSON
-meets some dozens of distinct masks, so `Masks` keeps each once and a number for each token. `bitmask()`
-expands them.
+A generating server need not send masks, because grammar and text determine them. A text of 10,000 tokens of
+JSON meets some dozens of distinct masks. So `Masks` keeps each distinct mask once, and a number for each
+token. `bitmask()` expands them.
 
 The masks are those of `Matcher.fill_bitmask` without `max_tokens`. A text that was generated under a budget
 met smaller masks near its end.
@@ -63,7 +63,7 @@ class Masks:
         return starts, np.concatenate(lists) if lists else np.zeros(0, np.int32)
 
     def merged(self, kept: Any) -> Masks:
-        """The masks less the tokens that a sampler cut away with top-k or top-p.
+        """The masks without the tokens that a sampler removed by top-k or top-p.
 
         Args:
             kept: what the sampler kept, one row a token. Either int32 words of shape (n, ceil(V/32)), or a

@@ -1,9 +1,9 @@
 """Log-probabilities of texts under their grammar, for training.
 
 Enters: logits with or without a gradient, token ids, masks (`masks.py`). Leaves: for each token the log of
-its probability among those that were allowed; certified bounds on the log of a whole text's normaliser.
-Cost: forward one pass over the logits in chunks, of which only a chunk is ever copied; backward the gradient
-itself, which is as large as the logits, and again a chunk.
+its probability among the allowed tokens; certified bounds on the log of a whole text's normaliser. Cost: the
+forward pass reads the logits in chunks and copies one chunk at a time. The backward pass needs the gradient,
+which is as large as the logits, and one chunk.
 
 Two laws. A sampler that masks each step draws from the *local* law, whose log is the sum of
 `constrained_logprobs`. The *aligned* law is the model's own, given that the text is in the grammar:
@@ -88,7 +88,8 @@ def log_normaliser(
 ) -> tuple[float, float]:
     """Certified bounds (low, high) on log Z, the log-probability that a text of the model is in the grammar.
 
-    They are equal (to rounding) once all of the grammar's probability was met. -inf below: no text was found.
+    The bounds are equal (up to rounding) once the draws have met all of the grammar's probability. The lower
+    bound is -inf if no text was found.
 
     Args:
         model, prompt: as in `sg.sample`. draws: texts drawn at most.

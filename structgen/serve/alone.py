@@ -1,7 +1,9 @@
-"""Answers that are not made token by token in the common batch: `sg.sample`'s methods, and speculation.
+"""Answers that the engine does not make token by token in its common batch: `sg.sample`'s methods, and
+speculation.
 
-Enters: a prepared job. Leaves: its pieces, as the engine's would be; of sampling also what is known about
-all of them. Cost: one such request at a time, in a thread beside the engine; both take turns at the model.
+Enters: a prepared job. Leaves: its pieces, in the form of the engine's pieces; for sampling also facts about
+all texts together. Cost: one such request runs at a time, in a thread beside the engine; the two take turns
+at the model.
 
 The problem. Methods of sampling draw whole texts and go back, and speculation has batches and keys of its
 own. Neither of the two fits into the engine's step of one token for each answer.
@@ -54,7 +56,7 @@ if TYPE_CHECKING:
     from .service import RequestRun, Service
 
 _WAITING = 16  # the most requests in line, the running one included
-_TRACED = 32  # contexts of a forward
+_TRACED = 32  # the most contexts in one forward pass
 
 
 def check(job_plan: Any, extension: OwnOptions, tools: bool) -> None:
@@ -129,7 +131,7 @@ async def sample(service: Service, job: Job, method: SamplingMethod) -> Samples:
 
 
 async def trace(service: Service, job: Job, texts: Sequence[Sequence[int]]) -> list[list[Seen]]:
-    """Returns how each token of finished texts came about: the model's probabilities, and the masks."""
+    """Returns a record of each token of finished texts: the model's probabilities, and the masks."""
 
     def work() -> list[list[Seen]]:
         return [_traced(service, job, tokens) for tokens in texts]
@@ -163,7 +165,8 @@ def _traced(service: Service, job: Job, tokens: Sequence[int]) -> list[Seen]:
 
 
 async def confident(service: Service, run: RequestRun, index: int, written: Reply, reads: int) -> None:
-    """Adds a note to a finished answer: its leaves, with bounds on the probability of each value.
+    """Adds a note to a finished answer: the leaves of the answer, with bounds on the probability of each
+    value.
 
     Args:
         index: of the answer among all of the run. reads: prefixes that are read for a leaf; 0: no note.
@@ -190,7 +193,8 @@ def _leaves(service: Service, job: Job, written: Reply, reads: int) -> list[Fiel
     else:
         is_json = True
     context, grammar = job.prefixes[-1], job.plan.grammar
-    # Half of the time that is left: the answer is sent in time, and no thread reads on behind the deadline.
+    # The reads get half of the remaining time. So the answer is sent in time, and no thread reads behind the
+    # deadline.
     until = (time.monotonic() + job.deadline) / 2
 
     def go_on() -> bool:
@@ -320,7 +324,8 @@ class _Teller:
         self.position = 0
         self.held: list[Piece] = []
         grammar = job.plan.grammar
-        # A matcher of its own: when a step is told, the row's matcher is past the places of its tokens.
+        # The teller has a matcher of its own: when a step is reported, the row's matcher stands behind the
+        # step's tokens.
         self.matcher = grammar.matcher() if job.plan.watch and grammar is not None else None
         self.mask = None if self.matcher is None else allocate_bitmask(1, job.vocabulary.vocab_size)
 
@@ -352,13 +357,13 @@ class _Teller:
         return piece.finish is not None
 
     def end(self, piece: Piece, finish: Finish) -> None:
-        """Adds what was held back."""
+        """Adds the text that the stream still held back."""
         piece.text += self.stream.finish()
         piece.reasoning += self.stream.thoughts
         piece.finish = finish
 
     def step(self, tree: DraftTree, path: Sequence[int], emitted: Sequence[int], scores: Scores) -> None:
-        """Ends a step: adds to each piece, which has one token, how that token came about."""
+        """Ends a step: adds to each piece a record of its one token."""
         plan = self.job.plan
         found = drafted(tree, path, emitted, self.names)
         self.held[0].drafted = found

@@ -26,7 +26,8 @@ _SEND_SECONDS = 60.0  # a client that reads nothing for so long counts as gone
 
 
 def _finite(value: Any) -> Any:
-    """A copy with null for numbers that Python reads and JSON lacks (`1e999`, `NaN`); answers repeat them."""
+    """A copy in which null replaces numbers that Python reads and JSON lacks (`1e999`, `NaN`). Answers repeat
+    such numbers from requests."""
     if isinstance(value, float):
         return value if math.isfinite(value) else None
     if isinstance(value, dict):
@@ -35,7 +36,7 @@ def _finite(value: Any) -> Any:
 
 
 def _written(content: Any) -> bytes:
-    """JSON as UTF-8. The copy that `_finite` makes is rarely needed."""
+    """JSON as UTF-8. Most values need no copy from `_finite`."""
     try:
         text = _dumped(content)
     except ValueError:
@@ -44,14 +45,14 @@ def _written(content: Any) -> bytes:
 
 
 class Json(JSONResponse):  # type: ignore[misc]
-    """JSON of any text: half a surrogate pair in a client's words is written as an escape."""
+    """A JSON response for any text. Half a surrogate pair in a client's text is written as an escape."""
 
     def render(self, content: Any) -> bytes:
         return _written(content)
 
 
 class Gone(Exception):
-    """The client left before its answer was there."""
+    """The client left before its answer was finished."""
 
 
 async def while_there(request: Request, work: Coroutine[Any, Any, T]) -> T:
@@ -70,7 +71,7 @@ async def while_there(request: Request, work: Coroutine[Any, Any, T]) -> T:
 
 
 def _looked_at(task: asyncio.Future[Any]) -> None:
-    """Reads a task's error, so that asyncio does not log it: the client is gone."""
+    """Reads a task's error, because asyncio logs an error that nobody reads. The client has left."""
     if not task.cancelled():
         task.exception()
 
@@ -78,8 +79,8 @@ def _looked_at(task: asyncio.Future[Any]) -> None:
 async def unless_gone(
     request: Request, run: RequestRun, work: Coroutine[Any, Any, T], ends: bool = True
 ) -> T:
-    """Does what `while_there` does for work on a run. With `ends` the run ends with the work; without `ends`
-    only if the work fails or the client leaves."""
+    """Runs `while_there` for work on a run. With `ends` the run always ends with the work. Without `ends` it
+    ends only if the work fails or the client leaves."""
     done = False
     try:
         found = await while_there(request, work)

@@ -1,11 +1,11 @@
 """The ASGI application: routes, keys, limits, errors.
 
-Enters: HTTP. Leaves: OpenAI's answers. Cost: JSON, beside what the model takes.
+Enters: HTTP. Leaves: OpenAI's answers. Cost: reading and writing JSON, and the model's work.
 
     uvicorn --factory structgen.serve.app:create_app     # the embedded model
 
-The problem. Clients of three interfaces and hostile ones reach one process. A body that never ends, a page of
-another site, or a wrong key must cost little, and be refused before the body is parsed.
+The problem. One process serves clients of three interfaces, and some clients are hostile. A body that never
+ends, a page of another site, or a wrong key must cost little, and must be refused before the body is parsed.
 
 The idea. `_Gate` is a middleware before all routes. In this order it checks
 
@@ -73,7 +73,8 @@ _ENDPOINTS = (
     "/v1/models", "/health", "/metrics",
 )  # fmt: skip
 _GUARDED = ("/v1", "/metrics", playground.API + "/")
-_DISCARDED = 64 << 20  # bytes beyond the limit that are read and dropped, so that the client gets the error
+# so many bytes beyond the limit are read and dropped, so that the client reads the error
+_DISCARDED = 64 << 20
 _BODIES = 16  # all live requests together may hold as many bytes as so many bodies of the largest size
 
 
@@ -107,7 +108,7 @@ def create_app(model: Any = None, options: ServerOptions | None = None, **settin
         version=__version__,
         lifespan=life,
         default_response_class=Json,
-        docs_url=None,  # FastAPI's pages load their scripts from elsewhere; page.py has one of ours
+        docs_url=None,  # FastAPI's own pages load scripts from other sites; page.py has a page that does not
         redoc_url=None,
         redirect_slashes=False,  # `_Gate` removes a slash at the end; not all clients follow redirects
     )
@@ -159,7 +160,8 @@ def _routes(app: FastAPI, service: Service) -> None:
     page.add_routes(app)
 
 
-# The endpoints that generate: the module with `wanted`, `events` and `answer`, and the body.
+# For each endpoint that generates: the module with `wanted`, `events` and `answer`, and the class of the
+# body.
 _PROTOCOLS: dict[str, tuple[Any, type[Generation | ResponsesRequest | MessagesRequest], str]] = {
     "/v1/chat/completions": (chat, ChatRequest, "OpenAI"),
     "/v1/completions": (completions, CompletionRequest, "OpenAI"),
@@ -180,7 +182,7 @@ def _endpoint(service: Service, module: Any, kind: type[Any]) -> Callable[..., A
             )
         return Json(await unless_gone(request, run, module.answer(service, body, run)))
 
-    generate.__annotations__["body"] = kind  # FastAPI reads the body by it
+    generate.__annotations__["body"] = kind  # FastAPI finds the class of the body by this annotation
     generate.__name__ = module.__name__.rpartition(".")[2]
     return generate
 
@@ -201,7 +203,8 @@ def _model(service: Service) -> dict[str, Any]:
 async def _start(
     service: Service, wanted: Wanted, body: Generation | ResponsesRequest | MessagesRequest, request: Request
 ) -> RequestRun:
-    """Starts the run of a request, in the engine or, with sampling and speculation, beside it."""
+    """Starts the run of a request: beside the engine for sampling and speculation, otherwise in the
+    engine."""
     extension = body.structgen
     own = extension.sampling is not None or extension.speculate is not None
     if not own:
@@ -282,7 +285,7 @@ async def _http_error(request: Request, error: Exception) -> Response:
 
 
 async def _nobody(_: Request, error: Exception) -> Response:
-    return Response(status_code=499)  # the client is gone; the status is for /metrics
+    return Response(status_code=499)  # the client has left; the status is only for /metrics
 
 
 async def _failed(_: Request, error: Exception) -> Response:
@@ -348,7 +351,7 @@ class _Gate:
                 return
             try:
                 await self.app(scope, receive, counted)
-            except asyncio.CancelledError:  # a shutdown waits no longer
+            except asyncio.CancelledError:  # a shutdown ended the wait
                 if status != 499:
                     raise
                 await _error(busy("the server is shutting down", 503))(scope, receive, counted)

@@ -97,7 +97,7 @@ def tool_call(call: Call, custom: bool = False) -> dict[str, Any]:
 
 
 async def answer(service: Service, request: ChatRequest, run: RequestRun) -> dict[str, Any]:
-    """The whole answer."""
+    """The object of the whole answer."""
 
     def told(_: int, written: Reply) -> dict[str, Any]:
         message: dict[str, Any] = {"role": "assistant", "content": written.content, "refusal": None}

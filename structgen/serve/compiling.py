@@ -3,9 +3,9 @@
 Enters: a function that compiles. Leaves: its result or its error. Cost: that of the function, in a thread of
 the pool.
 
-A running compile cannot be interrupted. A compile past its limit is given up: its request is answered, and
-another thread takes the place of its thread until the compile ends. At most `_LOST` threads are replaced so;
-beyond that requests are turned away.
+A running compile cannot be interrupted. If a compile exceeds its limit, its request gets an error, and
+another thread takes the place of its thread until the compile ends. At most `_LOST` threads are replaced like
+this; beyond that, requests are refused.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _LONG = 0.05  # seconds after which a task counts as long
 
 
 class Workers:
-    """Daemon threads, so that a hung compile does not hold up the end of the process.
+    """Daemon threads, because a hung compile must not delay the end of the process.
 
     Args:
         count: the number of threads. waiting: the most tasks that may wait.
@@ -68,7 +68,7 @@ class Workers:
                 threading.Thread(target=self._work, name="structgen-compile", daemon=True).start()
             self._lock.notify()
         try:
-            # Shielded: a future that is cancelled would not tell when its thread is free again.
+            # The future is shielded: a cancelled future would not tell when its thread is free again.
             waited = asyncio.wrap_future(future)
             waited.add_done_callback(
                 lambda done: done.cancelled() or done.exception()
@@ -83,7 +83,7 @@ class Workers:
         except TimeoutError:
             if future.running():
                 with self._lock:
-                    self._lost += 1  # until it is done
+                    self._lost += 1  # the count falls again when the task is done
                 future.add_done_callback(self._found)
             elif future.cancel():
                 raise busy(f"{what} waited more than {self._seconds:g} seconds: try again", 503) from None

@@ -90,7 +90,7 @@ def _first(run: RequestRun, index: int) -> list[Entry]:
 
 
 async def answer(service: Service, request: CompletionRequest, run: RequestRun) -> dict[str, Any]:
-    """The whole answer."""
+    """The object of the whole answer."""
 
     def told(index: int, written: Reply) -> dict[str, Any]:
         entries, before = written.entries, _echo(service, request, run, index)
@@ -109,7 +109,8 @@ async def answer(service: Service, request: CompletionRequest, run: RequestRun) 
 
 def events(service: Service, request: CompletionRequest, run: RequestRun) -> AsyncIterator[dict[str, Any]]:
     """The chunks of a stream, without its end mark."""
-    offsets: list[int | None] = [None] * run.count  # where the next token begins; None: no chunk was told
+    # where the next token begins in the text; None before the first chunk
+    offsets: list[int | None] = [None] * run.count
 
     def told(_: Reply, piece: Piece, new: list[Item]) -> list[dict[str, Any]]:
         index, text, entries = piece.index, piece.text, list(piece.entries)

@@ -1,4 +1,4 @@
-"""Finds the constraint that a request asks for, in whichever field it stands.
+"""Finds the constraint that a request asks for in the request's fields.
 
 Enters: the constraint fields of a request, its tools. Leaves: a `RequestConstraint`: how to compile it, which
 field it came from. Cost: nothing is compiled here. ApiError: two constraints, or one that is malformed.
@@ -29,7 +29,7 @@ from .requests import Constrained, OwnOptions
 
 _WARNED = 10
 _OUTPUTS = "structured_outputs"
-# Fields of which an empty value asks for nothing.
+# Fields whose empty value sets no constraint.
 _OFF = ("grammar", f"{_OUTPUTS}.json_object")
 Build = Callable[[Compiler], CompiledGrammar]
 
@@ -99,7 +99,7 @@ class RequestConstraint:
 
 @dataclass(slots=True)
 class _Found:
-    """The constraints that were met so far, by field."""
+    """The constraints that were found so far, by field."""
 
     options: OwnOptions
     items: list[RequestConstraint] = field(default_factory=list)
@@ -158,7 +158,7 @@ def _no_schema(param: str, message: str, reason: str | None = None, **place: Any
 def request_constraint(
     request: Constrained, text_format: dict[str, Any] | None = None
 ) -> RequestConstraint | None:
-    """The constraint of the fields other than `tools`; None: any text.
+    """The constraint from all fields except `tools`; None if any text is allowed.
 
     Args:
         text_format: `text.format` of `/v1/responses`.
@@ -203,7 +203,7 @@ def tool_use(
     options: OwnOptions | None = None,
     strictness: Strictness = "parameter",
 ) -> ToolUse | None:
-    """The tools of a request in one form; None if it has none.
+    """The tools of a request in one form; None if the request has no tools.
 
     It takes the values that `frontend.tools.listed` takes. ApiError: a tool is no function, two tools have
     one name, or the choice names no tool.
@@ -282,7 +282,7 @@ def _functions(tools: list[dict[str, Any]]) -> tuple[list[dict[str, Any]], froze
 
 
 def _allowed_tools(tools: list[dict[str, Any]], choice: dict[str, Any]) -> tuple[list[dict[str, Any]], str]:
-    """OpenAI's subset of the tools with a mode."""
+    """The allowed tools of OpenAI's `allowed_tools`, and its mode."""
     inner = choice.get("allowed_tools", choice)
     listed = inner.get("tools") if isinstance(inner, dict) else None
     mode = inner.get("mode", "auto") if isinstance(inner, dict) else None
@@ -296,7 +296,7 @@ def _allowed_tools(tools: list[dict[str, Any]], choice: dict[str, Any]) -> tuple
 
 
 def with_thoughts(answer: RequestConstraint | None, reasoning: Reasoning) -> RequestConstraint:
-    """Thoughts in front of what a request asks for, or of any text."""
+    """The constraint for thoughts, and then the answer that the request asks for, or any text."""
 
     def build(compiler: Compiler) -> CompiledGrammar:
         return compiler.with_reasoning(None if answer is None else answer.build(compiler), reasoning)
@@ -359,6 +359,6 @@ def with_tools(use: ToolUse, text: RequestConstraint | None, never: Sequence[str
 
 
 def _within(options: OwnOptions) -> dict[str, Any]:
-    """How schemas within tags and grammars are written: with at most one blank in a gap unless the request
-    names another `whitespace`, since models write `{"a": 1, "b": 2}` there."""
+    """How schemas inside tags and grammars are written. A gap has at most one blank, because models write
+    `{"a": 1, "b": 2}` there; a request may name another `whitespace`."""
     return style_in(options.json_options(whitespace="one-blank"))

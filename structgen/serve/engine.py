@@ -14,13 +14,14 @@ The idea. One thread repeats a step (`_step`):
     join     waiting jobs come in; requests with the fewest places first
     read     a bounded number of prompt tokens, divided among the prompts
     forward  one row for each answer whose mask is there or may be soon; masks are filled meanwhile (masks.py)
-    draw     each answer whose mask is there by now gets a token; the others wait for a later step
+    draw     each answer whose mask is ready gets a token; the others wait for a later step
 
-Places. With 8 places and a request of 8 answers in them, a request of 2 still comes in: a request leaves
-others half as many places as there are (4), so up to 12 answers may be live. A large request that waited long
-comes in when at most half of the places are taken, and nothing overtakes it until then.
+Places. A live answer takes a place. With 8 places and a request of 8 answers, a request of 2 answers still
+comes in: beside the largest request, others may take half of the number of places (4), so up to 12 answers
+may be live. A large request that has waited long comes in when at most half of the places are taken, and
+until then no job overtakes it.
 
-Answers that share a beginning share its keys, which the prefix tree of `lm` sees to.
+Answers that share a beginning also share its keys, because `lm` keeps the keys in a prefix tree.
 
 Invariants.
 - Only this thread uses live answers, except that a worker fills a mask while `Answer.filling` is set.
@@ -120,7 +121,7 @@ class ModelThread:
 
     @contextlib.contextmanager
     def keeping(self) -> Any:
-        """A context for another user of the model. In it the engine does not release vectors."""
+        """A context for another user of the model. Inside it the engine releases no vectors."""
         with self._wake:
             self._keepers += 1
         try:
@@ -130,7 +131,7 @@ class ModelThread:
                 self._keepers -= 1
 
     def close(self, seconds: float) -> None:
-        """Takes no more jobs, gives the others `seconds` to finish, then ends them."""
+        """Takes no more jobs. The live jobs get `seconds` to finish, and are then ended."""
         with self._wake:
             self._closing = True
             self._wake.notify()
@@ -166,8 +167,8 @@ class ModelThread:
         self._join()
         begin = time.perf_counter()
         rows = [a for a in self._live if a.ready]
-        # `filling` is asked before `ready`, and `Answer.fill` sets `filled` before it clears `filling`. So a
-        # mask that was made just now is not begun again.
+        # `filling` is read before `ready`, because `Answer.fill` sets `filled` before it clears `filling`. So
+        # a mask that was just finished is not started again.
         soon = self._masks.begin([a for a in self._live if not a.filling and not a.ready])
         rows += soon
         read = self._read()
@@ -202,7 +203,7 @@ class ModelThread:
                 token = job.plan.drawing.draw(allowed[i], answer.noise, answer.position)
                 before = answer.context
                 piece = answer.advance(token, raw[i], allowed[i], self._ends)
-            except (BudgetExceeded, SchemaTooComplex) as error:  # accepting a token has limits, too
+            except (BudgetExceeded, SchemaTooComplex) as error:  # accepting a token has limits of work, too
                 failed[job] = of_constraint(error, job.plan.param)
                 continue
             except Exception as error:
@@ -291,7 +292,7 @@ class ModelThread:
         return True
 
     def _begin(self, job: Job) -> None:
-        """Makes the answers of a job whose prompt was read."""
+        """Makes the answers of a job after its prompt was read."""
         self.metrics.prompt_tokens.inc(len(job.prompt) - job.cached)
         self.metrics.cached_tokens.inc(job.cached)
         try:
@@ -307,7 +308,7 @@ class ModelThread:
             self._live += answers
 
     def _join(self) -> None:
-        """Takes waiting jobs in while there are places, first those whose requests have the fewest places."""
+        """Takes waiting jobs while places are free, first those whose requests have the fewest places."""
         cached = getattr(self.lm, "cached_tokens", None)
         while True:
             held = Counter(a.job.request for a in self._live)
@@ -327,10 +328,10 @@ class ModelThread:
     def _next(self, held: Counter[Job]) -> Job | None:
         """The waiting job that comes in now, or None. `held` has the places of each request.
 
-        A job comes in if it fits. Beside the largest request, others may have half as many places as there
-        are, whatever the largest one takes. A starving job comes in once at most half of the places are
-        taken. Until then no job overtakes it. Small jobs may overtake it while it waits for another large
-        request, because they do not make that wait longer.
+        A job comes in if it fits. Beside the largest request, the other requests together may take half of
+        the number of places, whatever the largest one takes. A starving job comes in once at most half of the
+        places are taken, and until then no job overtakes it. Exception: while the starving job waits for
+        another large request, small jobs may overtake it, because they do not lengthen its wait.
         """
         first: dict[int, Job] = {}
         for job in self._waiting:

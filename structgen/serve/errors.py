@@ -1,4 +1,4 @@
-"""Every failure in the shape of OpenAI's errors, which is Anthropic's, too.
+"""Every failure in the shape of OpenAI's errors. Anthropic's errors have the same shape.
 
 Enters: an exception. Leaves: an `ApiError`: a status and a body {"type": "error", "error": {"message",
 "type", "param", "code"}}, where errors of a grammar add the place (`keyword`, `pointer`, `line`, `column`,
@@ -27,7 +27,7 @@ log: logging.Logger = logging.getLogger("structgen.serve")
 
 _DEFAULT = {404: "not_found", 405: "method_not_allowed", 500: "internal_error"}
 _TYPES = {401: "authentication_error", 404: "not_found_error", 429: "rate_limit_error"}
-# What a program would change, and what the person who starts the server does.
+# For each limit: the advice for a client's program, and the advice for the person who starts the server.
 _FIXES = (
     (
         "raise Limits(mask=...), or compile with on_limit='subset'",
@@ -51,7 +51,7 @@ _CODES = (
 
 
 class ApiError(Exception):
-    """An answer that is an error.
+    """An error as an answer.
 
     Attributes:
         status: the status of HTTP.
@@ -87,7 +87,7 @@ class ApiError(Exception):
 
 
 def busy(message: str, status: int = 429) -> ApiError:
-    """The server has no room for this request now."""
+    """The error for a request for which the server has no room now."""
     return ApiError(message, status=status, code="server_busy", retry_after=1)
 
 
@@ -147,7 +147,7 @@ def of_prompt(error: Exception, param: str) -> ApiError:
 
 
 def unexpected(error: BaseException) -> ApiError:
-    """A failure of the server's own."""
+    """The error for a bug in the server."""
     if isinstance(error, ApiError):
         return error
     log.error("a request failed", exc_info=error)

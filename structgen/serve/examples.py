@@ -65,7 +65,7 @@ def _schemas(documents: dict[str, str]) -> list[dict[str, Any]]:
                 "document": documents.get(name, "{"),
             }
         )
-    # Speculation shows most on an answer whose text is mostly forced.
+    # Speculation gains most for an answer whose text is mostly forced.
     return [*found, {**found[0], "name": "Order, several tokens a forward", "speculate": True}]
 
 

@@ -1,14 +1,15 @@
-"""The grammars of a server: compiled with little work or with much, and kept if they were quick.
+"""The grammars of a server. A grammar is compiled with a little work first, then with more if needed, and is
+kept if it was ready quickly.
 
 Enters: the constraint of a request. Leaves: a `ServedGrammar` whose first mask is made; an `ApiError` that
 names the field at fault. Cost: a compile, or a look-up by the constraint's key.
 
-A look (`look=True`) does all that a request needs with the work of `_LOOK`. If the look left nothing out, the
-grammar is kept and later gets the server's limits, so it is compiled once. A grammar from which something was
-left out would be another grammar, so `TooMuch` is raised.
+A look (`look=True`) tries everything that a request needs within the work of `_LOOK`. If the look left
+nothing out, the grammar is kept and gets the server's limits, so it is compiled once. If the look left
+something out, the grammar would be another one, so `TooMuch` is raised.
 
 Every grammar has a compiler of its own. Grammars of one compiler wait for each other's masks and share its
-memory; apart, a large one can be dropped without harm to the others.
+memory. With separate compilers, the server can drop a large grammar without harm to the others.
 """
 
 from __future__ import annotations
@@ -78,17 +79,19 @@ class Grammars:
         return key in self._kept
 
     def key(self, constraint: RequestConstraint) -> str | None:
-        """What the grammar of a constraint is kept by; None: it is not kept."""
+        """The key under which the grammar of a constraint is kept; None if it is not kept."""
         key = constraint.key()
         return None if key is None or len(key) > _KEY else key
 
     def kept(self, key: str | None) -> ServedGrammar | None:
-        """A grammar that is kept. None if it has grown too large: a request has all of its memory."""
+        """A kept grammar; None if it has grown too large. The next request then compiles it anew and has the
+        whole limit of memory."""
         found = None if key is None else self._kept.get(key)
         return None if found is None or found.taken() >= self._options.grammar_bytes else found
 
     def keep(self, key: str | None, made: ServedGrammar, seconds: float) -> None:
-        """Keeps a grammar that was ready within `_QUICK` seconds, and drops one that was not this time."""
+        """Keeps a grammar that was ready within `_QUICK` seconds. Drops a kept grammar that took longer this
+        time."""
         if key is None:
             return
         with self._lock:
@@ -110,7 +113,8 @@ class Grammars:
             taken -= oldest.taken()
 
     def large_gone(self) -> None:
-        """A request with a grown grammar ended. The grammar was smaller when it was kept, so count anew."""
+        """A request with a grown grammar ended. The grammar was smaller when the cache stored it, so the
+        cache is measured again."""
         with self._lock:
             self._forget()
         self._freed()
@@ -156,7 +160,7 @@ class Grammars:
 
 
 def of_look(error: Exception, param: str, look: bool) -> Exception:
-    """The error for the client; `TooMuch` if the work of a look may be why."""
+    """The error for the client. It is `TooMuch` if the small amount of work of a look may be the cause."""
     return TooMuch() if look and isinstance(error, _MORE_MAY_TELL) else of_constraint(error, param)
 
 

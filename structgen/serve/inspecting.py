@@ -22,7 +22,7 @@ from .places import Pointers, at, at_bytes
 from .service import Service
 
 _BLANKS = b" \t\r\n"
-_SECONDS = 2.0  # after this time no further refused token is explained by trials of schemas
+_SECONDS = 2.0  # after so many seconds, no further refused token is explained by compiles of smaller schemas
 _SHOWN = 200  # the most bytes of a shown completion
 
 
@@ -119,7 +119,7 @@ def looked(
     left: int | None,
     is_schema: bool,
 ) -> dict[str, Any]:
-    """Describes the parse state after some tokens, and says why other tokens are not allowed there.
+    """Describes the parse state behind some tokens, and says why other tokens are not allowed there.
 
     Args:
         left: tokens that may still be written; None: no limit.

@@ -1,7 +1,7 @@
 """Log-probabilities in OpenAI's two shapes.
 
-Enters: entries of tokens. Leaves: dicts. Cost: linear. -inf becomes -9999.0, as OpenAI writes it: JSON has
-none.
+Enters: entries of tokens. Leaves: dicts. Cost: linear. JSON has no -inf, so OpenAI's interface writes
+-9999.0.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
 """Masks of the answers of a step, filled while the model's forward runs.
 
-Enters: answers that need a mask. Leaves: `Answer.filled`, or `Answer.error`. Cost: the masks', in other
-threads; a copy for those that are known.
+Enters: answers that need a mask. Leaves: `Answer.filled`, or `Answer.error`. Cost: the masks are computed in
+other threads; a known mask costs a copy.
 
-No mask is made in the engine's thread, because all answers wait for that thread, and any mask may be slow. A
-request with quick masks so far and one with a slow mask are treated differently:
+No mask is computed in the engine's thread, because all answers wait for that thread, and any mask may be
+slow. Requests are treated by the speed of their masks so far:
 
 - If all masks of a request were quick, threads take its masks in order, and the engine waits for them a
   moment.
@@ -27,14 +27,14 @@ from collections.abc import Callable, Sequence
 from ..matcher import cpu_count
 from .sequence import Answer
 
-_QUICK_THREADS = 8  # threads in a first slow mask included
+_QUICK_THREADS = 8  # the threads for quick masks; a request's first slow mask also runs in them
 _SLOW = 0.003  # seconds; a longer mask is slow
 _SHARE = 16  # masks that wait for one thread; more of them start another
 
 
 class _Line:
-    """Threads that fill masks, and the answers that wait for them. Daemons: a mask that hangs does not hold
-    up the end of the process."""
+    """Threads that fill masks, and the answers that wait for the threads. The threads are daemons, so a mask
+    that hangs does not delay the end of the process."""
 
     def __init__(self, name: str, threads: int, filled: Callable[[], None]) -> None:
         self._name = name
@@ -47,7 +47,7 @@ class _Line:
         self._closed = False
 
     def put(self, answers: Sequence[Answer], share: int) -> None:
-        """Answers to be filled, of which `share` are worth a thread."""
+        """Adds answers to be filled. `share` of these answers are worth one thread."""
         if not answers:
             return
         with self._changed:
@@ -104,8 +104,8 @@ class MaskThreads:
         self._slow = _Fair("structgen-slow-mask", max(1, cpu_count() // 2), self._filled)
 
     def begin(self, answers: Sequence[Answer]) -> list[Answer]:
-        """Starts the masks of these answers. Returns the answers whose masks are ready, or will be very
-        soon."""
+        """Starts the masks of these answers. Returns the answers whose masks are ready, or probably will be
+        within moments."""
         self._seen = self._count
         soon: list[Answer] = []
         quick: list[Answer] = []

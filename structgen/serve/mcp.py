@@ -9,9 +9,10 @@ A request asks by a tool that stands for a server, as OpenAI and Anthropic write
     {"type": "mcp", "server_label": LABEL, "allowed_tools": [NAME, ...]}
     {"type": "mcp_toolset", "mcp_server_name": LABEL, "configs": {NAME: {"enabled": true}}}
 
-`ToolServers.expand` puts the server's functions there. A name that the list has already becomes
-`LABEL__NAME`. Without `--call` a call is answered to the client like any other. With it `with_results`
-calls, adds what came back to the conversation, and asks the model again:
+`ToolServers.expand` replaces such an entry by the server's functions. If the list already has a function's
+name, the new function gets the name `LABEL__NAME`. Without `--call` the client gets a call like any other
+call. With `--call`, `with_results` makes the call, adds the result to the conversation, and asks the model
+again:
 
     model: get_weather({"city": "Oslo"})  ->  its server: 12 degrees  ->  model: It is 12 degrees in Oslo.
 
@@ -20,8 +21,8 @@ Invariants.
 - An answer has at most `_ROUNDS` rounds of calls. A round that repeats a call is the last one: the model
   then answers without tools. A call ends within `_SECONDS`, and of its result the first `_LONGEST`
   characters are read.
-- A call that fails is a result that says so. A client's own functions are never called here: a round that
-  calls one is the answer.
+- A failed call gives a result that states the failure. A client's own functions are never called here: if a
+  round calls one, the round is the answer.
 """
 
 from __future__ import annotations
@@ -53,7 +54,7 @@ _TYPES = ("mcp", "mcp_toolset")
 
 @dataclass(frozen=True, slots=True)
 class Called:
-    """A call that the server made. `error`: the tool failed, and `output` says why."""
+    """A call that the server made. With `error` the tool failed, and `output` has the reason."""
 
     label: str
     name: str
@@ -94,7 +95,8 @@ class ToolServers:
     def expand(
         self, tools: list[dict[str, Any]] | None
     ) -> tuple[list[dict[str, Any]] | None, dict[str, Any]]:
-        """The tools with functions in place of servers, and (label, name) by the name of each such function.
+        """The tools, with functions in place of servers; and for the name of each such function its (label,
+        name).
 
         Raises:
             ApiError: a server or a tool that is not there.
@@ -147,7 +149,7 @@ class ToolServers:
         return label, [one for one in self._tools[label] if one["name"] in asked]
 
     async def call(self, label: str, name: str, arguments: str) -> Called:
-        """What a tool answers; its failure is an answer, too."""
+        """Calls a tool and returns its result. A failure is a result, too."""
         try:
             async with asyncio.timeout(_SECONDS):
                 given = json.loads(arguments, strict=False)
@@ -164,7 +166,7 @@ class ToolServers:
 
 
 async def _client(server: dict[str, Any], stack: AsyncExitStack) -> Any:
-    """A client of the package `mcp`, not connected yet."""
+    """A client of the package `mcp` that is not connected yet."""
     try:
         from mcp import Client, StdioServerParameters
     except ImportError as error:
@@ -204,7 +206,7 @@ async def _all_tools(session: Any) -> list[dict[str, Any]]:
 async def with_results(
     servers: ToolServers, wanted: Wanted, start: Callable[[Wanted], Awaitable[RequestRun]]
 ) -> RequestRun:
-    """The run of the last round: its pieces are there, and `called` has the calls of the rounds before.
+    """The run of the last round, whose pieces are ready. Its `called` has the calls of the earlier rounds.
 
     Args:
         start: makes the run of one round.

@@ -3,8 +3,8 @@
 Enters: calls that announce the end of a large grammar. Leaves: nothing. Cost: a thread that wakes at most
 once a second and then works for some milliseconds.
 
-A hostile grammar takes tens of megabytes in small pieces. glibc keeps them for the thread that had them: half
-a gigabyte stayed with a process that had answered sixteen requests.
+A hostile grammar takes tens of megabytes in small pieces. After the grammar is freed, glibc keeps this memory
+for the thread that allocated it: a process that had answered sixteen requests still held half a gigabyte.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import threading
 from collections.abc import Callable
 
 LARGE = 4 << 20  # a grammar of so many bytes announces its end
-_SECONDS = 1.0  # after this its last references are gone
+_SECONDS = 1.0  # seconds after which the last references to the grammar are gone
 
 
 class Memory:
@@ -24,7 +24,7 @@ class Memory:
 
     def __init__(self) -> None:
         self._trim: Callable[[int], object] | None = None
-        with contextlib.suppress(OSError, AttributeError):  # another C library
+        with contextlib.suppress(OSError, AttributeError):  # another C library has no such function
             self._trim = ctypes.CDLL(None).malloc_trim
         self._lock = threading.Lock()
         self._freed = threading.Event()
@@ -49,6 +49,8 @@ class Memory:
             if self._closed.wait(_SECONDS):
                 return
             self._freed.clear()
-            gc.collect()  # an error and the frames that it passed hold each other, and the grammar
+            # An error and the frames that it passed refer to each other, and these frames refer to the
+            # grammar.
+            gc.collect()
             if self._trim is not None:
                 self._trim(0)

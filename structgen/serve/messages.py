@@ -1,13 +1,13 @@
-"""`POST /v1/messages`: Anthropic's interface, in terms of the chat's.
+"""`POST /v1/messages`: Anthropic's interface, translated into requests of the chat.
 
-Enters: a `MessagesRequest`. Leaves: the `ChatRequest` that asks for the same; a message, or the named
-events of a stream. Cost: the answer's.
+Enters: a `MessagesRequest`. Leaves: the equivalent `ChatRequest`; a message, or the named events of a stream.
+Cost: the answer's.
 
-The problem. A message is a list of blocks here: text, calls, thoughts, and what tools answered. A stream
-tells each block from its beginning to its end.
+The problem. In this interface a message is a list of blocks: text, calls, thoughts, and results of tools. A
+stream sends each block from its beginning to its end.
 
-The idea. `chat_of` turns blocks into chat messages, so prompts, constraints, tools and thoughts are those
-of the chat:
+The idea. `chat_of` turns blocks into chat messages, so the chat's code handles prompts, constraints, tools
+and thoughts:
 
     user                tool_result, then text    a message of the role tool for each result, one of the user
     assistant           text, tool_use            a message with calls
@@ -53,7 +53,7 @@ _HIDDEN = ("thinking", "redacted_thinking")
 
 
 def wanted(service: Service, request: CountRequest) -> Wanted:
-    """What the request asks for. ApiError: a field is refused."""
+    """The wishes of the request. ApiError: a field is refused."""
     found = chat_wanted(service, chat_of(request))
     if found.constraint is not None and found.constraint.param == "response_format":
         found = replace(found, constraint=replace(found.constraint, param="output_config.format"))
@@ -61,7 +61,7 @@ def wanted(service: Service, request: CountRequest) -> Wanted:
 
 
 def chat_of(request: CountRequest) -> ChatRequest:
-    """The request of a chat that asks for the same. ApiError: the chat has no such field."""
+    """The equivalent request of a chat. ApiError: the chat has no such field."""
     thinking = request.thinking
     budget = thinking.budget_tokens if thinking is not None and thinking.type == "enabled" else None
     limit = request.max_tokens if isinstance(request, MessagesRequest) else None
@@ -120,7 +120,7 @@ def _choice(choice: dict[str, Any] | None) -> tuple[Any, bool | None]:
 
 
 def _messages(message: dict[str, Any], where: str) -> list[Message]:
-    """Returns the chat messages that say the same as one message."""
+    """The chat messages for one message."""
     role, content = message.get("role"), message.get("content")
     if role not in ("user", "assistant", "system"):
         raise ApiError(
@@ -150,7 +150,7 @@ def _messages(message: dict[str, Any], where: str) -> list[Message]:
             raise ApiError(f"'{place}' is a {kind!r:.60}, which this server cannot read", param=place)
     said = Message(role=role, content="".join(texts), tool_calls=calls or None)
     if role == "assistant":
-        return [said, *results]  # of tools that the server called
+        return [said, *results]  # the results of tools that the server called
     return [*results, *([said] if texts or not results else [])]
 
 
@@ -163,7 +163,7 @@ def _blocks(content: Any, where: str) -> list[dict[str, Any]]:
 
 
 def _text(content: Any, where: str) -> str:
-    """The text of a text, or of blocks of text."""
+    """The content as one text: the content itself, or its blocks of text."""
     if isinstance(content, str):
         return content
     texts = []
@@ -201,7 +201,7 @@ def _usage(run: RequestRun, written: int) -> dict[str, Any]:
 
 
 def _end(written: Reply) -> dict[str, Any]:
-    """Why the answer ended."""
+    """The fields that say why the answer ended."""
     if isinstance(written.stopped_by, str):
         return {"stop_reason": "stop_sequence", "stop_sequence": written.stopped_by}
     return {"stop_reason": _REASONS[written.reason], "stop_sequence": None}
@@ -244,7 +244,7 @@ class _Blocks:
 
     def __init__(self) -> None:
         self.index = -1
-        self.kind = ""  # "": none is open
+        self.kind = ""  # "" if no block is open
 
     def open(self, block: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
         yield from self.close()
@@ -252,14 +252,14 @@ class _Blocks:
         yield {"type": "content_block_start", "index": self.index, "content_block": block}
 
     def more(self, kind: str, delta: str, name: str, text: str) -> Iterator[dict[str, Any]]:
-        """More text of a block of this kind, which is opened if another one is."""
+        """Adds text to the open block. If a block of another kind is open, a new one begins."""
         if self.kind != kind:
             signed = {"signature": ""} if kind == "thinking" else {}
             yield from self.open({"type": kind, name: "", **signed})
         yield self._delta(delta, **{name: text})
 
     def item(self, item: Item) -> Iterator[dict[str, Any]]:
-        """Text, or a part of a call."""
+        """The events for a text, or for a part of a call."""
         if isinstance(item, str):
             yield from self.more("text", "text_delta", "text", item)
         elif isinstance(item, Begun):

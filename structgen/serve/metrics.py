@@ -1,6 +1,7 @@
-"""What `/metrics` shows, by prometheus-client. Each application has a registry of its own.
+"""The numbers of `/metrics`, by prometheus-client. Each application has a registry of its own.
 
-Enters: observations of the engine and the application. Leaves: Prometheus' text format. Cost: a lock each.
+Enters: observations of the engine and the application. Leaves: Prometheus' text format. Cost: a lock for each
+observation.
 """
 
 from __future__ import annotations
@@ -56,7 +57,7 @@ class Metrics:
         )
 
     def watch(self, load: Callable[[], tuple[int, int]]) -> None:
-        """Gauges of the engine's load: (answers in the making, jobs that wait)."""
+        """Adds gauges of the engine's load: (live answers, waiting jobs)."""
         live = Gauge("structgen_live_answers", "Answers in the making.", registry=self.registry)
         live.set_function(lambda: load()[0])
         waiting = Gauge("structgen_waiting_requests", "Requests that wait.", registry=self.registry)

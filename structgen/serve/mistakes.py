@@ -1,7 +1,7 @@
 """Turns pydantic's errors into sentences of this server.
 
-Enters: pydantic's errors, each with a place and a kind, several for a field that may be of several types.
-Leaves: places and sentences, a few at most. Cost: linear in the errors.
+Enters: pydantic's errors, each with a place and a kind. A field with several possible types gives several
+errors. Leaves: at most a few places and sentences. Cost: linear in the errors.
 
 pydantic's own messages name its types (`stop.list[str]`, "a valid dictionary"), which no client knows.
 """
@@ -14,7 +14,7 @@ from typing import Any
 
 _SHOWN = 3
 _LOOKED = 100
-# A part of a place that tells which type of several was tried.
+# A part of a place that names one of several possible types.
 _TRIED = re.compile(r"(?:str|int|float|bool)$|(?:list|dict|literal|nullable|constrained-\w+|function-\w+)\[")
 _WANTED = {
     "string_type": "a text",
@@ -43,7 +43,7 @@ _WANTED = {
 
 
 def in_words(errors: Sequence[Mapping[str, Any]]) -> list[tuple[str | None, str]]:
-    """(field, sentence) of the first mistakes; None: the body as a whole.
+    """The (field, sentence) pairs of the first mistakes; None as the field stands for the whole body.
 
     Of the types that a field may have, those that fit furthest into the value are told.
     """
@@ -52,7 +52,8 @@ def in_words(errors: Sequence[Mapping[str, Any]]) -> list[tuple[str | None, str]
         return [(None, whole[0])]
     told: list[tuple[str, str]] = []  # place, sentence
     wanted: dict[str, list[str]] = {}  # place -> what may stand there
-    fields: dict[str, set[tuple[Any, ...]]] = {}  # place -> the fields, without what was tried below them
+    # place -> the fields there, without the types that were tried below
+    fields: dict[str, set[tuple[Any, ...]]] = {}
     for one in errors[:_LOOKED]:
         place, field = _place(one["loc"])
         words = _WANTED.get(one["type"])
@@ -87,8 +88,8 @@ def _of_body(one: Mapping[str, Any]) -> str | None:
 
 
 def _place(parts: Sequence[Any]) -> tuple[str, tuple[Any, ...]]:
-    """("body", "messages", 0, "content", "str") as messages[0].content, and the field whose type was tried:
-    the parts before the first that tells a type."""
+    """Turns a place such as ("body", "messages", 0, "content", "str") into `messages[0].content`. Also
+    returns the field: the parts before the first one that names a possible type."""
     text = ""
     field: tuple[Any, ...] | None = None
     for i, part in enumerate(parts[1:], 1):

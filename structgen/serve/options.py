@@ -83,7 +83,7 @@ class ServerOptions:
 
     @property
     def limits(self) -> Limits:
-        """Of each grammar's compiler."""
+        """The limits of each grammar's compiler."""
         return Limits(compile=self.compile_work, mask=self.mask_work, memory=self.grammar_bytes)
 
     def __post_init__(self) -> None:

@@ -1,10 +1,11 @@
-"""The playground's page and the page of the interface, as files of this package.
+"""The playground's page and the page of the API's description, as files of this package.
 
-Enters: a path. Leaves: a file, with the headers that keep it to itself. Cost: the files are read at start.
+Enters: a path. Leaves: a file, with headers that forbid the page to load anything else. Cost: the files are
+read at start.
 
-The pages load nothing from elsewhere, so they work without a network, and the browser is told so: scripts and
-styles come from this origin alone, none stands in the HTML, nobody may frame the page, and no string can
-become HTML or a script (Trusted Types).
+The pages load nothing from other sites, so they work without a network. The headers tell the browser so:
+scripts and styles come only from this origin, none stands in the HTML, no other page may frame these pages,
+and no string can become HTML or a script (Trusted Types).
 """
 
 from __future__ import annotations
@@ -65,7 +66,7 @@ def add_routes(app: FastAPI) -> None:
 
 
 def _files() -> dict[str, tuple[bytes, str, str]]:
-    """Name -> the content, its type, its tag. The files of this table are served, and no others."""
+    """Name -> the content, its type, its tag. Only files of this table are served."""
     found = {}
     for entry in (importlib.resources.files(__package__) / "page").iterdir():
         kind = _KINDS.get(entry.name.rpartition(".")[2])

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from ..explain import Cause
     from .errors import ApiError
 
-_MOST = 4 << 20  # characters of a JSON text that is looked through
+_MOST = 4 << 20  # the most characters of a JSON text in which places are looked up
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +34,7 @@ class TextPlace:
 
 
 def at(text: str, start: int, end: int | None = None) -> TextPlace:
-    """A span of characters; by default one character, or none at the end."""
+    """The place of a span of characters; by default one character, or an empty span at the end."""
     end = min(len(text), start + 1) if end is None else end
     line = text.count("\n", 0, start) + 1
     column = start - (text.rfind("\n", 0, start) + 1) + 1
@@ -69,7 +69,8 @@ class Pointers:
         return None if span is None else at(self._text, *span)
 
     def below(self, ends: str) -> TextPlace | None:
-        """The first key whose pointer ends so. It belongs to a schema somewhere in the text."""
+        """The first key whose pointer ends with `ends`. The pointer leads from a schema somewhere in the
+        text."""
         span = next((span for pointer, span in self._found.items() if pointer.endswith(ends)), None)
         return None if span is None else at(self._text, *span)
 
@@ -100,7 +101,7 @@ def of_error(error: ApiError, text: str) -> TextPlace | None:
         if 1 <= line <= len(lines):
             start = sum(len(one) + 1 for one in lines[: line - 1]) + (found.get("column") or 1) - 1
             return at(text, min(start, len(text)))
-    if pointer is not None:  # an offset beside a pointer is one in a pattern of the schema
+    if pointer is not None:  # an offset beside a pointer counts in a pattern of the schema
         return Pointers(text).place(pointer, found.get("keyword") or "")
     return None if offset is None else at_bytes(text, offset)
 

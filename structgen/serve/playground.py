@@ -1,8 +1,8 @@
-"""`/playground/api/...`: what the page asks for.
+"""`/playground/api/...`: the requests of the playground's page.
 
-Enters: a constraint as a person types it, a prompt, a document. Leaves: what the engine says of these, with
-places; generations as streams. Cost: a compile, in the pool of all compiles; a generation costs what any
-request costs.
+Enters: a constraint as a person types it, a prompt, a document. Leaves: the engine's findings, with places;
+generations as streams. Cost: a compile, in the pool of all compiles; a generation costs as much as any
+request.
 
     info       the model, its limits, methods, drafters; examples: those of the package
     compile    what is enforced and what is not, timings, the least number of tokens; or the error's place
@@ -47,7 +47,7 @@ Ids = Annotated[list[int], Field(fail_fast=True, max_length=20_000)]
 
 
 class Typed(Closed):
-    """A constraint as it stands in the editor."""
+    """The constraint in the page's editor."""
 
     kind: Literal["schema", "regex", "grammar", "tools", "none"]
     text: Text = ""
@@ -69,12 +69,12 @@ class _Looked(Closed):
 
 
 class Asked(Closed):
-    """A generation."""
+    """The request for a generation."""
 
     constraint: Typed
     prompt: Text
     chat: bool = True
-    masked: bool = True  # False: the same prompt to the same model, and any text
+    masked: bool = True  # False: the model gets the same prompt, and any text is allowed
     method: Literal["plain", Method] = "plain"
     speculate: Literal["auto"] | Annotated[list[str], Field(min_length=1, max_length=16)] | None = None
     n: Annotated[int, Field(ge=1, le=_SAMPLES)] = 1
@@ -85,7 +85,7 @@ class Asked(Closed):
     max_tokens: Positive = 256
     complete: bool = True
     confidence: Annotated[int, Field(strict=True, ge=0, le=MOST_READS)] = (
-        0  # prefixes that are read for each leaf
+        0  # prefixes to read for each leaf of the answer
     )
 
 
@@ -155,7 +155,7 @@ def add_routes(app: FastAPI, service: Service) -> None:
 
 
 def constraint(service: Service, typed: Typed, document: bool = False) -> RequestConstraint | None:
-    """What an editor's text asks for; None: any text.
+    """The constraint in an editor's text; None if any text is allowed.
 
     Args:
         document: JSON may be spelled in every way, where a person writes it.
@@ -176,7 +176,8 @@ def constraint(service: Service, typed: Typed, document: bool = False) -> Reques
     if typed.kind == "schema":
         asked.json_schema = _json(typed.text, "the schema")
         if asked.json_schema == {}:
-            asked.json_schema = True  # the same, and not taken for a field that is left out
+            # `json_schema` may be the schema True; this True keeps the field from counting as absent.
+            asked.json_schema = True
     elif typed.kind == "regex":
         asked.guided_regex = typed.text
     elif not typed.text.strip():
@@ -222,7 +223,7 @@ def _json(text: str, what: str) -> Any:
 
 
 def placed(service: Service, wanted: RequestConstraint, typed: Typed) -> CompiledGrammar:
-    """The compiled grammar. ApiError: with the place in the editor's text."""
+    """The compiled grammar. ApiError: the error has a place in the editor's text."""
     try:
         return service.grammars.compiled(wanted).grammar
     except ApiError as error:
@@ -230,9 +231,9 @@ def placed(service: Service, wanted: RequestConstraint, typed: Typed) -> Compile
 
 
 def with_place(error: ApiError, typed: Typed) -> ApiError:
-    """The error, with the span of the editor's text that it is about."""
+    """The error, with the span of the editor's text at fault."""
     if error.param == "text" and "place" not in error.details:
-        if typed.kind == "tools":  # the pointer counts from the parameters of one of them
+        if typed.kind == "tools":  # the pointer begins at the parameters of one tool
             pointer, keyword = (error.details.get(name) for name in ("pointer", "keyword"))
             below = f"/parameters{pointer}/{keyword}" if keyword else ""
             place = places.Pointers(typed.text).below(below) if below else None

@@ -1,4 +1,4 @@
-"""Messages to the tokens that a model reads.
+"""Turns messages into the tokens that a model reads.
 
 Enters: chat messages, tools, the schema of the answer. Leaves: token ids. Cost: that of the chat template.
 
@@ -76,14 +76,16 @@ def messages_as_prompt(
 
 
 def plain_prompt(lm: LanguageModel, prompt: str, schema: Any) -> str | list[int]:
-    """The prompt of `/v1/completions`: as it is, but for the embedded model's form around a bare request."""
+    """The prompt of `/v1/completions`, unchanged. Exception: for the embedded model a bare request gets the
+    form of its training texts."""
     if is_embedded(lm) and _EMBEDDED_MARK not in prompt:
         return formatted(lm, prompt, schema if isinstance(schema, dict) else None, "embedded")
     return prompt
 
 
 def _plain(message: Message) -> dict[str, Any]:
-    """A message as templates want it: content a text, the arguments of calls as objects."""
+    """A message in the form that templates want: the content is a text, and arguments of calls are
+    objects."""
     plain: dict[str, Any] = {"role": message.role, "content": message.text()}
     if message.name is not None:
         plain["name"] = message.name

@@ -1,15 +1,15 @@
 """The server as a Ray Serve deployment: replicas on many machines, each with a model of its own.
 
-Enters: a model's name, options, how many replicas. Leaves: an application for `ray.serve.run`. Cost: a
-model a replica; requests go to the replica with the shortest line.
+Enters: a model's name, options, the number of replicas. Leaves: an application for `ray.serve.run`. Cost: one
+model for each replica; a request goes to the replica with the shortest queue.
 
     from ray import serve
     from structgen.serve.ray import application
 
     serve.run(application("path/to/model", replicas=2))
 
-The model is loaded where the replica runs, so its name must mean the same there. Keys, limits and errors
-are the application's. Replicas share no caches.
+The model is loaded where the replica runs, so its name must mean the same model on every machine. Keys,
+limits and errors are those of the application. Replicas share no caches.
 """
 
 from __future__ import annotations
@@ -54,7 +54,8 @@ def application(
 
     arguments: dict[str, Any] = {
         "name": "structgen",
-        # More than the engine takes at once, so that its own queue decides and answers 429.
+        # Ray may send more requests than the engine takes at once. So the engine's own queue decides, and
+        # answers 429.
         "max_ongoing_requests": chosen.sequences + chosen.queue,
         "ray_actor_options": resources or {},
     }

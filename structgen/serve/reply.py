@@ -1,10 +1,10 @@
-"""What the endpoints share: an answer as far as it is written, and OpenAI's choices of the answer.
+"""The parts that all endpoints share: an answer as far as it is written, and OpenAI's choices for the answer.
 
 Enters: a run and its pieces. Leaves: `Reply` values; the objects and chunks that chats and completions
 have in common. Cost: the answer's.
 
-Text around calls. `Reply.take` tells each call as `Begun`, `Part`s and `Call`, also a call that came as a
-whole, and leaves out text that is only the line break between two calls.
+Text around calls. `Reply.take` reports each call as `Begun`, `Part`s and `Call`, also a call that arrived in
+one piece. It omits text that is only the line break between two calls.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class Reply:
         return self.text.strip() if self.calls else self.text
 
     def take(self, piece: Piece, reader: CallReader | None) -> list[Item]:
-        """Adds a piece, and returns what a stream tells of it: texts, and calls in parts."""
+        """Adds a piece, and returns what a stream reports for it: texts, and calls in parts."""
         self.tokens += piece.tokens
         self.ids += piece.ids
         self.reasoning += piece.reasoning
@@ -60,7 +60,8 @@ class Reply:
             self.prompt = piece.prompt
         new: list[Item] = [piece.text] if piece.text else []
         if reader is not None:
-            new = list(reader.feed(piece.text)) if piece.text else []  # arguments alone begin behind thoughts
+            # an answer that is only arguments begins behind the thoughts
+            new = list(reader.feed(piece.text)) if piece.text else []
             if piece.finish is not None:
                 new += reader.finish()
         if piece.finish is not None:
@@ -91,7 +92,7 @@ async def finished(
     found = [Reply() for _ in range(run.count)]
     parts: list[list[str]] = [[] for _ in found]
     async for piece in run.pieces():
-        # A reader looks at what it has with each piece, so a whole text is read once.
+        # A reader looks at its whole text with each piece, so the pieces are joined first.
         parts[piece.index].append(piece.text)
         piece.text = "" if piece.finish is None else "".join(parts[piece.index])
         found[piece.index].take(piece, None if piece.finish is None else run.reader())
@@ -113,7 +114,7 @@ def input_of(call: Call) -> str:
 
 
 def head(service: Service, run: RequestRun, kind: str, prefix: str) -> dict[str, Any]:
-    """The fields of an answer's object, or of a chunk, that say nothing about its text."""
+    """The fields of an answer's object or chunk that do not depend on its text."""
     return {
         "id": f"{prefix}-{secrets.token_hex(12)}",
         "object": kind,
@@ -124,7 +125,7 @@ def head(service: Service, run: RequestRun, kind: str, prefix: str) -> dict[str,
 
 
 def usage(run: RequestRun, found: Sequence[Reply]) -> dict[str, Any]:
-    """The tokens of prompts and answers, end-of-sequence tokens included."""
+    """The counts of tokens in prompts and answers, end-of-sequence tokens included."""
     prompt, completion = run.prompt_tokens, sum(written.tokens for written in found)
     told: dict[str, Any] = {
         "prompt_tokens": prompt,
@@ -156,7 +157,7 @@ async def whole(
     top: dict[str, Any],
     told: Callable[[int, Reply], dict[str, Any]],
 ) -> dict[str, Any]:
-    """The object of a whole answer. `told`: the fields of a choice, of its index and its text."""
+    """The object of a whole answer. `told` makes a choice's fields from its index and its text."""
     found = await finished(service, request, run)
     choices = [{"index": i, **told(i, written), **_end(run, i, written)} for i, written in enumerate(found)]
     return {**top, "choices": choices, "usage": usage(run, found), **run.note()}
@@ -169,7 +170,7 @@ async def chunks(
     top: dict[str, Any],
     told: Callable[[Reply, Piece, list[Item]], Sequence[dict[str, Any]]],
 ) -> AsyncIterator[dict[str, Any]]:
-    """The chunks of a stream, without its end mark.
+    """The chunks of a stream, without the stream's end mark.
 
     Args:
         told: the fields of the choices that tell a piece. The last piece of an answer has one choice or more,

@@ -1,4 +1,5 @@
-"""What clients send, as pydantic models: OpenAI's fields, vLLM's and llama.cpp's extra ones, and our own.
+"""The requests of clients as pydantic models: OpenAI's fields, additional fields of vLLM and llama.cpp, and
+structgen's own.
 
 Enters: JSON. Leaves: a model, or pydantic's errors, which `app` words as OpenAI's. Cost: one pass.
 
@@ -112,8 +113,8 @@ Whole = Annotated[int, BeforeValidator(_no_text)]
 Positive = Annotated[int, Field(ge=1)]
 Effort = Literal["none", "minimal", "low", "medium", "high", "xhigh", "max"]
 Finite = Annotated[float, Field(allow_inf_nan=False)]
-# Fields that would change the answer and are not supported, with advice. A null, an empty or a false value is
-# taken.
+# Fields that would change the answer and are not supported, with advice. A null, empty or false value is
+# accepted.
 _REFUSED = {
     "functions": "use 'tools'",
     "function_call": "use 'tool_choice'",
@@ -133,7 +134,7 @@ _REFUSED = {
 }
 _RESPONSES = "it is a field of /v1/responses"
 _CHATS = "it is a field of /v1/chat/completions"
-# The same for the two older endpoints, with fields that belong elsewhere.
+# More such fields, for the two older endpoints: fields that belong to other endpoints.
 _NOT_IN_GENERATION = {
     **_REFUSED,
     "text": f"{_RESPONSES}: use 'response_format'",
@@ -144,7 +145,7 @@ _NOT_IN_GENERATION = {
 }
 # Fields of other servers whose names are close to our own. They are no misspellings, and change nothing here.
 _THEIRS = ("repeat_penalty", "models", "parse_tool_calls")
-# An unknown field that begins so is taken for a misspelled constraint.
+# An unknown field with one of these beginnings counts as a misspelled constraint.
 _CONSTRAINING = ("guided_", "structured_", "grammar", "json_", "response_format", "regex", "choice")
 # Names of constraints without underscores: our own, and those of other servers.
 _PLAIN = (
@@ -156,8 +157,8 @@ _ELSEWHERE = (
     "ebnf", "gbnf", "lark", "regex", "pattern", "choices",
 )  # fmt: skip
 _HARMLESS = ("guided_decoding_backend", "guided_decoding_disable_fallback")
-_MOST = 100  # the most unknown fields: each is compared with the known ones, on the event loop
-_LONG = 40  # characters: a longer name is no misspelling of one of ours
+_MOST = 100  # the most unknown fields, because each is compared with the known ones on the event loop
+_LONG = 40  # characters; a longer name is no misspelling of a known field
 
 
 class Open(BaseModel):
@@ -167,7 +168,7 @@ class Open(BaseModel):
 
 
 class Known(Open):
-    """An open object in which no field is a misspelled one, or one of `refused`: those are not supported."""
+    """An open object. It refuses fields that look misspelled, and the unsupported fields of `refused`."""
 
     refused: ClassVar[Mapping[str, str]] = {}
 
@@ -384,7 +385,7 @@ def _constrains(name: str) -> bool:
 
 
 def _no_field(name: str, words: str) -> PydanticCustomError:
-    """An error about a field that the model does not have."""
+    """The error about a field that the model of the endpoint lacks."""
     return PydanticCustomError("no_field", "{words}", {"field": name, "words": words})
 
 
@@ -452,7 +453,7 @@ class CompletionRequest(Generation, Thinks):
 
     @property
     def thinks(self) -> bool:
-        """Whether the request speaks of thoughts. Without that the text begins with the answer."""
+        """Whether the request mentions thoughts. If it does not, the text begins with the answer."""
         asked = (self.reasoning_effort, self.reasoning, self.thinking_token_budget)
         return any(field is not None for field in asked)
 
@@ -477,7 +478,7 @@ _NOT_IN_RESPONSES = {
 
 
 class ResponsesRequest(Drawn, Calling, Constrained):
-    """`POST /v1/responses`, as far as its clients need it without stored responses."""
+    """`POST /v1/responses`. The fields that clients need without stored responses."""
 
     refused: ClassVar[Mapping[str, str]] = _NOT_IN_RESPONSES
 
@@ -510,7 +511,7 @@ _NOT_IN_MESSAGES = {
 
 
 class CountRequest(Drawn):
-    """`POST /v1/messages/count_tokens`: what Anthropic's request has beside a limit."""
+    """`POST /v1/messages/count_tokens`: the fields of Anthropic's request without the limit of tokens."""
 
     refused: ClassVar[Mapping[str, str]] = _NOT_IN_MESSAGES
 

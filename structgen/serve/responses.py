@@ -3,9 +3,9 @@
 Enters: a `ResponsesRequest`. Leaves: one response, or the events of a stream, in the order that OpenAI's
 client expects. Cost: the answer's.
 
-The problem. An answer is a list of items here, messages and function calls, and a stream tells each item from
-its beginning to its end, with numbered events. The engine gives pieces of text, and the reader of calls gives
-items as soon as they are certain.
+The problem. In this interface an answer is a list of items: messages and function calls. A stream sends each
+item from its beginning to its end, with numbered events. The engine gives pieces of text, and the reader of
+calls gives items as soon as they are certain.
 
 The idea. `messages_of` turns the input's items into chat messages, so that prompts are those of the chat.
 `_Stream` keeps at most one item open (`_OutputItem`: thoughts, a message or a call), and closes it when
@@ -50,7 +50,7 @@ _TEXTS = ("input_text", "output_text", "text", "refusal")
 
 
 def wanted(service: Service, request: ResponsesRequest) -> Wanted:
-    """The wishes of the chat request that asks for the same. ApiError: a field is refused."""
+    """The wishes of the equivalent chat request. ApiError: a field is refused."""
     same = ChatRequest.model_fields.keys() & ResponsesRequest.model_fields.keys() & request.model_fields_set
     asked = ChatRequest.model_construct(
         **{name: getattr(request, name) for name in same},
@@ -162,7 +162,7 @@ def _response(
     }
 
 
-# The kinds of items that the model writes: the beginning of their ids, and of the events that tell them.
+# The kinds of items that the model writes, with the beginning of their ids and of the names of their events.
 _KINDS = {
     "message": ("msg", "output_text"),
     "reasoning": ("rs", "reasoning_text"),
@@ -187,7 +187,7 @@ class _OutputItem:
         self.place: dict[str, Any] = {"item_id": self.id}
 
     def part(self) -> dict[str, Any]:
-        """The only part of a message or of thoughts."""
+        """The only part of a message, or of thoughts."""
         if self.kind == "reasoning":
             return {"type": "reasoning_text", "text": self.text}
         return {"type": "output_text", "text": self.text, "annotations": [], "logprobs": self.logprobs}
@@ -202,7 +202,7 @@ class _OutputItem:
         return {**head, **more, "content": [] if status == "in_progress" else [self.part()]}
 
     def done(self) -> dict[str, Any]:
-        """The fields of the event that has the whole text."""
+        """The fields of the event that ends an item and has its whole text."""
         if self.kind == "message":
             return {"text": self.text, "logprobs": self.logprobs}
         name = {"name": self.name} if self.kind == "function_call" else {}
@@ -265,7 +265,7 @@ async def answer(service: Service, request: ResponsesRequest, run: RequestRun) -
 
 
 class _Stream:
-    """The numbered events of a stream, and the items that they told. At most one item is open."""
+    """The numbered events of a stream, and the items of these events. At most one item is open."""
 
     def __init__(self, run: RequestRun) -> None:
         self.output: list[dict[str, Any]] = []
@@ -279,12 +279,12 @@ class _Stream:
 
     @property
     def silent(self) -> bool:
-        """Whether nothing was told but thoughts and the calls that the server made."""
+        """Whether the stream has sent only thoughts and calls that the server made."""
         said = self.open is not None and self.open.kind != "reasoning"
         return not said and all(item["type"] in ("mcp_call", "reasoning") for item in self.output)
 
     def item(self, told: dict[str, Any], kind: str) -> dict[str, Any]:
-        """The event that an item is `added` or `done`."""
+        """The event that reports an item as `added` or `done`."""
         return self.event(f"response.output_item.{kind}", output_index=len(self.output), item=told)
 
     def called(self, one: Called) -> Iterator[dict[str, Any]]:
@@ -304,7 +304,7 @@ class _Stream:
             yield self.event("response.content_part.added", **item.place, part=item.part())
 
     def text(self, kind: str, text: str, logprobs: list[Any] | None = None) -> Iterator[dict[str, Any]]:
-        """More of a message, or of thoughts. An item of another kind is closed."""
+        """Adds text to a message, or to thoughts. An open item of another kind is closed first."""
         if self.open is None or self.open.kind != kind:
             yield from self.begin(_OutputItem(kind))
         assert self.open is not None
@@ -314,7 +314,7 @@ class _Stream:
         yield self.event(f"{self.open.events}.delta", **self.open.place, delta=text, **more)
 
     def call(self, item: Begun | Part | Call) -> Iterator[dict[str, Any]]:
-        """A part of a call. The input of a custom tool is told once it is whole."""
+        """Adds a part of a call. The input of a custom tool is sent once it is whole."""
         if isinstance(item, Begun):
             kind = "custom_tool_call" if self._run.is_custom(item.name) else "function_call"
             yield from self.begin(_OutputItem(kind, name=item.name))
@@ -342,11 +342,11 @@ class _Stream:
 def _told(
     stream: _Stream, piece: Piece, new: list[Item], run: RequestRun, logprobs: list[Any]
 ) -> Iterator[dict[str, Any]]:
-    """The events that tell a piece of the answer."""
+    """The events for a piece of the answer."""
     if piece.reasoning and run.thinking.shown:
         yield from stream.text("reasoning", piece.reasoning)
     if piece.finish is not None and not new and stream.silent:
-        new = [""]  # an empty answer is a message, too
+        new = [""]  # an empty answer is an empty message
     for item in new:
         if isinstance(item, str):
             yield from stream.text("message", item, logprobs)

@@ -1,7 +1,7 @@
-"""One answer in the making, and the request that it belongs to.
+"""One live answer, and the request that it belongs to.
 
 Enters: rows of log-probabilities, one after another. Leaves: `Piece`s: text that may be shown,
-log-probabilities, the reason why it ended. Cost: microseconds a token beside the draw.
+log-probabilities, the reason why the answer ended. Cost: microseconds for each token beside the draw.
 
 The problem. The engine's thread draws tokens, workers fill masks, and event loops wait for text. Text that
 was sent cannot be taken back, so the beginning of a stop string or half of a character has to be kept.
@@ -57,7 +57,7 @@ _Row = npt.NDArray[np.float32]
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """The log-probabilities of one token in the model, and if asked for those among the allowed tokens.
+    """The log-probabilities of one token by the model, and, if asked for, among the allowed tokens.
 
     `logprob` is None for the first token of a prompt.
     """
@@ -177,7 +177,7 @@ class Answer:
 
     @property
     def ready(self) -> bool:
-        """Whether the mask is there, so that a token can be drawn once the row is."""
+        """Whether the mask is ready, so that a token can be drawn as soon as the row is ready."""
         return self.matcher is None or self.filled
 
     def fill_known(self) -> bool:
@@ -203,7 +203,7 @@ class Answer:
         except Exception as error:
             self.error = error
         self.taken = time.perf_counter() - begin
-        # Time of the processor, because on a busy machine every grammar would look slow.
+        # Processor time, because on a busy machine wall-clock time makes every grammar look slow.
         self.job.masked(time.thread_time() - work)
         self.begun, self.filled, self.filling = 0.0, True, False  # in this order: see `ModelThread._step`
 

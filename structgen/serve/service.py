@@ -1,10 +1,10 @@
-"""From a request to the pieces of its answers: what all endpoints share.
+"""The way from a request to the pieces of its answers, which all endpoints share.
 
 Enters: prompts, a constraint, how to draw. Leaves: `RequestRun`s, whose pieces arrive as they are made.
 Cost: reading the prompts and compiling the constraint happen in workers, never on the event loop.
 
-The problem. Anyone may send a schema that takes seconds to compile, and nobody knows which schema that is
-before it is compiled. Requests with cheap schemas, and those with none, must not wait behind it.
+The problem. Anyone may send a schema that takes seconds to compile, and only the compile shows which schema
+is slow. Requests with cheap schemas, and requests without a schema, must not wait behind a slow one.
 
 The idea. `Service.start` has three lines of workers, and a request takes the first one that can serve it:
 
@@ -12,8 +12,8 @@ The idea. `Service.start` has three lines of workers, and a request takes the fi
     lookers    a constraint that nobody has seen: compile it with little work (about 30 ms)
     workers    where the look said `TooMuch`: compile it with the server's limits
 
-A look does all that a request needs: the compile, the first mask, and whether the limit on tokens suffices.
-Its result is kept (grammars.py).
+A look does everything that a request needs: the compile, the first mask, and the check of the limit on
+tokens. The result of a look is kept (grammars.py).
 
 A run has one job for each prompt, and a job has `count` answers. `RequestRun.pieces` numbers the answers over
 all jobs: with 2 prompts and 3 answers each, answer 1 of the second prompt has the index 4.
@@ -24,7 +24,8 @@ Invariants.
 - A grammar that outgrew `grammar_bytes` is made anew for the next request.
 - Each error of a client is an `ApiError` that names the field at fault.
 
-Rejected. Compiling with little work only to learn whether a grammar is quick, and then compiling it again.
+Rejected. A first compile with little work whose only result is whether the grammar is quick, followed by a
+second compile.
 """
 
 from __future__ import annotations
@@ -71,7 +72,7 @@ MakePrompt = Callable[[Any], "str | list[int]"]
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """One request, whichever endpoint it came to.
+    """One request, independent of its endpoint.
 
     Attributes:
         prompts: functions that make a prompt from the schema of the answer (None: there is no schema).
@@ -99,7 +100,7 @@ class Wanted:
     turns: list[Message] = field(default_factory=list)
 
     def whole(self) -> RequestConstraint | None:
-        """The constraint and the tools together; None: any text."""
+        """The constraint and the tools together; None if any text is allowed."""
         thinks = self.thinking.reasoning
         if self.tools is None:
             return self.constraint
@@ -108,7 +109,7 @@ class Wanted:
 
 @dataclass(frozen=True, slots=True)
 class _Reading:
-    """A request whose prompts were read.
+    """A request whose prompts were read and encoded.
 
     Attributes:
         contexts: of each prompt its tokens, and the contexts of its prefixes.
@@ -145,7 +146,8 @@ class RequestRun:
     tasks: list[asyncio.Task[None]] = field(default_factory=list)
     compiled: tuple[float, float] | None = None
     either: bool = False
-    large_gone: Callable[[], None] | None = None  # called at the end if the grammar took much memory
+    # called at the end of the request if the grammar took much memory
+    large_gone: Callable[[], None] | None = None
     warnings: list[str] = field(default_factory=list)
     thinking: Thinking = Thinking()
     called: list[Called] = field(default_factory=list)
@@ -158,7 +160,8 @@ class RequestRun:
             self.large_gone()
 
     def note(self, index: int | None = None) -> dict[str, Any]:
-        """The field `structgen` of all answers; with `index`, also what a choice of this index would have."""
+        """The field `structgen` about all answers. With `index` it also has the field of the choice with this
+        index."""
         told: dict[str, Any] = {}
         if index is not None and self.choice_notes:
             told |= self.choice_notes[index]
@@ -328,7 +331,7 @@ class Service:
         return replace(use, remote=remote)
 
     def drawing(self, request: Generation) -> Drawing:
-        """How a request wants its tokens drawn."""
+        """How the tokens of a request's answers are drawn."""
         bias = {}
         for name, value in (request.logit_bias or {}).items():
             try:
@@ -338,7 +341,7 @@ class Service:
             if not 0 <= token < self.lm.vocabulary.vocab_size:
                 raise ApiError(f"'logit_bias' names {name!r:.40}, which is no token id", param="logit_bias")
             bias[token] = value
-        samples = request.structgen.sampling is not None  # which needs a temperature above 0
+        samples = request.structgen.sampling is not None  # sampling needs a temperature above 0
         return self.law(
             1.0 if request.temperature is None and samples else request.temperature,
             request.top_p,
@@ -410,7 +413,7 @@ class Service:
         return run
 
     async def _in_line(self, reading: _Reading, prepare: Callable[..., RequestRun]) -> RequestRun:
-        """What `prepare` makes, in the line of workers that can make it first."""
+        """Runs `prepare` in the first line of workers that can serve the request, and returns its run."""
         constraint, key = reading.constraint, reading.key
         if constraint is None:
             return await self.readers.run(prepare, _READING)
@@ -428,7 +431,8 @@ class Service:
         contexts = [self._contexts(make, schema, wanted.prompt_param) for make in wanted.prompts]
         if thinks is not None:
             placed = self._placed(thinks, wanted, contexts[0][0])
-            if placed.prefilled or placed.max_tokens != 0 or constraint is None:  # else there are none
+            # otherwise the model has no thoughts here
+            if placed.prefilled or placed.max_tokens != 0 or constraint is None:
                 constraint = with_thoughts(constraint, placed)
         key = None if constraint is None else self.grammars.key(constraint)
         return _Reading(contexts, constraint, schema, key)
@@ -436,7 +440,7 @@ class Service:
     def _prepare(
         self, wanted: Wanted, reading: _Reading, loop: asyncio.AbstractEventLoop, look: bool = False
     ) -> RequestRun:
-        """A run, with its grammar. `look`: by little work; TooMuch: that does not suffice."""
+        """A run with its grammar. `look`: with little work. TooMuch: more work is needed."""
         begin = time.perf_counter()
         made = fresh = None
         if reading.constraint is not None:
@@ -477,7 +481,7 @@ class Service:
         return plan
 
     async def count(self, wanted: Wanted) -> int:
-        """The tokens of a request's prompt. ApiError: it is refused."""
+        """The number of tokens in a request's prompt. ApiError: the prompt is refused."""
         whole = wanted.whole()
         schema = None if whole is None else whole.schema
 
@@ -497,7 +501,7 @@ class Service:
             most = None if self.lm.max_context is None else self.lm.max_context * self._longest
             if (
                 isinstance(prompt, str) and most is not None and len(prompt) > most
-            ):  # checked first, because tokenizing a long text takes long
+            ):  # The length is checked first, because tokenizing a long text takes long.
                 raise ContextTooLong(
                     f"the prompt has {len(prompt)} characters, which are more tokens than the "
                     f"{self.lm.max_context} that the model reads: shorten it"
@@ -514,7 +518,7 @@ class Service:
         return tokens, prefixes
 
     def _placed(self, thinks: Reasoning, wanted: Wanted, prompt: Sequence[int]) -> Reasoning:
-        """The thoughts behind a prompt. Tokens are kept for the answer.
+        """The thoughts behind a prompt, with a limit that keeps tokens for the answer.
 
         Raises:
             ApiError: the limit leaves no room for thoughts beside the kept tokens.
@@ -551,7 +555,7 @@ class Service:
         grammar = plan.grammar
         if grammar is None or not room:
             return False
-        complete = wanted.complete and grammar.answer is not None  # any text ends anywhere
+        complete = wanted.complete and grammar.answer is not None  # any text may end anywhere
         fits = complete and self._fits(grammar, room, wanted, plan.param, look)
         if look and (fits != complete or not grammar.matcher().mask_exact):
             raise TooMuch
@@ -603,14 +607,14 @@ class Service:
 
 
 def _reasoning(lm: LanguageModel, asked: str) -> Reasoning | None:
-    """How the model thinks. ValueError: an unknown family."""
+    """How the model thinks, by the option of the server. ValueError: an unknown family."""
     if asked == "none":
         return None
     if asked != "auto":
         return Reasoning.of(asked)
     try:
         return reasoning_of(True, lm)
-    except ValueError:  # it does not think, or in a way that is not known
+    except ValueError:  # the model does not think, or its chat template is of no known family
         return None
 
 

@@ -1,8 +1,8 @@
-"""The playground's generations: a request like others whose answer tells how it came about.
+"""The playground's generations: ordinary requests whose answers also report how each token was chosen.
 
 Enters: a prompt, a constraint, a method. Leaves: events: `start`, then `token` (and `draft`) or `samples` and
-`trace`, then `end`, and behind it `fields` where `confidence` asks for them. Cost: the generation's; tracing
-a sample runs its tokens through the model once more, and fields read prefixes of each leaf.
+`trace`, then `end`, and then `fields` if `confidence` asks for them. Cost: that of the generation. Tracing a
+sample runs its tokens through the model once more, and fields read prefixes of each leaf.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ if TYPE_CHECKING:
     from ..sampling.trie import Node, Trie
     from .playground import Asked
 
-_TRACED = 6  # the tokens of at most so many distinct texts are told
-_TRACED_TOKENS = 600  # and so many tokens of all these texts together
-_TEXTS = 60  # the most texts of the posterior that are told
-_NODES = 160  # of the trie
-_POINTS = 200  # of the bracket's history
+_TRACED = 6  # the most distinct texts whose tokens are reported
+_TRACED_TOKENS = 600  # the most tokens that are reported of all these texts together
+_TEXTS = 60  # the most texts of the posterior that are reported
+_NODES = 160  # the most nodes of the trie that are reported
+_POINTS = 200  # the most points of the bracket's history
 
 
 async def generation(
@@ -61,7 +61,7 @@ async def generation(
     plan = AnswerPlan(
         service.law(asked.temperature, asked.top_p, asked.seed, top_k=asked.top_k), room=0, watch=True
     )
-    # `constraint` is that of the tools already; they are told apart here to read the calls.
+    # `constraint` already includes the tools. Here the tools are also given by themselves, to read the calls.
     wanted = Wanted(
         [prompt], asked.n, asked.max_tokens, constraint, None, plan, asked.complete, prompt_param="prompt"
     )
@@ -82,7 +82,7 @@ def _start(run: RequestRun) -> dict[str, Any]:
         "room": job.plan.room,
         "budget": job.plan.budget,
         "temperature": job.plan.drawing.temperature,
-        # As text: a browser's numbers have 53 bits.
+        # The seed is sent as text, because a browser's numbers have 53 bits.
         "seed": None if job.plan.drawing.seed is None else str(job.plan.drawing.seed),
         "compiled": None
         if run.compiled is None
@@ -91,13 +91,13 @@ def _start(run: RequestRun) -> dict[str, Any]:
 
 
 async def _drawn(service: Service, run: RequestRun, asked: Asked) -> AsyncIterator[dict[str, Any]]:
-    """One text as it is made."""
+    """Yields the events of one text while it is written."""
     names = Names(service.lm.vocabulary, service.special_names)
     ends = frozenset(service.lm.eos_token_ids)
     written = Reply()
     begun = False
     async for piece in run.pieces():
-        if not begun:  # only now is it known how much of the prompt was cached
+        if not begun:  # The engine knows only now how much of the prompt was cached.
             begun = True
             yield _start(run)
         if piece.drafted is not None:
@@ -120,7 +120,8 @@ async def _drawn(service: Service, run: RequestRun, asked: Asked) -> AsyncIterat
 
 
 async def _sampled(service: Service, run: RequestRun, asked: Asked) -> AsyncIterator[dict[str, Any]]:
-    """Texts of one call of `sg.sample`, what is known of them, and the likeliest ones token by token."""
+    """Yields the events of one call of `sg.sample`: the texts, the facts about them, and the most probable
+    texts token by token."""
     (job,) = run.jobs
     yield _start(run)
     assert asked.method != "plain"
@@ -173,7 +174,7 @@ async def _sampled(service: Service, run: RequestRun, asked: Asked) -> AsyncIter
 
 
 def _history(found: Samples) -> list[list[float | None]]:
-    """(draws, log lower, log upper) over the run, thinned out."""
+    """(draws, log lower, log upper) during the run, with at most `_POINTS` points."""
     points = found.diagnostics.brackets
     step = max(1, math.ceil(len(points) / _POINTS))
     kept = points[::step] if not points or (len(points) - 1) % step == 0 else [*points[::step], points[-1]]
@@ -181,7 +182,7 @@ def _history(found: Samples) -> list[list[float | None]]:
 
 
 def _picture(trie: Trie, names: Names, ends: frozenset[int]) -> list[dict[str, Any]]:
-    """The likeliest part of the trie, parents before children; `parent` is -1 below the root.
+    """The most probable part of the trie, parents before children; `parent` is -1 below the root.
 
     `p` is the model's probability of the prefix, `low` and `high` bound the share of it that ends in the
     language.

@@ -47,7 +47,7 @@ class Thinking:
 
 
 def thinking_of(model: Reasoning | None, request: ChatRequest | CompletionRequest) -> Thinking:
-    """ApiError: a field of the chat template has another type than it takes."""
+    """Reads a request's wishes about thoughts. ApiError: a field of the chat template has a wrong type."""
 
     def said(name: str, usual: Any = None) -> Any:
         """The value of a field that the endpoint knows. Other fields are accepted and ignored."""

@@ -73,8 +73,8 @@ class Here:
 
 @dataclass(slots=True)
 class Likely:
-    """The target's most probable tokens at n scored places. Places of refused drafts come first, then those
-    of the text in order.
+    """The target's most probable tokens at n scored places. Places of refused drafts come first, then the
+    places of the text in order.
 
     Attributes:
         contexts: for each place the last tokens before it, at most `CONTEXT`, prompt included.
@@ -189,7 +189,7 @@ def bounded(default: int, least: int, most: int | None = None) -> int:
 
 
 class Quiet:
-    """The defaults of a session: methods that do nothing."""
+    """The base of sessions. Its methods do nothing."""
 
     def probes(self) -> Sequence[int]:
         return ()

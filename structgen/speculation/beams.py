@@ -1,8 +1,8 @@
 """Draft trees by stochastic beam search, for recursive rejection: beams are texts without replacement.
 
-Enters: a draft model's distributions, a width and a depth. Leaves: a tree of at most `width` nodes a level,
-and the children of each node in the order in which they are to be offered. Cost: a distribution a node that
-is not of the last level, a sort of its tokens.
+Enters: a draft model's distributions, a width and a depth. Leaves: a tree with at most `width` nodes on each
+level, and for each node the order in which its children are offered. Cost: a distribution for each node above
+the last level, and a sort of the node's tokens.
 
 RSD-S: Jeon et al. 2024, *Recursive speculative decoding*; stochastic beam search: Kool, van Hoof and Welling
 2019. Every text has a Gumbel number around its log-probability, and the beam of a level holds the texts with
@@ -10,11 +10,11 @@ the largest numbers. The number of a node is the largest number among the texts 
 their numbers on the condition that the largest of these is the number of the parent; a text that would not be
 in the beam is never drawn.
 
-The law. The children of a node stand in the order of their numbers. The next token of that order follows q
-without the tokens before it, whatever the numbers are. Whether a next token exists depends only on the
-numbers and on earlier tokens. So each child is a valid next draft of recursive rejection (rules.py), and a
-child that the beam has no room for was never drawn. Fixed trees spend `branches` drafts on every node; beams
-spend them where the draft model finds text likely.
+The law. The children of a node stand in the order of their numbers. Whatever the numbers are, each next child
+follows q without the tokens before it. Whether a next child exists depends only on the numbers and on earlier
+tokens. So each child is a valid next draft of recursive rejection (rules.py), and a child for which the beam
+had no room was never drawn. A fixed tree gives every node `branches` drafts; a beam puts drafts where the
+draft model finds text likely.
 """
 
 from __future__ import annotations
@@ -57,7 +57,8 @@ class GumbelBelow:
         self, path: tuple[int, ...], ids: npt.NDArray[np.int64], scores: Floats, above: float
     ) -> Floats:
         free = scores + self._random.gumbel(size=len(scores))
-        # -log(exp(-above) - exp(-largest) + exp(-free)), in a form that neither overflows nor cancels.
+        # The result is -log(exp(-above) - exp(-largest) + exp(-free)), in a form that neither overflows nor
+        # cancels.
         with np.errstate(divide="ignore"):
             gap = above - free + np.log(-np.expm1(np.minimum(free - free.max(), 0.0)))
         found: Floats = above - np.maximum(0.0, gap) - np.log1p(np.exp(-np.abs(gap)))

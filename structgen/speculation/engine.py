@@ -23,8 +23,9 @@ ends. So a step emits at least one token: one more than the accepted nodes, unle
 The draws are those of plain decoding. The noise of a draw depends on its place alone (_draws.py), so the
 target draws the same token whether the tree has it or not.
 
-Whom to ask. A bench (`goodput.Bench`) compares what drafting costs with what accepted tokens save. Drafters
-that take more than `_DEAR` of a forward are judged one by one, all others together.
+Which drafters are asked. A bench (`goodput.Bench`) compares the cost of drafting with the time that accepted
+tokens save. A drafter that takes more than `_DEAR` of a forward pass is judged alone, and all others are
+judged together.
 
 Invariants.
 - The matcher is moved while a tree is built and put back. After that only emitted tokens move it, so a draft
@@ -63,13 +64,14 @@ if TYPE_CHECKING:
     from .score import Scorer, Scores
 
 _ALL = -1  # the bench's number for drafting as a whole
-_PATIENCE = 3.0  # forwards: a dear drafter that has lost more time than these take sits out
-_DEAR = 0.1  # of a forward: a drafter that takes more time in a step is dear, and is judged alone
+_PATIENCE = 3.0  # a dear drafter sits out if it lost more time than so many forward passes take
+# a drafter that takes more than this share of a forward pass in a step is dear, and is judged alone
+_DEAR = 0.1
 
 
 @dataclass
 class Row:
-    """One text in the making.
+    """One live text.
 
     Attributes:
         prompt: the target's ids, at least one.
@@ -107,7 +109,7 @@ class _Live:
         )
         self.taken: list[int] = list(row.prompt)
         self.sessions: list[Session] = [d.open(start) for d in run.options.drafters]
-        # Per session: emitted tokens that it was not told yet, because it sat out.
+        # For each session the emitted tokens that it does not know yet, because it sat out.
         self.waiting: list[list[int]] = [[] for _ in self.sessions]
         self.calibration = Calibration(len(self.sessions), run.options.calibration)
         self.bench = Bench(run.options.bench)
@@ -128,9 +130,10 @@ class _Live:
         self.expense = [0.0] * len(self.sessions)
 
     def afford(self, base: float, number: int, chance: float) -> bool:
-        """Whether to ask a drafter at a node that is reached with this probability.
+        """Whether a drafter is worth asking at a node that is reached with this probability.
 
-        Its time has to be less than that part of a forward, which is the most that it can save there.
+        The drafter's time must be less than this share of a forward pass, which is the most that it can save
+        at the node.
         """
         return self.expense[number] < chance * base
 
@@ -140,7 +143,7 @@ class _Live:
 
 
 class _Look:
-    """`Step.look` of one step. It is computed when the first drafter asks, and at most once."""
+    """`Step.look` of one step. It is computed at most once, when the first drafter asks."""
 
     def __init__(self, item: _Live, scores: Scores, path: Sequence[int], emitted: int) -> None:
         self._item, self._scores, self._path, self._emitted = item, scores, path, emitted
@@ -208,7 +211,7 @@ class SpeculativeRows:
         if not logprobs and options.restricted_head and scorer.restricts:
             self.restricted = options.restricted_head
         self._live: list[_Live] = []
-        # The part of the seconds of drafting in which this thread ran. In the rest another process did.
+        # The share of the drafting time in which this thread ran; in the rest, other processes ran.
         self._share = 1.0
         self._waits = any(getattr(d, "waits", False) for d in options.drafters)
         for drafter in options.drafters:
@@ -256,7 +259,7 @@ class SpeculativeRows:
         scores = self.scorer.score(blocks, bool(self.restricted))
         eager = self.options.eager
         if self.scorer.overlaps if eager is None else eager:
-            # The model may still be running. The masks are made meanwhile.
+            # The model may still be running, so the masks are computed meanwhile.
             for item in self._live:
                 item.masks = self._tree_masks(item)
         self.scorer.wait()
@@ -383,7 +386,7 @@ class SpeculativeRows:
         return path, emitted
 
     def _choose(self, item: _Live, scores: Scores, node: int) -> int:
-        """Draws the token after a node (-1: after the text), moves the row's matcher, and sets `done`."""
+        """Draws the token behind a node (-1: behind the text), moves the row's matcher, and sets `done`."""
         row = item.row
         position = len(row.tokens)
         budget = None if row.budget is None else row.budget - position
@@ -395,7 +398,8 @@ class SpeculativeRows:
     def _learn(
         self, item: _Live, scores: Scores, path: list[int], emitted: list[int], rows: int, keeping: float
     ) -> None:
-        """Counts accepted tokens, tells the drafters, and compares what each cost with what it saved."""
+        """Counts accepted tokens, reports them to the drafters, and compares each drafter's cost with its
+        savings."""
         begin = time.perf_counter()
         stats, tree, row = self.statistics, item.built.tree, item.row
         stats.tokens += len(emitted)
@@ -430,7 +434,7 @@ class SpeculativeRows:
             if number not in item.asked:
                 item.waiting[number] += emitted
         if self.options.adaptive and item.asked:
-            # The price of drafting at all. It excludes the width of forwards, which `Goodput` weighs, and the
+            # The cost of drafting. It excludes the width of forward passes, which `Goodput` weighs, and the
             # time of dear drafters, which are judged alone.
             spent = item.seconds * self._share + keeping + time.perf_counter() - begin - dear
             item.bench.observe(_ALL, spent, len(accepted) * base)
@@ -440,7 +444,7 @@ class SpeculativeRows:
     def _credit(self, item: _Live, tokens: Sequence[int], accepted: Sequence[int]) -> dict[int, float]:
         """The accepted tokens of each drafter.
 
-        A token that several offered is divided. Calibrates acceptance, too.
+        A token that several drafters offered is divided among them. The method also calibrates acceptance.
         """
         tree, names = item.built.tree, self.options.drafters
         stats = self.statistics
@@ -465,7 +469,7 @@ class SpeculativeRows:
         return credit
 
     def _tell(self, item: _Live, number: int) -> None:
-        """Tells a session the tokens that it missed while it sat out."""
+        """Gives a session the tokens that it missed while it sat out."""
         if item.waiting[number]:
             item.sessions[number].accept(Step(item.waiting[number]))
             item.waiting[number] = []

@@ -1,7 +1,8 @@
-"""How many drafts are worth their forward: measured costs, running acceptance, and a bench for drafters.
+"""How many drafts are worth a wider forward pass: measured costs, measured acceptance, and a bench for
+drafters.
 
-Enters: seconds of forwards by width, and which offers were accepted. Leaves: a path probability below which
-a node is not worth adding, and the best size of a tree. Cost: a few additions a node.
+Enters: seconds of forward passes by width, and which offers were accepted. Leaves: the path probability that
+a node needs, and the best size of a tree. Cost: a few additions for each node.
 
 The problem. A wider forward takes longer, and how much longer depends on the machine: a processor may read 16
 tokens in the time of one, or in the time of 16. A drafter's probabilities need not be those of acceptance.
@@ -23,8 +24,8 @@ asked: one that costs more than it saves sits out, twice as long each time.
 
 Invariants.
 - T never decreases in the width, whatever the noise of the measurements.
-- Costs and acceptance are measured, never assumed. Before the first measurement a weak prior stands in.
-- If no size is better than none, nothing is drafted, and drafting is tried again at growing intervals.
+- Costs and acceptance are measured. Before the first measurement a weak prior is used.
+- If no size is better than zero, nothing is drafted, and drafting is tried again at growing intervals.
 - Forced tokens (probability 1) are kept at any size.
 
 Rejected. A table with one mean for each width: a few slow forwards of one width ruled that width out for
@@ -42,17 +43,18 @@ import numpy as np
 
 from .._fork import hold_over_forks
 
-# Widths of forwards, all rows together. A batch of 32 rows with 16 drafts each is 544 tokens wide.
+# The widths that are measured, summed over the rows of a batch. A batch of 32 rows with 16 drafts each is 544
+# tokens wide.
 WIDTHS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512, 768, 1024)
 _NODES = 128  # the most nodes of a row that `plan` looks at
-# Borders between offered probabilities. Those between two borders share one count of acceptance.
+# Borders between offered probabilities. All probabilities between two borders share one count of acceptance.
 _EDGES = (0.03, 0.06, 0.1, 0.15, 0.22, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)
-# After so many forwards the table is made anew.
+# The table of seconds is computed again after so many forward passes.
 _REFRESH = 16
 _REACH = 8  # nodes that `plan` looks ahead
-# A width that was measured so often has a mean that counts as much as the line through all widths.
+# After so many measurements, a width's mean counts as much as the line through all widths.
 _TRUST = 6.0
-# The part of the best rate that is given up for a larger tree.
+# The share of the best rate that a larger tree may cost.
 _SLACK = 0.05
 # The prior: one more token costs this share of a forward. It counts until widths that differ by `_SPREAD`
 # were measured.
@@ -122,7 +124,7 @@ class CostTable:
         with self._lock:
             bucket = _bucket(width)
             known = self._weights.get(bucket, 0.0)
-            # A forward may have waited for another process, so a long time counts only in part.
+            # A forward pass may have waited for another process, so a long time counts only in part.
             if known:
                 seconds = min(seconds, 1.5 * self._sums[bucket] / known)
             elif self._weights:
@@ -202,8 +204,8 @@ class CostTable:
 def _through(points: Sequence[tuple[int, float]]) -> list[float]:
     """Seconds for widths 0 .. 1024: straight lines between the points, never decreasing."""
     values = [value for _, value in points]
-    # A wider forward must not look cheaper through noise. A running maximum alone would let one slow sample
-    # raise all later points, so each point is first lowered to the next one.
+    # Noise must not make a wider forward pass look cheaper. With a running maximum alone, one slow sample
+    # would raise all later points. So each point is first lowered to the next one.
     for i in range(len(values) - 2, -1, -1):
         values[i] = min(values[i], values[i + 1])
     xs = [width for width, _ in points]
@@ -309,7 +311,8 @@ class Bench:
     _FIRST, _LONGEST, _TRIAL, _AGAIN = 2, 64, 8, 2
 
     def __init__(self, earlier: Bench | None = None) -> None:
-        # (cost, gain) of each drafter in this text. In a bench that remembers texts: in all of them, decayed.
+        # (cost, gain) of each drafter in this text. A bench that remembers texts sums over all texts, and
+        # older ones count less.
         self._totals: dict[int, tuple[float, float]] = {}
         self._typical: dict[int, float] = {}
         self._cost: dict[int, float] = {}
@@ -344,7 +347,7 @@ class Bench:
         If the cost exceeds the gain by `patience` seconds, the trial ends at once.
         """
         if drafter in self._typical:
-            # The step may have waited for another process.
+            # The step may have waited for another process, so its cost is bounded.
             cost = min(cost, 3.0 * self._typical[drafter])
         known = self._typical.get(drafter, cost)
         self._typical[drafter] = known + 0.1 * (cost - known)
@@ -362,6 +365,6 @@ class Bench:
             self._out[drafter] = length
             self._length[drafter] = min(self._LONGEST, length * 2)
             self._steps[drafter] = 0
-            # Earlier steps count little when it comes back, because the text may have changed by then.
+            # When a drafter comes back, its earlier steps count little, because the text may have changed.
             self._cost[drafter] *= 0.25
             self._gain[drafter] *= 0.25

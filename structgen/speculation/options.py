@@ -23,7 +23,8 @@ Rule = Literal["coupled", "single", "recursive", "k-seq", "beam"]
 
 @dataclass
 class Speculation:
-    """How to speculate. One object keeps what its drafters learn, so use it again for the next text.
+    """The options of speculation. One object keeps what its drafters learn, so use it again for the next
+    text.
 
     Attributes:
         drafters: whom to ask. None of them changes what is generated.

@@ -1,8 +1,9 @@
-"""The target model as verification sees it: blocks in, rows of log-probabilities out, paths kept.
+"""The target model in the form that verification needs: it takes blocks of nodes, gives rows of
+log-probabilities, and keeps paths.
 
-Enters: a language model. Leaves: a `Scorer`; for a model that scores trees one forward with tree attention,
-for any other `LanguageModel` one batched call of `logprobs` over the nodes as contexts.
-Cost: that of the model. A row of scores is normalised only when it is looked at.
+Enters: a language model. Leaves: a `Scorer`. A model that scores trees needs one forward pass with tree
+attention; any other `LanguageModel` needs one batched call of `logprobs` with the nodes as contexts. Cost:
+that of the model. A row of scores is normalised when it is first read.
 """
 
 from __future__ import annotations
@@ -62,8 +63,8 @@ class Scorer(Protocol):
         ...
 
     def share(self, tokens: Sequence[int], count: int) -> bool:
-        """Adds the first `count` rows, which all begin with these tokens, and reads the tokens once. False:
-        the rows have to be added one by one."""
+        """Adds the first `count` rows, which all begin with these tokens, and reads the tokens once. False if
+        the rows must be added one by one."""
         ...
 
     def select(self, rows: list[int]) -> None:
@@ -82,17 +83,17 @@ class Scorer(Protocol):
 
     @property
     def overlaps(self) -> bool:
-        """Whether the forward runs on while Python goes on."""
+        """Whether the forward pass still runs when `score` returns."""
         ...
 
     def wait(self) -> None:
-        """Waits until the last forward is done."""
+        """Waits until the last forward pass is finished."""
         ...
 
     def clock(self) -> float:
-        """Returns the time by which forwards are measured. A model that runs in this thread is measured by
-        the thread's time, because other processes on a busy machine say nothing about widths; any other model
-        by the clock."""
+        """Returns the time by which forward passes are measured. If the model runs in this thread, this is
+        the thread's processor time, because wall-clock time on a busy machine says nothing about widths.
+        Otherwise it is wall-clock time."""
         ...
 
     @property
@@ -229,7 +230,7 @@ class ContextRows:
         pass
 
     def clock(self) -> float:
-        return time.perf_counter()  # who knows where such a model computes
+        return time.perf_counter()  # such a model may compute anywhere, so wall-clock time is used
 
     def __init__(self, lm: LanguageModel) -> None:
         self._lm = lm
@@ -243,7 +244,7 @@ class ContextRows:
         self._fresh += [True] * len(prompts)
 
     def share(self, tokens: Sequence[int], count: int) -> bool:
-        return False  # its contexts share what they have in common anyway
+        return False  # contexts of a prefix tree share their common tokens without this call
 
     def select(self, rows: list[int]) -> None:
         self._rows = [self._rows[r] for r in rows]
@@ -255,7 +256,7 @@ class ContextRows:
         self._nodes = []
         asked: list[Context] = []
         for r, (taken, tokens, parents) in enumerate(blocks):
-            # The prompt is in the context already; it comes as the first block of a row.
+            # The context already has the prompt, which comes as the first block of a row.
             if not self._fresh[r]:
                 for token in taken:
                     self._rows[r] = self._rows[r].extend(token)

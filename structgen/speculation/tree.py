@@ -50,7 +50,8 @@ if TYPE_CHECKING:
     from ..matcher import Matcher
     from .goodput import Calibration, Goodput
 
-# Nodes beyond the budget. Forced tokens do not count against it, and a text may be forced without an end.
+# The most nodes beyond the budget. Forced tokens do not count against the budget, and a grammar may force
+# text without an end.
 _FREE = 64
 _LEAST = 1e-3  # nodes with a smaller path probability are not added
 
@@ -145,7 +146,7 @@ class Built:
 
 
 class TreeWalk:
-    """Moves the text's own matcher from node to node.
+    """Moves the text's own matcher between nodes.
 
     The caller asks only for paths that the matcher accepts. The end of `with` moves it back.
     """
@@ -269,7 +270,8 @@ def _offered(
     calibration: Calibration,
     vocab_size: int,
 ) -> list[tuple[int, float, tuple[tuple[int, float], ...]]]:
-    """The valid tokens that drafters offer here: (token, calibrated probability, its offers), best first."""
+    """The valid tokens that drafters offer at a node: (token, calibrated probability, its offers), best
+    first."""
     valid: dict[int, bool] = {}
     found: dict[int, list[tuple[int, float]]] = {}
     chances: dict[int, float] = {}
@@ -309,7 +311,8 @@ def _offered(
 def tree_masks(
     matcher: Matcher, tree: DraftTree, vocab_size: int, budget: int | None
 ) -> npt.NDArray[np.int32]:
-    """The masks of the root and of every node, shape (1 + nodes, ceil(V/32)), made in one walk, depth first.
+    """The masks of the root and of all nodes, shape (1 + nodes, ceil(V/32)), computed in one walk, depth
+    first.
 
     They can be made while a model runs on another device. A row after a refused token, after the end or out
     of budget allows nothing. Verification never uses such a row.

@@ -11,10 +11,10 @@ place alone the text is the *same* (Gumbel-max coupling). A draft tree depends o
 trees this rule accepts as often as any rule that knows only the tokens of the tree: with the probability of
 the children.
 
-Masks are avoided by asking in the order of preference: the best-scored token first, then the next. The first
-token that the matcher accepts is the draw. This is exact for greedy draws and for temperature, and for top-k
-as long as fewer than k tokens have a better score; top-p needs the sum over all allowed tokens, and so the
-mask.
+Some masks are avoided: tokens are tried in the order of their scores, and the first token that the matcher
+accepts is the draw. The method is exact for greedy draws and for draws with a temperature. It is exact for
+top-k while fewer than k tokens have a better score. With top-p the sum over all allowed tokens is needed, and
+so the mask.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from .score import Scores
     from .statistics import Statistics
 
-# Membership checks before the mask is cheaper.
+# After so many membership checks the mask is cheaper.
 _TRIES = 4
 
 
@@ -97,7 +97,7 @@ class Drawer:
             token = draw(scores.vector(place), self._how, self._noise, position)
             self.done = token in self._ends
             return token
-        # The first place always gets its mask: it is where a budget that cannot be met is noticed.
+        # The first place always gets its mask, because this mask shows whether the budget can be met.
         if mask is None and self._lazy and not self._restricted and (budget is None or position):
             found = self._scan(matcher, scores.vector(place), position, budget)
             if found is not None:
@@ -142,7 +142,7 @@ class Drawer:
         return None
 
     def _accepts(self, matcher: Matcher, token: int, budget: int | None) -> bool | None:
-        """Accept a token if the mask, with its budget, would have its bit; None: only the mask can tell."""
+        """Accepts a token if the mask under its budget allows the token. None if only the mask can tell."""
         self._stats.checks += 1
         if not matcher.accept_token(token):
             return False

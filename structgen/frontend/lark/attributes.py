@@ -87,7 +87,9 @@ class Attributes:
         given = self.given[name]
         ends = given.get("suffix") or given.get("stop")
         if ends is not None and ends[0] == "string" and not _text_of(ends):
-            ends = None  # As in llguidance, this means the end of the whole text, so the rule needs no end.
+            # As in llguidance, an empty end means the end of the whole text, so the rule needs no end of its
+            # own.
+            ends = None
         if "lazy" not in given and ends is None:
             if "max_chars" in given:
                 body = self.terminals.as_terminal(tree, name, "max_chars")
@@ -98,7 +100,7 @@ class Attributes:
             one = _one_terminal(tree) if "max_tokens" in given else None
             if one is None:
                 return None
-            # The limit or the following text ends this terminal. It need not reach as far as it can.
+            # The limit or the following text ends this terminal, so it need not match as far as it can.
             return self.captured(name, self.terminals.node(self.terminals.as_terminal(one, name), name))
         body = self.shortened(self.terminals.node(self.terminals.as_terminal(tree, name), name), given)
         if ends is None:
@@ -124,7 +126,7 @@ class Attributes:
         if ends[0] in ("string", "token"):
             end = b.capture(end_label, end) if end_label else end
             return b.sequence([b.capture(label, inside) if label else inside, end])
-        # A text must be the same whether it stops at its first end or is cut into a body and an end.
+        # A text may stop at its first end, or be cut into a body and an end. Both must give the same capture.
         if not b.is_empty(b.both([b.sequence([first, end]), b.negate(whole)])):
             message = "matches of a pattern that ends a capture cannot overlap: one may end within another"
             self.heads[name].fail(message, ends[2])

@@ -270,7 +270,7 @@ class _Scanner:
         self.extend(str(part.lastgroup), part[0], part.start())
 
     def same(self, part: re.Match[str]) -> None:
-        """A part that Lark reads as it is. Lark refuses an empty literal."""
+        """Writes a part that Lark reads unchanged. Lark refuses an empty literal."""
         if part[0].startswith('""'):
             self.extend("empty", None, part.start())
         else:

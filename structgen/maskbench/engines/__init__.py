@@ -1,4 +1,5 @@
-"""Engine adapters, each imported only when it is named, so that a missing peer costs nothing.
+"""Engine adapters. An adapter is imported only when it is named, so an engine that is not installed costs
+nothing.
 
 A name is one of `ENGINES`, or "module:function" for an adapter of one's own; the function takes `Tokens` and
 returns a `base.Engine`.
@@ -26,7 +27,7 @@ __all__ = ["BASELINE", "ENGINES", "adapter", "check", "load"]
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """Where an adapter is, what it needs, and in which settings it runs."""
+    """The module of an adapter, its package, and the settings in which it runs."""
 
     module: str
     about: str
@@ -52,11 +53,11 @@ ENGINES = {
     "grid-guardrail": Entry("grid_guardrail", "its default: what it cannot enforce is recorded"),
 }
 
-BASELINE = "unconstrained"  # the model alone; for end-to-end runs
+BASELINE = "unconstrained"  # the model without an engine, for end-to-end runs
 
 
 def check(name: str) -> None:
-    """ValueError for a name that is no engine."""
+    """Raises a ValueError if a name is no engine."""
     if name not in ENGINES and name != BASELINE and ":" not in name:
         known = ", ".join([*ENGINES, BASELINE])
         raise ValueError(f"unknown engine {name!r}; one of {known}, or module:function")
@@ -76,7 +77,8 @@ def adapter(name: str) -> Any:
 
 
 def load(name: str, tokens: Tokens) -> Engine:
-    """The engine called `name` over the vocabulary `tokens`. Costs seconds: tries and caches are built."""
+    """Builds the engine called `name` over the vocabulary `tokens`. It takes seconds, because engines build
+    tries and caches."""
     settings = ENGINES[name].settings if name in ENGINES else {}
     made: Engine = adapter(name)(tokens, **settings)
     made.name = name
@@ -84,11 +86,11 @@ def load(name: str, tokens: Tokens) -> Engine:
 
 
 def nothing(_config: dict[str, Any]) -> None:
-    """The set-up of a child that only describes."""
+    """The set-up of a child that only describes engines."""
 
 
 def describe(_state: None, name: str, emit: Callable[[dict[str, Any]], None]) -> None:
-    """What an engine is, without building it; a job for a child, since adapters import heavy packages."""
+    """Describes an engine without building it. It runs in a child, because adapters import heavy packages."""
     try:
         found = adapter(name)
     except Missing as error:

@@ -1,6 +1,6 @@
 """The protocol of an engine in a benchmark: compile a schema, start a sequence, fill a mask, accept a token.
 
-An engine that can use it gets the number of tokens that are left with each mask.
+An engine that supports a limit gets the number of remaining tokens with each mask.
 
 The timed calls are plain bound callables (`Sequence.fill`, `Sequence.accept`). They are prepared outside of
 the measured time, so that the adapter's own Python adds little to an engine's figures.
@@ -19,15 +19,16 @@ Row = npt.NDArray[np.int32]
 
 
 class Refused(Exception):
-    """The engine does not take this schema; the text says why."""
+    """The engine does not take this schema. The text of the exception has the reason."""
 
 
 class LimitTooSmall(Exception):
-    """No text of the schema fits into the tokens that are left; the text says how many it takes."""
+    """No text of the schema fits into the remaining tokens. The text of the exception says how many tokens
+    suffice."""
 
 
 class Missing(Exception):
-    """The engine is not installed; the text says how to install it."""
+    """The engine is not installed. The text of the exception has the command that installs it."""
 
 
 def no_failure() -> str:
@@ -38,15 +39,16 @@ def no_failure() -> str:
 class Sequence:
     """One sequence being matched. `fill()` writes the mask row; `accept(token)` is false on refusal.
 
-    `fill_within(k)` is `fill` for an engine that is told how many tokens are left, the next one and the
-    end-of-sequence token included, and steers towards an end in time; it may raise `LimitTooSmall`. None: the
-    engine has no such feature.
+    `fill_within(k)` is `fill` for an engine that gets the number of remaining tokens, the next one and the
+    end-of-sequence token included, and steers towards an end in time; it may raise `LimitTooSmall`. None if
+    the engine has no such feature.
     """
 
     fill: Callable[[], Any]
     accept: Callable[[int], Any]
     row: Row  # bit t of word t // 32 is 1 where token t is allowed
-    failure: Callable[[], str] = no_failure  # a message when the engine broke in mid-sequence, else ""
+    # the message of an engine that failed inside a sequence, otherwise ""
+    failure: Callable[[], str] = no_failure
     fill_within: Callable[[int], Any] | None = None
 
     def allows(self, token: int) -> bool:
@@ -58,20 +60,19 @@ class Grammar(Protocol):
 
     @property
     def unenforced(self) -> tuple[str, ...]:
-        """The parts of the schema that the engine does not enforce, as it says itself; empty if it says
-        nothing."""
+        """The parts of the schema that the engine reports as not enforced; empty if it reports nothing."""
         ...
 
     def sequence(self) -> Sequence:
-        """A fresh sequence. Sequences of one engine may share a row: one at a time is in use."""
+        """A new sequence. Sequences of one engine may share a row, so only one is used at a time."""
         ...
 
 
 class Engine(Protocol):
-    """`notes` names what the engine lacks for a fair run, in words for the report.
+    """`notes` lists in words what the engine lacks for a fair comparison; the report shows it.
 
-    A class may also say `ends_in_time = True`: its sequences have `fill_within`. It is read before any engine
-    is built, so that a report can name those that lack it.
+    A class may also have `ends_in_time = True`: its sequences have `fill_within`. The attribute is read
+    before any engine is built, so that a report can name the engines without it.
     """
 
     name: str

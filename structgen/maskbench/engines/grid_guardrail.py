@@ -1,7 +1,9 @@
-"""grid-guardrail (arXiv 2607.11951): the schema as an LALR(1) grammar; what it cannot enforce it records.
+"""grid-guardrail (arXiv 2607.11951), which compiles the schema to an LALR(1) grammar and records what it
+cannot enforce.
 
-It can be told the limit of a text: near it, it writes its shortest completion as one run of tokens, which is
-a mask of one token at a time here. Its table of shortest completions is built when it is first told.
+grid-guardrail takes the limit of a text. Near the limit it writes its shortest completion as one run of
+tokens; here each token of the run is a mask of one token. It builds its table of shortest completions when it
+first gets a limit.
 """
 
 from __future__ import annotations
@@ -27,7 +29,7 @@ from .base import Refused, Row, Sequence, row_of
 
 
 class _Tokenizer:
-    """The part of its tokenizer protocol that masks need."""
+    """The part of grid-guardrail's tokenizer protocol that masks need."""
 
     def __init__(self, tokens: Tokens) -> None:
         self._text = tokens.text
@@ -41,7 +43,7 @@ class _Tokenizer:
         return self._text[token]
 
     def greedy_tokenize(self, data: bytes) -> Ids[int]:
-        """The longest token at each place, as its own adapters do it."""
+        """The longest token at each place, as in grid-guardrail's own adapters."""
         if not self._ids:
             self._ids.update({text: index for index, text in enumerate(self._text) if text})
             self._longest = max(map(len, self._ids))
@@ -66,7 +68,7 @@ class Grammar:
         row = self._row
         out = row.view(np.uint32)
         state = guide.initial_state
-        written: list[int] = []  # what is left of the run that it writes
+        written: list[int] = []  # the tokens of the run that are still to be written
 
         def fill() -> None:
             guide.fill_bitmask(state, out)
@@ -93,7 +95,8 @@ class Grammar:
         return Sequence(fill, accept, row, fill_within=fill_within)
 
     def _completes(self) -> bool:
-        """Whether it can complete at all: a grammar without blanks to write between lexemes has no table."""
+        """Whether the engine can complete texts: a grammar that has no blanks to write between lexemes has no
+        table."""
         guide = self._guide
         if guide.reserve is None and not self._incomplete:
             try:
@@ -121,6 +124,6 @@ class Engine:
             tables = compile_tables(RoleProjection.full(grammar).build())
             scanner = build_scanner(grammar.terminals, grammar.terminal_order)
             guide = GridGuide(tables=tables, dfa=scanner, trie=self._trie, adapter=self._adapter)
-        except Exception as error:  # its errors share no base class
+        except Exception as error:  # the engine's errors share no base class
             raise Refused(f"{type(error).__name__}: {error}") from error
         return Grammar(guide, self._row, tuple(sorted(map(str, recorded))))

@@ -1,4 +1,4 @@
-"""llguidance through its quickest Python path.
+"""llguidance, called through its fastest Python interface.
 
 The mask is written through `unsafe_compute_mask_ptr`, which is what `llguidance.numpy.
 fill_next_token_bitmask` calls after about a microsecond of argument checks. A compiled grammar is one
@@ -19,7 +19,7 @@ from .base import Refused, Row, Sequence, row_of
 
 
 class _Tokenizer:
-    """The attributes `llguidance.TokenizerWrapper` reads."""
+    """The attributes that `llguidance.TokenizerWrapper` reads."""
 
     def __init__(self, tokens: Tokens) -> None:
         self.eos_token_id = tokens.eos
@@ -46,7 +46,7 @@ class Grammar:
     def sequence(self) -> Sequence:
         if not self._fresh:
             self._matcher.reset()
-            if self._matcher.is_error():  # an error state is for ever
+            if self._matcher.is_error():  # a matcher never leaves its error state
                 self._matcher = self._make()
         self._fresh = False
         matcher, row = self._matcher, self._row

@@ -1,4 +1,4 @@
-"""outlines-core: the schema as one regular expression, its automaton over tokens built at compile time."""
+"""outlines-core, which compiles the schema to one regular expression and then to an automaton over tokens."""
 
 from __future__ import annotations
 
@@ -26,9 +26,10 @@ class Grammar:
         eos = self._eos
 
         def accept(token: int) -> bool:
-            if token == eos:  # it has no transition on it
+            if token == eos:  # the automaton has no transition for the end token
                 return bool(guide.is_finished())
-            guide.advance(token, return_tokens=False)  # ValueError where the mask said no
+            # raises a ValueError if the mask does not allow the token
+            guide.advance(token, return_tokens=False)
             return True
 
         return Sequence(fill, accept, self._row)

@@ -1,4 +1,4 @@
-"""structgen, in the default settings unless the runner names others."""
+"""structgen in its default settings, unless the runner names others."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Grammar:
         matcher = self._compiled.matcher()
         row = self._row
         fill = functools.partial(matcher.fill_bitmask, row, 0)
-        known: bool | None = None  # whether a shortest completion can be found at all, as `sg.generate` asks
+        known: bool | None = None  # whether a shortest completion can be found; `sg.generate` asks the same
 
         def fill_within(left: int) -> None:
             nonlocal known

@@ -1,4 +1,5 @@
-"""No grammar: every token that is text is allowed at every step. The paper's "LM only" line."""
+"""No grammar: every step allows every token that is text. This is the line "LM only" of the JSONSchemaBench
+paper."""
 
 from __future__ import annotations
 

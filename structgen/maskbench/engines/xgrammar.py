@@ -1,6 +1,6 @@
 """xgrammar with its own compiler caches and its eight compile threads.
 
-Special tokens are empty, so that it does not read them as text.
+Special tokens have empty texts, so that xgrammar does not read them as text.
 """
 
 from __future__ import annotations
@@ -49,6 +49,6 @@ class Engine:
     def compile(self, schema: str) -> Grammar:
         try:
             compiled = self._compiler.compile_json_schema(schema, **self._settings)
-        except Exception as error:  # its exceptions share no base class
+        except Exception as error:  # xgrammar's exceptions share no base class
             raise Refused(f"{type(error).__name__}: {error}") from error
         return Grammar(compiled, self._mask, self._eos)

@@ -1,4 +1,4 @@
-"""One drafter a file. Importing them costs nothing heavy; models load when they are used."""
+"""Drafters, one in each file. The import loads no heavy package; models load at their first use."""
 
 from __future__ import annotations
 

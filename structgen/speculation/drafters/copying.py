@@ -2,9 +2,9 @@
 
 Enters: prompt and answer. Leaves: chains of prompt tokens. Cost: one dictionary entry an n-gram.
 
-`PromptLookup` copies what followed the last few tokens where they stood first (Saxena 2023; Yang et al.,
-LLMA, 2023). `SourceCopy` keeps a pointer into a source that the answer mostly repeats, and finds its place
-again after a difference (aggressive decoding: Ge et al. 2022).
+`PromptLookup` copies the tokens that followed the text's last few tokens at their first occurrence (Saxena
+2023; Yang et al., LLMA, 2023). `SourceCopy` keeps a pointer into a source that the answer mostly repeats, and
+finds its place again after a difference (aggressive decoding: Ge et al. 2022).
 """
 
 from __future__ import annotations
@@ -52,8 +52,8 @@ class _Lookup(Quiet):
     def _read(self, tokens: Sequence[int]) -> None:
         drafter, text, places = self._drafter, self._text, self._places
         for token in tokens:
-            # The n-grams that end before this token enter the index only now. An n-gram at the very end of
-            # the text would find itself.
+            # The n-grams that end before this token enter the index only now. Otherwise the n-gram at the end
+            # of the text would find itself.
             if drafter.answers or len(text) < self._prompt:
                 for n in range(1, min(drafter.longest, len(text)) + 1):
                     gram = tuple(text[-n:])
@@ -117,7 +117,7 @@ class _Copy(Quiet):
                 continue
             self._agreed = 0
             places = self._places.get(tuple(self._recent), ())
-            # The next occurrence behind the old place; copies rarely go back.
+            # Takes the next occurrence behind the old place, because copies rarely go back.
             later = [p for p in places if p > self._at]
             if places:
                 self._at = later[0] if later else places[0]

@@ -1,25 +1,27 @@
-"""Drafts by a static suffix automaton over a corpus: copies continuations of the text's longest suffix there.
+"""Drafts from a corpus of texts, by a static suffix automaton: the text's longest suffix is found in the
+corpus, and its continuations there are copied.
 
-Enters: texts, once; then prompts and answers. Leaves: for the longest suffix of the text that occurs in the
-corpus its continuations, by how often they follow there. Cost: some 14 microseconds a token to build,
-amortised O(1) look-ups a token to follow a text; at most 2 n states and 3 n transitions for n tokens, in
-arrays of 12 and 8 bytes each, whatever the texts are. It is never changed, so texts and threads share it.
+Enters: texts, once; then prompts and answers. Leaves: the continuations of the text's longest suffix that
+occurs in the corpus, each with its frequency. Cost: some 14 microseconds to build for each token, amortised
+O(1) look-ups for each token of a text. For n tokens the automaton has at most 2 n states and 3 n transitions,
+of 12 and 8 bytes each. It never changes, so texts and threads share it.
 
-The problem. Answers repeat passages of documents, forms and earlier answers. After each token the longest
-suffix of the text that occurs anywhere in the corpus has to be known, and every continuation of it.
+The problem. Answers repeat passages of documents, forms and earlier answers. After each token the drafter
+must know the text's longest suffix that occurs anywhere in the corpus, and every continuation of this suffix.
 
-The idea. A suffix automaton has a state for each set of strings that end at the same places of the corpus. A
-link leads from a state to that of the next shorter suffix. `Corpus.read` follows the transition of a token;
-where there is none, it goes along links to a shorter suffix that has one. With the texts `abcab` and `abd`,
-and characters for tokens, there are 7 states, and reading `xab` gives:
+The idea. A suffix automaton has one state for all strings that end at exactly the same places of the corpus.
+A link leads from a state to the state of the next shorter suffix. `Corpus.read` follows the transition of a
+token; if a state has none, it follows links to a shorter suffix that has one. With the texts `abcab` and
+`abd`, and characters as tokens, there are 7 states, and reading `xab` gives:
 
     read    longest suffix    it occurs    continuations
     x       none              8 times      a 3, b 3, c 1
     a       a                 3 times      b 3
     b       ab                3 times      c 1, d 1
 
-A continuation is offered with its share of the occurrences, made smaller where the suffix is short: here c
-and d with 1 / 3.5 * 2 / 3 = 0.19 each. The end of a text is an occurrence without a continuation.
+A continuation is offered with its share of the occurrences. The share is reduced if the suffix is short: here
+c and d get 1 / 3.5 * 2 / 3 = 0.19 each. If a text ends behind an occurrence, the occurrence has no
+continuation.
 
 Hu et al. 2024, *SAM decoding: speculative decoding via suffix automaton*, of whose two automata this is the
 static one; suffix_automaton.py is the dynamic one. The automaton of several texts: Blumer et al. 1987. The
@@ -76,7 +78,7 @@ class Corpus(SuffixLinks):
         self.states: int = len(arrays["link"])
         self.transitions: int = len(arrays["token"])
         self.nbytes: int = sum(a.nbytes for a in arrays.values())
-        # Views whose items are Python's ints: numpy's own take five times as long to read one by one.
+        # Views whose items are Python's ints: reading numpy's items one by one takes five times as long.
         names = ("start", "token", "target", "link", "length", "count")
         views = (memoryview(cast(Any, arrays[name])) for name in names)
         self._start, self._token, self._target, link, length, self._count = views

@@ -3,12 +3,12 @@
 Enters: the text. Leaves: the draft model's best tokens under the grammar. Cost: a forward of the draft model
 for each node whose children are looked at.
 
-With the same vocabulary every node of the tree has the model's own distribution, masked by the matcher of
-that node and with the noise of the target's draws, so that greedy and sampled drafts are one thing. With
-another vocabulary the model writes a piece of text under a matcher over its *own* vocabulary, and the text is
-spelled in the target's tokens (string-level exact matching: Timor et al. 2025). Its last token is held back,
-because more text might have changed it. Nothing else is passed between the two: ids of one vocabulary mean
-nothing in the other.
+With the same vocabulary, every node of the tree has the draft model's own distribution, masked by the matcher
+of that node and with the noise of the target's draws. So greedy and sampled drafts need no separate code.
+With another vocabulary the model writes a piece of text under a matcher over its *own* vocabulary, and the
+text is spelled in the target's tokens (string-level exact matching: Timor et al. 2025). The last token is
+held back, because more text might have changed it. Only text passes between the two models: ids of one
+vocabulary mean nothing in the other.
 """
 
 from __future__ import annotations
@@ -167,7 +167,8 @@ class _Other(Quiet):
         del self._ids[keep:], self._contexts[keep + 1 :]
 
     def _write(self) -> bytes:
-        """A piece of greedy text behind the target's. The draft's tokens keep it; `_follow` cuts it back."""
+        """Writes a piece of greedy text behind the target's text. The draft's tokens keep the piece, and
+        `_follow` cuts it back."""
         lm, before = self._drafter.lm, len(self._text)
         size = lm.vocabulary.vocab_size
         if self._matcher is not None:

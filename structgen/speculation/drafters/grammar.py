@@ -3,10 +3,10 @@
 Enters: the matcher at a node. Leaves: a token that must come (probability 1), or the tokens of the bytes
 that must come. Cost: a walk over the forced bytes; remembered along the chain.
 
-Bytes that are forced do not force the tokens that spell them: before `name` the model may draw `n`, `na` or
-`name`. Writing the longest token without a draw would change the distribution of the text. So the tokens are
-*drafts*, which the target verifies; most of them are right, because a model was trained on canonical tokens.
-A mask with a single token leaves nothing to draw.
+Forced bytes do not force the tokens that spell them: before `name` the model may draw `n`, `na` or `name`.
+Writing the longest token without a draw would change the law of the text. So these tokens are *drafts*, which
+the target verifies. Most of them are right, because the model was trained on canonical tokens. If a mask has
+a single token, there is nothing to draw.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from ...matcher import Matcher
 
 _CANONICAL = 0.98
-# The probability of a token at the end of forced text, which the tokenizer might have made longer.
+# The probability of a token at the end of forced text. The tokenizer might have made a longer token there.
 _OPEN = 0.85
 
 
@@ -73,7 +73,8 @@ class _Cursor:
         if not self._known:
             self._known = matcher.forced_tokens()
         if self._known:
-            # Inside a chain of forced tokens shorter ones are allowed as well, but for the last of them.
+            # Inside a chain of forced tokens, shorter tokens are allowed, too; only the last token may be the
+            # sole one.
             sure = len(self._known) == 1 and session.alone(matcher)
             return ((self._known[0], 1.0 if sure else _CANONICAL),)
         text = matcher.forced_bytes()

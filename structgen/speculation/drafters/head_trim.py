@@ -1,8 +1,8 @@
 """A draft model whose head has the rows of frequent tokens only.
 
-Enters: a loaded model of transformers and text of the kind that is drafted. Leaves: a drafter that shares the
-model's weights, with a copy of `keep` rows of its head. Cost: counting the text; a forward a node, whose head
-is as much cheaper as rows are left out. Where the vocabulary is small the copy costs more than it saves.
+Enters: a loaded model of transformers, and text similar to what is drafted. Leaves: a drafter that shares the
+model's weights, with a copy of `keep` rows of its head. Cost: counting the text, and a forward pass for each
+node, whose head computes only the kept rows. For a small vocabulary the copy costs more than it saves.
 
 Goel et al. 2025 (VocabTrim), Zhao et al. 2025 (FR-Spec): a draft model's head is much of its time where the
 vocabulary is large, and a few thousand tokens are most of any text. The law: q is the draft model's law over
@@ -109,8 +109,8 @@ class _Session:
 
 
 def frequent(lm: TransformersLM, counts: Counter[int], keep: int) -> list[int]:
-    """The ends and the most frequent tokens, `keep` in all, ascending; low ids where too few were counted,
-    which tokenizers give to what they merged first.
+    """The ends and the most frequent tokens, `keep` in all, ascending. If too few tokens were counted, low
+    ids fill the list, because tokenizers give low ids to frequent merges.
     """
     size = lm.vocabulary.vocab_size
     ends = [token for token in lm.eos_token_ids if token < size]

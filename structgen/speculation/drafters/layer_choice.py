@@ -1,9 +1,9 @@
-"""The target without some layers as a draft model, the layers chosen while texts are generated.
+"""The target without some layers as a draft model. The layers are chosen while texts are generated.
 
-Enters: a loaded model of transformers; then what is emitted. Leaves: a drafter whose layers change. Cost:
-every `again` emitted tokens one forward of the target and two of shorter models over the last `window`
-tokens; rarer, up to eight times, while nothing better is found. A change reads the text again with the new
-layers.
+Enters: a loaded model of transformers; then the emitted tokens. Leaves: a drafter whose layers change. Cost:
+after every `again` emitted tokens, one forward pass of the target and two of shorter models over the last
+`window` tokens; up to eight times less often while no better set is found. After a change, the new layers
+read the text again.
 
 Two searches share one measure. SWIFT (Xia et al. 2024) tries other sets of layers on the text that was just
 generated; here one change a time, a layer more or less. DEL (Zarch et al. 2025) leaves the model early: what
@@ -60,7 +60,7 @@ class Layers:
 
     @property
     def acceptance(self) -> float:
-        """The share of places at which its first draft is what the target draws."""
+        """The share of places at which the first draft equals the target's token."""
         return self._hits / self._places
 
     def observe(self, accepted: bool) -> None:
@@ -69,7 +69,8 @@ class Layers:
         self._places = 0.98 * self._places + 1.0
 
     def measured(self, agreement: float, cost: float) -> None:
-        """Takes in a measurement on another stretch of text. It counts as much as a few drafts."""
+        """Takes in a measurement on another stretch of text. The measurement counts as much as a few
+        drafts."""
         self._hits = 0.8 * self._hits + 0.2 * _PRIOR * agreement
         self._places = 0.8 * self._places + 0.2 * _PRIOR
         self.cost += 0.5 * (cost - self.cost)
@@ -80,7 +81,7 @@ class Layers:
 
 
 def tokens_per_cost(acceptance: float, cost: float) -> float:
-    """Tokens in the time of a forward of the target, with the best number of drafts in a row."""
+    """The tokens per time of one forward pass of the target, with the best number of drafts in a row."""
     a, tokens, best = min(acceptance, 0.999), 1.0, 1.0
     for n in range(1, _MOST + 1):
         tokens += a**n
@@ -205,7 +206,8 @@ class LayerChoice(ModelDrafter):
         return said, exits, seconds
 
     def _said(self, lm: TransformersLM, text: list[int]) -> tuple[Any, float, Any]:
-        """The most probable token behind each of a text's, the seconds, and of the target its states."""
+        """The most probable token behind each token of a text, the seconds, and for the target the states of
+        its layers."""
         import torch
 
         ids = torch.tensor([text], device=lm.model.device)
@@ -226,7 +228,7 @@ class _Session(Quiet):
         self._text = list(start.prompt)
         self._layers = drafter.layers
         self._context: Context | None = None
-        # What the layers of this step said first behind each path.
+        # The first predictions of this step's layers, by path.
         self.said: dict[tuple[int, ...], int] = {}
 
     def accept(self, step: Step) -> None:
@@ -255,7 +257,7 @@ class _Session(Quiet):
 
 
 class _Cursor:
-    """A cursor that remembers what was said first where."""
+    """A cursor that notes the first prediction at each place."""
 
     __slots__ = ("_inner", "_path", "_session")
 

@@ -1,12 +1,11 @@
 """The target itself with layers left out, as a draft model (self-speculation, SWIFT).
 
 Enters: a loaded model of transformers. Leaves: a model with fewer layers that shares the weights of the first
-one.
-Cost: nothing for the weights; a forward a node, as much cheaper as layers are skipped.
+one. Cost: no memory for weights; a forward pass for each node, which is cheaper by the skipped layers.
 
-Xia et al. 2024 (SWIFT), Zhang et al. 2024 (Draft & Verify). Which layers can go is found by trial: those of
-the middle, one after the other, whose absence changes the most probable next tokens of a sample least.
-layer_choice.py finds it while texts are generated.
+Xia et al. 2024 (SWIFT), Zhang et al. 2024 (Draft & Verify). Trials show which layers can be skipped: of the
+middle layers, one after the other, the layer whose absence changes the fewest most probable tokens of a
+sample. layer_choice.py makes such trials while texts are generated.
 """
 
 from __future__ import annotations
@@ -45,7 +44,7 @@ def layer_skip(
 
 
 def choose_layers(lm: TransformersLM, sample: Sequence[int], share: float) -> list[int]:
-    """The layers to skip, ascending: greedily, the first and the last never."""
+    """The layers to skip, ascending. They are chosen greedily; the first and the last layer always stay."""
     if not 0.0 < share < 1.0:
         raise ValueError(f"share is between 0 and 1, not {share}")
     count = len(layers_of(lm.model))
@@ -60,7 +59,7 @@ def choose_layers(lm: TransformersLM, sample: Sequence[int], share: float) -> li
 
 
 def agreement(lm: TransformersLM, other: TransformersLM, sample: Sequence[int]) -> float:
-    """The share of the sample's places where both find the same token most probable."""
+    """The share of the sample's places at which both models have the same most probable token."""
     import torch
 
     ids = torch.tensor([list(sample)], device=lm.model.device)
@@ -90,7 +89,7 @@ def without_layers(lm: TransformersLM, skipped: Iterable[int]) -> TransformersLM
     twins = []
     for place, i in enumerate(kept):
         layer = twin(layers[i])
-        # Attention looks its keys up by this number; they lie in a cache of fewer layers now.
+        # Attention finds its keys by this number, and the cache now has fewer layers.
         for name, part in list(layer._modules.items()):
             if part is not None and hasattr(part, "layer_idx"):
                 layer._modules[name] = twin(part)

@@ -1,12 +1,12 @@
-"""N-grams with the target's own probabilities, averaged over visits (STAND).
+"""N-grams with the target's own probabilities, averaged over their occurrences (STAND).
 
-Enters: the target's most probable tokens at every scored place. Leaves: for the longest known n-gram its most
-probable successors. Cost: `longest` dictionary entries a place; `grams` entries at most.
+Enters: the target's most probable tokens at every scored place. Leaves: the most probable successors of the
+longest known n-gram. Cost: `longest` dictionary entries for each place, and at most `grams` entries.
 
-Song et al. 2025, *Accelerated test-time scaling with model-free speculative sampling*. Stored probabilities
-say more than stored tokens when answers are sampled. Where the draws have noise, the noise is added to the
-stored log-probabilities: what then is largest is what the target draws if its own distribution is alike
-(Gumbel-top-k over the very numbers of the target's draw).
+Song et al. 2025, *Accelerated test-time scaling with model-free speculative sampling*. If answers are
+sampled, stored probabilities tell more than stored tokens. If draws have noise, the noise is added to the
+stored log-probabilities. The largest sum is then the token that the target draws, if its distribution is
+similar (Gumbel-top-k with the noise of the target's draw).
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class LogitNgrams(DrafterSettings):
         return RecentSession(_Cursor(self, start, tuple(start.prompt[-self.longest :])), self)
 
     def learn(self, likely: Likely) -> None:
-        """The most probable tokens after some contexts."""
+        """Learns the most probable tokens behind some contexts."""
         chances = np.exp(likely.logprobs.astype(np.float64)).tolist()
         for context, ids, row in zip(likely.contexts, likely.ids.tolist(), chances, strict=True):
             self._learn(context, {t: p for t, p in zip(ids, row, strict=True) if p > 0.0})

@@ -1,11 +1,12 @@
-"""Lookahead: each forward also scores guesses about later tokens, and the target's answers become n-grams.
+"""Lookahead: each forward pass also scores guesses about later tokens. The target's predictions behind the
+guesses become n-grams.
 
 Enters: the target's most probable token after each guess. Leaves: n-grams that begin with the last token.
 Cost: `window` more nodes in every forward, which pays only where a forward's width is nearly free.
 
-Fu et al. 2024 (Jacobi decoding with an n-gram pool). The guesses form one chain that is iterated as in
-Jacobi decoding; the paper's two-dimensional window, lookahead_window.py, keeps several generations of it, at
-that many times the nodes. Guesses are scored for the drafter alone, so the grammar does not prune them.
+Fu et al. 2024 (Jacobi decoding with an n-gram pool). The guesses form one chain that is iterated as in Jacobi
+decoding. The paper's two-dimensional window (lookahead_window.py) keeps several generations of guesses and
+needs so many times the nodes. Guesses are scored for the drafter alone, so the grammar does not prune them.
 """
 
 from __future__ import annotations
@@ -44,7 +45,8 @@ class _Session(Quiet):
     def __init__(self, drafter: Lookahead, prompt: Sequence[int]) -> None:
         self._drafter = drafter
         self._last = prompt[-1]
-        # The paper begins with random tokens; tokens of the prompt are at least tokens of this text.
+        # The paper begins with random tokens. Here the window begins with tokens of the prompt, which are
+        # tokens of this text at least.
         self._filler = list(prompt)
         self._guesses = [prompt[(7 * i) % len(prompt)] for i in range(drafter.window)]
         self._pool = Pool(drafter.keys)
@@ -59,7 +61,7 @@ class _Session(Quiet):
                 stop = min(len(guesses), i + self._drafter.longest)
                 for end in range(i + 1, stop + 1):
                     self._pool.learn(guesses[i], (*guesses[i + 1 : end], said[end - 1]))
-            # Guess i + 1 was for the place behind guess i; `gone` places are text by now.
+            # Guess i + 1 was a guess for the place behind guess i. The first `gone` places are text by now.
             fresh = list(said[len(step.tokens) - 1 :])
         else:
             fresh = list(guesses[len(step.tokens) :])
@@ -101,7 +103,7 @@ class Pool:
 
 
 class _Cursor:
-    """At a node: the rests of the n-grams that agree so far, the newest last."""
+    """A place at a node: the rests of the n-grams that agree so far, the newest last."""
 
     __slots__ = ("_grams", "_pool", "_token")
 

@@ -1,16 +1,17 @@
-"""Lookahead with the two-dimensional window: several generations of Jacobi iterations ride along, and each
-column of them is an n-gram.
+"""Lookahead with the two-dimensional window: each forward pass scores several generations of Jacobi guesses,
+and each column of guesses becomes an n-gram.
 
 Enters: the target's most probable token behind each column. Leaves: n-grams that begin with the last token.
-Cost: `window` times `ngram` - 1 more nodes in every forward, which pays only where width is nearly free.
+Cost: `window` times `ngram` - 1 more nodes in every forward pass, which pays only if additional width is
+nearly free.
 
 Fu et al. 2024, *Break the sequential dependency of LLM inference using lookahead decoding*. Row 0 is the
-oldest generation, a chain of guesses behind the text; below each of them hangs its column, one guess of
-every later generation, each for the place behind the one above. That is a tree, so the forward that verifies
-drafts scores the window too. The tokens found behind the columns are the next generation, and the oldest one
-goes: what was row 1 stands one place nearer to the text, as the text is one token longer. `Lookahead` has
-one generation, whose n-grams join guesses that were made under different pasts; a column's guesses were made
-one from the other.
+oldest generation, a chain of guesses behind the text. Below each guess hangs its column: one guess of each
+later generation, for the place behind the guess above. The window is a tree, so the forward pass that
+verifies drafts scores the window, too. The target's tokens behind the columns become the next generation, and
+the oldest generation is dropped: the text is one token longer, so row 1 is the chain behind the text now.
+`Lookahead` has one generation, and its n-grams join guesses that were made behind different texts. Guesses of
+a column were made one behind the other.
 """
 
 from __future__ import annotations
@@ -51,7 +52,8 @@ class _Session(Quiet):
         self._height = drafter.ngram - 1
         self._pool = Pool(drafter.keys)
         self._last = prompt[-1]
-        # The paper begins with random tokens; tokens of the prompt are at least tokens of this text.
+        # The paper begins with random tokens. Here the window begins with tokens of the prompt, which are
+        # tokens of this text at least.
         self._filler = list(prompt)
         self._used = 0
         self._rows: list[list[int]] = [self._filled([])]
@@ -70,7 +72,7 @@ class _Session(Quiet):
                 self._pool.learn(first, tuple(column))
             rows = [*rows, fresh]
             if len(rows) > self._height:
-                # Row 1 is a place nearer to the text now, and so is the text's end.
+                # The text is one token longer, so row 1 is one place nearer to its end.
                 rows, gone = rows[1:], gone - 1
         self._rows = [self._filled(row[gone:]) for row in rows]
         self._last = step.tokens[-1]

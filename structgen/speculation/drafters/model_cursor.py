@@ -35,12 +35,13 @@ class ModelDrafter:
 
     @property
     def waits(self) -> bool:
-        """Whether the model computes elsewhere, so that this thread's own time says nothing about it."""
+        """Whether the model computes elsewhere. Then this thread's processor time does not measure its
+        cost."""
         return not getattr(self.lm, "runs_here", False)
 
 
 class Reader(Protocol):
-    """A draft model as the target's vocabulary sees it. Places are the reader's own."""
+    """A draft model that is read in the target's vocabulary. The reader chooses the type of its places."""
 
     def row(self, place: Any) -> Vector | None:
         """Log-probabilities of the target's tokens, shape (V,), float32, -inf where there is none. They need
@@ -53,7 +54,8 @@ class Reader(Protocol):
 
 
 def row_of(lm: LanguageModel, context: Context) -> Vector | None:
-    """A reader's `row` where the model has the target's vocabulary; its `after` is `Context.extend`."""
+    """The `row` of a reader for a model with the target's vocabulary; such a reader's `after` is
+    `Context.extend`."""
     if lm.max_context is not None and len(context) > lm.max_context:
         return None
     found: Vector = lm.logprobs([context])[0]
@@ -61,7 +63,7 @@ def row_of(lm: LanguageModel, context: Context) -> Vector | None:
 
 
 class ModelCursor:
-    """A cursor at a place of a reader. It offers `width` children at each node."""
+    """A cursor at a reader's place. It offers `width` children at each node."""
 
     __slots__ = ("_place", "_reader", "_start", "_width")
 

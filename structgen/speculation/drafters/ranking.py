@@ -48,7 +48,7 @@ class RecentCursor(Generic[S]):
 
 
 class RecentSession(Quiet):
-    """A drafter on one text: the store learns what the target found likely."""
+    """A drafter on one text. The store learns which tokens the target found likely."""
 
     def __init__(self, cursor: RecentCursor[Any], store: Store) -> None:
         self._cursor, self._store = cursor, store
@@ -71,14 +71,16 @@ def ranked(
     position: int,
     count: int,
 ) -> list[tuple[int, float]]:
-    """The `count` best of `ids`; both arrays have shape (n,)."""
+    """Ranks tokens and returns the `count` best with their probabilities; `ids` and `logprobs` have shape
+    (n,)."""
     if noise is None:
         best = top(logprobs, count)
         chances = np.exp(logprobs[best].astype(np.float64))
     else:
         scores = scaled(logprobs, temperature) + noise.gumbel(position, ids)
         best = top(scores, count)
-        # How sure the first is depends on its lead: a target that differs a little reorders close ones.
+        # The certainty of the first token depends on its lead: a target that differs a little reorders tokens
+        # that are close.
         lead = scores[best] - scores[best[0]]
         chances = np.exp(lead)
         chances /= chances.sum() + 0.05

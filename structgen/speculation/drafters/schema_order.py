@@ -1,15 +1,16 @@
-"""Drafts the text that a JSON Schema makes likely and does not force: declared names in order, openings,
-literals.
+"""Drafts the text that a JSON Schema makes likely without forcing it: declared names in order, beginnings of
+values, literals.
 
 Enters: the schema and the bytes of the answer. Leaves: pieces of JSON that probably come next, in tokens.
-Cost: a few operations a byte, and an encoding by the tokenizer for each new piece, remembered.
+Cost: a few operations for each byte, and an encoding by the tokenizer for each new piece; encodings are
+remembered.
 
-The problem. Most schemas allow names that they do not declare, so a grammar forces hardly anything; yet
-models write the declared ones, in the order of the schema.
+The problem. Most schemas allow names that they do not declare, so a grammar forces hardly any text. But
+models write the declared names, in the schema's order.
 
 The idea. `read` follows the text with a small reader of JSON: open containers, the mode (in a name, after a
-value, ...) and the subschema that applies. `predictions` says what a text that follows the schema would have
-next. For `{"properties": {"name": {"type": "string"}, "age": {"type": "integer"}}}`:
+value, ...) and the subschema that applies. `predictions` gives the next pieces of a text that keeps to the
+schema. For `{"properties": {"name": {"type": "string"}, "age": {"type": "integer"}}}`:
 
     text so far               predicted
     (nothing)                 {"name":"    0.85
@@ -23,8 +24,8 @@ A piece becomes tokens by the tokenizer; a cursor offers its first token, and be
 
 Invariants.
 - A prediction says nothing about validity: the grammar prunes, and the target decides. A wrong prediction
-  costs time alone.
-- A schema of any shape is read without an error: a part that is not understood predicts nothing.
+  costs only time.
+- A schema of any shape is read without an error: a part that this reader does not know gives no prediction.
 - The probabilities are guesses, which `Calibration` (goodput.py) corrects.
 """
 
@@ -40,12 +41,12 @@ from ...errors import VocabularyError
 from ...reasoning import mark_names
 from ..base import Cursor, Here, Quiet, Start, Step
 
-_NAMES = 3  # how many of the next declared names are predicted
-_CHANCES = (0.6, 0.2, 0.1)  # the probability of each of them
+_NAMES = 3  # the number of next declared names that are predicted
+_CHANCES = (0.6, 0.2, 0.1)  # the probability of each predicted name
 _CLOSING = 0.2  # the probability that a string or a number ends here
-_DEEP = 3  # containers that one prediction opens
+_DEEP = 3  # the most containers that one prediction opens
 _REMEMBERED = 1 << 14  # pieces of text whose tokens are kept
-_LOOKED = 1_000  # the most subschemas that one shape is read from
+_LOOKED = 1_000  # the most subschemas that are read for one shape
 
 
 class Shape(NamedTuple):
@@ -136,7 +137,7 @@ class _Session(Quiet):
         else:  # the schema is that of the answer
             whole = b"".join(self._marks.get(token) or decode([token]) for token in step.tokens)
             text = self._parts.feed(whole)[1]
-        # Notes whether a blank followed the last `":`, which probably ended a name.
+        # Notes whether a blank followed the last `":`, which is probably the end of a name.
         seen = self._tail + text
         if (colon := seen.rfind(b'":', 0, -1)) >= 0:
             self.spaced = seen[colon + 2 : colon + 3] == b" "
@@ -230,7 +231,7 @@ class Shapes:
             kinds = (kinds,)
         elif isinstance(kinds, list):
             kinds = tuple(k for k in kinds if isinstance(k, str))
-        else:  # no type, or one that the grammar refuses
+        else:  # the subschema has no type, or one that the grammar refuses
             kinds = ()
         properties = schema.get("properties")
         names = list(properties.items()) if isinstance(properties, dict) else []

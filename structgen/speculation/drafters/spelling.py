@@ -1,12 +1,12 @@
-"""A text in the tokens of a draft model that has another vocabulary.
+"""Spells a text in the tokens of a draft model with another vocabulary.
 
-Enters: the prompt as text, then tokens of the target. Leaves: places: a context of the draft model and the
-last bytes, which are not in it. Cost: an encoding of some bytes a token, remembered.
+Enters: the prompt as text, then tokens of the target. Leaves: places. A place is a context of the draft
+model, and the last bytes of the text, which are not in the context. Cost: an encoding of some bytes for each
+token; encodings are remembered.
 
-A token of the target may end inside a token of the draft model. So the last token of the draft model's is
-held back: a place keeps its bytes, and when more text comes they are encoded again together with it. Whether
-the draft model's own tokenizer would have cut the whole text there decides how good a draft is, never the
-law.
+A token of the target may end inside a token of the draft model. So the draft model's last token is held back:
+a place keeps its bytes, and they are encoded again together with the next text. The draft model's own
+tokenizer might cut the whole text differently. This affects how good a draft is, and never the law.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class SpelledDrafter(ModelDrafter):
 
 
 class SpelledReader(Reader, Protocol):
-    """A reader whose places are those of a spelling."""
+    """A reader whose places are the places of `Spelling`."""
 
     spelling: Spelling
 
@@ -65,7 +65,7 @@ class Spelling:
         self._found: dict[bytes, Sequence[int]] = {}
 
     def ids(self, text: bytes) -> Sequence[int] | None:
-        """The draft model's ids of a piece of text; None: it cannot spell it."""
+        """The draft model's ids for a piece of text; None if the model cannot spell it."""
         if text not in self._found:
             if len(self._found) >= _KEPT:
                 self._found.clear()
@@ -110,7 +110,8 @@ def extended(context: Context, ids: Sequence[int]) -> Context:
 
 
 class SpelledSession(Quiet):
-    """A text that a draft model follows in its own tokens; a text that it cannot spell gets no drafts."""
+    """A draft model's session on a text, in the draft model's own tokens. A text that it cannot spell gets no
+    drafts."""
 
     def __init__(self, reader: Reader, spelling: Spelling, start: Start, width: int) -> None:
         self._reader = reader

@@ -1,8 +1,9 @@
 """A draft model with another vocabulary as a law over the target's tokens: string-level rejection.
 
-Enters: the text. Leaves: for every token of the target the probability that the draft model's text begins
-with it, summed over the draft model's ways to write that text. Cost: up to `forwards` forwards of the draft
-model a node, a pass over both vocabularies; tables of prefixes once a pair of vocabularies.
+Enters: the text. Leaves: for every token of the target, the probability that the draft model's text begins
+with the token, summed over the draft model's ways to write that text. Cost for each node: up to `forwards`
+forward passes of the draft model, and a pass over both vocabularies. Cost for each pair of vocabularies:
+tables of prefixes.
 
 Timor et al. 2025, *Accelerating LLM inference with lossless speculative decoding algorithms for
 heterogeneous vocabularies* (string-level rejection, SLRS). The draft model writes a string of its own
@@ -21,8 +22,8 @@ are expanded depends on the past only. So psi is the exact law of a draft of tha
 forwards, and the text follows the target's masked law. One forward gives the draft model's next token, cut
 to the target's: what `TokenIntersection` has, with the mass of longer tokens on their beginnings.
 
-Where the text so far ends inside a token of the draft model, its last bytes are part of the string: psi(t) is
-the probability that the string goes on from them with t.
+If the text so far ends inside a token of the draft model, the last bytes belong to the string: psi(t) is the
+probability that the string continues with t behind these bytes.
 """
 
 from __future__ import annotations
@@ -95,7 +96,7 @@ class _Ranges:
 
 
 class StringLaw:
-    """psi of one pair of vocabularies, at places of `Spelling`.
+    """Computes psi for one pair of vocabularies, at places of `Spelling`.
 
     Args:
         lm: the draft model.
@@ -139,9 +140,10 @@ class StringLaw:
         return found
 
     def psi(self, place: Place) -> tuple[npt.NDArray[np.float64], float]:
-        """The probability of each text of the target (see `texts`), and that the draft model ends here.
+        """The probability of each text of the target (see `texts`), and the probability that the draft model
+        ends here.
 
-        Both together with that of the place's bytes, which the draft model writes first.
+        Both include the probability of the place's bytes, which the draft model writes first.
         """
         start, rest = place
         psi = np.zeros(len(self._texts))
@@ -149,7 +151,7 @@ class StringLaw:
         # (-probability, number, string, context): strings that no token of the target has decided yet.
         heap: list[tuple[float, int, bytes, Context]] = [(-1.0, 0, b"", start)]
         serial = 0
-        # The forward where the place's bytes begin was mostly made for the place before.
+        # The forward pass at the beginning of the place's bytes was mostly made for the earlier place.
         for _ in range(self._forwards + bool(rest)):
             if not heap:
                 break
@@ -178,20 +180,22 @@ class StringLaw:
     def _add(
         self, psi: npt.NDArray[np.float64], chance: float, ranges: _Ranges, p: npt.NDArray[np.float64]
     ) -> None:
-        """Adds what one more token of the draft model gives. `chance`: of the string so far; p sums to 1."""
+        """Adds the effect of one more token of the draft model. `chance` is the probability of the string so
+        far; p sums to 1."""
         sums = np.concatenate([[0.0], np.cumsum(p)])
         begun = sums[ranges.high] - sums[ranges.low]
         longer = np.bincount(ranges.above, begun, len(begun) + 1)
         psi[ranges.at] += chance * (begun - longer[:-1])
         if ranges.base >= 0:
-            # The string counted for its longest token; now only what no longer token took does.
+            # So far the string counted for its longest token. Now only the share that no longer token takes
+            # counts for it.
             psi[ranges.base] -= chance * longer[-1]
 
     def _rejoin(
         self, psi: npt.NDArray[np.float64], need: bytes, chance: float, p: npt.NDArray[np.float64]
     ) -> list[tuple[int, float]]:
-        """Read on by one token where the text has `need` next: what goes beyond counts, what stays open
-        is returned, as by `_open`, and so is what the text has not caught up with.
+        """Reads one more token where the text continues with `need`. Tokens that go beyond the text count.
+        Strings that stay open are returned, as by `_open`, and so are strings that end inside `need`.
         """
         found: list[tuple[int, float]] = []
         for length in range(1, len(need)):
@@ -219,7 +223,8 @@ class StringLaw:
         return next((known[text[:n]] for n in range(len(text), 0, -1) if text[:n] in known), -1)
 
     def _open(self, text: bytes, chance: float, p: npt.NDArray[np.float64]) -> list[tuple[int, float]]:
-        """The likeliest strings that one more token leaves open: numbers of draft tokens, chances."""
+        """The most probable strings that stay open after one more token: the numbers of draft tokens, and
+        probabilities."""
         chances = chance * p
         found: list[tuple[int, float]] = []
         for i in np.argsort(-chances, kind="stable")[: 4 * self._forwards].tolist():
@@ -258,7 +263,8 @@ class StringLaw:
 
 
 def _range(texts: list[bytes], start: bytes) -> tuple[int, int]:
-    """Where the texts that begin with `start` stand in a sorted list: first, and one behind the last."""
+    """The range of texts that begin with `start` in a sorted list: the first index, and one behind the
+    last."""
     first = bisect_left(texts, start)
     after = start.rstrip(b"\xff")
     if not after:

@@ -1,12 +1,13 @@
-"""A suffix automaton over prompt and answer: copies what followed the longest suffix seen before.
+"""A suffix automaton over prompt and answer: copies the tokens that followed an earlier occurrence of the
+longest suffix.
 
 Enters: tokens one at a time. Leaves: a cursor at the state of the longest suffix of the text that occurs
 earlier in it. Cost: amortised O(1) dictionary operations a token; at most 2 n states and 3 n transitions.
 
 The automaton is that of Blumer et al. (1985), built online; drafting from it is SAM-Decoding (Hu et al.
-2024). Prompt lookup and aggressive decoding are special cases: one fixed suffix length, one fixed source.
-A text is matched *before* its own last token is inserted, or it would always match itself. Inserting may
-split the state at which the match stands, which then is too long for the match; `fit` repairs that.
+2024). Prompt lookup and aggressive decoding are special cases: one fixed suffix length, one fixed source. A
+text is matched *before* its last token is inserted; otherwise it would always match itself. An insertion may
+split the state of a match. The state's strings are then too long for the match, and `fit` repairs this.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ _CHOICES = 3
 
 
 class SuffixLinks(ABC):
-    """An automaton of substrings, whose state 0 is the empty string. One of corpus.py never grows.
+    """An automaton of substrings, whose state 0 is the empty string. The automaton of corpus.py never grows.
 
     Attributes:
         link: of each state that of the next shorter suffix; -1 of state 0.
@@ -48,7 +49,8 @@ class SuffixLinks(ABC):
 
 
 class SuffixAutomaton(SuffixLinks):
-    """All substrings of texts that grow. Most states have one transition, so only others have a dictionary.
+    """All substrings of texts that grow. Most states have one transition, and only the other states have a
+    dictionary.
 
     Attributes:
         text: the tokens that were read.
@@ -61,7 +63,7 @@ class SuffixAutomaton(SuffixLinks):
         self.link: array[int] = array("i", [-1])
         self.length: array[int] = array("i", [0])
         self.latest: array[int] = array("i", [-1])
-        self.token: array[int] = array("i", [-1])  # of the first transition
+        self.token: array[int] = array("i", [-1])  # the token of the first transition
         self.target: array[int] = array("i", [-1])
         self.more: dict[int, dict[int, int]] = {}
 
@@ -115,7 +117,7 @@ class SuffixAutomaton(SuffixLinks):
         return state
 
     def _split(self, at: int, token: int, state: int) -> int:
-        """Gives the shorter strings of a state a state of their own, and returns it."""
+        """Splits a state: the shorter strings get a new state, which is returned."""
         clone = self._new(self.length[at] + 1, state)
         self.link[state] = clone
         while at >= 0 and self.after(at, token) == state:
@@ -141,7 +143,7 @@ class SuffixCursor(ABC, Generic[S]):
 
     @abstractmethod
     def children(self, here: Here) -> Sequence[tuple[int, float]]:
-        """As those of `Cursor`."""
+        """See `Cursor.children`."""
 
     def step(self, token: int) -> Self | None:
         state, length = self.automaton.read(self.state, self.length, token)
@@ -212,7 +214,7 @@ class _Cursor(SuffixCursor[SuffixAutomaton]):
         sure = self.length / (self.length + 1.0)
         if len(follows) < 2:
             return [(token, sure) for token in follows]
-        # Several continuations: that of the occurrence passed last, then the others, newest first.
+        # Of several continuations, that of the last occurrence comes first, then the others, newest first.
         end = sam.latest[self.state] + 1
         first = sam.text[end] if end < len(sam.text) else -1
         others = [t for t in follows[: -_CHOICES - 1 : -1] if t != first]

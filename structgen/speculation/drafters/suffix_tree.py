@@ -1,8 +1,9 @@
-"""A suffix tree over finished answers, with counts: what usually followed this suffix in earlier texts.
+"""A suffix tree over finished answers, with counts: the tokens that usually followed the text's suffix in
+earlier answers.
 
-Enters: answers, when they are finished. Leaves: for the longest suffixes of the text that occur in the tree
-their continuations with counts. Cost: `depth` steps a token to insert, a few to follow a text; at most two
-nodes a stored token. The oldest answers go when more than `tokens` are stored.
+Enters: answers, when they are finished. Leaves: the continuations of the text's longest suffixes in the tree,
+with counts. Cost: `depth` steps to insert a token, a few steps to follow a text, and at most two nodes for
+each stored token. If more than `tokens` tokens are stored, the oldest answers are dropped.
 
 SuffixDecoding (Oliaro et al. 2024). Paths are compressed: an edge is a piece of a stored answer. An inserted
 suffix points the edges on its path at its own answer. So an edge belongs to the youngest answer that goes
@@ -36,7 +37,7 @@ class _Node:
         self.children: dict[int, _Node] = {}
 
 
-# Inside the tree: a node and how many tokens of its edge were read.
+# A place in the tree: a node, and the number of its edge's tokens that were read.
 Point = tuple[_Node, int]
 
 
@@ -130,7 +131,7 @@ def _agree(node: _Node, text: list[int], at: int, end: int) -> int:
 
 
 def advance(point: Point, token: int) -> Point | None:
-    """One token further down; None where no stored text goes there."""
+    """The place one token further down; None if no stored text continues with the token."""
     node, used = point
     if used < node.length:
         return (node, used + 1) if node.text[node.start + used] == token else None

@@ -1,7 +1,9 @@
-"""A draft model with another vocabulary, drafting the tokens that both have: token-level intersection.
+"""A draft model with another vocabulary that drafts only the tokens of both vocabularies: token-level
+intersection.
 
-Enters: the text. Leaves: the draft model's distribution over the tokens whose bytes both vocabularies have,
-and the end of the text. Cost: a forward of the draft model a node; the pairs of ids once a vocabulary.
+Enters: the text. Leaves: the draft model's distribution over the tokens whose bytes are in both vocabularies,
+and over the end of the text. Cost: a forward pass of the draft model for each node, and the pairs of ids once
+for each vocabulary.
 
 Timor et al. 2025, *Accelerating LLM inference with lossless speculative decoding algorithms for heterogeneous
 vocabularies* (TLI, algorithm 4). The law: q(t) is the draft model's p(t) over the shared tokens that the
@@ -9,8 +11,8 @@ grammar allows, normalised. Drafts are drawn from q, every one is offered to the
 elsewhere, so the text follows the target's masked law. Under the rule "coupled" q gets the noise of the
 target's draws, and the text is that of plain decoding.
 
-The draft model's probability of tokens that the target lacks is lost: a draft model of single bytes drafts
-single bytes, which a target rarely writes. `StringDraft` puts them together.
+The probability that the draft model gives to tokens outside the target's vocabulary is lost. A draft model of
+single bytes drafts single bytes, which a target rarely writes. `StringDraft` joins such bytes.
 """
 
 from __future__ import annotations
@@ -63,7 +65,8 @@ class _Reader:
 def shared_tokens(
     lm: LanguageModel, target: Vocabulary
 ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    """Ids of the draft model and for each the target's id of the same bytes; both have shape (n,).
+    """The ids of the draft model whose bytes the target has, and the target's ids for these bytes; both have
+    shape (n,).
 
     Several ids of one text go to the target's lowest. The ends of the draft model are the target's first end.
     """

@@ -1,13 +1,14 @@
-"""Token recycling: after the last tokens, what the model last found likely after them.
+"""Token recycling: drafts the tokens that the target found likely behind the last tokens, when it last scored
+them.
 
-Enters: the target's most probable tokens at every place that was scored, those of refused drafts too.
-Leaves: up to eight children of any token. Cost: 96 bytes and a dictionary entry a context, `contexts` of
-them at most; `longest` dictionary operations a scored place.
+Enters: the target's most probable tokens at every scored place, also at refused drafts. Leaves: up to eight
+children of any token. Cost: 96 bytes and a dictionary entry for each of at most `contexts` contexts;
+`longest` dictionary operations for each scored place.
 
-Luo et al. 2024, *Turning Trash into Treasure*. The paper keeps one row a token; here the last two and three
-tokens have rows as well, which are asked first. An empty row offers nothing (the reference drafts token 0),
-and rows are written in the order of the text behind those of refused drafts, so the latest wins. The tree
-that the paper fixes in advance is grown here by path probability like any other.
+Luo et al. 2024, *Turning Trash into Treasure*. The paper keeps one row for each token. Here the last two and
+three tokens also have rows, and these are looked up first. An empty row offers nothing (the reference drafts
+token 0). Rows of refused drafts are written first, then the rows of the text, so the text's rows win. The
+paper fixes its tree in advance; here the tree grows by path probability like any other.
 """
 
 from __future__ import annotations
@@ -58,7 +59,8 @@ class TokenRecycling(DrafterSettings):
         return RecentSession(_Cursor(self, start, tuple(start.prompt[-self.longest :])), self)
 
     def row(self, context: Sequence[int]) -> tuple[int, np.ndarray, np.ndarray] | None:
-        """Of the longest known end of a context: its length, the tokens after it, their log-probabilities."""
+        """For the longest known suffix of a context: its length, the tokens behind it, their
+        log-probabilities."""
         with self._lock:
             for n in range(min(self.longest, len(context)), 0, -1):
                 slot = self._slots.get(tuple(context[-n:]))
@@ -67,13 +69,14 @@ class TokenRecycling(DrafterSettings):
         return None
 
     def learn(self, likely: Likely) -> None:
-        """Takes the likely tokens of some places; of two places that end alike the later stays."""
+        """Takes in the likely tokens of some places. If two places have the same context, the later one
+        counts."""
         width = likely.ids.shape[1]
         with self._lock:
             for n in range(1, self.longest + 1):
                 slots = [self._slot(c[-n:]) for c in likely.contexts if len(c) >= n]
                 long = [i for i, c in enumerate(likely.contexts) if len(c) >= n]
-                # numpy writes in order: where a slot comes twice, the last row is what stays.
+                # numpy writes in order: if a slot occurs twice, the last row stays.
                 self._ids[slots, :width] = likely.ids[long]
                 self._logprobs[slots, :width] = likely.logprobs[long]
                 self._logprobs[slots, width:] = -np.inf
@@ -104,7 +107,7 @@ class _Cursor(RecentCursor[TokenRecycling]):
             return ()
         n, ids, logprobs = found
         trust = n / (n + 0.25)
-        if start.noise is None:  # in order already
+        if start.noise is None:  # the order is right already
             chances = np.exp(logprobs[: table.width], dtype=np.float64) * trust
             return [(t, p) for t, p in zip(ids.tolist(), chances.tolist(), strict=False) if p > _LEAST]
         offers = ranked(ids, logprobs, start.temperature, start.noise, here.position, table.width)

@@ -1,7 +1,7 @@
 """A trigram table over answers (and prompts), as in adaptive draft-verification.
 
-Enters: texts. Leaves: for the last two tokens what followed them, by counts. Cost: one counter a pair seen,
-at most `pairs` of them, the oldest dropped first.
+Enters: texts. Leaves: the tokens that followed the last two tokens, with counts. Cost: one counter for each
+pair that occurred, at most `pairs` of them; the oldest are dropped first.
 
 Liu et al. 2024 (ADED) search such a table with Monte Carlo tree search, rewarding what was accepted. Here
 the tree is grown best first with probabilities that running acceptance corrects, which does the same without
@@ -51,7 +51,7 @@ class Trigram(DrafterSettings):
         return _Session(self, start.prompt)
 
     def learn(self, a: int, b: int, c: int) -> None:
-        """Counts that c followed a and b. Old counts fade, so the table of one user adapts to the next."""
+        """Counts that c followed a and b. Old counts fade, so one user's table adapts to the next user."""
         with self._lock:
             row = self._counts.get((a, b))
             if row is None:
