@@ -1,1 +1,1 @@
-"""Benchmarks and corpus runs. The package imports nothing from here."""
+"""Benchmarks and corpus runs. The package structgen imports nothing from this folder."""

@@ -1,21 +1,22 @@
-"""Hostile schemas by the thousand: how many are refused, walked to the end, or end wrongly, and the worst
-times.
+"""Compiles and walks thousands of hostile schemas. It counts how many are refused, walked to the end, or end
+wrongly, and reports the longest times.
 
-Enters: seeds. Every seed is a schema of `oracles/attack.py`, compiled and walked in a child under limits of
-processor time and memory. Leaves: a table of outcomes and of worst times, an example of each finding, exit
-code 1 where there is any. Cost: with ten walks each, about 100 schemas a minute.
+Enters: seeds. Every seed is a schema of `oracles/attack.py`, compiled and walked in a child process under
+limits of processor time and memory. Leaves: a table of outcomes and of longest times, an example of each
+finding; the exit code is 1 if there is a finding. Cost: with ten walks for each schema, about 100 schemas a
+minute.
 
     python -m bench.attack [--seeds 0:2000] [--walks 100] [--on-limit subset] [--vocabulary tekken]
     python -m bench.attack --mask 200,500,2000,20000,200000 --kind regex
     python -m bench.attack --engine llguidance
 
-With several limits of a mask every seed is compiled under each limit, in a compiler of its own. In one
-compiler, answers under a large limit would be known and would hide the effect of a small limit.
+If there are several limits for a mask, every seed is compiled under each limit, with a compiler for each. One
+common compiler would know answers from a large limit, which would hide the effect of a small limit.
 
-With --engine the same schemas go to any engine of `structgen.maskbench.engines`, through what all of them
-have: a mask and accept. "structgen-serving" is structgen with a server's limits. Texts that do not end by
-    themselves are not judged there. A schema counts apart if an engine says that it does not enforce a part
-    of the schema.
+With --engine the same schemas go to any engine of `structgen.maskbench.engines`, through the two calls that
+all engines have: a mask and accept. "structgen-serving" is structgen with a server's limits. Texts that do
+not end by themselves are not judged then. A schema is counted separately if an engine reports that it does
+not enforce a part of the schema.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""Throughput of `fill_bitmasks`: masks a second over 1..512 matchers, threads 1 and 2.
+"""Measures `fill_bitmasks`: masks per second over 1 to 512 matchers, with 1 and 2 threads.
 
-Enters: MaskBench schemas. Leaves: a table for matchers of one grammar and of many, *known* (every mask was
-computed before: the path without a lock) and *new* (grammars that nobody has used, so masks are computed).
-New grammars are compiled by as many threads as fill: a compiler that is busy opens another world of automata,
-and worlds do not wait for each other. Cost: about a minute.
+Enters: MaskBench schemas. Leaves: a table for matchers of one grammar and of many grammars. *known* means
+that every mask was computed before, so no lock is taken. *new* means grammars that were not used yet, so
+masks are computed. As many threads compile new grammars as fill masks: if a compiler is busy, another thread
+gets a second set of automata, and the two sets do not wait for each other. Cost: about a minute.
 
     python -m bench.batch [--sizes 1,8,64,512] [--threads 1,2]
 """

@@ -1,9 +1,9 @@
-"""Random walks under a budget: does every document end whole?
+"""Makes random walks under a budget and checks that every document ends whole.
 
-In: MaskBench schemas (`oracles.data`). Out: for each factor the number of walks, of walks that were cut off,
-and of texts that the grammar of the schema refuses; the schemas whose minimum was not found. Cost: a few
-seconds a schema at 131k tokens; `--vocabulary bytes` is ten times quicker. The last line is the memory of the
-process; a schema that made it grow by more than 100 MB is named.
+In: MaskBench schemas (`oracles.data`). Out: for each factor of the fewest tokens, the number of walks, of
+walks that were cut off, and of texts that the grammar of the schema refuses; the schemas whose fewest tokens
+were not found. Cost: a few seconds for each schema at 131k tokens; `--vocabulary bytes` is ten times faster.
+The last line is the memory of the process. A schema that made the memory grow by more than 100 MB is named.
 
     python -m bench.budget --count 200
     python -m bench.budget --costs --count 42      a table of what a mask costs, see `bench.budget_costs`

@@ -1,13 +1,13 @@
-"""What a mask costs under a budget, beside what it costs without one.
+"""Measures the cost of a mask under a budget, beside its cost without a budget.
 
-In: MaskBench schemas (`oracles.data`). Out: a table of CPU microseconds a mask: no budget, budgets of 10,000
-and 300 tokens, the fewest tokens that suffice and 30 more; then the last 30 masks of the walks under those.
-Cost: a second or two a schema at 131k tokens.
+In: MaskBench schemas (`oracles.data`). Out: a table of CPU microseconds for each mask: without a budget, with
+budgets of 10,000 and 300 tokens, and with the fewest sufficient tokens and 30 more; then the last 30 masks of
+the walks under these budgets. Cost: a second or two for each schema at 131k tokens.
 
-Every row has a compiler of its own and takes the schemas in one order, so nothing that one row computed is
-known to the next. Walks are random and the same in every run: the next token is drawn evenly from the mask
-(`token`), or first one of the bytes that a token may begin with (`byte`), which leaves strings sooner and
-opens more. Rows with one way of drawing walk the same texts as long as their masks are equal.
+Every row has a compiler of its own and takes the schemas in the same order, so no row gains from another
+row's work. Walks are random and equal in every run. The next token is drawn uniformly from the mask
+(`token`), or its first byte is drawn first (`byte`), which leaves strings sooner and opens more. Rows with
+one way of drawing walk the same texts as long as their masks are equal.
 
     python -m bench.budget --costs --count 42
 """

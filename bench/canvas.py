@@ -1,5 +1,5 @@
-"""Canvases of real schemas: the time of checks when slots are filled in random order, and the undecided
-checks.
+"""Measures canvases of real schemas whose slots are filled in random order: the time of checks, and the
+undecided checks.
 
 Input: MaskBench instances (`oracles.data`), cut into tokens of the 131k vocabulary by longest match. A canvas
 has as many slots as the text has tokens, and up to 8 more. Each token is committed in random order. Before

@@ -1,4 +1,4 @@
-"""Verdicts of structgen on every MaskBench instance.
+"""Checks the verdicts of structgen on every MaskBench instance.
 
 Enters: the MaskBench directory and `label_errors.json` (labels believed wrong: schema, test, reason).
 Leaves: compile errors by kind, valid instances refused (where, what came next, what was allowed),

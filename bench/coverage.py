@@ -3,21 +3,21 @@
     python -m bench.coverage --out build/coverage.jsonl [--engines structgen,llguidance,...] [--optional]
     python -m bench.coverage --report build/coverage.jsonl
 
-Enters: the suite (draft 2020-12), engines that are installed. Leaves: a record a group of tests, and two
-tables: how many categories an engine covers, and the share of tests of each. Cost: minutes an engine; every
-engine runs in children of their own, where a crash or a hang costs one group of tests.
+Enters: the suite (draft 2020-12), engines that are installed. Leaves: a record for each group of tests, and
+two tables: the number of categories that an engine covers, and the share of tests in each category. Cost:
+minutes for each engine. Every engine runs in child processes, so a crash or a hang costs one group of tests.
 
-As in JSONSchemaBench (Geng et al. 2025, arXiv 2501.10868, section 5): a category is a file of the suite, and
-it counts by its tests that pass. A schema that is refused, or that crashes or hangs the engine, fails all its
-tests ("compile"). A valid instance that masks do not lead to is *over-constrained*, an invalid one that they
-allow *under-constrained*.
+As in JSONSchemaBench (Geng et al. 2025, arXiv 2501.10868, section 5), a category is a file of the suite, and
+its tests that pass count. If a schema is refused, or crashes or hangs the engine, all its tests fail
+("compile"). A valid instance that the masks do not allow is *over-constrained*; an invalid instance that they
+allow is *under-constrained*.
 
-Engines write JSON in one layout and one order of keys each. So an instance counts as allowed if any of four
+Each engine writes JSON in one layout and one order of keys. So an instance counts as allowed if any of four
 texts is allowed: written as by `json.dumps` or without spaces, and with its keys in the order of the suite or
-in the order of the schema's `properties`. The engine is asked mask by mask, over the vocabulary of the
-embedded model, and at the end for its end-of-sequence token. A refusal that says that no instance exists is
-right where all tests of the schema are invalid. Engines run in their defaults; no engine is given the suite's
-remote documents.
+of the schema's `properties`. The engine gives its masks step by step over the vocabulary of the embedded
+model, and at the end the mask must allow the end-of-sequence token. If an engine refuses a schema because no
+instance exists, it is right if all tests of the schema are invalid. Engines run with their default settings,
+and no engine gets the suite's remote documents.
 """
 
 from __future__ import annotations

@@ -128,8 +128,8 @@ TARGETS: dict[str, tuple[Callable[[], bytes], Callable[[bytes], bytes], Callable
 
 
 def child(target: str, first: int, count: int, seed: int) -> None:
-    """Prints each file's number before reading the file, so a crash is named; prints the counts as JSON at
-    the end."""
+    """Prints each file's number before it reads the file, so a crash shows the file. Prints the counts as
+    JSON at the end."""
     make, finish, use = TARGETS[target]
     data = make()
     resource.setrlimit(resource.RLIMIT_AS, (BYTES, BYTES))

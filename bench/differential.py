@@ -1,9 +1,9 @@
 """Compares the engine's verdicts with those of two judges on random schemas, until --pairs of them are done.
 
 Enters: seeds. Leaves: counts by kind, and every disagreement as a minimal case. A pair is one schema and one
-text with three verdicts (engine, `oracles/differential/judge.py`, jsonschema). Each seed is a schema of every
-family; results are appended to `--out` chunk by chunk, so that a run goes on where it stopped. A worker that
-dies is a finding like any other. Cost: about a thousand pairs a second and core.
+text with three verdicts (engine, `oracles/differential/judge.py`, jsonschema). Each seed gives a schema of
+every family. Results are appended to `--out` chunk by chunk, so a stopped run continues where it stopped. A
+worker that dies is a finding. Cost: about a thousand pairs per second and core.
 
     python -m bench.differential --pairs 1000000 --jobs 2 --seed 0 --out build/differential.jsonl
 """

@@ -1,12 +1,12 @@
 """Parts of `bench.speculation`: drafters that need a corpus or a model of their own, and sampled drafts.
 
-Enters: loaded models and cases with the answers of plain decoding. Leaves: drafters for the tables of figure
+Enters: loaded models, and cases with the answers of plain decoding. Leaves: drafters for the tables of figure
 1, and tables on standard output. Cost: a minute or two.
 
-The draft model of another vocabulary is an n-gram model: no second small model with a tokenizer of its own
-comes with the project. It counts the answers to the train texts, cut into the most frequent words of those
-answers and bytes, which are not the target's tokens. A second model counts the same in the target's own
-tokens. The difference of the two is the cost of the vocabularies, apart from what the model knows.
+The draft model with another vocabulary is an n-gram model, because the project has no second small model with
+a tokenizer of its own. The model counts the answers to the train texts, cut into bytes and the most frequent
+words of these answers, which are not the target's tokens. A second n-gram model counts the same answers in
+the target's own tokens. The difference between the two shows the cost of another vocabulary alone.
 """
 
 from __future__ import annotations
@@ -87,13 +87,14 @@ class Trained:
 
 
 def cleared(drafter: TrimmedHead) -> TrimmedHead:
-    """The drafter without keys and values of earlier texts; other draft models begin so, too."""
+    """The drafter without keys and values of earlier texts. Other draft models begin without them, too."""
     drafter._draft.lm.clear()  # type: ignore[attr-defined]
     return drafter
 
 
 def sampled(bench: Any, train: Sequence[Any], test: Sequence[Any], workload: str) -> None:
-    """Figure 7: rules that sample, at temperature 1. `draft s` is the seconds of drafting per token."""
+    """Figure 7: rules that sample drafts, at temperature 1. `draft s` is the seconds of drafting for each
+    token."""
     trained = Trained(bench, train)
     trimmed = TrimmedHead(bench.draft, [t for tokens in trained.answers for t in tokens], keep=512)
     makers: dict[str, Callable[[], Any]] = {
@@ -142,8 +143,8 @@ def sampled(bench: Any, train: Sequence[Any], test: Sequence[Any], workload: str
 
 
 def head_cost(rounds: int = 30) -> None:
-    """The time that a trimmed head saves, by size of the vocabulary: 1,024 channels, one state, median
-    milliseconds."""
+    """The time that a trimmed head saves, by size of the vocabulary: median milliseconds for one state of
+    1,024 channels."""
     print(f"\n## a head of 1,024 channels with all rows and with a quarter, ms (median of {rounds})")
     for size in (2048, 32768, 131072):
         head = torch.nn.Linear(1024, size, bias=False)

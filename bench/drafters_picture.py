@@ -1,9 +1,9 @@
-"""The picture of docs/speculation.md, from the recorded run.
+"""Draws the picture of docs/speculation.md from the recorded run.
 
     python -m bench.drafters_picture --record bench/record/2026-11-23-drafters.txt
 
-Enters: what `bench.speculation` printed. Leaves: one PNG: the trees that beams and a window draft, tokens a
-forward and speed by drafter, tokens a forward by rule. Cost: a second.
+Enters: the output of `bench.speculation`. Leaves: one PNG with three panels: the trees that beams and a
+window draft; tokens per forward pass and speed by drafter; tokens per forward pass by rule. Cost: a second.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ RULES = ("single", "recursive, 2", "k-seq, 2", "beam, 2", "beam, 4")
 
 
 def greedy(text: str, workload: str) -> dict[str, tuple[float, float]]:
-    """Method -> tokens per forward pass and CPU time, with cold stores (running stores for `layer
-    choice`)."""
+    """Method -> tokens per forward pass and CPU time, with cold stores (for `layer choice`, with running
+    stores)."""
     found = {}
     for part in text.split(f"\n## {workload}:")[1:]:
         rows = re.findall(

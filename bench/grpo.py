@@ -1,13 +1,14 @@
-"""GRPO on constrained answers, with the loss of the masks and with TRL's own (`structgen.integrations.trl`).
+"""Trains with GRPO on constrained answers, with the loss under the masks and with TRL's own loss
+(`structgen.integrations.trl`).
 
 Enters: seeds. Leaves: a line for each seed and loss: the mean reward of the first and the last steps, the
 largest |log ratio| of trainer and sampler before an update, and the median norm of gradients before they are
-clipped to 1. Cost: a minute a line on one core.
+clipped to 1. Cost: a minute on one core for each line.
 
     python -m bench.grpo [--seeds 0,1,2] [--steps 60] [--rate 1e-3] [--curve]
 
-The task is that of `oracles/grpo.py`. All else is the same in both runs: seeds, batches, clipping of
-gradients, rate.
+The task is that of `oracles/grpo.py`. Seeds, batches, clipping of gradients and learning rate are equal in
+both runs.
 """
 
 from __future__ import annotations

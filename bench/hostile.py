@@ -1,7 +1,9 @@
-"""The processor time of the hostile inputs of `oracles/hostile.py`, compared with their bars.
+"""Measures the processor time of the hostile inputs of `oracles/hostile.py`, and compares each with its
+limit.
 
-The tests bound the work generously, so that a busy machine does not fail them. Leaves: the slowest inputs
-and exit code 1 where one is over its bar. Cost: ten seconds on an idle machine.
+The tests bound the work generously, so that a busy machine does not fail them. Here the limits are tight.
+Leaves: the slowest inputs; the exit code is 1 if an input exceeds its limit. Cost: ten seconds on an idle
+machine.
 
     python -m bench.hostile [--bar 1.5] [--show 20]
 """

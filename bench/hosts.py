@@ -1,4 +1,4 @@
-"""What structured output costs a batch step of the real vLLM, with structgen and with xgrammar.
+"""Measures the cost of structured output for a batch step of the real vLLM, with structgen and with xgrammar.
 
 Enters: backends. Leaves: ten rows (five constraints, batches of 8 and 64), each with the time of compiling
 and with the mean and the worst step, cold and warm. Cost: three minutes; vLLM with structgen installed
@@ -6,11 +6,11 @@ and with the mean and the worst step, cold and warm. Cost: three minutes; vLLM w
 
     python -m bench.hosts [--backends structgen,xgrammar] [--batches 8,64] [--cases "schema, large;tools"]
 
-A step is vLLM's `grammar_bitmask` (the rows of the batch) and the `accept_tokens` that follow, in CPU time of
-the engine's thread. The model has 131,072 tokens (tekken's) and one layer, draws the token of rank r with a
-weight of 1 / r whatever stands before, and lives in a temporary folder. *Cold* is a batch on a new backend,
-*warm* the same batch again with the same seeds. The run compiles before the steps and times this apart: the
-compiles of all requests of the cold batch, each made as the host makes it.
+A step is vLLM's `grammar_bitmask` (the rows of the batch) and the following `accept_tokens`, in CPU time of
+the engine's thread. The model has the 131,072 tokens of tekken and one layer, and is written to a temporary
+folder. In every context it draws the token of rank r with a weight of 1 / r. *Cold* is a batch on a new
+backend; *warm* is the same batch again with the same seeds. The compiles come before the steps and are timed
+separately: the compiles of all requests of the cold batch, each made in the host's way.
 """
 
 from __future__ import annotations
@@ -118,7 +118,7 @@ def write_model(folder: Path) -> int:
     weights = {f"model.layers.0.{name}.weight": tensor for name, tensor in part.items()}
     ranks = torch.arange(width, dtype=torch.float32) - len(tokens.special)
     head = torch.zeros(width, _SIZE)
-    head[:, 0] = -torch.log(ranks.clamp(min=1)) / _SIZE**0.5  # the norm makes sqrt(size) of the 1
+    head[:, 0] = -torch.log(ranks.clamp(min=1)) / _SIZE**0.5  # the norm scales the 1 to sqrt(size)
     embedded = torch.zeros(width, _SIZE)
     embedded[:, 0] = 1
     weights |= {"model.norm.weight": torch.ones(_SIZE), "model.embed_tokens.weight": embedded}
@@ -148,7 +148,7 @@ class Clock:
         self.compiling: float = 0.0
 
     def step(self, call: Callable[..., Any], begins: bool) -> Callable[..., Any]:
-        """Wraps a call of a step. `begins`: the call is the first of a step."""
+        """Wraps a call of a step. `begins` says whether the call is the first of a step."""
 
         @functools.wraps(call)
         def timed(*given: Any, **named: Any) -> Any:

@@ -1,10 +1,11 @@
-"""Holes in the texts of real schemas and of the library, and conditions on the texts: set-up and masks.
+"""Measures holes in the texts of real schemas and of the library, and conditions on texts: set-up and masks.
 
 In: MaskBench instances (`oracles.data`) and the library's texts, each cut at random. Out: milliseconds of
 processor time to set up a middle and to answer `can_complete`; microseconds of a mask along the true middle,
-first and known, beside those of the plain grammar at the same places; true middles that were refused; calls
-that were too much to tell. With --conditions the same figures for each kind of condition that the text meets,
-and the number of masks that may lack tokens. Cost: a few seconds for a hundred schemas at 131k tokens.
+the first time and again, beside those of the plain grammar at the same places; the number of true middles
+that were refused, and of calls that were too much to decide. With --conditions: these figures for each kind
+of condition that the text meets, and the number of masks that may lack tokens. Cost: a few seconds for a
+hundred schemas at 131k tokens.
 
     python -m bench.infill --count 300
     python -m bench.infill --library
@@ -67,7 +68,7 @@ def masks(matcher: sg.Matcher, text: bytes, mask: object, most: int = 40) -> lis
     return out
 
 
-# The measured conditions; the text meets each.
+# The measured conditions. The measured text meets each condition.
 CONDITIONS = {
     "without": lambda text: sg.without("lamps" if b"lamps" not in text else "zebra"),
     "containing": lambda text: sg.containing(text[len(text) // 2 :][:5]),

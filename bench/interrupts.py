@@ -1,5 +1,5 @@
-"""Ctrl-C in every long call: the time until the call ends, and the time in which other Python threads stand
-still.
+"""Presses Ctrl-C in every long call, and measures the time until the call ends, and the time in which other
+Python threads stand still.
 
 Input: the cases of `oracles/interrupts.py`. A child runs each case, sends itself SIGINT after some seconds,
 and checks that the objects then answer like those of a new engine. Output: a table in milliseconds (CPU time
@@ -36,7 +36,8 @@ def main(arguments: list[str] | None = None) -> int:
                 late, gap = map(float, done.stdout.split())
                 ended.append(late)
                 stood.append(gap)
-            elif "not interrupted" not in done.stderr:  # a call that ended before the signal is no finding
+            # if a call ended before the signal, there is no finding
+            elif "not interrupted" not in done.stderr:
                 failed += 1
                 print(f"{name}: {done.stderr.strip()[-300:]}")
         if not ended:

@@ -1,12 +1,13 @@
-"""`apply_bitmask` beside torch's masked_fill and xgrammar's kernel, on CPU and on CUDA where there is one.
+"""Measures `apply_bitmask` beside torch's masked_fill and xgrammar's kernel, on the CPU, and on CUDA if there
+is a GPU.
 
 Enters: a shape. Leaves: a table by dtype. All kernels work in place, with half of the tokens allowed. torch
-is measured with a Boolean mask that is there already (its best case), and with the bits unpacked first. Times
-are medians; the kernels take turns.
+is measured twice: with a ready Boolean mask (its best case), and with bits that are unpacked first. Times are
+medians; the kernels take turns.
 
     python -m bench.kernels [--rows 256] [--width 131072] [--repeat 15] [--threads 2] [--clock wall]
 
-`--clock cpu` counts processor time of all threads: what to read on a busy machine.
+`--clock cpu` counts the processor time of all threads, which is the better figure on a busy machine.
 """
 
 from __future__ import annotations

@@ -1,12 +1,13 @@
-"""The cost of a token as a text grows, in texts of items, keys, characters, levels and statements.
+"""Measures the cost of a token as a text grows, in texts of many items, keys, characters, levels and
+statements.
 
-In: nothing; the schemas are below. Out: for each case CPU microseconds a token (mask and step) in each fifth
-of the text, the last fifth over the first, and the memory that the text left behind, in bytes an element.
-Cost: a minute or two at --count 10000.
+In: nothing; the schemas are below. Out, for each case: CPU microseconds of a token (mask and step) in each
+fifth of the text, the last fifth divided by the first, and the memory that the text left behind, in bytes for
+each element. Cost: a minute or two at --count 10000.
 
-Tokens are single bytes, so that a token's cost is not that of a large vocabulary. Elements are all different
-where the schema asks for it. A case ends after --seconds of CPU time; then its line says how far it came, and
-its ratio is that of the last fifth it reached.
+Tokens are single bytes, so that the size of a vocabulary does not count. Elements are all different if the
+schema requires it. A case ends after --seconds of CPU time. Its line then says how much of the text was
+reached, and its ratio uses the last fifth that was reached.
 
     python -m bench.long --count 100000
 """

@@ -1,8 +1,8 @@
-"""Resident memory while every schema goes through one compiler.
+"""Measures resident memory while every schema goes through one compiler.
 
-Enters: MaskBench schemas and their instances. Leaves: a line every so many schemas: resident memory above
-what the process held before the first schema, the bytes the compiler and its grammars account for, and what
-malloc holds free. Cost: about two minutes for all 5,605 schemas.
+Enters: MaskBench schemas and their instances. Leaves: a line after every so many schemas: the resident memory
+above that before the first schema, the bytes that the compiler and its grammars report, and the free bytes
+that malloc holds. Cost: about two minutes for all 5,605 schemas.
 
     python -m bench.memory --every 500 [--rounds 2] [--cache-bytes 268435456]
 """

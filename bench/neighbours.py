@@ -1,4 +1,4 @@
-"""A request's seconds alone, beside well-behaved requests, and beside hostile ones.
+"""Measures the seconds of a request alone, beside well-behaved requests, and beside hostile ones.
 
 Input: the embedded model behind a real server. Output: one row per kind of neighbour: the median and the
 slowest request of one client that sends requests without a pause, its number of answers, and the memory (RSS)

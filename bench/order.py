@@ -1,4 +1,5 @@
-"""Judges the order of keys without the engine: is an instance out of order *within one* `properties` map?
+"""Judges the order of keys without the engine: whether an instance is out of order *within one* `properties`
+map.
 
 Enters: a schema and an instance that satisfies it (values as `json.loads` gives them, keys in order).
 Leaves: the inversions: (pointer of the object, pointer of the map, the key that came too late, the key

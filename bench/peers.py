@@ -1,4 +1,4 @@
-"""glrmask and maskforge as engines of the bench: `--engines structgen,bench.peers:glrmask`.
+"""Adapters of glrmask and maskforge for the bench: `--engines structgen,bench.peers:glrmask`.
 
 Input: `Tokens`. Output: a `structgen.maskbench.engines.base.Engine`. The set-up builds the engines'
 vocabularies. glrmask writes its mask into the bench's row. maskforge's mask is copied into the row, which

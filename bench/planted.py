@@ -1,8 +1,9 @@
-"""Planted bugs: do the tests fail when the engine is wrong?
+"""Plants bugs in the engine and checks that the tests fail.
 
-Enters: the source tree and a list of small changes, each a class of bug that once mattered. Leaves: for each
+Enters: the source tree and a list of small changes, each a class of bug that once occurred. Leaves: for each
 bug the tests that caught it, or a line that no test did. The tree is copied and built once without a bug (the
-tests must pass there), then once with each bug. Cost: minutes for the first build, about one for every bug.
+tests must pass there), and then once with each bug. Cost: minutes for the first build, about one minute for
+every bug.
 
     python -m bench.planted --work build/planted [--only memo] [--jobs 2]
 """
@@ -502,7 +503,8 @@ def run(command: list[str], where: Path, more: dict[str, str] | None = None) -> 
 
 
 def copy_changed(source: str, target: str) -> str:
-    """Equal files keep their time of change. Otherwise ninja could miss that a bug was removed."""
+    """Copies a changed tree. Equal files keep their time of change; otherwise ninja could miss that a bug was
+    removed."""
     if not Path(target).exists() or Path(source).read_bytes() != Path(target).read_bytes():
         shutil.copyfile(source, target)
     return target

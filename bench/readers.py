@@ -1,10 +1,11 @@
-"""How the time of each reader grows with the text, for many kinds of text whose sizes double.
+"""Measures how the time of each reader grows with the text, for many kinds of text whose sizes double.
 
     python -m bench.readers [--from 65536] [--to 1048576] [--seconds 5] [--only lark]
 
 Enters: nothing; the texts are made here. Leaves: a table with the CPU time at each size and the local
-exponent: the logarithm of two times' ratio by that of the two sizes; 1 is linear. A text that is refused
-counts, with its error: a limit is a good answer. Sizes grow until one takes `--seconds`. Cost: minutes.
+exponent, the logarithm of the ratio of two times divided by that of the two sizes; 1 is linear. A refused
+text counts, with its error, because a limit is a good answer. Sizes grow until one takes `--seconds`. Cost:
+minutes.
 """
 
 from __future__ import annotations

@@ -1,15 +1,15 @@
-"""The cost of thoughts in front of an answer: masks and steps before, at and behind the border between the
-two.
+"""Measures the cost of thoughts in front of an answer: masks and steps in the thoughts, at the border, and in
+the answer.
 
-In: MaskBench schemas with a valid text (`oracles.data`). Out: a table of CPU microseconds a token, mask and
-step together, p50 p90 p99 max mean: of the first text of each grammar, and of the same text again. The time
-of the clock itself, a microsecond on some machines, is subtracted. Cost: half a second a schema at 131k
-tokens.
+In: MaskBench schemas with a valid text (`oracles.data`). Out: a table of CPU microseconds for each token,
+mask and step together (p50 p90 p99 max mean), for the first text of each grammar, and for the same text
+again. The time of the clock itself, a microsecond on some machines, is subtracted. Cost: half a second for
+each schema at 131k tokens.
 
-Every row has a compiler of its own. "answer" is the schema's own grammar, the other rows are
-`with_reasoning` of it: "thoughts" has no limit, "limit" a limit on the tokens of thoughts, "budget" masks
-that keep room for the answer, "both" the two together. The part behind the border reads the tokens of
-"answer".
+Every row has a compiler of its own. "answer" is the schema's own grammar. The other rows are grammars that
+`with_reasoning` makes of it: "thoughts" has no limit, "limit" has a limit on the tokens of thoughts, "budget"
+has masks that keep room for the answer, and "both" has the two together. Behind the border, each row reads
+the tokens of "answer".
 
     python -m bench.reasoning --count 40
 """

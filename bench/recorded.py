@@ -1,9 +1,9 @@
-"""Random cases of everything but plain schemas, each compared with an oracle of its own, until --cases of
-them are done.
+"""Runs random cases of everything except plain schemas, each compared with an oracle of its own, until
+--cases of them are done.
 
 Enters: seeds. Leaves: counts by kind, and every seed that failed. A case is one seed: a random grammar,
-schema, budget or model with all that is asked of it, a hundred verdicts and more. The generators and oracles
-are those of the test-suite, which runs a few seeds of each:
+schema, budget or model with all its questions, a hundred verdicts and more. The generators and oracles are
+those of the test-suite, which runs a few seeds of each:
 
     contextual, dynamic, scannerless, gbnf   context-free grammars in a dialect, beside naive derivations
     tokens, tokens-ebnf, tokens-lark         formats of whole tokens, beside every sequence of few tokens
@@ -15,10 +15,10 @@ are those of the test-suite, which runs a few seeds of each:
     shared-thoughts                          their masks, beside those of a compiler without a cache
     samplers                                 `sg.sample` over every outcome of its randomness
 
-Results are appended to `--out` chunk by chunk, so that a run goes on where it stopped. A worker that dies, or
-takes more than five minutes for one seed, is a finding like any other. `--shard 2/4` does the second of four
-parts of the run. `--only KIND --first SEED --cases 1` runs one seed again and keeps nothing. Cost: about 60
-cases a second of processor time.
+Results are appended to `--out` chunk by chunk, so a stopped run continues where it stopped. A worker that
+dies, or takes more than five minutes for one seed, is a finding. `--shard 2/4` does the second of four parts
+of the run. `--only KIND --first SEED --cases 1` runs one seed again and keeps nothing. Cost: about 60 cases a
+second of processor time.
 
     python -m bench.recorded --cases 1000000 --jobs 2
 """
@@ -94,7 +94,7 @@ def kinds() -> dict[str, Callable[[int], Any]]:
     }
 
 
-# Chunks of each kind in a round of 40. Quick kinds that find the most come most often.
+# The chunks of each kind in a round of 40. Fast kinds that find the most bugs come most often.
 TURN = {
     "contextual": 5, "dynamic": 6, "scannerless": 3, "gbnf": 3, "tokens": 2, "tokens-ebnf": 2,
     "tokens-lark": 2, "limits": 2, "captures": 1, "styles": 4, "budget": 3, "budget-schema": 1,

@@ -1,4 +1,5 @@
-"""Runs that write one record per case, and tables of the records: `--out FILE`, then `--report FILE`.
+"""Helpers for runs that write one record for each case (`--out FILE`) and print tables of the records
+(`--report FILE`).
 
 Input: a parser of a command line. Output: the parser's two options, the stream for a run's lines of JSON, and
 the records of a file.

@@ -1,15 +1,15 @@
-"""Tokens a second of `structgen.rl.replay` at a vocabulary of 131,072 tokens.
+"""Measures `structgen.rl.replay`: tokens per second at a vocabulary of 131,072 tokens.
 
-Enters: MaskBench schemas with their valid texts. Leaves: a line each for a *new* grammar (the text makes its
-masks), a *known* one on one thread, and many texts over threads; beside them `fill_bitmask` and
-`accept_token` in a loop, whose masks must be equal. Cost: half a minute.
+Enters: MaskBench schemas with their valid texts. Leaves: a line for a *new* grammar, whose masks the text
+makes; for a *known* grammar on one thread; and for many texts over threads. Beside each line stands a loop of
+`fill_bitmask` and `accept_token`, whose masks must be equal. Cost: half a minute.
 
     python -m bench.replay [--count 40] [--tokens 10000] [--threads 1,2]
     python -m bench.replay --rows 4000 [--workers 2]
 
-With --rows: a folder of so many rows of JSONL, each with its own schema, over Ray Data (`ray_data.replayed`).
-One run is killed once a part is written, another goes on; rows a second are those of a whole run, with the
-start of Ray's workers and without.
+With --rows: a folder with so many rows of JSONL, each with its own schema, is replayed over Ray Data
+(`ray_data.replayed`). One run is killed after it wrote a part, and another run continues it. The rows per
+second are those of a whole run, with and without the start of Ray's workers.
 """
 
 from __future__ import annotations

@@ -1,17 +1,17 @@
-"""Speculative decoding in figures, on the embedded pair: `python -m bench.speculation`.
+"""Measures speculative decoding on the embedded pair: `python -m bench.speculation`.
 
 Enters: MaskBench schemas with their instances (`STRUCTGEN_DATA`), or nothing for the other parts. Leaves:
 tables on standard output, and with --out every run as a JSON line. Cost: some minutes.
 
-`speed` is plain decoding's seconds over the method's, in all and (p50, p5) text by text; `cpu` the same for
-processor time, which other work on the machine disturbs less. The least of --repeat runs counts; with the
-stores "running" and "warm", which learn from a text, one run beside one run. Baselines run in the same
-process on the same prompts, text by text in turn with all other methods: structgen's plain decoding, the
-same loop without drafts, and transformers' own generation (plain, prompt lookup, assisted by the draft
-model), with structgen's LogitsProcessor. Beside every speed stands the share of texts that equal plain
-decoding's.
+`speed` is plain decoding's seconds divided by the method's, for all texts together and (p50, p5) for single
+texts. `cpu` is the same for processor time, which other work on the machine disturbs less. The fastest of
+--repeat runs counts. With the stores "running" and "warm", which learn from a text, one run is compared with
+one run. Baselines run in the same process on the same prompts, in turn with all other methods: structgen's
+plain decoding, the same loop without drafts, and transformers' own generation (plain, prompt lookup, assisted
+by the draft model), with structgen's LogitsProcessor. Beside every speed stands the share of texts that equal
+plain decoding's.
 
-A model of two million parameters says something about drafters and grammars, and little about the speed of
+A model of two million parameters tells something about drafters and grammars, and little about the speed of
 large models on other machines.
 """
 
@@ -141,7 +141,7 @@ class Bench:
 
 
 def cases_json(bench: Bench, count: int) -> tuple[list[Case], list[Case]]:
-    """(train, test): equal schemas and different instances, so nothing of a test text was seen before.
+    """Returns (train, test) with equal schemas and different instances, so no drafter has seen a test text.
 
     The request names the leaves of an instance. The model was trained on such requests, for its own
     schemas.
@@ -209,7 +209,7 @@ WORKLOADS: dict[str, Callable[[Bench, int], tuple[list[Case], list[Case]]]] = {
 
 
 def methods(bench: Bench, sample: Sequence[int]) -> dict[str, Callable[[], Speculation]]:
-    """Each call gives new options, so the stores are cold."""
+    """The methods. Each call makes new options, so the stores are cold."""
 
     def only(*drafters: Any) -> Speculation:
         return Speculation(list(drafters), cost=COST)

@@ -1,4 +1,5 @@
-"""Parts of `bench.speculation`: the cost curve, ablations, the unpredictable text, exact fidelity.
+"""Parts of `bench.speculation`: the cost curve, ablations, the unpredictable text, and exact comparisons of
+laws.
 
 Enters: a loaded model and cases. Leaves: tables on standard output. Cost: seconds each.
 """
@@ -26,7 +27,8 @@ WIDTHS = (1, 2, 4, 8, 12, 16, 24, 32, 48, 64)
 
 
 def cost_curve(lm: TransformersLM, past: int = 200, rounds: int = 21) -> None:
-    """Figure 4: T(q) / T(1), and the accepted tokens per forward pass that make up for it."""
+    """Figure 4: T(q) / T(1), the time of a forward pass over q tokens by that over one token, and the number
+    of accepted tokens per forward pass that compensates for it."""
     print(f"\n## cost of a forward of q tokens behind {past} (a chain, median of {rounds})")
     before = torch.get_num_threads()
     for threads in (1, 2):
@@ -133,7 +135,7 @@ def _trimmed(seconds: Sequence[float]) -> float:
 
 
 def fidelity() -> None:
-    """Figure 6: the exact total variation between a rule's law and the target's masked law."""
+    """Figure 6: the exact total variation between the law under a rule and the target's masked law."""
     rules: dict[str, tuple[Rule, int, bool]] = {
         "single": (lambda p, q, xs, c: single(p, q, xs[0], c)[0] if xs else c.draw(p), 1, True),
         "recursive": (lambda p, q, xs, c: recursive(p, q, xs, c)[0], 2, False),
@@ -161,8 +163,8 @@ def fidelity() -> None:
 
 
 def _gap() -> float:
-    """TV between local decoding and the conditioned model on a small language. Masks do not look ahead, so it
-    is not 0."""
+    """The total variation between local decoding and the conditioned model on a small language. It is not 0,
+    because masks do not look ahead."""
     random = np.random.default_rng(1)
     step = random.dirichlet(np.ones(3), size=(4, 4))  # (place, last token) -> next of a, b, end
     texts = {t for n in range(1, 4) for t in _words(n) if t.count(0) == t.count(1) or t[0] == 0}

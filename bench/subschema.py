@@ -1,13 +1,13 @@
-"""Containment of schemas: structgen beside jsonsubschema, hypothesis-jsonschema and judged instances.
+"""Compares containment of schemas: structgen, jsonsubschema and hypothesis-jsonschema, with judged instances.
 
-Enters: seeds. Leaves: a row a tool (what it tells, refuses, its errors, its time), and every disagreement
-with its judge. Cost: about ten seconds for a hundred pairs, most of it hypothesis-jsonschema's.
+Enters: seeds. Leaves: a row for each tool (verdicts, refusals, errors, time), and every disagreement with its
+judge. Cost: about ten seconds for a hundred pairs, most of it for hypothesis-jsonschema.
 
     python -m bench.subschema --pairs 600
     python -m bench.subschema --instances 1000000      # verdicts beside instances that jsonschema judges
 
-Half of the pairs are independent; in the others `narrow` is `wide` and something, or `wide` with a keyword
-left out, so that all answers occur. The tools are asked in their own ways:
+Half of the pairs are independent. In the others, `narrow` is the conjunction of `wide` and another schema, or
+`wide` lacks a keyword of `narrow`, so that all answers occur. Each tool is asked in its own way:
 
     structgen                sg.contains(wide, narrow)
     jsonsubschema            isSubschema(narrow, wide), as draft 4, which it reads (`draft_4`)
@@ -53,11 +53,11 @@ NEWER = {
     "jsonsubschema": ("if", "then", "else", "contains", "propertyNames", *_AFTER_7),
     "hypothesis-jsonschema": _AFTER_7,
 }
-Verdict = tuple[bool | None, str]  # and the witness, or the reason for its lack
+Verdict = tuple[bool | None, str]  # a verdict, and the witness or the reason why there is none
 
 
 def pair(seed: int, features: Features) -> tuple[Any, Any]:
-    """Two schemas: wide, narrow."""
+    """Draws two schemas: wide, narrow."""
     source = Seeded(seed)
     wide = schema(source, features)
     if seed % 4 == 0 and isinstance(wide, dict) and "$ref" not in json.dumps(wide):
@@ -83,7 +83,7 @@ def jsonsubschema(wide: Any, narrow: Any) -> Verdict:
 
 
 def draft_4(node: Any) -> Any:
-    """The schema with the keywords of draft 4, as far as draft 4 can express it."""
+    """The schema in the keywords of draft 4, as far as draft 4 can express it."""
     if not isinstance(node, dict):
         return {} if node is True else {"not": {}} if node is False else node
     out = rewritten(node, lambda _, inner: draft_4(inner))
@@ -167,8 +167,8 @@ def apart(wide: Any, narrow: Any, most: int = VALUES) -> Iterator[tuple[str, boo
 
 
 def truth(wide: Any, narrow: Any, witnesses: list[str]) -> bool | None:
-    """False: some value refutes containment. True: no enumerated value does (no proof). None: a judge
-    fails."""
+    """False if some value refutes containment. True if no enumerated value does, which is no proof. None if a
+    judge fails."""
     try:
         of_wide, of_narrow = JsonOracle(wide), JsonOracle(narrow)
         if any(of_narrow.accepts(text) and not of_wide.accepts(text) for text in witnesses):

@@ -1,8 +1,8 @@
-"""The official JSON-Schema-Test-Suite, table by file.
+"""Runs the official JSON-Schema-Test-Suite and prints a table by file.
 
-Enters: the suite with its remote documents, served through `registry=`. Leaves: per file the number of
-tests right, wrong, and not compiled. Instances are checked as `json.dumps` text with any property
-order; formats are annotations in required files and enforced under optional/format.
+Enters: the suite with its remote documents, which `registry=` serves. Leaves: for each file the number of
+tests that are right, wrong, or not compiled. Instances are checked as `json.dumps` text in any property
+order. Formats are annotations in required files, and are enforced under optional/format.
 
     python -m bench.suite --drafts draft2020-12,draft7 --optional
 """

@@ -1,21 +1,23 @@
-"""Tool calls by the number of tools: compile, first mask, masks, memory, and calls judged by jsonschema.
+"""Measures tool calls by the number of tools: compile, first mask, masks, memory, and calls judged by
+jsonschema.
 
     python -m bench.tools --out build/tools.jsonl [--engines structgen,xgrammar,...] [--tools 1,16,64,128,300]
     python -m bench.tools --report build/tools.jsonl
 
 Enters: tools of 4 to 16 properties, made here from a seed; engines that are installed; the 131,072 tokens of
-tekken. Leaves: a record an engine and a number of tools, and a table. Cost: minutes; every number of tools
-has a process of its own, and an engine that fails at one number is not asked for larger ones.
+tekken. Leaves: a record for each engine and number of tools, and a table. Cost: minutes. Every number of
+tools has a process of its own, and an engine that fails at one number is not asked about larger numbers.
 
-Each engine writes calls in the marks of Qwen 3, by the way that its own documentation names: a structural tag
-for that model (xgrammar), `StructTag` (llguidance), `Compiler.tools` (structgen). Free text may stand around
-calls. outlines-core has no such thing and gets one JSON Schema, the choice of all calls, without free text.
+Each engine writes calls in the marks of Qwen 3, by the method that its own documentation names: a structural
+tag for this model (xgrammar), `StructTag` (llguidance), `Compiler.tools` (structgen). Free text may stand
+around calls. outlines-core has no such method and gets one JSON Schema, the choice of all calls, without free
+text.
 
-Cold is the first compile of a list in a process that compiled another tool before; warm is the same list
-again, in the engine's own cache. A right call is an instance of its function's parameters by jsonschema with
-formats; a wrong one is a right one in which one thing was changed and which jsonschema refuses. A call counts
-as taken if masks lead through one of its spellings (`coverage.spellings`) and to the end token. Masks are
-timed on the way through right calls, the first time that the process meets them.
+Cold is the first compile of a list in a process that compiled another tool before. Warm is a second compile
+of the list, from the engine's own cache. A right call is an instance of its function's parameters by
+jsonschema with formats. A wrong call is a right call with one change, and jsonschema refuses it. A call
+counts as accepted if the masks allow one of its spellings (`coverage.spellings`) and then the end token.
+Masks are timed along right calls, when the process meets them first.
 """
 
 from __future__ import annotations
@@ -118,7 +120,7 @@ class Tool:
         return {n: made[1]() for n, made in self._made.items() if n in required or chance.random() < 0.5}
 
     def wrong(self) -> dict[str, Any]:
-        """A right call with one change: an invalid value, an extra key, or a missing key."""
+        """A right call with one change: an invalid value, an additional key, or a missing key."""
         value, how = self.right(), self._chance.random()
         if how < 0.15:
             value["unknown"] = 1

@@ -1,17 +1,18 @@
-"""Schemas for issues of the trackers of xgrammar, llguidance, outlines and vLLM: whose verdicts are right?
+"""Checks schemas from issues of xgrammar, llguidance, outlines and vLLM, and shows which engines give right
+verdicts.
 
     python -m bench.trackers --out build/trackers.jsonl [--engines structgen,llguidance,...]
     python -m bench.trackers --report build/trackers.jsonl
 
-Enters: the cases of trackers.jsonl, engines that are installed. Leaves: a record a case and an engine, and a
-table in Markdown. Cost: seconds an engine; each case has a limit, in a child process.
+Enters: the cases of trackers.jsonl, engines that are installed. Leaves: a record for each case and engine,
+and a table in Markdown. Cost: seconds for each engine; each case has a limit, in a child process.
 
-A case is a link to an issue or a pull request, and a schema and values of our own that show what it reports.
-jsonschema judges the values. An engine is right where it allows what is valid and nothing else; it may refuse
-a schema that no value satisfies. A value is allowed if one of its spellings is: those of `bench.coverage` in
-every order of the outermost keys, because each engine writes keys in an order of its own. The defaults of the
-adapters of `structgen bench` hold. A reported bug may be mended since: the table says what the installed
-releases do.
+A case is a link to an issue or a pull request, with a schema and values of our own that show the reported
+bug. jsonschema judges the values. An engine is right if it allows exactly the valid values; it may refuse a
+schema that no value satisfies. A value is allowed if one of its spellings is: those of `bench.coverage` in
+every order of the outermost keys, because each engine writes keys in its own order. Engines have the default
+settings of the adapters of `structgen bench`. A reported bug may be fixed by now: the table shows the
+installed releases.
 """
 
 from __future__ import annotations

@@ -1,15 +1,16 @@
-"""What is warm and what is not: a new process from import to masks, and a list of tools.
+"""Measures what a new process has to build, from the import to the masks, and the compiles of a list of
+tools.
 
 Enters: nothing (tekken's vocabulary is saved into a temporary folder). Leaves: wall and processor
-milliseconds of each step, medians of several fresh processes, with the vocabulary loaded from a saved file
-and, beside it, built.
+milliseconds of each step, as medians over several new processes, once with the vocabulary loaded from a saved
+file and once with the vocabulary built.
 
     python -m bench.warm [--repeat 7]
     python -m bench.warm --tools 300 [--repeat 7]
 
-With `--tools`: a list as an MCP client gets it, of tools with 4 to 16 properties, compiled by a new compiler
-(cold) and once more by the same one (warm), each with the first mask. In this process, wall milliseconds,
-medians.
+With `--tools`: a list of tools with 4 to 16 properties, as an MCP client gets it. A new compiler compiles the
+list (cold), and then the same compiler compiles it again (warm), each with the first mask. The figures are
+wall milliseconds in this process, as medians.
 """
 
 from __future__ import annotations

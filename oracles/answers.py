@@ -40,7 +40,7 @@ REFUSED = {
 
 @dataclass
 class Asked:
-    """A request. `fits` tells whether a finished text is right; None accepts every text."""
+    """A request. `fits` tells whether a finished text is right; with None every text is right."""
 
     path: str
     body: dict[str, Any]
@@ -146,7 +146,7 @@ def _constrain(c: random.Random, seed: int, out: Asked) -> None:
 
 
 def _draw(c: random.Random, out: Asked) -> None:
-    """Adds fields that `/v1/responses` does not have."""
+    """Adds fields that only the older endpoints have, and `/v1/responses` does not."""
     few: dict[str, Any] = {
         "n": c.choice([1, 2, 5]),
         "top_k": c.choice([-1, 1, 40]),

@@ -43,7 +43,7 @@ class Attacker:
         self.size = size
 
     def n(self, least: int, most: int) -> int:
-        """A number between the bounds; small numbers are more likely, and `size` scales the upper bound."""
+        """A number between the bounds. Small numbers are more likely, and `size` scales the upper bound."""
         most = max(least, int(most * self.size))
         return int(math.exp(self.r.uniform(math.log(least), math.log(most + 0.999))))
 
@@ -420,10 +420,11 @@ def attack(
     check: Callable[[str], bool] | None = None,
     replay: bool = False,
 ) -> Found:
-    """Compiles `document` and walks through its masks. Every fourth walk has a budget of tokens.
+    """Compiles `document` and makes random walks through its masks. Every fourth walk has a budget of tokens.
 
-    `kind` names a method of the compiler. `check` judges texts; `judge` does for schemas. With `replay`,
-    another matcher of the grammar reads the tokens of each walk, as after a preemption.
+    `kind` names a method of the compiler. `check` judges finished texts; by default `judge` does, for
+    schemas. With `replay`, a second matcher of the grammar reads the tokens of each walk, as a host does
+    after it interrupted a request.
     """
     found, source = Found(), random.Random(seed)
 
@@ -447,7 +448,8 @@ def attack(
         check = judge(document)
     for n in range(walks):
         try:
-            # asks the compiler again, as every request does: a grammar beyond its memory is compiled anew
+            # Compiles again for each text, as every request does: a grammar beyond its memory is compiled
+            # anew.
             grammar = ask()
             taken = _walk(grammar, source, found, check, tokens, budget=n % 4 == 3)
             if replay:
@@ -495,7 +497,7 @@ def _walk(
             found.note("dead end", repr(vocabulary.decode(taken)[-80:]))
             return taken
         token = int(allowed[source.randrange(len(allowed))])
-        if source.random() < 0.5:  # short tokens make more structure
+        if source.random() < 0.5:  # short tokens give the text more structure
             token = min(
                 (int(allowed[source.randrange(len(allowed))]) for _ in range(4)),
                 key=lambda t: len(vocabulary.token_bytes(t)) if t not in ends else 0,

@@ -41,7 +41,7 @@ __all__ = [
 ]
 
 
-# The sources of the data directory's folders.
+# The source of each folder in the data directory.
 _SOURCES = {
     "maskbench": "link it to maskbench/data of a clone of https://github.com/guidance-ai/jsonschemabench",
     "json-schema-test-suite": "clone https://github.com/json-schema-org/JSON-Schema-Test-Suite there",

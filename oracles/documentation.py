@@ -1,4 +1,4 @@
-"""Reads Markdown pages as tests: code blocks, marks, commands, links.
+"""Reads Markdown pages for the tests: code blocks, marks, commands, links.
 
 Enters: the text of a page. Leaves: its blocks, each with the mark in the HTML comment right before it, and
 what is wrong with a command that is not run. Cost: parsing; a module is imported to ask for its flags.
@@ -176,7 +176,7 @@ def _module_takes(module: str, arguments: list[str]) -> str | None:
 
 
 def wrong_command(words: list[str]) -> str | None:
-    """The fault of a command that does not run, or None if no fault is known."""
+    """The fault of a command that is not run, or None if no fault is known."""
     program, *rest = words
     if "..." in rest:
         return wrong_span(words)

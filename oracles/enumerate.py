@@ -1,4 +1,4 @@
-"""Exact laws of code that asks for randomness: the code runs along every path through its choices.
+"""Exact laws of code that asks for randomness: the code runs once for every path through its random choices.
 
 Input: a function of a `Chance`. Output: the probability of each result. Time: one run per path; a few hundred
 runs for a handful of tokens.

@@ -1,4 +1,4 @@
-"""A task of reinforcement learning on constrained answers: a model with random weights, a schema, a reward.
+"""A task for training on constrained answers: a model with random weights, a schema, a reward.
 
 Input: a seed. Output: a trainer of `structgen.integrations.trl`, ready to train. Time: seconds. The model has
 0.2 million parameters and the tokenizer of the embedded model.

@@ -179,7 +179,8 @@ def walk(
         closing = close_after is not None and step >= close_after
         if stops and (closing or source.chance(30)):
             token = int(source.pick(stops))
-        elif closing and (closers := [b for b in b'}]"' if mask[b]]):  # a byte is its own id
+        # the id of a single byte is the byte's value
+        elif closing and (closers := [b for b in b'}]"' if mask[b]]):
             token = closers[0]
         else:
             token = int(source.pick(allowed))
@@ -207,7 +208,7 @@ def long_walk(source: Source, matcher: Any, words: Words, steps: int) -> Iterato
 
 
 def forty_schemas() -> list[dict[str, Any]]:
-    """Forty different schemas, so that 200 compiles meet known and unknown grammars."""
+    """Forty different schemas. 200 compiles of these meet grammars that the compiler keeps, and new ones."""
     found: list[dict[str, Any]] = []
     for i in range(10):
         properties = {f"p{i}": {"type": "string", "maxLength": i + 1}, "n": {"type": "integer", "minimum": i}}
@@ -221,7 +222,7 @@ def forty_schemas() -> list[dict[str, Any]]:
 
 
 def trail(using: structgen.Compiler, schema: Any, seed: int) -> list[bytes]:
-    """The masks of a random walk. Equal seeds take equal walks if the masks are equal."""
+    """The masks of a random walk. If the masks are equal, equal seeds give equal walks."""
     return walked(using.json_schema(schema).matcher(), seed, 12)
 
 
@@ -266,7 +267,8 @@ def byte_walk(grammar: structgen.CompiledGrammar, chance: random.Random, tokens:
     """A text of random allowed bytes. The walk ends soon after the end token is allowed."""
     matcher, text = grammar.matcher(), bytearray()
     mask = structgen.allocate_bitmask(1, BYTES.vocab_size)
-    # bytes are tokens, and tokens_needed() would search
+    # bytes are tokens, so the shortest completion gives the fewest tokens, without the search of
+    # tokens_needed()
     left = max(tokens, len(matcher.shortest_completion()) + 6)
     while not matcher.is_terminated():
         matcher.fill_bitmask(mask, max_tokens=left)

@@ -1,7 +1,8 @@
-"""A mask depends on the grammar, the text, the budget and the limits, and not on earlier questions.
+"""Checks that a mask depends only on the grammar, the text, the budget and the limits, and does not depend on
+earlier questions.
 
-The oracle is a new compiler for every question. Time: a compile and a mask per question, milliseconds for a
-small vocabulary.
+The oracle is a new compiler for every question. Time: a compile and a mask for each question, milliseconds
+with a small vocabulary.
 """
 
 from __future__ import annotations

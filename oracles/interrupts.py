@@ -18,10 +18,10 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 ALLOWED = 0.1  # seconds
-# Limits in CPU seconds of three threads, or in seconds of the clock of a machine that may be busy. The calls
-# would take ten seconds. Lark runs Python code in one piece, 76 ms on an idle machine and once 121 ms beside
-# other tests. A vocabulary copies a list of six million tokens in one piece, 70 ms idle and 268 ms on a
-# slower machine.
+# Limits in CPU seconds of three threads; for calls that only wait, in seconds of the clock. Without the
+# interrupt the calls would take ten seconds. Lark runs Python code in one piece, 76 ms on an idle machine and
+# once 121 ms beside other tests. A vocabulary copies a list of six million tokens in one piece, 70 ms idle
+# and 268 ms on a slower machine.
 MORE = {"batch": 0.4, "a lock that another thread holds": 2.0, "Lark": 0.2, "a vocabulary": 0.6}
 
 # `call` is a function without arguments. `ended` is the time from the signal to KeyboardInterrupt. `gap` is

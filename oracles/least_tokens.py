@@ -99,8 +99,8 @@ def random_tree(source: np.random.Generator, depth: int) -> Tree:
 
 
 class Regex:
-    """A language as the search sees it: a state, the successor by a text (None: dead), and whether the text
-    may end."""
+    """A language as the search sees it: a state, the state behind a text (None if no text continues), and
+    whether the text may end."""
 
     def __init__(self, tree: Tree) -> None:
         self.start = tree
@@ -166,7 +166,7 @@ def compare(
     found = []
 
     def fresh() -> sg.Matcher:
-        """A matcher whose grammar has answered no search yet."""
+        """A matcher of a grammar that has not made any search yet."""
         made = compile().matcher()
         assert made.accept_tokens(walked)
         return made
@@ -180,7 +180,7 @@ def compare(
             low = high = 10**9
         except errors.BudgetExceeded:
             assert least == FAR, "a search gave up where few tokens complete the text"
-            break  # every mask would fail too, after an equally long search
+            break  # every following mask would fail, too, after an equally long search
         if least < FAR:
             try:
                 found.append((least, fresh()._bounds(False)[1]))
@@ -207,7 +207,7 @@ def compare(
                 assert rows[-1] and rows[-1] <= wanted, left
                 assert rows[-1] == wanted or not asked.mask_exact, left
             assert rows == rows[:1] * 2 or not rows, "a mask depends on what was asked before it"
-        # A token behind which no text ends is refused.
+        # The mask must refuse a token behind which no text ends.
         ends = [i for i, n in next_least.items() if n < FAR]
         if not ends:
             break

@@ -51,7 +51,7 @@ def lark(grammar: Grammar) -> str:
 def accepts(grammar: Grammar, tokens: Sequence[bytes]) -> bool:
     text = b"".join(tokens).decode()
     size = len(text)
-    begun = [0] * (size + 1)  # the number of tokens that begin before each place
+    begun = [0] * (size + 1)  # for each place the number of tokens that begin before it
     at = 0
     for token in tokens:
         for place in range(at + 1, size + 1):

@@ -53,8 +53,8 @@ def random_grammar(source: Source, *compilers: structgen.Compiler) -> tuple[Any,
 
 
 def means_what_it_says(source: Source) -> str | None:
-    """Sequences that masks allow are complete exactly if the oracle says so. Masks equal accept, and a token
-    is allowed."""
+    """If masks allow all tokens of a sequence, the text may end exactly if the oracle says so. Masks equal
+    accept_token, and each mask allows a token."""
     made = random_grammar(source, compiler())
     if made is None:
         return harness.SKIPPED
@@ -81,7 +81,8 @@ def spans(matcher: structgen.Matcher) -> dict[str, list[bytes]]:
 
 
 def captures_are_brute_force(source: Source) -> None:
-    """start: a b c, each a run of letters. The first takes as many letters as possible, then the second."""
+    """Captures equal brute force for the rule start: a b c, each part a run of letters. The first part takes
+    as many letters as possible, then the second."""
     limits = [source.integer(1, 3) for _ in range(2)]
     grammar = lark(
         f"start: a b c\na[max_tokens={limits[0]}, capture]: /[abc]*/\n"

@@ -1,4 +1,4 @@
-"""Slow oracles. They share no code with the engine.
+"""Slow oracles, which share no code with the engine.
 
 naive_mask       which tokens a matcher takes: fork and accept, one token at a time
 JsonOracle       is this text an instance of this schema? Python's json + jsonschema, mended where
@@ -146,7 +146,8 @@ def _compare(holds: Callable[[Any, Any], bool]) -> Callable:
 
 
 def _draft4_bound(holds: Callable[[Any, Any], bool], sharp: str) -> Callable:
-    """Draft 4 has booleans that exclude the bounds of `minimum` and `maximum`."""
+    """A check of draft 4, in which `exclusiveMinimum` and `exclusiveMaximum` are booleans that exclude the
+    bounds of `minimum` and `maximum`."""
 
     def check(validator: Any, bound: Any, instance: Any, schema: Any) -> Iterator[Any]:
         if not _is_number(instance):
@@ -165,7 +166,7 @@ _DRAFT4_VALIDATORS = {
 
 
 def _content(validator: Any, held: Any, instance: Any, schema: Any) -> Iterator[Any]:
-    """The keyword of the engine by which a string holds the JSON text of a value."""
+    """Checks the engine's keyword for strings that hold the JSON text of a value."""
     if not isinstance(instance, str):
         return
     try:
@@ -233,7 +234,7 @@ def _address(kind: type) -> Callable[[str], bool]:
             kind(text)
         except ValueError:
             return False
-        return text.isascii() and "%" not in text  # the format excludes a zone
+        return text.isascii() and "%" not in text  # the format of IPv6 addresses excludes a zone
 
     return check
 
@@ -268,7 +269,7 @@ FORMATS: dict[str, Callable[[str], bool]] = {
 
 
 def format_checker(refused: Iterable[str] = ()) -> jsonschema.FormatChecker:
-    """A checker of the formats above. No string has a `refused` format."""
+    """A checker of the formats above. It accepts no string for a `refused` format."""
     checker = jsonschema.FormatChecker(formats=())
     for name in refused:
         checker.checks(name)(lambda value: not isinstance(value, str))

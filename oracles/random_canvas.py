@@ -38,7 +38,8 @@ def fillings(
     inside: Callable[[bytes], bool],
     begins: Callable[[bytes], bool],
 ) -> set[tuple[int, ...]]:
-    """Every row of tokens that is a text with end and padding, or, on an open canvas, begins a text."""
+    """Every row of tokens that is a text with end and padding. On an open canvas the row may also begin a
+    text."""
     end = len(tokens)
     found: set[tuple[int, ...]] = set()
 
@@ -73,8 +74,8 @@ def check_canvas(
     every: set[tuple[int, ...]],
     source: Source,
 ) -> tuple[int, int]:
-    """Fills a canvas in some order with allowed tokens. Returns the number of checks, and of undecided
-    ones."""
+    """Fills a canvas in a random order with allowed tokens. Returns the number of checks, and of undecided
+    checks."""
     size = grammar.vocabulary.vocab_size
     try:
         canvas = grammar.canvas(slots, after=after, pad=pad)

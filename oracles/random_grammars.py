@@ -99,7 +99,7 @@ def _tree(source: Source, names: Sequence[str], terminals: Sequence[str], depth:
 
 
 def _rule(source: Source, names: Sequence[str], terminals: Sequence[str]) -> Tree:
-    """Draws a tree, often of a form that random trees seldom have."""
+    """Draws a tree, often of a form that random trees rarely have."""
     one, two = source.pick(names), source.pick(names)
     match source.integer(0, 9):
         case 0:  # left recursion with an empty alternative
@@ -205,7 +205,7 @@ def lark(grammar: Grammar) -> str:
         priority = f".{terminal.priority}" if terminal.priority else ""
         lines.append(f"{name}{priority}: {terminal.written()}")
     lines += [f"%ignore {name}" for name in grammar.ignored]
-    # Lark has no empty parentheses.
+    # Lark has no empty parentheses, so `(|)` stands for them.
     return "\n".join(lines).replace("()", "(|)")
 
 
@@ -279,7 +279,7 @@ class Oracle:
                 return ("repeat", self._numbered(part, todo), least, most)
         raise AssertionError(tree)
 
-    # Removes everything that matches no text or is reached only through such a part.
+    # Removes every part that matches no text, or that only such a part reaches.
     def _prune(self) -> None:
         productive: set[str] = set()
 
@@ -628,7 +628,7 @@ def check(seed: int, dialect: str, compilers: Sequence[Any], longest: int = 5) -
                 if not (mask == oracle.naive_mask(matcher, size)).all():
                     raise Mismatch("mask", f"{mask.nonzero()[0].tolist()}")
                 if not mask.any():
-                    if which != 1:  # a vocabulary that lacks bytes may allow no token
+                    if which != 1:  # a vocabulary that lacks bytes may leave a mask without a token
                         raise Mismatch("dead end", "")
                     break
                 token = int(source.pick(np.flatnonzero(mask).tolist()))

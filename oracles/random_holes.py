@@ -121,8 +121,8 @@ def check_parts(
     tokens: Sequence[bytes],
     sure: bool = True,
 ) -> bool | None:
-    """One call of `can_complete`. `short`: the grammar's short texts; `sure`: the answer None counts as
-    wrong."""
+    """Checks one call of `can_complete`. `short`: the grammar's short texts; `sure`: the answer None counts
+    as wrong."""
     found = grammar.can_complete(parts)
     shown = " ".join(map(repr, parts))
     if found.verdict is None:

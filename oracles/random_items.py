@@ -183,8 +183,8 @@ CONDITIONS = (
 
 
 def check_conditions(seed: int, compiler: sg.Compiler) -> tuple[int, int]:
-    """(conditions decided, refused as too complex) of one schema. Each live byte begins a text that meets the
-    condition, and such a text is accepted."""
+    """Returns (conditions decided, conditions refused as too complex) for one schema. Each live byte begins a
+    text that meets the condition, and such a text is accepted."""
     source = Seeded(seed)
     schema = array(source, source.integer(0, 1))
     try:

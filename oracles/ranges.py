@@ -1,12 +1,13 @@
-"""A grammar with `max_bytes` or `min_bytes` has exactly the enumerated texts, in every way of use.
+"""Checks that a grammar with `max_bytes` or `min_bytes` has exactly the enumerated texts, in every way of
+use.
 
 Input: random schemas and patterns with few texts, and a range of bytes. Output: an AssertionError that names
 seed, way of use and text. Time: milliseconds per way; a grammar of more than 800 texts is skipped.
 
-The core counts the bytes of a range outside of the states (csrc/budget/range.cc), so the grammar's
-productions do not show the range. Code that reads only the productions loses the range. The oracle is a list:
-the texts of the plain grammar, found byte by byte through its masks, restricted to the range. WAYS has one
-row for each way in which a grammar is used. A new way needs a new row.
+The core counts the bytes of a range beside the parse states (csrc/budget/range.cc), so the grammar's
+productions do not show the range. Code that reads only the productions ignores the range. The oracle is a
+list: the texts of the plain grammar, found byte by byte through its masks, restricted to the range. WAYS has
+one row for each way in which a grammar is used. A new way needs a new row.
 """
 
 from __future__ import annotations
@@ -163,7 +164,7 @@ def slots(grammar: sg.CompiledGrammar, texts: Texts, most: int, source: random.R
 
 
 def budgets(grammar: sg.CompiledGrammar, texts: Texts, most: int, source: random.Random) -> None:
-    """Checks counts of tokens, and texts under a budget of that many."""
+    """Checks the reported numbers of tokens, and texts under budgets of these numbers."""
     low, high = grammar.matcher().token_bounds()
     assert low <= high <= most + 1
     for left in (high, high + 2):

@@ -2,9 +2,9 @@
 
 A case is a seed: marks, a grammar of answers, limits, and a model that draws at random. `means_what_it_says`
 compares verdicts on random tokens with `valid`, which splits a text by another method than the engine.
-`shares_no_mask_of_another` compares masks with those of a compiler that caches nothing. `thinks_and_answers`
-writes a text under a budget with drafts of 1 to 8 tokens, and takes a part back. `a_host_drafts` does so with
-the calls of a serving engine.
+`shares_no_mask_of_another` compares masks with those of a compiler without a cache. `thinks_and_answers`
+writes a text under a budget with drafts of 1 to 8 tokens, and takes a part of it back. `a_host_drafts` writes
+texts with the calls of a serving engine.
 """
 
 from __future__ import annotations
@@ -85,7 +85,8 @@ def accepts(answer: sg.CompiledGrammar, text: bytes) -> bool:
 
 
 def valid(answer: sg.CompiledGrammar, reasoning: sg.Reasoning, tokens: Sequence[int]) -> bool:
-    """Whether tokens without an end token are a text: searches for a split that fits the definition."""
+    """Whether tokens without an end token are a text. The function searches for a split into thoughts and
+    answer that fits the definition."""
     text, begins = b"", []
     special = set()  # the places of bytes that belong to a special token
     for token in tokens:
@@ -176,7 +177,7 @@ def _answer(source: Source) -> Callable[[sg.Compiler], sg.CompiledGrammar]:
 
 
 def shares_no_mask_of_another(source: Source, lacking: bool = False) -> int:
-    """Masks under limits and budgets equal those of a compiler without a cache, if both are exact. Returns
+    """Under limits and budgets, masks equal those of a compiler without a cache, if both are exact. Returns
     the number of compared masks."""
     vocabulary = _many_tokens(source, lacking)
     compilers = [

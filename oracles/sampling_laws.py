@@ -96,8 +96,8 @@ def proper(law: Any, trie: Trie, mode: Mode, wanted: dict[tuple[int, ...], float
 
 
 def cars_is_exact(law: Any, trie: Trie, wanted: dict[tuple[int, ...], float], guess: Any = None) -> None:
-    """P(accepted and s) = P(s) / upper(root) for every s: accepted texts are exact, and the acceptance is Z /
-    U."""
+    """A trial accepts s with the probability P(s) / upper(root), for every s. So accepted texts are exact,
+    and the acceptance rate is Z / upper(root)."""
     found: dict[tuple[int, ...], float] = defaultdict(float)
     for probability, (walk,) in every_outcome(one_walk(law, trie, cars.MODE, guess)):
         if walk.alive:

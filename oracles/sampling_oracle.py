@@ -25,7 +25,7 @@ from structgen.sampling.walk import Walker
 TOKENS = [b"a", b"b", b"ab", b"c", b""]  # "ab" is one token or two; the last token ends the text
 END = 4
 
-# The methods of `sg.sample` by what tests ask of them. A method's row decides, so no test lists methods.
+# The methods of `sg.sample`, grouped by their rows in METHODS, so that no test lists methods.
 DRAWING = tuple(name for name, row in METHODS.items() if row.name == name != "auto")
 CORRECTED = tuple(name for name in DRAWING if METHODS[name].corrected)
 STOPPING = tuple(name for name in DRAWING if METHODS[name].stops)
@@ -88,7 +88,7 @@ def brute_force(
     def row(tokens: tuple[int, ...]) -> np.ndarray:
         scores = lm.vector((*prompt, *tokens)).astype(np.float64)
         if (temperature, top_k, top_p) != (1.0, None, None):
-            # The definition of P has the model's own precision.
+            # P is defined in the model's own precision.
             scores = ((scores - scores.max()) / temperature).astype(np.float32).astype(np.float64)
         p = np.exp(scores - scores.max())
         p /= p.sum()

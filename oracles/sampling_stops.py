@@ -106,8 +106,8 @@ def follows_the_named_law(found: Found, wanted: dict[tuple[int, ...], float], ev
         for s, p in wanted.items():
             assert found.weights[s] == pytest.approx(p, abs=EXACT)
     if "exact" in found.laws:
-        # A run that ended early has another law's name. So the remaining runs are independent up to the
-        # left-out probability.
+        # A run that ended early names another law. So the texts of the other runs are independent, up to the
+        # probability of the runs left out.
         left_out = 1.0 - sum(found.exact.values())
         distance = 0.0
         for texts, p in found.exact.items():
@@ -116,7 +116,7 @@ def follows_the_named_law(found: Found, wanted: dict[tuple[int, ...], float], ev
             distance += product - p
         assert distance <= left_out + EXACT
     if found.sequences:
-        # Each text, given that it exists and given the earlier texts, follows the target.
+        # Each text follows the target, given the earlier texts and given that the run draws it.
         for before, nexts in found.sequences.items():
             mass = sum(nexts.values())
             for s in wanted:

@@ -90,7 +90,7 @@ class Script:
         return rows
 
     def next(self, text: bytes) -> int:
-        """The prompt ends with its only line break."""
+        """The next token of the script. A prompt ends with its only line break."""
         prompt, _, written = text.partition(b"\x02")
         wanted = self.answer(prompt.decode("utf-8", "replace"))
         data = wanted.encode() if isinstance(wanted, str) else wanted
@@ -108,7 +108,7 @@ class Chats(Script):
 
 
 def asked(text: str) -> str:
-    """A prompt of `/v1/completions` for a `Script`."""
+    """The prompt of `/v1/completions` for a `Script` that is asked about `text`."""
     return text + "\x02"
 
 

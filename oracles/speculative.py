@@ -130,7 +130,7 @@ class Adversary:
 
 
 class Oracle:
-    """Knows the text, as a perfect drafter would."""
+    """A perfect drafter, which knows the text."""
 
     name = "oracle"
 

@@ -33,7 +33,7 @@ class Source:
         return self.integer(0, 99) >= 100 - percent  # shrinks towards False
 
     def some(self, options: Sequence, low: int, high: int) -> list:
-        """Distinct options, in their given order."""
+        """Distinct options, in the order of the list."""
         rest = list(range(len(options)))
         kept = [
             rest.pop(self.integer(0, len(rest) - 1)) for _ in range(min(self.integer(low, high), len(rest)))
@@ -116,8 +116,8 @@ class _Builder:
     definitions: int = 0
 
     def schema(self, depth: int, guarded: bool) -> Any:
-        """`guarded`: the schema stands inside a member or an item, so a recursive reference consumes
-        something."""
+        """A random schema. `guarded`: the schema stands inside a member or an item, so a recursive reference
+        reads at least one of these."""
         s, f = self.source, self.features
         if depth <= 0:
             return self.leaf()

@@ -273,7 +273,8 @@ def rules_of(ebnf: str) -> Rules:
 
 
 def defined(ebnf: str) -> str:
-    """The grammar without alternatives that derive nothing; some CP grammars name rules that they lack."""
+    """The grammar without alternatives that derive no text. Some CP grammars use rules that they do not
+    define."""
     rules = rules_of(ebnf)
     while True:
         kept = {
@@ -374,7 +375,7 @@ Rest ::= "" | "abc" Rest | "def" Rest | "b" Rest
 
 
 def toy(seed: int = 0) -> Task:
-    """A table as the model, under (a|ab|c)(d|e|f)?(abc|def|b)* in 8 tokens. Masks distort its law
+    """A table as the model, under (a|ab|c)(d|e|f)?(abc|def|b)* in 8 tokens. Masking changes its law
     strongly."""
     lm = Toy(seed)
     grammar = sg.Compiler(lm.vocabulary).regex(r"(a|ab|c)(d|e|f)?(abc|def|b)*")

@@ -10,7 +10,8 @@ and the row of that dimension gives the next token a logit of 20, so the model w
     <think>     ->  one of three chains: 40 words, 3 words, or a circle of 2 words
     the last word of the first two chains  ->  </think>  ->  {"
 
-All other tokens have rows of zeros: what follows them is drawn at random, under a mask from that mask.
+All other tokens have rows of zeros. The token behind such a token is drawn uniformly; under a mask, uniformly
+among the allowed tokens.
 """
 
 from __future__ import annotations
@@ -108,7 +109,7 @@ def _weights(follows: dict[int, dict[int, float]]) -> dict[str, Any]:
         weights[name + ".weight"] = np.zeros((2050, size), np.float32)
     for dimension, (token, following) in enumerate(follows.items()):
         weights["model.embed_tokens.weight"][token, dimension] = 1
-        for other, logit in following.items():  # the norm makes sqrt(size) of the 1
+        for other, logit in following.items():  # the layer's norm scales the 1 to sqrt(size)
             weights["lm_head.weight"][other, dimension] = logit / math.sqrt(size)
     return weights
 

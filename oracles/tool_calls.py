@@ -35,8 +35,8 @@ COMPILER = check.compiler()
 
 
 def grammar(schema, style, using=COMPILER, **fields):
-    """The grammar; None past the limit of work, check.EMPTY if no text exists. Numbers have every JSON
-    spelling."""
+    """The grammar of the calls; None past the limit of work, check.EMPTY if no text exists. Numbers have
+    every JSON spelling."""
     spec = {"type": "json_schema", "style": style, "json_schema": schema, **fields}
     try:
         return using.structural_tag({"type": "structural_tag", "format": spec}, numbers="any")
@@ -62,7 +62,7 @@ def arguments(source: Source, guide: instances.Guide, judge: Judge, turn: int) -
         value = strategies.mutated(source, value)
     if not isinstance(value, dict):
         value = {source.pick(("a", "b", "ab")): value}
-    if source.chance(12):  # pieces of the style's marks
+    if source.chance(12):  # sometimes a string holds pieces of the style's marks
         value = {**value, source.pick((*MARKS, "a")): source.pick(MARKS)}
     return value
 
@@ -134,7 +134,7 @@ _VALUES: tuple[dict[str, Any], ...] = (
 
 
 def tool(source: Source, name: str) -> dict[str, Any]:
-    """A tool, in the form of OpenAI's clients or of an MCP server."""
+    """A random tool, in the form of OpenAI's clients or of an MCP server."""
     keys = source.some(("a", "city", "n", "key_2"), 0, 3)
     schema: dict[str, Any] = {
         "type": "object",
@@ -150,7 +150,8 @@ def tool(source: Source, name: str) -> dict[str, Any]:
 
 
 def called(source: Source, tally: collections.Counter[str]) -> None:
-    """A random model writes a text of calls: in time, read back correctly, and as strict as required."""
+    """A random model writes a text of calls. The text ends within the budget, is read back correctly, and is
+    as strict as required."""
     names = source.some(_NAMES, 1, 3)
     tools = [tool(source, name) for name in names]
     choice = source.pick(

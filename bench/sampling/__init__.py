@@ -1,1 +1,1 @@
-"""Samplers side by side: distance to the target against draws and forwards, on GAD tasks and on a table."""
+"""Compares samplers: distance to the target against draws and forward passes, on GAD tasks and on a table."""

@@ -1,4 +1,4 @@
-"""How much of ASAp's cost is the missing cache, and how much is the method.
+"""Measures how much of ASAp's cost comes from its missing cache, and how much from the method.
 
     python -m bench.sampling.caching [--n 100] [--tasks json toy ...]
     python -m bench.sampling.caching --drafts [--n 100]
@@ -9,8 +9,9 @@ prefixes among them), structgen's ASAp (one walk at a time) and CARS (in batches
 target (KL, nats) of ASAp's plain draws, of the same draws with their weights, and of CARS's. The two ASAp's
 draw the same texts from the same random numbers. Cost: a minute a task.
 
-The step from the first column to the second is caching alone. From the second to the third nothing changes
-but what is fetched ahead. What weights and exact rejection bring is in the distances, and costs no forward.
+The step from the first column to the second is caching alone. The third column differs from the second only
+in the vectors that are fetched ahead. The gain of weights and exact rejection shows in the distances and
+costs no forward pass.
 
 With --drafts: forwards a text of plain decoding (one a token, locally masked, which is another law) beside
 forwards an exact draw of CARS, one walk at a time, without drafts and with them (`sg.sample(guess=)`). A cell

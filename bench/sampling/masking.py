@@ -1,24 +1,25 @@
-"""What masking token by token does to a model's distribution, and what repairs cost: real schemas, a real
-model.
+"""Measures how masking token by token changes a model's distribution, and what correcting it costs, with real
+schemas and a real model.
 
     python -m bench.sampling.masking --count 500 --out build/masking.jsonl      # an hour on one core
     python -m bench.sampling.masking --report build/masking.jsonl
 
-Enters: schemas of MaskBench, drawn at random but under a seed, and the embedded model, which reads each
-schema in its prompt. Leaves: a record a schema, and a table. Cost: some seconds a schema; none takes more
-than --limit.
+Enters: schemas of MaskBench, drawn at random with a seed, and the embedded model, which reads each schema in
+its prompt. Leaves: a record for each schema, and a table. Cost: some seconds for each schema, and at most
+--limit.
 
-Of n local draws s with their weights w(s) = P(s) / Q(s), the product of the local masses:
+The figures come from n local draws s with their weights w(s) = P(s) / Q(s), the product of the local masses:
 
-- mass lost: E_Q[-log w], the nats that masking takes from the probability of a text, as it goes along;
-- KL(Q || P_L) = log Z - E_Q[log w]: what is wrong with the texts, where Q is the local law and P_L the
-  model's own given the schema. Z is the mean of the weights, of all methods' runs the widest known lower
-  bound where that is larger. It is too small where heavy texts were not met: then so is KL.
-- ess: effective share of the draws, as weights leave them. SMC: never more than its distinct ancestors.
-- forwards for each effective or exact text, with the trie; CARS is given 8 trials for each text.
+- mass lost: E_Q[-log w], the nats that masking takes from the probability of a text on the way.
+- KL(Q || P_L) = log Z - E_Q[log w]: the error of the texts, where Q is the local law and P_L the model's own
+  law given the schema. Z is the mean of the weights, or the largest known lower bound of all methods' runs if
+  that is larger. If heavy texts were not met, Z is too small, and so is KL.
+- ess: the effective share of the draws under their weights. For SMC it is at most the number of distinct
+  ancestors.
+- forward passes for each effective or exact text, with the trie. CARS gets 8 trials for each text.
 
-A KL of 0 has two reasons: masking did nothing, or the model wants one text so much that nothing else is met.
-The share of draws that are the most frequent text (top) tells them apart.
+A KL of 0 has one of two reasons: masking changed nothing, or the model prefers one text so much that the
+draws met no other. The share of the most frequent text among the draws (top) tells which.
 """
 
 from __future__ import annotations

@@ -1,9 +1,10 @@
-"""The pictures of docs/sampling.md, from real runs.
+"""Draws the pictures of docs/sampling.md from real runs.
 
     python -m bench.sampling.pictures --records build/sampling.jsonl --out docs/images
 
-Enters: records of `bench.sampling.run` for the comparison; everything else is run here (two minutes on one
-core). Leaves: one PNG a method. Cost: the embedded model on a JSON request, a table model elsewhere.
+Enters: records of `bench.sampling.run` for the comparison; all other data comes from runs here (two minutes
+on one core). Leaves: one PNG for each method. Cost: the embedded model on a JSON request, and a table model
+for the other pictures.
 """
 
 from __future__ import annotations

@@ -1,12 +1,12 @@
-"""What a prefix of the sampling trie costs: memory and CPU, at 131,072 tokens.
+"""Measures the cost of a prefix of the sampling trie: memory and CPU time, at 131,072 tokens.
 
     python -m bench.sampling.prefixes [--size 131072] [--draws 24]
 
-Enters: a vocabulary of that many distinct tokens (hashed, so their scores are those of no real model), a
-random row a prefix, and the grammar of a JSON string. Leaves: a table: bytes a prefix, microseconds of this
-thread's CPU for making a vector, for a draw and a backup, with whole and with thin vectors, and how many
-draws fell into a tail and cost a forward more. The forward itself is a table look-up and is left out. Cost: a
-minute.
+Enters: a vocabulary of that many distinct tokens (hashed, so their scores are not those of a real model), a
+random row for each prefix, and the grammar of a JSON string. Leaves: a table: bytes for each prefix;
+microseconds of this thread's CPU time to make a vector, for a draw and for a backup, with whole and with thin
+vectors; and the number of draws that fell into a tail and cost another forward pass. The forward pass is a
+table look-up and is left out. Cost: a minute.
 """
 
 from __future__ import annotations

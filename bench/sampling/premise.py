@@ -1,24 +1,26 @@
-"""Are masks expensive? The premise of adaptive weighted rejection sampling (AWRS), beside masks of
-microseconds.
+"""Tests the premise of adaptive weighted rejection sampling (AWRS), that masks are expensive, with masks that
+take microseconds.
 
     python -m bench.sampling.premise [--n 32] [--limit 20]
 
-Enters: patterns and JSON Schemas, and the embedded model. Leaves: for each domain, for local draws with
-weights made in two ways, or three where genlm-control is installed: microseconds of CPU of the constraint for
-a token, questions to the constraint for a token, the effective share of the draws, and CPU milliseconds of
-the constraint for an effective draw. Cost: minutes.
+Enters: patterns and JSON Schemas, and the embedded model. Leaves: for each domain, for local draws whose
+weights are made in two ways (three if genlm-control is installed): microseconds of the constraint's CPU time
+for each token, questions to the constraint for each token, the effective share of the draws, and CPU
+milliseconds of the constraint for each effective draw. Cost: minutes.
 
-- masks: a fresh mask a token, the draw among what it allows, the exact local normaliser as weight.
-- awrs: no mask. Tokens are drawn without replacement and asked for one by one until one is accepted; one draw
-  more estimates the normaliser (Lipkin et al. 2025, the recursive form: w = 1 - M where that one is accepted
-  too, else p of the first; M is what was refused). Drawing is one sort of the row.
+- masks: a new mask for each token; the draw is among the allowed tokens, and the exact local normaliser is
+  the weight.
+- awrs: no mask. Tokens are drawn without replacement, and the constraint is asked about each until it accepts
+  one. One more draw estimates the normaliser (Lipkin et al. 2025, the recursive form): w = 1 - M if this draw
+  is accepted, too, else w is p of the first accepted token. M is the probability of the refused tokens. The
+  draws take one sort of the row.
 
-- genlm: the AWRS token sampler of genlm-control, in its defaults but for `autobatch`, which walks that come
-  one by one do not need. It asks the same matcher, token by token.
+- genlm: the AWRS token sampler of genlm-control with its defaults, except for `autobatch`, which single walks
+  do not need. It asks the same matcher, token by token.
 
-All ask the same engine, all forward each token once, without a cache, so forwards a draw are the tokens of
-a draw and are left out. AWRS is made for constraints whose masks are not to be had at this price; the
-comparison says what the premise is worth where they are, and not what AWRS is worth elsewhere.
+All ways ask the same engine and compute each token's forward pass once, without a cache. So the forward
+passes of a draw equal its tokens and are left out. AWRS is made for constraints whose masks cost more than
+these. The comparison tests the premise for cheap masks, and does not judge AWRS for other constraints.
 """
 
 from __future__ import annotations

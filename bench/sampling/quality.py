@@ -1,5 +1,5 @@
-"""Does constraining help or hurt answers? JSONSchemaBench's third axis, with tasks of our own and a tiny
-model.
+"""Measures whether constraints help or hurt answers: the third axis of JSONSchemaBench, with tasks of our own
+and a tiny model.
 
     python -m bench.sampling.quality [--n 60]
 
@@ -11,9 +11,8 @@ freely, with local masks, and aligned (CARS, one text; where no trial is accepte
 wrong), all at temperature 1 from the same prompt; seconds beside free ones; and the paired differences with
 95% intervals (bootstrap over questions, 4,000 times). Cost: a few minutes.
 
-The model has two million parameters and was trained to turn requests into JSON. It cannot reason, and nothing
-here says what a large model would do; on reasoning tasks the numbers say whether an answer is valid, and
-little else.
+The model has two million parameters and was trained to turn requests into JSON. It cannot reason, so the
+results do not predict a large model. On reasoning tasks the figures mainly show whether an answer is valid.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""References that structgen's samplers are compared with.
+"""Reference implementations for comparisons with structgen's samplers.
 
 - `ReferenceAsap`: the algorithm of transformers-GAD, written anew from its description, in linear space and
   with its costs: every token of every draw is a forward pass, and every accepted token becomes a child. It is
@@ -45,7 +45,8 @@ def mask_bits(matcher: Any, size: int) -> np.ndarray:
 
 
 class _Node:
-    """A node of the reference's tree: likelihood of the token, success rate, children, parent."""
+    """A node of the reference's tree: the token's likelihood, the success rate, the children and the
+    parent."""
 
     def __init__(self, likelihood: float, parent: _Node | None) -> None:
         self.likelihood = likelihood

@@ -1,4 +1,4 @@
-"""Distance to the target and cost, method by method.
+"""Measures distance to the target and cost for each sampling method.
 
     python -m bench.sampling.run --out build/sampling.jsonl            # ten minutes on one core
     python -m bench.sampling.run --full --out build/full.jsonl         # GAD grammars uncut

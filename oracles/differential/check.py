@@ -53,8 +53,8 @@ def compiler() -> structgen.Compiler:
 
 
 def patterns_in_python(schema: Any) -> Any:
-    """jsonschema reads patterns like Python, in which `.` matches a carriage return and `$` matches before a
-    last newline."""
+    """A schema whose patterns mean in Python what they mean in ECMA-262. jsonschema reads patterns like
+    Python, in which `.` matches a carriage return and `$` matches before a last newline."""
     if isinstance(schema, list):
         return [patterns_in_python(s) for s in schema]
     if not isinstance(schema, dict):
@@ -77,7 +77,7 @@ class Checker:
         self, using: structgen.Compiler | None = None, jsonschema_too: bool = True, small: int = 1200
     ) -> None:
         self.compiler = using or compiler()
-        self.small = small  # how many values are tried if the engine calls the schema empty
+        self.small = small  # the number of values that are tried if the engine calls the schema empty
         self.jsonschema_too = jsonschema_too
         self.counts: collections.Counter[str] = collections.Counter()
         self.findings: list[Finding] = []
@@ -148,7 +148,7 @@ class Checker:
         )
 
     def witness(self, schema: Any, grammar: Any, judge: Judge) -> None:
-        """A non-empty language has a shortest text, and the text is an instance."""
+        """Checks that a non-empty language has a shortest text, and that this text is an instance."""
         try:
             text = grammar.matcher().shortest_completion().decode()
         except (errors.SchemaTooComplex, errors.BudgetExceeded) as error:
@@ -167,12 +167,12 @@ class Checker:
         return None if instances.HUGE.search(found) else found.decode()
 
     def text(self, schema: Any, grammar: Any, judge: Judge, second: Any, text: str) -> bool:
-        """Compares the verdicts on one text. False ends the schema: a finding, or a member past the limit of
-        work."""
+        """Compares the verdicts on one text. Returns False if no further text of the schema is to be checked:
+        the verdicts differ, or a member exceeds the limit of work."""
         try:
             value = oracle.loads(text)
         except ValueError:
-            expected, value = False, None  # a repeated key
+            expected, value = False, None  # a text with a repeated key has no value
         else:
             expected = judge.accepts_value(value)
         found = False
@@ -230,7 +230,7 @@ def minimal(found: Finding) -> Finding:
                     return True
             else:
                 checker.text(schema, grammar, judge, checker.second(schema, draft), text)
-        except Exception:  # a schema that shrank to an invalid one
+        except Exception:  # the smaller schema is invalid
             return False
         return any(f.kind == found.kind for f in checker.findings)
 

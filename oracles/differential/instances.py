@@ -71,7 +71,8 @@ class Guide:
         return plain(self.value([(self.judge.root, "")], 4))
 
     def flatten(self, schema: Any, base: str, out: list[tuple[dict, str]], hops: int = 0) -> None:
-        """Collects the schema and its in-place subschemas, for which one value is drawn."""
+        """Collects the schema and the subschemas that apply to the same value; one value is drawn for all of
+        them."""
         if not isinstance(schema, dict) or hops > 8:
             return
         s, judge = self.source, self.judge

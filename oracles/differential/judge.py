@@ -1,4 +1,4 @@
-"""Is a value an instance? A direct evaluator of drafts 4, 6, 7, 2019-09 and 2020-12.
+"""Judges whether a value is an instance: a direct evaluator of drafts 4, 6, 7, 2019-09 and 2020-12.
 
 Input: a schema, a draft, and values from `oracle.loads` (with exact numbers). Output: a verdict. The module
 shares no code with the engine or with jsonschema. It collects annotations keyword by keyword, as the
@@ -58,8 +58,8 @@ def subschemas(schema: dict, draft: int) -> list[tuple[tuple[str | int, ...], An
 
 
 def in_python(pattern: str) -> str:
-    """A pattern of the generators for `re`. The generators put no `.` or `$` in brackets or behind a
-    backslash."""
+    """A pattern of the random generators, translated for `re`. The generators put no `.` or `$` in brackets
+    or behind a backslash."""
     return pattern.replace("$", r"\Z").replace(".", "[^\n\r\u2028\u2029]")
 
 

@@ -296,8 +296,8 @@ class Builder:
         )  # fmt: skip
 
     def boolean_or(self, depth: int) -> Any:
-        """A boolean or a schema for additionalProperties and additionalItems, where draft 4 has booleans
-        too."""
+        """A boolean or a schema for additionalProperties and additionalItems. In draft 4 both may be
+        booleans, too."""
         choice = self.source.integer(0, 4)
         return choice == 1 if choice <= 2 else self.schema(depth, True)
 

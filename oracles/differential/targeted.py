@@ -174,8 +174,8 @@ def key_classes(source: Source, draft: int) -> Any:
 
 
 def unevaluated(source: Source, draft: int) -> Any:
-    """unevaluated* beside every keyword that passes annotations on, and beside every keyword that must
-    not."""
+    """unevaluatedProperties and unevaluatedItems beside keywords whose annotations count, and beside keywords
+    whose annotations do not count."""
     s = source
     draft = max(draft, 2019)
     b = Builder(s, draft, definitions=2)
