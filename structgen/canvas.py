@@ -118,7 +118,7 @@ class Canvas:
             return
         told = self.commit(slot, token)
         if not told:
-            why = "is not allowed" if told is False else "may or may not be allowed (it is too much to tell)"
+            why = "is not allowed" if told is False else "was not decided within the limit of work"
             raise ValueError(f"canvas: token {token} {why} in slot {slot}")
 
     def clear(self, slot: int) -> None:

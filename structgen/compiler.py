@@ -522,7 +522,8 @@ class Compiler:
             if grammar is None or grammar._condition is None:
                 raise
             raise GrammarError(
-                "a condition on rules goes with no reasoning: give a schema, a pattern or a choice"
+                "reasoning= cannot stand beside a condition on a grammar of rules: give a schema, a pattern "
+                "or a choice"
             ) from error
         made._reasoned = (grammar, effective)
         made._parse = made._answer_value

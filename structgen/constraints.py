@@ -273,10 +273,10 @@ def _constraint_of(given: Mapping[str, Any]) -> Constraint | None:
     if callable(choice) and not isinstance(choice, str | dict):
         choice = getattr(choice, "__name__", choice)
     if style is not None and row_of(style) is None:
-        raise ValueError(f"tool_style is no {style!r}{known_or_meant(style)}")
+        raise ValueError(f"there is no tool_style {style!r}{known_or_meant(style)}")
     if strictness is not None and strictness not in STRICTNESS:
         hint = meant(str(strictness), STRICTNESS) or f"; known: {', '.join(STRICTNESS)}"
-        raise ValueError(f"tool_strictness is no {strictness!r:.40}{hint}")
+        raise ValueError(f"there is no tool_strictness {strictness!r:.40}{hint}")
     return Constraint(
         param,
         listed(value),

@@ -120,7 +120,7 @@ def count(grammar: Any, *, max_bytes: int | None = None, **options: Any) -> int:
             left -= (len(further) + 2) * (1 + paths.bit_length() // 4096)
             if left < 0:
                 raise BudgetExceeded(
-                    f"counting takes too long, and {length} bytes are counted: take a smaller max_bytes"
+                    f"counting takes too long and stopped after {length} bytes: take a smaller max_bytes"
                 )
             for letters, there in further:
                 behind[there] = behind.get(there, 0) + paths * len(letters)

@@ -147,7 +147,7 @@ def _kind(document: Any) -> str:
             )
         for key in ("paths", "webhooks"):
             if not isinstance(document.get(key, {}), dict):
-                raise GrammarError(f"the '{key}' of an OpenAPI description are an object")
+                raise GrammarError(f"the '{key}' of an OpenAPI description must be an object")
         whole = "paths" in document or "webhooks" in document
         return "an OpenAPI description" + ("" if whole else " without 'paths'")
     if isinstance(document, list) or (isinstance(document, dict) and isinstance(document.get("tools"), list)):

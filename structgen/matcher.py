@@ -386,7 +386,7 @@ def fill_bitmasks(
     try:
         places = None if rows is None else [operator.index(row) for row in rows]
     except TypeError:
-        raise TypeError(f"rows are numbers of rows, not {rows!r:.60}") from None
+        raise TypeError(f"rows is a list of row numbers, not {rows!r:.60}") from None
     if places and not -(1 << 63) <= min(places) <= max(places) < 1 << 63:
         raise ValueError(f"the mask has no such row: {rows!r:.60}")
     errors = _core.fill_bitmasks(cores, mask, threads, places)

@@ -514,7 +514,10 @@ def _node(b: _core.GrammarBuilder, compiler: Compiler, answer: CompiledGrammar |
         return b.pattern(given[0], True)
     if method == "choice":
         return b.choice([b.literal(text.encode()) for text in given[0]])
-    raise GrammarError("reasoning= goes with no such grammar: it has no form that thoughts can stand before")
+    raise GrammarError(
+        "reasoning= cannot put thoughts in front of this grammar: give a schema, a pattern, a choice, GBNF "
+        "or Lark"
+    )
 
 
 def _checked(answer: CompiledGrammar, reasoning: Reasoning, optional: bool) -> Reasoning:

@@ -161,7 +161,7 @@ def test_wrong_rows_touch_nothing() -> None:
     with pytest.raises(ValueError, match="no matchers"):
         structgen.fill_bitmasks([], found, rows=[0])
     for rows in (["0", "1"], 5, [0.0, 1.0]):
-        with pytest.raises(TypeError, match="numbers of rows"):
+        with pytest.raises(TypeError, match="list of row numbers"):
             structgen.fill_bitmasks(pair, found, rows=rows)  # type: ignore[arg-type]
     assert (found == -1).all()
     structgen.fill_bitmasks([], found, rows=[])

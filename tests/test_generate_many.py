@@ -220,17 +220,19 @@ def test_a_run_goes_on_where_it_stopped(run: Any, tmp_path: Path) -> None:
     # the last line is incomplete
     out.write_text("".join(json.dumps(r) + "\n" for r in kept) + '{"id": 3, "pro')
     status, after, err = run(lines, "--resume")
-    assert status == 0 and [r["id"] for r in after] == [0, 1, 2, 3, 4, 5] and "2 of 6 are there" in err
+    assert (
+        status == 0 and [r["id"] for r in after] == [0, 1, 2, 3, 4, 5] and "2 of 6 records are already" in err
+    )
     assert [r["value"] for r in after] == list(range(6))
     status, again, err = run(lines, "--resume")
-    assert again == after and "6 of 6 are there" in err
+    assert again == after and "6 of 6 records are already" in err
     # A moved line is recognized by its id; without ids, by its place and its prompt.
     status, moved, _ = run([lines[5], *lines[:5]], "--resume")
     assert [r["id"] for r in moved] == [5, 0, 1, 2, 3, 4] and sorted(moved, key=lambda r: r["id"]) == after
     plain = [{"prompt": f"x{i}", "schema": {"const": i}} for i in range(3)]
     run(plain)
     status, found, err = run([{**plain[0], "prompt": "new"}, *plain[1:]], "--resume")
-    assert "2 of 3 are there" in err and sorted(r["line"] for r in found) == [1, 2, 3]
+    assert "2 of 3 records are already" in err and sorted(r["line"] for r in found) == [1, 2, 3]
 
 
 def test_resume_needs_a_file(capsys: pytest.CaptureFixture[str]) -> None:

@@ -733,7 +733,9 @@ def test_a_call_is_offered_only_where_it_can_be_completed() -> None:
 
 
 def test_a_level_that_is_none() -> None:
-    with pytest.raises(structgen.GrammarError, match="strictness is no 'funktion'; did you mean 'function'"):
+    with pytest.raises(
+        structgen.GrammarError, match="there is no strictness 'funktion'; did you mean 'function'"
+    ):
         BYTES.tools(TOOLS, strictness="funktion")  # type: ignore[arg-type]
 
 

@@ -187,7 +187,7 @@ def _run(mode: str, config: dict[str, Any], options: argparse.Namespace) -> int:
         if mode == "generate" and name != engines.BASELINE and not found.get("ends_in_time"):
             note(f"{name} {found['version']}: cannot be told how many tokens are left: texts may be cut off")
     if run.done:
-        note(f"{len(run.done)} rows are there already")
+        note(f"{len(run.done)} rows are already in the folder")
     drive.drive(
         run,
         task,

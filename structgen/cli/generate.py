@@ -283,5 +283,5 @@ def _kept(options: argparse.Namespace, wanted: list[Request]) -> list[str]:
         else:
             left.append(request)
     wanted[:] = left
-    common.note(f"{total - len(left)} of {total} are there")
+    common.note(f"{total - len(left)} of {total} records are already in the output")
     return kept

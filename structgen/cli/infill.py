@@ -87,7 +87,7 @@ def one(grammar: CompiledGrammar, prefix: str, suffix: str) -> int:
 def several(grammar: CompiledGrammar, parts: list[str]) -> int:
     found = grammar.can_complete([part for text in parts for part in (Gap(), text)][1:])
     if found.verdict is None:
-        raise common.Failure("whether a text fits is too much to tell")
+        raise common.Failure("whether a text fits was not decided within the limit of work")
     if not found:
         print("nothing fits")
         return common.REJECTED

@@ -80,7 +80,7 @@ def build(
         for key, target in transitions.get(state, {}).items():
             if target is not _NOWHERE and target not in states:
                 raise GrammarError(
-                    f"the state {target!r} is not in the automaton; a state without a way on is {{}}"
+                    f"the state {target!r} is not in the automaton; a state without transitions is {{}}"
                 )
             if key is None:
                 other = target

@@ -407,7 +407,7 @@ def structural_tag(
     if strictness not in STRICTNESS:
         known = ", ".join(STRICTNESS)
         hint = source.meant(str(strictness), STRICTNESS) or f"; known: {known}"
-        raise GrammarError(f"strictness is no {strictness!r:.40}{hint}")
+        raise GrammarError(f"there is no strictness {strictness!r:.40}{hint}")
     row = Style("", "") if style == ARGUMENTS else row_of(style)
     if row is None:
         raise GrammarError(

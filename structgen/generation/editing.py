@@ -270,7 +270,9 @@ def _written(
         bits = np.bitwise_and.reduce([np.asarray(mask)[0] for mask in masks])
         allowed = allowed_ids(bits)
         if not len(allowed):
-            raise BudgetExceeded("edit: with what was written, one value alone does not fit the rest")
+            raise BudgetExceeded(
+                "edit: after the written beginning, no single value fits the rest of the document"
+            )
         scores = np.asarray(lm.logprobs([context])[0], dtype=np.float64)[allowed]
         if temperature > 0:
             weights = np.exp((scores - scores.max()) / temperature)

@@ -67,8 +67,8 @@ class Probe:
 
     def _fail(self, text: Prefix, found: Prefix, how: str) -> None:
         raise PotentialError(
-            f"the potential refused the beginning {text.text!r}, but {found.text!r} {how}: say "
-            "monotone=False, so that it is asked of whole texts alone"
+            f"the potential refused the beginning {text.text!r}, but {found.text!r} {how}: give "
+            "monotone=False, so that only whole texts are judged"
         )
 
     def _complete(self, text: Prefix, free: int) -> Prefix | None:

@@ -64,7 +64,7 @@ def check(job_plan: Any, extension: OwnOptions, tools: bool) -> None:
     drawing = job_plan.drawing
     what = "sampling" if extension.sampling is not None else "speculate"
     if extension.sampling is not None and extension.speculate is not None:
-        raise ApiError("'sampling' and 'speculate' are two ways: choose one", param="structgen")
+        raise ApiError("a request takes 'sampling' or 'speculate', not both", param="structgen")
     if extension.sampling is not None and drawing.temperature == 0:
         raise ApiError(
             "'sampling' draws from a distribution, and temperature 0 has none: give one above 0",

@@ -380,7 +380,7 @@ class _Gate:
                 given = given or value.strip()
         # Every key is compared, so that the time does not tell which one matched.
         if not sum([hmac.compare_digest(given, key) for key in self.keys]):
-            raise ApiError("no API key, or a wrong one", status=401, code="invalid_api_key")
+            raise ApiError("the API key is missing or wrong", status=401, code="invalid_api_key")
 
     async def _body(self, scope: Scope, receive: Receive, held: _Held) -> Receive:
         """Reads the whole body, and returns a `receive` that gives it again.

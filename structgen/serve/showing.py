@@ -42,7 +42,7 @@ async def generation(
     """A run and its events. Raises ApiError if the request is refused before the first token."""
     sampling = asked.method != "plain"
     if sampling and asked.speculate is not None:
-        raise ApiError("a sampling method and speculation are two ways: choose one", param="speculate")
+        raise ApiError("a request takes a sampling method or speculation, not both", param="speculate")
     if asked.n > 1 and not sampling:
         raise ApiError("several texts need a sampling method", param="n")
     messages = [Message(role="user", content=asked.prompt)]
