@@ -77,11 +77,13 @@ class Captured {
   // Returns the names of all members of the objects, and kFirstItem if an array has an item.
   std::vector<std::string> keys(CapturedId set) const;
   std::vector<std::string> first_items(CapturedId set) const;
-  // Returns the values of the set whose part equals `value`, each without this part.
+  // Returns what is left of those values of the set whose member `part` is `value`, once this member is
+  // removed. With kFirstItem the first item of an array takes the member's place.
   CapturedId behind(CapturedId set, std::string_view part, const std::string& value);
   std::vector<std::string> texts(CapturedId set) const;
-  // Returns the values v of the part that make a value of the set with each of `rests`. With no `rests` it
-  // returns all values that the part has in the set.
+  // Returns the values that the member `part` must not get. Each text of `rests` is one possible set of the
+  // other members. A value v is returned if every one of these sets makes, together with `part`: v, a value
+  // of the set. With no `rests` it returns all values that `part` has in the set.
   CapturedId covered(CapturedId set, std::string_view part, const std::vector<std::string>& rests);
 
   // member() returns the formula of the values in the set, outside() the formula of all other values.
@@ -100,7 +102,7 @@ class Captured {
   };
   struct Chunk {
     Values values;
-    // The parts that some value of the chunk has, sorted.
+    // The names of all members in the chunk's values, sorted; kFirstItem stands for an item.
     std::vector<std::string> parts;
     // The formula of the strings, numbers and constants among the values.
     ValueId simple;
@@ -121,7 +123,8 @@ class Captured {
   static bool composite(const std::string& text) { return text[0] == '{' || text[0] == '['; }
   // Returns the value of a part, or null if the value has no such part.
   const std::string* part(ValueNumber value, std::string_view name) const;
-  // without() returns the value without a part, with() the text `rest` with one more part.
+  // without() returns the value with the member `name` removed. with() returns the text `rest` with this
+  // member added.
   std::string without(ValueNumber value, std::string_view name) const;
   std::string with(const std::string& rest, std::string_view name, const std::string& value) const;
   ValueId formula(const std::vector<std::string>& texts);
@@ -130,7 +133,8 @@ class Captured {
   Lowering& lowering_;
   std::vector<Value> values_;
   InternTable value_index_;
-  // The values that have a part, by the part's name, a line break and the part's value.
+  // Finds the values that have a given member. The key is the member's name, a line break and the member's
+  // value.
   std::unordered_map<std::string, Values> having_;
   std::vector<Chunk> chunks_;
   InternTable chunk_index_;

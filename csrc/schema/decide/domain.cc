@@ -126,8 +126,8 @@ void Domains::enumerate(ValueId value, uint32_t cap, Domain& out) {
   if (out.values.size() >= cap) out.abundant = true;
 }
 
-// Returns the numbers in plain form. Every number has one plain lexeme, except zero, whose two become one in
-// canonical().
+// Returns the regex of all numbers without an exponent. It reads every number in one way, but zero also as
+// -0; canonical() turns both into one text.
 RegexId Domains::plain_numbers() {
   if (plain_numbers_ != RegexArena::empty()) return plain_numbers_;
   RegexArena& regexes = solver_.regexes();
@@ -243,8 +243,8 @@ bool Domains::some_outside(Kind kind, TypedId p, CapturedId set) {
   return set.v == 0 || some_outside(only(kind, p), set);
 }
 
-// `next` is a state without excluded values. If {"b": 1} and {"b": 2} may come behind the member "a", a value
-// v of "a" is refused if both {"a": v, "b": 1} and {"a": v, "b": 2} are in the set.
+// If {"b": 1} and {"b": 2} may come behind the member "a", a value v of "a" is refused if both {"a": v, "b":
+// 1} and {"a": v, "b": 2} are in the set. The state `next` itself excludes no values.
 ValueId Domains::apart(CapturedId set, std::string_view key, ObjectId next) {
   const Domain& rests = left(next, captured_.size(set) + 1);
   if (rests.abundant) return FormulaSpace::yes();

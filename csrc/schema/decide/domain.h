@@ -46,8 +46,8 @@ class Domains {
   bool some_outside(ValueId value, CapturedId set);
   // Tells whether some object or array satisfies `p` and is not in the set.
   bool some_outside(Kind kind, TypedId p, CapturedId set);
-  // Returns the condition on the value of the member `key` under which the object can still differ from all
-  // values of the set. The state `next` says which members may come behind it.
+  // Returns the condition on the value of the member `key` under which the object can still become a value
+  // outside of the set. The state `next` says which members may follow this one.
   ValueId apart(CapturedId set, std::string_view key, ObjectId next);
   // Writes every value of a formula. Returns false if there are at least `most` values, or if counting them
   // takes too much work.

@@ -42,13 +42,13 @@ std::size_t Solver::byte_size() const {
          unknown_.byte_size();
 }
 
-// Tells whether the formula itself shows that some simple value satisfies v; a "no" proves nothing. Most
-// schemas are a type with at most one condition. For these the solver needs no restriction and no plan
-// (plan.h), which for 67,000 properties would use up its steps.
+// Tells whether the form of the formula v shows that some string, number or constant satisfies v. A "no"
+// proves nothing. Most schemas are a type with at most one condition. They are decided here without a plan
+// (plan.h), which for 67,000 properties would use up the solver's steps.
 //
-// It counts the conditions on each kind. The answer is yes if an allowed kind has no condition, or one
-// condition that some value meets. A condition that some value meets (`alone`) counts 1. Any other condition
-// counts 2, which is too many.
+// The function counts the conditions on each kind of value. The answer is yes if v allows a kind that has no
+// condition, or a kind with one condition that some value meets. A condition that some value meets (`alone`)
+// counts 1. Any other condition counts 2, which is too many.
 bool Solver::plainly_nonempty(ValueId v) {
   check_depth();
   if (const Formula& s = formulas_[v]; s.op == Op::kSchema) {
@@ -65,7 +65,7 @@ bool Solver::plainly_nonempty(ValueId v) {
       mask &= f.a;
       continue;
     }
-    // The empty object or array satisfies the condition.
+    // The value `{}` or `[]` satisfies the condition.
     if (row.closes) continue;
     if (!row.about) return false;
     const bool alone = (row.family == Family::kNumber || row.family == Family::kText) &&
@@ -125,14 +125,14 @@ Outside Solver::outside_of(TypedId p) {
 
 // ---- arrays ----
 
-// Returns the derivative by one item. Ranges of indices move down by one; a range that begins at 0 asks for
-// the value of this item. `items 2..` becomes `items 1..`, and "at least 2 items from index 0" becomes the
-// choice that FormulaSpace::counted makes.
+// Returns the condition on the remaining items of an array, once one item is written. All ranges of indices
+// move down by one: `items 2..` becomes `items 1..`. A range that begins at 0 asks for the value of the
+// written item. "At least 2 items from index 0" becomes the choice that FormulaSpace::counted makes.
 TypedId Solver::shift(TypedId p, FlatMap<uint32_t, TypedId>& memo) {
   const Formula f = formulas_[p];
   const uint32_t first = f.a == 0 ? 0 : f.a - 1, end = f.d == kUnbounded ? f.d : f.d - 1;
   const OpRow& row = formulas_.row(p);
-  // kUnique stays as it is here, because Unique::extend changes this atom.
+  // The atom kUnique stays unchanged. Unique::extend changes it once the item's text is known.
   if (row.family == Family::kConstant || row.family == Family::kComparison) return p;
   if (row.family == Family::kItems) {
     const ValueId v = f.value();
@@ -168,7 +168,7 @@ TypedId Solver::extend(const ItemCell& cell, std::string_view text) {
   return cell.capture ? unique_->extend(cell.rest, text) : cell.rest;
 }
 
-// Nearly all arrays are such a conjunction of `items`, `prefixItems`, `minItems` and `maxItems`.
+// Handles conjunctions of `items`, `prefixItems`, `minItems` and `maxItems`, which nearly all arrays are.
 std::optional<std::vector<ItemRange>> Solver::item_ranges(TypedId p) {
   const auto kids = formulas_.conjuncts(p);
   uint32_t need = 0;
@@ -176,8 +176,8 @@ std::optional<std::vector<ItemRange>> Solver::item_ranges(TypedId p) {
   for (TypedId k : kids) {
     const Formula& l = formulas_[k];
     if (l.op == Op::kTrue) continue;
-    // The conjunct says that item l.a exists and satisfies V: l.a + 1 items must exist, and V counts for the
-    // range of this index.
+    // The conjunct says that item l.a exists and satisfies V. So l.a + 1 items must exist, and V restricts
+    // the item at this index.
     if (l.op == Op::kItemSome && l.c == 1 && l.d == l.a + 1)
       need = std::max(need, l.d);
     else if (l.op != Op::kItemAll)
@@ -224,9 +224,9 @@ bool Solver::array_productive(TypedId p) {
   return result;
 }
 
-// Searches the rests behind 0, 1, 2 ... items breadth first. Unlike members of an object, items have
-// positions, so conjuncts cannot be met one by one. There are finitely many rests, because counts and ranges
-// only fall.
+// Searches breadth first: the rests behind 0 items, behind 1 item, behind 2 items ... Items have positions,
+// so the search cannot meet one conjunct after the other, as the search for members does. Counts and ranges
+// only fall, so there are finitely many rests.
 bool Solver::search_array(TypedId p) {
   check_depth();
   std::vector<TypedId> queue{p};

@@ -61,16 +61,17 @@
 namespace structgen {
 
 namespace {
-// spread() visits at most this many states of an automaton of strings. A larger language counts as one that
-// does not multiply.
+// spread() visits at most this many states of an automaton. For a larger automaton it answers `multiplies =
+// false`.
 constexpr std::size_t kMostStates = 256;
-// Strings multiply if every beginning is at most kFar bytes in front of a choice. A choice is a place at
-// which at least kMany bytes go on, each of which costs at most kNear bytes, including the way to the next
-// choice.
+// A language of strings multiplies if every beginning is at most kFar extra bytes in front of a choice. A
+// choice is a state in which at least kMany bytes may follow. Each of these bytes, and the path from it to
+// the next choice, makes the shortest string longer by at most kNear bytes.
 constexpr uint32_t kFar = 12, kNear = 4, kMany = 8;
-// The states keep the items of a list with so few texts: they are soon known, since its parts are few.
+// Items of a list with at most this many texts are kept in the states (listed()). There are few such states,
+// one for each subset of the texts.
 constexpr uint32_t kShortList = 4;
-// The number of bytes of the shortest value of a kind of which no value is known.
+// Stands for the length in bytes of the shortest value, where no value is known.
 constexpr uint32_t kNoValue = 1u << 30;
 }  // namespace
 
@@ -122,7 +123,8 @@ RegexId Unique::listed(TypedId q) {
   return set.hi - set.lo > kShortList ? texts : RegexArena::empty();
 }
 
-// Tells whether n new values take log4(n) bytes more than the shortest value. The value must be endless.
+// Tells whether each of n different values can be at most log4(n) bytes longer than the shortest value. The
+// value formula must be endless().
 bool Unique::dense(ValueId value) {
   const auto of = [&](Kind k) { return solver_.restrict(value, k); };
   const auto has = [&](Kind k) { return of(k) != FormulaSpace::no(); };
@@ -142,8 +144,9 @@ bool Unique::dense(ValueId value) {
   return std::min(number, string) <= other && (number <= string || spread.dense);
 }
 
-// Tells whether infinitely many values follow behind every beginning of a value, except for the beginnings
-// that lasting() names. An object with a free class of keys can get one more key at any place of its text.
+// Tells whether every beginning of a value can become infinitely many values, except for the beginnings that
+// Unique::lasting names. An object with infinitely many free keys can get one more key wherever its text
+// stands.
 bool Unique::endless(ValueId value) {
   check_depth();
   if (value == FormulaSpace::yes()) return true;
@@ -172,8 +175,8 @@ bool Unique::endless(ValueId value) {
          });
 }
 
-// Tells whether p is all integers, the numbers from 0 on, or the integers from a bound on that is not
-// negative: more digits make a number larger. It answers no for any other formula.
+// Tells whether p is one of these: all integers, all numbers from 0 on, all integers from a bound >= 0 on.
+// Then any more digits make a larger number that also satisfies p. The answer is no for any other formula.
 bool Unique::endless_numbers(TypedId p) {
   const auto kids = formulas_.conjuncts(p);
   const bool whole = std::ranges::any_of(kids, [&](TypedId k) { return formulas_[k].op == Op::kInteger; });
@@ -185,9 +188,9 @@ bool Unique::endless_numbers(TypedId p) {
          });
 }
 
-// Tells how the strings of a language multiply. A path costs the bytes by which it makes a string longer than
-// the shortest one from its start. At most half of the bytes of a choice spell a character that another byte
-// spells as well.
+// Tells how many strings a beginning can become (Spread). A path costs the bytes that it adds to the shortest
+// string from the state at its start. Two bytes of a choice may begin two spellings of one character; at most
+// half of the bytes are such doubles.
 Unique::Spread Unique::spread(RegexId language) {
   if (const Spread* known = spreads_.find(language.v)) return *known;
   RegexArena& regexes = solver_.regexes();
@@ -232,8 +235,8 @@ Unique::Spread Unique::spread(RegexId language) {
     for (const Step& s : steps[i]) least = std::min(least, end[s.to] + 1);
     return least;
   });
-  // near[i] is the cost of the way from state i to the next choice. When a state stops being a choice, others
-  // may stop as well.
+  // near[i] is the cost of the cheapest path from state i to a choice, 0 at a choice. The rounds of settle()
+  // only raise costs: a state that stops being a choice may raise the costs of others.
   std::vector<uint32_t> near(states.size());
   const auto choices = [&](uint32_t most) {
     std::ranges::fill(near, 0);
@@ -254,15 +257,16 @@ Unique::Spread Unique::spread(RegexId language) {
   return spreads_[language.v] = out;
 }
 
-// The names of a plan and the written keys are excluded from the keys, but they are finitely many, so the
-// answer stays right. It is not known here how many keys must still be written, so the keys have to be dense.
+// The language also holds the names of the plan and the written keys, which may not be used. There are
+// finitely many of these, so the answer holds without them. The number of keys that must still be written is
+// not known here, so the keys must also be `dense`.
 bool Unique::lasting(RegexId keys) {
   if (!spreads_.find(keys.v) && !decided([&] { return spread(keys), true; })) spreads_[keys.v] = {};
   const Spread found = spreads_[keys.v];
   return found.multiplies && found.dense;
 }
 
-// Tells whether each array of p that is still open can get one more item, whose values never run out.
+// Tells whether every array of p that is not complete can get one more item with an endless() value.
 bool Unique::endless_array(TypedId p) {
   if (formulas_[p].has & kHasOutside || (formulas_[p].has & kHasUnique && !lasting(p))) return false;
   if (const bool* known = endless_arrays_.find(p.v)) return *known;

@@ -64,8 +64,8 @@ bool Matching::complete() {
   return true;
 }
 
-// A value is not needed if an alternating path leads to it from a value that no group uses. The loop spreads
-// `spare` from group to group until nothing changes.
+// If a value is free, or can be made free by giving its group another free value, some matching does without
+// it. The loop spreads `spare`, the mark of these values, from group to group until nothing changes.
 std::vector<std::string> Matching::needed() const {
   std::vector<bool> spare(texts_.size());
   for (uint32_t v = 0; v < texts_.size(); ++v) spare[v] = owner_[v] == kFree;

@@ -24,7 +24,7 @@ class Matching {
  public:
   // The search calls `spend` to pay for its steps; `spend` may throw.
   explicit Matching(std::function<void(uint32_t)> spend) : spend_(std::move(spend)) {}
-  // Adds a group of `count` items, each of which takes one of the values. Returns false if there are fewer
+  // Adds a group of `count` items, each of which takes one of the `values`. Returns false if there are fewer
   // values than items.
   bool add(uint32_t count, const std::vector<std::string>& values);
   // Matches all groups. Returns false if there is no matching.

@@ -45,8 +45,8 @@ uint32_t Objects::least_members(TypedId p) const {
   return std::max(most, static_cast<uint32_t>(names.size()));
 }
 
-// Tells whether some n further members meet p. It stores the bounds that a search proves in `not_within` and
-// `within`; a search that ends at kMaxSteps stores nothing.
+// Tells whether n further members can make an object that meets p. What the search proves is stored in Known;
+// a search that ends at kMaxSteps proves no "no" and stores nothing.
 bool Objects::within(PlanId plan_id, TypedId p, const Gone& gone, uint32_t n) {
   check_depth();
   if (p == FormulaSpace::no()) return false;
@@ -80,8 +80,8 @@ bool Objects::within(PlanId plan_id, TypedId p, const Gone& gone, uint32_t n) {
   return found;
 }
 
-// Tells whether n members meet p, of which some member must meet the literal. The order of members makes no
-// difference here, so the next member may be this one.
+// Tells whether n members can meet p, of which at least one is asked for by the count `literal`. The number
+// of members does not depend on their order, so this one is taken to come next.
 bool Objects::within_literal(PlanId plan_id, TypedId p, TypedId literal, const Gone& gone, uint32_t n) {
   return some_member(plan_id, p, literal, gone,
                      [&](TypedId rest, const Gone& next) { return within(plan_id, rest, next, n - 1); });
@@ -104,7 +104,7 @@ uint32_t Objects::distance(PlanId plan_id, TypedId p, const Gone& gone) {
   return out;
 }
 
-// Returns the conditions that are still to be met: the rest, and the required names that were not written.
+// Returns the conditions on the members to come: the rest, and the required names that were not written.
 TypedId Objects::demanded(const ObjectState& st) {
   const Plan& plan = plans_[st.plan];
   std::vector<TypedId> kids{st.rest};
@@ -113,8 +113,8 @@ TypedId Objects::demanded(const ObjectState& st) {
   return formulas_.all_of(kids);
 }
 
-// Returns the distance of a state. If the plan has no rest, this is the number of required names that are
-// missing.
+// Returns the number of members that the object still needs. If the rest asks for nothing, these are the
+// required names that are missing.
 uint32_t Objects::members_needed(ObjectId s) {
   const ObjectState st = states_[s.v];
   const Plan& plan = plans_[st.plan];
@@ -124,7 +124,7 @@ uint32_t Objects::members_needed(ObjectId s) {
 
 // ---- offers ----
 
-// Collects the regions in which some count of p asks for members.
+// Collects the regions of all counts in p, such as "at least 2 members of the region".
 void Objects::wanted(TypedId p, std::unordered_set<TypedId>& seen, std::vector<RegionId>& out) {
   check_depth();
   if (!seen.insert(p).second) return;
@@ -132,8 +132,8 @@ void Objects::wanted(TypedId p, std::unordered_set<TypedId>& seen, std::vector<R
   if (f.op == Op::kSome) out.push_back(RegionId{f.a});
   if (f.op == Op::kAll || f.op == Op::kMost) return;
   for (TypedId k : formulas_.kids(p)) {
-    // Under an exactly-one a kid may have to be false, so the counts of the kid's negation are collected,
-    // too. The negation of an exactly-one (no kid, or two kids) asks for these counts as well.
+    // An exactly-one may need one of its branches to be false. So the counts in the branch's negation are
+    // collected, too. The negation of an exactly-one (no branch, or two branches) asks for the same counts.
     if (f.op == Op::kOne) wanted(formulas_.negate(k), seen, out);
     wanted(k, seen, out);
   }
@@ -159,8 +159,8 @@ Offers Objects::wanted_offers(ObjectId s) {
   return out;
 }
 
-// Returns offers that lower the distance by one. An offer that leads to an unknown distance is never among
-// them.
+// Returns offers that bring the object one member nearer to its end. An offer that leads to an unknown
+// distance is left out.
 Offers Objects::useful(ObjectId s) {
   const Offers all = offers(s);
   const ObjectState st = states_[s.v];
@@ -187,8 +187,9 @@ Offers Objects::useful(ObjectId s) {
         return true;
     return false;
   };
-  // If keys have no order, a member that meets the first unmet count may come first. If keys have an order,
-  // another member may have to come before this one, so all offers are tried.
+  // First only members that the first unmet count asks for are tried, as one of them may come next if keys
+  // have no order. If keys have an order, another member may have to come first, so the second round tries
+  // all offers.
   std::vector<TypedId> branches, others;
   TypedId literal = FormulaSpace::no();
   const bool asked = far > 0 && !solver_.branch(demanded(st), branches, literal, others);

@@ -58,9 +58,10 @@
 namespace structgen {
 
 namespace {
-// search() writes at most this many members one behind the other.
+// search() recurses at most this many members deep.
 constexpr uint32_t kMaxSearchDepth = 1'000;
-// Up to this many conjuncts are all visited for each name. More conjuncts are looked up by name (Parts).
+// A conjunction of at most this many conjuncts is visited as a whole for each name. In a larger one the
+// conjuncts that mention a name are looked up (Parts).
 constexpr std::size_t kFewParts = 32;
 }  // namespace
 
@@ -92,8 +93,8 @@ bool Objects::productive(TypedId p) {
   return search(id, plans_.forget(plan, plan.rest, none.names), none);
 }
 
-// Returns a lower bound of the number of keys of a class that are left; 0 means that no key is left. Throws
-// if the count of the class is only a bound and would give 0.
+// Returns a lower bound of the number of keys of the class that can still be written; 0 means that none can.
+// Throws if the bound would be 0 but the class may have more keys than were counted (KeyClass::exact).
 uint64_t Objects::remaining(const Plan& plan, KeyClassId cls, const Bits& taken) const {
   const KeyClass& c = plan.classes[cls.v];
   if (c.keys == kEndless) return kEndless;
@@ -110,8 +111,8 @@ void Objects::take_one(const Plan& plan, KeyClassId cls, Bits& taken) const {
   ++taken[cls.v];
 }
 
-// Returns the questions that split() asks about a rest. `productive` is exact; `possible` ignores the keys
-// that were written, so its answers are remembered and serve all members.
+// Returns the two questions that split() asks about a rest. `productive` is exact. `possible` ignores which
+// keys were written, so one remembered answer serves all states of an object.
 Solver::Judges Objects::judges(PlanId plan_id, Solver::Judge productive) {
   return {
       std::move(productive),
@@ -158,8 +159,9 @@ bool Objects::decide(PlanId plan_id, TypedId p, const Gone& at) {
   return search_literal(plan_id, p, literal, gone);
 }
 
-// Writes all names that a count of p asks for by name. Returns false if it wrote none. Sets `dead` if such a
-// name cannot be written, so that p cannot be met. A name whose derivative is a choice is left to the search.
+// Writes all names that a count of p asks for by name, as {"required": ["a"]} asks for a. Returns false if it
+// wrote none. Sets `dead` if such a name cannot be written, so that p cannot be met. A name with several
+// possible rests is left to the search.
 bool Objects::take_forced(PlanId plan_id, TypedId& p, Gone& gone, bool& dead) {
   Plan& plan = plans_[plan_id];
   std::vector<PlanNameId> forced;
@@ -211,8 +213,8 @@ bool Objects::take_forced(PlanId plan_id, TypedId& p, Gone& gone, bool& dead) {
   return any;
 }
 
-// Tells whether some key of the class can be written such that `fewer` is left: the rest of p with one member
-// less to count. If so, such keys can be written again and again.
+// Tells whether a key of the class can be written such that the rest is `fewer`: p with one member less to
+// count. If so, one such key after the other can be written.
 bool Objects::repeats(const Plan& plan, TypedId p, KeyClassId cls, ValueId start, ValueId value,
                       TypedId fewer) {
   std::vector<Cell> cells;
@@ -222,9 +224,8 @@ bool Objects::repeats(const Plan& plan, TypedId p, KeyClassId cls, ValueId start
   return std::ranges::any_of(cells, [&](const Cell& cell) { return cell.rest == fewer; });
 }
 
-// Tells whether p treats the name as other keys: no list in the conjuncts contains the name, and the
-// derivative of each other conjunct by the name is the conjunct itself and a condition on the value, which
-// goes to `values`.
+// Tells whether p treats the name as it treats free keys. For this no list of names in p may contain the
+// name. Each other conjunct may only restrict the value of the name; these conditions go to `values`.
 bool Objects::names_alike(const Plan& plan, const Parts& parts, PlanNameId name,
                           std::vector<ValueId>& values) {
   return !parts.by_name.count(name) && std::ranges::all_of(parts.wide, [&](PartId part) {
@@ -237,10 +238,10 @@ bool Objects::names_alike(const Plan& plan, const Parts& parts, PlanNameId name,
   });
 }
 
-// Meets "at least n members of a region", n > 1, by keys that nothing else in p tells apart. Such a key never
-// does harm, so no other choice has to be tried. An endless class always has enough such keys; names, and
-// keys of other classes, are counted. Returns false if it took nothing. Sets `dead` if the object has too few
-// members and no further key can help.
+// Meets the count `literal`, "at least n members of a region" with n > 1, by keys that p treats alike. Such a
+// key does no harm, so no other choice has to be tried. A class with infinitely many keys is always enough;
+// other keys are counted. Returns false if it took nothing. Sets `dead` if the keys do not suffice and no
+// other key helps.
 bool Objects::take_alike(PlanId plan_id, TypedId& p, Gone& gone, TypedId literal, bool& dead) {
   Plan& plan = plans_[plan_id];
   const Formula l = formulas_[literal];
@@ -253,7 +254,7 @@ bool Objects::take_alike(PlanId plan_id, TypedId& p, Gone& gone, TypedId literal
   const TypedId others = formulas_.all_of(conjuncts);
   const auto with = [&](uint32_t n) { return formulas_.both(others, formulas_.some(region, value, n)); };
   uint64_t supply = 0;
-  // Tells whether further keys, which are not alike, may help.
+  // Tells whether keys that p treats in another way may help.
   bool more = false;
   bool exact = true;
   Gone after = gone;
@@ -297,8 +298,8 @@ bool Objects::take_alike(PlanId plan_id, TypedId& p, Gone& gone, TypedId literal
   }
   if (!exact && !solver_.effort().omits())
     throw Error(ErrorKind::kSchemaTooComplex, "too many keys of one pattern to count them");
-  // All keys that are alike are used up. The count is lowered by their number, and the search goes on with
-  // other keys.
+  // All keys that p treats alike are used up. The count is lowered by their number, and the search goes on
+  // with the other keys.
   dead = !more;
   if (supply == 0) return dead;
   gone = std::move(after);
@@ -311,8 +312,8 @@ bool Objects::search_literal(PlanId plan_id, TypedId p, TypedId literal, const G
                      [&](TypedId rest, const Gone& next) { return search(plan_id, rest, next); });
 }
 
-// Tells whether some member meets the literal (a count) and then(rest, gone) holds for the rest and the gone
-// keys behind this member. Names are tried before classes.
+// Tries each member that the count `literal` asks for, names before classes. Calls then(rest, gone) with the
+// conditions behind the member and the keys that can no longer be written. Returns true once then() does.
 bool Objects::some_member(PlanId plan_id, TypedId p, TypedId literal, const Gone& gone,
                           const std::function<bool(TypedId, const Gone&)>& then) {
   check_depth();
@@ -341,8 +342,9 @@ bool Objects::some_member(PlanId plan_id, TypedId p, TypedId literal, const Gone
   return false;
 }
 
-// Tells whether the rest can be met. A conjunct matters only if it shares keys with a conjunct that is not
-// met. Every other conjunct is met and stays so, whatever members the search writes.
+// Tells whether members can meet all conjuncts of `left`. The empty object already meets some of them. Such a
+// conjunct is dropped if it shares no keys with an unmet one: no member that the search writes can violate
+// it.
 bool Objects::possible(PlanId plan_id, const Left& left, const Gone& gone) {
   Plan& plan = plans_[plan_id];
   const Parts& parts = *left.parts;
@@ -431,8 +433,8 @@ CapturedId Objects::values_of(ObjectId s, std::string_view name) {
 
 ObjectId Objects::read_fresh(ObjectId s) { return with_outside(s, {}); }
 
-// Returns the steps behind which the object can still end outside of the set. A step with `capture` keeps the
-// set, which read() changes when the value is known.
+// Returns only the steps behind which the object can still become a value outside of the set. A step with
+// `capture` keeps the whole set; read() narrows it once the member's value is known.
 std::vector<Objects::Step> Objects::apart(CapturedId set, std::string_view name, std::vector<Step> steps) {
   if (set.v == 0) return steps;
   const std::string key = Captured::key(name);
@@ -463,7 +465,7 @@ std::vector<std::string> Objects::refused_keys(ObjectId s, KeyClassId cls) {
   return out;
 }
 
-// Returns the cells of a name, remembered by state and name.
+// Returns the ways to write the member `name` next, remembered by state and name.
 const std::vector<Cell>& Objects::name_cells(ObjectId s, PlanNameId name) {
   const uint64_t key = (static_cast<uint64_t>(s.v) << 32) | name.v;
   if (const auto it = cells_.find(key); it != cells_.end()) return it->second;
@@ -490,14 +492,15 @@ std::vector<Cell> Objects::split_name(ObjectId s, PlanNameId name, bool first) {
   return cells;
 }
 
-// Tells whether name_cells() would have a cell. A text takes one of the offered names, so the cells of the
-// other names are never needed in full.
+// Tells whether name_cells() would return a cell, at less cost. Offers need only this of most names; a text
+// takes one of them.
 bool Objects::has_cell(ObjectId s, PlanNameId name) {
   const auto it = cells_.find((static_cast<uint64_t>(s.v) << 32) | name.v);
   return it != cells_.end() ? !it->second.empty() : !split_name(s, name, true).empty();
 }
 
-// Returns the cells of any key of the class, remembered under a number above those of the plan's names.
+// Returns the ways to write a member with a key of the class. They are remembered under a number above those
+// of the plan's names.
 const std::vector<Cell>& Objects::free_cells(ObjectId s, KeyClassId cls) {
   const ObjectState st = states_[s.v];
   Plan& plan = plans_[st.plan];
@@ -562,8 +565,8 @@ const Offers& Objects::offers(ObjectId s) {
   out->close = solver_.closes(st.rest) && !solver_.captured().contains(st.outside, "{}");
   out->close = out->close && names_without(plan.required, used).empty();
   for (const std::vector<PlanNameId>& chain : plan.chains) {
-    // The chain has an earlier required name, which every later name would pass over, so all later names are
-    // blocked.
+    // Set once the chain has a required name that was not written. Every later name would pass over it, so
+    // later names may not come.
     bool passed = false;
     for (PlanNameId i : chain) {
       blocked[i.v] = passed;
@@ -610,8 +613,8 @@ std::vector<Objects::Step> Objects::take_name(ObjectId s, PlanNameId name) {
   return apart(st.outside, text, std::move(out));
 }
 
-// Each later name of a chain passes over the first one. So the state with the first name written serves as
-// well, if nothing but the bit of this name tells it from `s`.
+// Writing a later name of a chain rules out the first name. So does writing the first name. If the two states
+// differ in nothing else, the later names are read from the state behind the first.
 std::vector<ObjectId> Objects::later(ObjectId s, Bits& names) {
   std::vector<ObjectId> out;
   const Plan& plan = plan_of(s);
@@ -665,8 +668,8 @@ std::vector<Objects::Step> Objects::take_free(ObjectId s, KeyClassId cls, const 
   return leave(std::move(out));
 }
 
-// Adds a key to a set of written keys. A table that has no more keys than the table being added is merged
-// into it, as in a binary counter, so each key is merged log n times.
+// Adds a key to a set of written keys. The set is a list of literal tables. As in a binary counter, the new
+// table absorbs every table that is no larger, so each key is merged log n times.
 WrittenId Objects::write_key(WrittenId written, const std::string& text) {
   LiteralTables& tables = solver_.regexes().tables();
   std::vector<uint32_t> list = written_[written.v];
@@ -707,8 +710,8 @@ RegexId Objects::free_language(ObjectId s, KeyClassId cls) {
   return taken.empty() ? language : regexes.minus(language, regexes.alt(std::span<const RegexId>(taken)));
 }
 
-// The spelling of an element has no labels and no shared literal tables, so the keys of free_language() are
-// built from the patterns of the class.
+// The keys in an element (not in JSON) have another spelling, with neither labels nor literal tables that
+// states share. So this language is built from the patterns of the class.
 RegexId Objects::free_texts(ObjectId s, KeyClassId cls, Texts& texts) {
   const ObjectState& st = states_[s.v];
   const Plan& plan = plans_[st.plan];

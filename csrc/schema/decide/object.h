@@ -32,7 +32,8 @@ using WrittenId = Id<struct WrittenTag>;
 // An object behind some of its members. Equal states have one id, so equal parse states stay equal.
 struct ObjectState {
   PlanId plan;
-  // The rest of the plan that is still to be met.
+  // The conditions on the members to come, but for those that the plan keeps by name (Plan::required,
+  // Plan::value).
   TypedId rest;
   // The names that were written, or passed over by the order of keys.
   BitsId used;
@@ -40,8 +41,8 @@ struct ObjectState {
   BitsId taken;
   // The free keys that were written and whose texts the state knows.
   WrittenId written;
-  // Tells that a free key was written whose text the state does not know. This happens in a mask, which walks
-  // through keys without their texts (mask/fill.h).
+  // Tells that a free key was written whose text is not known here. Masks are made so: they walk through the
+  // keys of a class without their texts (mask/fill.h).
   bool unknown_key = false;
   // The captured values that the object must not equal, each without the members that were written
   // (schema/decide/captured.h).
@@ -102,8 +103,8 @@ class Objects {
   // Returns the least number of members behind which the object may close, whatever their order, or kFar if
   // the limit of steps does not suffice to find it.
   uint32_t members_needed(ObjectId s);
-  // Returns some offers that bring the object one member nearer to its end. One of them lies on a shortest
-  // way.
+  // Returns some of the offers that bring the object one member nearer to its end. At least one of them
+  // begins a shortest completion.
   Offers useful(ObjectId s);
   // One way to write a name, or a key of a class: the formula of the value, and the state behind the member.
   struct Step {
@@ -121,8 +122,9 @@ class Objects {
   // from all of them.
   ObjectId read_fresh(ObjectId s);
   std::vector<Step> take_name(ObjectId s, PlanNameId name);
-  // Returns states whose keys lead where the same keys of `s` lead, and removes these keys from `names`, the
-  // names on offer.
+  // Finds states that can stand for `s` once some name on offer was passed over: behind the later names of
+  // its chain they lead where `s` leads. Removes these later names from `names`, the names on offer, and
+  // returns the states.
   std::vector<ObjectId> later(ObjectId s, Bits& names);
   // Returns the ways to write a key of a class. `text` is null if the key is not known. `fresh` says that an
   // unknown key differs from every other key.
@@ -134,17 +136,17 @@ class Objects {
   RegexId free_texts(ObjectId s, KeyClassId cls, Texts& texts);
   // Returns the largest number of free keys that a state of any object holds.
   std::size_t most_written() const { return most_written_; }
-  // Returns a lower bound of the number of keys in free_language(), or kEndless.
+  // Returns a lower bound of the number of keys in free_language(); kEndless if they are infinitely many.
   uint64_t free_keys(ObjectId s, KeyClassId cls) const;
   std::size_t byte_size() const;
 
  private:
-  // The keys that can no longer be written: names by a bit, classes by a count.
+  // The keys that can no longer be written: a bit for each name, a count of written keys for each class.
   struct Gone {
     Bits names, taken;
   };
-  // The start of a search behind a written key: the conjuncts that the key left alone (all of `parts` but
-  // `touched`), and the derivatives of the touched conjuncts (`changed`).
+  // The conditions behind one written key. The conjuncts `parts` without `touched` do not depend on the key
+  // and stay as they are. `changed` is the conjunction of what the touched conjuncts became.
   struct Left {
     const Parts* parts;
     std::vector<PartId> touched;  // sorted

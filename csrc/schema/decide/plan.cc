@@ -80,7 +80,8 @@ void Plans::collect_region(RegionId r, std::vector<NameId>& names, std::vector<V
   for (RegionId k : x.kids) collect_region(k, names, leaves);
 }
 
-// Collects the names, languages and maps of a formula. `seen` holds the formulas that were visited.
+// Collects the names, the languages and the ordered `properties` (maps) of a formula. `seen` holds the
+// formulas that were visited.
 void Plans::collect(TypedId f, Plan& plan, std::vector<MapId>& maps, FlatMap<uint32_t, bool>& seen) {
   check_depth();
   charge();
@@ -91,7 +92,7 @@ void Plans::collect(TypedId f, Plan& plan, std::vector<MapId>& maps, FlatMap<uin
   for (TypedId k : formulas_.kids(f)) collect(k, plan, maps, seen);
 }
 
-// Returns the formula with every kOrder replaced by true.
+// Returns the formula with every kOrder (the atom that orders keys) replaced by true.
 TypedId Plans::strip_order(TypedId f, Memo& memo) {
   const Formula& n = formulas_[f];
   if (!(n.has & kHasOrder)) return f;
@@ -138,9 +139,9 @@ PlanId Plans::plan_of(TypedId p) {
   return id;
 }
 
-// Puts the names into chains. Each name belongs to the first map that lists it, and only names of one map are
-// ordered, so chains have no cycles whatever the maps say. The maps [a, b] and [b, a] contradict each other
-// about `a`, so `a` gets no place in a chain.
+// Puts the names into chains. A map is the list of names of one `properties`. Each name belongs to the first
+// map that lists it, and only names of one map are ordered, so chains have no cycles. The maps [a, b] and [b,
+// a] contradict each other about `a`, so `a` gets no place in a chain.
 void Plans::order_names(Plan& plan, const std::vector<MapId>& maps) {
   plan.chain_of.assign(plan.names.size(), kNoChain);
   plan.position.assign(plan.names.size(), 0);
@@ -168,8 +169,8 @@ void Plans::order_names(Plan& plan, const std::vector<MapId>& maps) {
       position = static_cast<uint32_t>(chain.size());
       chain.push_back(*at);
     }
-    // The names that this map is the first to list get their positions in the order of the map, so they need
-    // no entry in `last`.
+    // The loop above handled the names that earlier maps list. The names of this new chain stand in the order
+    // of the map already.
     plan.chains.push_back(std::move(chain));
   }
   if (std::find(torn.begin(), torn.end(), true) == torn.end()) return;
@@ -235,7 +236,7 @@ void Plans::find_classes(Plan& plan) {
   plan.classes_known = true;
 }
 
-// Counts the keys of each class without the names of the plan, so the names must be complete.
+// Counts the keys of each class, without the names of the plan. So the plan must have all its names by now.
 void Plans::count_keys(Plan& plan) {
   if (plan.leaves.empty()) return;
   find_classes(plan);
@@ -271,8 +272,8 @@ bool Plans::limits_members(TypedId p, FlatMap<uint32_t, bool>& seen) {
   return false;
 }
 
-// Takes the formula apart into `value`, `required` and `rest`. The V of a conjunct "every member in L
-// satisfies V" goes to the values of the names in L. For free keys class_value() reads V from the formula.
+// Splits the formula into `value`, `required` and `rest`. A conjunct "every member in L satisfies V" moves V
+// to the values of the names in L. For free keys class_value() reads V from the formula.
 void Plans::take_apart(Plan& plan) {
   const TypedId self = plan.formula;
   const auto kids = formulas_.conjuncts(self);
@@ -303,9 +304,9 @@ void Plans::take_apart(Plan& plan) {
     }
   }
   for (uint32_t i = 0; i < plan.names.size(); ++i) plan.value[i] = formulas_.all_of(values[i]);
-  // A required name that the rest also mentions stays in the rest, because a count there has to see the
-  // member. A region matters only in a condition that a member can violate; required members meet "at least
-  // n" as others do.
+  // A required name that the rest also mentions stays in the rest, so that counts there see the member.
+  // Mentioning it by a region, such as a pattern, matters only in a condition that a member can violate. In
+  // "at least n" required members count as all others do.
   std::vector<PlanNameId> named;
   bool wide = false;
   const TypedId counting = formulas_.all_of(rest);
@@ -323,8 +324,8 @@ void Plans::take_apart(Plan& plan) {
 
 // ---- questions ----
 
-// Follows the structure of the region. The bits of the class decide a language, or a match of the name, which
-// is remembered.
+// Follows the structure of the region. A language contains a class as KeyClass::in says. It contains a name
+// if its regex matches; this answer is remembered.
 bool Plans::hits(const Plan& plan, RegionId r, PlanNameId name, KeyClassId cls) {
   check_depth();
   charge();
@@ -355,7 +356,7 @@ bool Plans::hits(const Plan& plan, RegionId r, PlanNameId name, KeyClassId cls) 
   });
 }
 
-// A "no" is stored only if no open formula was asked (Solver::tainted).
+// A "no" is stored only if no formula that is still being decided was asked (Solver::tainted).
 bool Plans::name_ok(Plan& plan, PlanNameId name) {
   if (plan.ok[name.v] == 0) {
     const bool ok = solver_.nonempty(plan.value[name.v]);
@@ -365,8 +366,7 @@ bool Plans::name_ok(Plan& plan, PlanNameId name) {
   return plan.ok[name.v] == 2;
 }
 
-// Returns the conjunction of the V of all conjuncts "every member in L satisfies V" whose L contains the
-// class.
+// Joins the V of all conjuncts "every member in L satisfies V" whose region L contains the class.
 ValueId Plans::class_value(Plan& plan, KeyClassId cls) {
   if (plan.class_value.empty()) {
     const TypedId self = plan.formula;
@@ -393,7 +393,8 @@ TypedId Plans::derive(const Plan& plan, TypedId p, PlanNameId name, KeyClassId c
 }
 
 // Follows the structure of the formula. A count whose region contains the key asks for the value of the key
-// and goes down by one (FormulaSpace::counted). Any other node is made of the derivatives of its kids.
+// and goes down by one (FormulaSpace::counted). Any other node is rebuilt from the derivatives of its
+// operands.
 TypedId Plans::derive(const Plan& plan, TypedId p, PlanNameId name, KeyClassId cls, Memo& memo) {
   charge();
   const Formula f = formulas_[p];

@@ -74,7 +74,7 @@ struct KeyClass {
 struct Plan {
   // The formula without kOrder; `chains` holds the order of keys.
   TypedId formula;
-  // The part of the formula that is derived by each key.
+  // The conjuncts that are left beside `required` and `value`; each written key changes them (derive()).
   TypedId rest;
   // The names, sorted by text like the literal table.
   std::vector<NameId> names;
@@ -87,15 +87,15 @@ struct Plan {
   std::vector<ChainId> chain_of;
   // The index of each name in its chain.
   std::vector<uint32_t> position;
-  // The formulas of the regions that are languages: the patterns of the schema.
+  // The languages of the schema's patterns, as formulas; KeyClass::in is parallel to this list.
   std::vector<ValueId> leaves;
   std::vector<KeyClass> classes;
   bool classes_known = false;
   // Tells whether some class has finitely many keys.
   bool limited = false;
-  // The names that the static part requires.
+  // The names that `formula` requires outright; `rest` does not mention them again.
   Bits required;
-  // The condition of the static part on the value of each name.
+  // The condition on the value of each name that `formula` states outright, by the name's index.
   std::vector<ValueId> value;
   // ok[i] tells whether some value meets value[i]: 0 if it is not known, 1 for no, 2 for yes.
   std::vector<uint8_t> ok;
@@ -104,21 +104,21 @@ struct Plan {
   bool pure() const { return rest == FormulaSpace::yes(); }
   // Returns the number of words of a bitset over the names.
   std::size_t words() const { return (names.size() + 63) / 64 + 1; }
-  // Returns the index of a name, or kNoName.
+  // Returns the number of the name with this text, or kNoName.
   PlanNameId find(std::string_view text) const;
 };
 
-// The conjuncts of a formula, indexed by the names that they mention. Of a thousand conjuncts few mention one
-// name.
+// The conjuncts of a formula (its kids), indexed by the names that they mention. A thousand conjuncts have
+// few that mention one given name.
 struct Parts {
   std::vector<TypedId> kids;
-  // The kids that the empty object does not satisfy.
+  // The conjuncts that the empty object does not satisfy.
   std::vector<PartId> open;
-  // The kids with a region that is no list of names. Every key may change such a kid.
+  // The conjuncts with a region that is no list of names. Every written key may change such a conjunct.
   std::vector<PartId> wide;
-  // For each name, the kids with a list that contains it.
+  // For each name, the conjuncts with a list of names that contains it.
   std::unordered_map<PlanNameId, std::vector<PartId>> by_name;
-  // Returns the kids that may change when the name is written, sorted.
+  // Returns the conjuncts that may change when the name is written, sorted.
   std::vector<PartId> touched(PlanNameId name) const;
 };
 
@@ -129,7 +129,7 @@ class Plans {
 
   // Returns the plan of a formula, which is made when it is first asked for.
   PlanId plan_of(TypedId p);
-  // Returns the formula with every kOrder replaced by true.
+  // Returns the formula with every kOrder (the atom that orders keys) replaced by true.
   TypedId without_order(TypedId p);
   Plan& operator[](PlanId id) { return *plans_[id.v]; }
   const Plan& operator[](PlanId id) const { return *plans_[id.v]; }
@@ -137,9 +137,9 @@ class Plans {
 
   // Makes the classes of a plan. Callers call it before any question about a class.
   void find_classes(Plan& plan);
-  // Returns the condition of the static part on the values of a class's keys.
+  // Returns the condition that Plan::formula states outright on the values of a class's keys.
   ValueId class_value(Plan& plan, KeyClassId cls);
-  // Tells whether some value meets the condition of the static part on the name.
+  // Tells whether some value meets Plan::value of the name.
   bool name_ok(Plan& plan, PlanNameId name);
   // Tells whether the region contains the name, or, with name = kNoName, the keys of the class.
   bool hits(const Plan& plan, RegionId r, PlanNameId name, KeyClassId cls);
@@ -150,7 +150,8 @@ class Plans {
   // b, c} becomes a count over {c} when a and b are gone.
   TypedId forget(const Plan& plan, TypedId p, const Bits& gone);
   std::shared_ptr<const Parts> parts(PlanId plan, TypedId p);
-  // Writes the names of the plan that lists in p contain. Sets `wide` if p also has regions of another form.
+  // Writes the names that the lists of names in p contain. Sets `wide` if p also has a region of another
+  // form.
   void names_of(const Plan& plan, TypedId p, std::vector<PlanNameId>& names, bool& wide);
 
  private:

@@ -54,16 +54,16 @@
 namespace structgen {
 
 namespace {
-// Beyond this many steps without a refill(), spend() throws, unless the world omits.
+// After this many steps since the last refill(), spend() throws, unless the world omits (base/effort.h).
 constexpr uint64_t kBudget = 1'200'000;
 // At most this many values may have to exist inside of each other, as in {"required": ["a"]} in {"required":
 // ["a"]} ...; a deeper value is too complex.
 constexpr uint32_t kMaxDepth = 1'500;
-// Applicators in place, such as `allOf` in `allOf`, may be at most this deep.
+// At most this many applicators in place, such as `allOf`, may stand inside of each other.
 constexpr uint32_t kMaxRestrictDepth = 2'000;
 // One split may have at most this many cells.
 constexpr std::size_t kMaxCells = 3'000;
-// exclusive() tries split_by_truth() for this many steps before it takes its own way.
+// exclusive() tries split_by_truth() with this many steps before it makes its own cells.
 constexpr uint32_t kTrialSteps = 200;
 // exclusive() gives up if a branch of an exactly-one has more rivals than this: branches that may hold beside
 // it.
@@ -82,8 +82,8 @@ void Solver::spend(uint32_t steps) {
 
 // ---- restriction ----
 
-// Tells whether the formula depends on a broken reference. Its meaning is then not known, so neither the
-// formula nor its negation counts: `not {"$ref": "#/missing"}` must not accept everything.
+// Tells whether the formula depends on a reference that leads nowhere. Then neither the formula nor its
+// negation accepts anything: `not {"$ref": "#/missing"}` must not accept everything.
 bool Solver::unknown(ValueId v) {
   if (!lowering_.schemas().any_broken() && !lowering_.any_broken()) return false;
   check_depth();
@@ -109,9 +109,9 @@ struct Looping {
 };
 }  // namespace
 
-// Calls restrict_once() until it meets no loop of dynamic references, which only following the references can
-// find. The schema at which a loop closes is marked as broken, and the whole restriction begins again,
-// because negations that were already restricted may change their answer.
+// Calls restrict_once() until it meets no loop of dynamic references. Such a loop shows only when the
+// references are followed. The schema at which a loop closes is marked as broken. Then the restriction begins
+// again, because negations that were already restricted may change their answer.
 TypedId Solver::restrict(ValueId v, Kind k) {
   if (restrict_depth_ > 0) return restrict_once(v, k);
   for (;;) try {
@@ -122,8 +122,8 @@ TypedId Solver::restrict(ValueId v, Kind k) {
     }
 }
 
-// Follows the structure of the formula. An atom of kind k stays as it is; an atom of another kind becomes
-// true.
+// Follows the structure of the formula. A condition on kind k stays as it is. A condition on another kind
+// becomes true.
 TypedId Solver::restrict_once(ValueId v, Kind k) {
   check_depth();
   const Formula f = formulas_[v];
@@ -146,7 +146,7 @@ TypedId Solver::restrict_once(ValueId v, Kind k) {
   spend();
   TypedId out;
   if (f.op == Op::kSchema)
-    // A broken schema counts as empty, and so does its negation (below), because nothing may rest on it.
+    // A broken schema allows no value. Its negation (below) allows none, either.
     out = lowering_.broken(f.location()) ? FormulaSpace::no() : restrict(lowering_.lower(f.location()), k);
   else if (f.op == Op::kNot)
     out = unknown(formulas_.kids(v)[0]) ? FormulaSpace::no()
@@ -174,8 +174,9 @@ std::optional<LocationId> Solver::schema_of(ValueId v, uint32_t levels) const {
   return std::nullopt;
 }
 
-// While v is being decided it counts as empty, and low_ records that its answer was used. If v has no value
-// and low_ is below v's own depth, the "no" depends on a formula further out and is not stored.
+// While v is being decided it counts as empty, and low_ records that this answer was used. If v turns out to
+// have no value while low_ is below v's own depth, the "no" depends on a formula that is still open. Such a
+// "no" is not stored.
 bool Solver::nonempty(ValueId v) {
   check_depth();
   if (v == FormulaSpace::yes()) return true;
@@ -221,7 +222,7 @@ bool Solver::nonempty(ValueId v) {
   return result;
 }
 
-// The kinds without members come first, because they ask about no further value.
+// Strings, numbers and constants come first, because they ask about no further value.
 bool Solver::compute_nonempty(ValueId v) {
   if (plainly_nonempty(v)) return true;
   FirstLimit unsure;  // one kind with a value decides, whatever the others are
@@ -247,7 +248,7 @@ bool Solver::closes(TypedId p) const {
 
 // ---- splitting ----
 
-// Returns x with val(value) replaced by true or false everywhere.
+// Returns x with each atom val(value), "the value satisfies `value`", replaced by `truth`.
 TypedId Solver::substitute(TypedId x, ValueId value, bool truth, FlatMap<uint32_t, TypedId>& memo) {
   const Formula f = formulas_[x];
   if (!(f.has & kHasVal)) return x;
@@ -265,7 +266,7 @@ std::optional<ValueId> Solver::denied_val(TypedId p) const {
   return denied.op == Op::kVal ? std::optional(denied.value()) : std::nullopt;
 }
 
-// Returns the value of the first kVal in x, which has one.
+// Returns the formula of the first atom kVal in x, which must have one.
 ValueId Solver::first_val(TypedId x) const {
   while (formulas_[x].op != Op::kVal) {
     for (TypedId k : formulas_.kids(x))
@@ -296,7 +297,7 @@ bool Solver::value_and_rest(TypedId f, ValueId& value, TypedId& rest) {
   return true;
 }
 
-// An exactly-one of many branches, as exclusive() takes it apart.
+// The parts of an "exactly one of many branches", from which exclusive() makes cells.
 class Solver::Branches {
  public:
   Branches(Solver& solver, ValueId value, const Judges& judges)
@@ -339,8 +340,9 @@ class Solver::Branches {
     return true;
   }
 
-  // Finds the rivals of each group: the groups that can hold beside it. The rests decide, and with `by_value`
-  // also the values. Returns false if some group has more than kMaxRivals rivals.
+  // Finds the rivals of each group: the other groups that can hold at the same time. Two groups exclude each
+  // other if their rests do, or, with `by_value`, if their values do. Returns false if some group has more
+  // than kMaxRivals rivals.
   bool find_rivals(bool by_value) {
     for (Group& g : groups_) {
       g.rivals.clear();
@@ -364,7 +366,7 @@ class Solver::Branches {
     }
   }
 
-  // Makes one cell for each group, which denies the rivals of the group, and one cell for the branches that
+  // Makes one cell for each group, in which the group's rivals are false, and one cell for the branches that
   // say nothing about the value.
   void split_by_branch(std::vector<Cell>& out) {
     const auto denied = [&](const Group& g) {
@@ -383,10 +385,9 @@ class Solver::Branches {
     solver_.split(formulas_.all_of(rest), value_, judges_, out);
   }
 
-  // Makes one cell for each set of rests that can hold together. This way is for formulas many of whose
-  // branches can hold together: with optional discriminators, an object without any discriminator satisfies
-  // all branches at once. Returns false, with nothing appended, if there are more than about two sets for
-  // each group.
+  // Makes one cell for each set of groups that can hold together. This serves formulas whose groups seldom
+  // exclude each other: with optional discriminators, an object without any discriminator satisfies all
+  // branches at once. Returns false and appends nothing if there are more than about two sets for each group.
   bool split_by_rests(std::vector<Cell>& out) {
     if (!untouched_.empty()) return false;
     std::vector<Cell> leaves;
@@ -401,13 +402,13 @@ class Solver::Branches {
   }
 
  private:
-  // The branches with one rest. `one` says that exactly one of their values holds, `any` that at least one
-  // does.
+  // The branches that share one rest. `one` says that exactly one of their value conditions holds, `any` that
+  // at least one holds.
   struct Group {
     TypedId rest;
     ValueId one, any;
     std::vector<ValueId> values;
-    // The groups that can hold beside this group.
+    // The groups that can hold together with this group.
     std::vector<const Group*> rivals;
     // The keys that the rest requires, each with the constant that the rest asks of it; sorted by key.
     std::vector<std::pair<NameId, std::string>> tags;
@@ -420,9 +421,8 @@ class Solver::Branches {
     return r.kind == Region::kNames && r.names.size() == 1 ? std::optional(r.names[0]) : std::nullopt;
   }
 
-  // Reads the constants of the keys that the rest of a group requires. Two groups with different constants of
-  // one key exclude each other without a search; if there are many branches, nearly all pairs are of this
-  // kind.
+  // Reads the constants of the keys that the group's rest requires, such as "kind": "click". Two groups with
+  // different constants of one key exclude each other without a search. Of many branches nearly all pairs do.
   void find_tags(Group& g) {
     std::vector<NameId> required;
     const auto kids = formulas_.conjuncts(g.rest);
@@ -458,8 +458,8 @@ class Solver::Branches {
     return false;
   }
 
-  // Makes each group from `at` on true or false, and appends a leaf for each possible combination. Returns
-  // false if there are too many leaves.
+  // Makes each group from the index `at` on true or false. Each combination that can hold becomes a cell in
+  // `leaves`. Returns false if there are too many.
   bool choose(std::size_t at, TypedId rest, std::vector<ValueId>& values, std::vector<Cell>& leaves) {
     if (!judges_.possible(rest)) return true;
     if (at == groups_.size()) {
@@ -479,11 +479,11 @@ class Solver::Branches {
   const ValueId value_;
   const Judges& judges_;
   std::vector<Group> groups_;
-  // The branches that say nothing about the value. Either no such branch holds, or one such branch holds and
-  // no group does.
+  // The branches that say nothing about the value. If one of them holds, no other branch does.
   std::vector<TypedId> untouched_;
-  // given_ holds the conjuncts beside the exactly-one. others_ holds those of given_, and "no branch of
-  // untouched_ holds". beside_ is the conjunction of all in others_ that say nothing about the value.
+  // given_ holds the conjuncts beside the exactly-one. others_ holds given_ and the condition that no branch
+  // of untouched_ holds. beside_ is the conjunction of those formulas in others_ that say nothing about the
+  // value.
   std::vector<TypedId> given_, others_;
   TypedId beside_;
 };
@@ -505,7 +505,7 @@ bool Solver::exclusive(TypedId d, ValueId value, const Judges& judges, std::vect
   bool few = branches.find_rivals(false);
   if (!few) {
     // If the values tell the branches apart (each branch has a type of its own), split_by_truth() gives fewer
-    // cells. It is tried with a limit of steps, and its cells are taken only if it ends within the limit.
+    // cells. Its cells are taken if it ends within kTrialSteps.
     uint32_t steps = kTrialSteps;
     std::vector<Cell> cells;
     Judges trial = judges;
@@ -536,15 +536,14 @@ void Solver::add_cell(Cell cell, std::vector<Cell>& out) {
     throw Error(ErrorKind::kSchemaTooComplex, "a member's subschemas overlap in too many ways");
 }
 
-// Splits any derivative. Conditions on the value that the derivative asserts outright are moved to `value`
-// first. Then the cells come from the kids of an Or, from exclusive(), or from split_by_truth().
+// Splits any derivative. Conditions on the value that hold in every case move to `value`. The cells then come
+// from the branches of an Or, from exclusive(), or from split_by_truth().
 void Solver::split(TypedId d, ValueId value, const Judges& judges, std::vector<Cell>& out) {
   check_depth();
   if (judges.trial && (*judges.trial == 0 || --*judges.trial == 0)) return;
   if (judges.enough && *judges.enough) return;
-  // A conjunct val(v) or not val(v) leaves no choice: its condition goes to `value`, and all other
-  // occurrences of val(v) become true or false. This may make new conjuncts of this form, so the loop
-  // repeats.
+  // A conjunct val(v) or not val(v) decides this question: its condition goes to `value`, and all other
+  // occurrences of val(v) become true or false. New conjuncts of this form may arise, so the loop repeats.
   for (bool again = true; again;) {
     again = false;
     if (d == FormulaSpace::no()) return;
@@ -574,7 +573,8 @@ void Solver::split(TypedId d, ValueId value, const Judges& judges, std::vector<C
     if (!holds([&] { return judges.productive(d); })) return;
     return add_cell({value, d}, out);
   }
-  // The parser keeps the kids of an Or as alternatives, so the cells need not exclude each other.
+  // Each branch of the Or gives its own cells. The parser keeps them side by side, so they need not exclude
+  // each other.
   if (formulas_[d].op == Op::kOr) {
     for (TypedId k : formulas_.kids(d)) split(k, value, judges, out);
     return;
@@ -583,8 +583,8 @@ void Solver::split(TypedId d, ValueId value, const Judges& judges, std::vector<C
   split_by_truth(d, value, judges, out);
 }
 
-// Splits by one question about the value: the cells in which the value satisfies v, and the cells in which it
-// does not.
+// Splits by one atom val(v) of the derivative: the cells in which the value satisfies v, and the cells in
+// which it does not.
 void Solver::split_by_truth(TypedId d, ValueId value, const Judges& judges, std::vector<Cell>& out) {
   const ValueId v = first_val(d);
   for (bool truth : {true, false}) {
@@ -597,7 +597,8 @@ void Solver::split_by_truth(TypedId d, ValueId value, const Judges& judges, std:
 bool Solver::branch(TypedId p, std::vector<TypedId>& branches, TypedId& literal,
                     std::vector<TypedId>& others) {
   const auto kids = formulas_.conjuncts(p);
-  // A count is preferred to a union: it names keys or indices, so it leaves fewer members to try.
+  // A count, such as "at least 2 of {a, b}", is preferred to a union: it names keys or indices, so fewer
+  // members have to be tried.
   TypedId chosen = FormulaSpace::no();
   bool found = false;
   for (TypedId k : kids) {
@@ -628,8 +629,8 @@ bool Solver::branch(TypedId p, std::vector<TypedId>& branches, TypedId& literal,
     for (TypedId k : formulas_.kids(chosen)) branches.push_back(with(k));
     return true;
   }
-  // For an exactly-one, each part in turn holds while all others are denied. For its negation, no part holds,
-  // or some two parts hold.
+  // An exactly-one has an alternative for each branch: it holds and all others are false. Its negation has
+  // other alternatives: no branch holds, or two branches hold.
   const bool negated = f.op == Op::kNot;
   const TypedId one = negated ? formulas_.kids(chosen)[0] : chosen;
   const std::vector<TypedId> parts(formulas_.kids(one).begin(), formulas_.kids(one).end());

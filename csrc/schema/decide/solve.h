@@ -51,7 +51,7 @@ struct ItemRange {
   uint32_t count;
 };
 
-// The condition of a formula on strings: the string satisfies `texts`, or is the JSON text of a value that
+// The strings that satisfy a formula. They satisfy `texts`, or they are the JSON text of a value that
 // satisfies one of `values`.
 struct Contents {
   TypedId texts = FormulaSpace::no();
@@ -60,8 +60,8 @@ struct Contents {
 
 using ObjectId = Id<struct ObjectTag>;
 
-// A formula of objects or arrays as two conjuncts: `rest`, and "the value is none of the captured values
-// `set`".
+// A formula of objects or arrays, taken apart: the value satisfies `rest` and is none of the captured values
+// `set`.
 struct Outside {
   TypedId rest;
   CapturedId set;
@@ -90,9 +90,9 @@ class Solver {
   // Separates conditions on the text of a string from conditions on the JSON value that the text denotes
   // (content.cc).
   Contents contents(TypedId p);
-  // Declares that the layout can write only strings that satisfy `texts`: no string of an element holds the
-  // mark that closes the element. A string that holds JSON text satisfies `texts` anyway, because the grammar
-  // of the JSON text excludes the mark (content.cc).
+  // Declares that the layout can write only strings that satisfy `texts`: no string of an XML-like element
+  // holds the mark that closes the element. A string that holds JSON text needs no such check, because the
+  // grammar of the JSON text excludes the mark (content.cc).
   void write_without(TypedId texts) { written_free_ = texts; }
   RegexId numbers(ValueId v) { return numbers_.language(restrict(v, Kind::kNumber)); }
   // Tells whether the empty object or array satisfies p, so that no further member or item is needed.
@@ -106,21 +106,20 @@ class Solver {
 
   // Tells whether some array satisfies p.
   bool array_productive(TypedId p);
-  // Returns the cells of the next item; p has no kUnique.
+  // Returns the cells of the next item; p must not contain the atom kUnique.
   std::vector<Cell> array_cells(TypedId p);
-  // Returns the cells of the next item of any formula of arrays.
+  // Returns the cells of the next item; p may contain the atom kUnique.
   std::vector<ItemCell> item_cells(TypedId p);
   // Returns the rest of an array behind an item of the cell. `text` is the JSON text of the item.
   TypedId extend(const ItemCell& cell, std::string_view text);
 
   // Takes apart a conjunction of "every item in a range satisfies V" and "item i exists and satisfies V".
-  // Returns the ranges of the items that must exist, in the order of indices, or nothing for any other
-  // formula.
+  // Returns the ranges of the items that must exist, by index. Returns nothing for any other formula.
   std::optional<std::vector<ItemRange>> item_ranges(TypedId p);
 
   // ---- excluded captured values ----
   //
-  // Returns the captured values that p excludes, and p without this condition.
+  // Splits p into the captured values that it excludes and the conjuncts beside this condition.
   Outside outside_of(TypedId p);
   // Returns p with every atom "outside of the captured values" replaced by the negation of these values as
   // constants.
@@ -135,29 +134,31 @@ class Solver {
     // A cheaper question, for exclusive(): a "no" means that the rest cannot be completed, a "yes" means
     // nothing.
     Judge possible;
-    // The caller sets `*enough` to true when it needs no more cells.
+    // split() stops early once `*enough` is true.
     const bool* enough = nullptr;
-    // The steps that a trial has left. When they are used up, the caller takes another way.
+    // The steps that split() may still take, or null for no limit. When none are left, the caller splits in
+    // another way.
     uint32_t* trial = nullptr;
     // Tells split() to omit a cell that takes too much work to decide (attempt()). A search sets it to false,
     // because the "no" of a search must be exact.
     bool omits = false;
   };
-  // Takes a derivative, which may contain kVal, apart into cells, and appends the cells to `out`.
+  // Takes the derivative apart into cells and appends them to `out`. Its kVal atoms are questions about the
+  // value, which also satisfies `value`.
   void split(TypedId derivative, ValueId value, const Judges& judges, std::vector<Cell>& out);
-  // Chooses a conjunct of p that the empty object or array does not satisfy. If it is a count, branch()
-  // returns false, `literal` is the count, and `others` holds the other conjuncts. If there are only unions
-  // (Or, One, not One), it returns true, and `branches` holds the alternatives of one union, each with all
-  // other conjuncts.
+  // Chooses a conjunct of p that the empty object or array does not satisfy. A count is preferred: then
+  // branch() returns false, `literal` is the count, and `others` holds the other conjuncts. If there are only
+  // unions (Or, One, not One), it returns true. `branches` then holds each alternative of one union, joined
+  // with the other conjuncts.
   bool branch(TypedId p, std::vector<TypedId>& branches, TypedId& literal, std::vector<TypedId>& others);
-  // Takes f apart as "the value satisfies `value`, and `rest`". Returns false if f is no such conjunction.
+  // Takes f apart into a condition on the value and the rest. Returns false if f is no conjunction of the
+  // two.
   bool value_and_rest(TypedId f, ValueId& value, TypedId& rest);
   // Pays for steps of a search. Throws kSchemaTooComplex if the steps since the last refill() exceed the
   // limit.
   void spend(uint32_t steps = 1);
   void refill() { spent_ = 0; }
-  // Returns the first schema that the formula names, at most `levels` connectives deep. Errors name this
-  // schema.
+  // Returns the first schema in the formula, at most `levels` connectives deep; errors name this schema.
   std::optional<LocationId> schema_of(ValueId v, uint32_t levels) const;
   const Effort& effort() const { return regexes_.effort(); }
   void omit() { ++omitted_; }
@@ -168,7 +169,7 @@ class Solver {
   bool tainted() const { return low_ != kClean; }
 
   Objects& objects() const { return *objects_; }
-  // Returns the bytes of the answers about formulas, objects and arrays.
+  // Returns the bytes that the remembered answers about formulas, objects and arrays take.
   std::size_t byte_size() const;
   Captured& captured() { return captured_; }
   const Captured& captured() const { return captured_; }
@@ -213,13 +214,13 @@ class Solver {
   FlatMap<uint32_t, bool> unknown_;
   // The answers of nonempty() by formula: 1 for no, 2 for yes.
   FlatMap<uint32_t, uint8_t> nonempty_;
-  // The formulas that are being decided, with their depths.
+  // The formulas that are being decided; the value is the depth of the call.
   FlatMap<uint32_t, uint32_t> open_;
   FlatMap<uint32_t, uint8_t> array_productive_;
   TypedId written_free_ = FormulaSpace::yes();
   uint32_t depth_ = 0;
   uint32_t restrict_depth_ = 0;
-  // The smallest depth of an open formula that was asked, or kClean if none was asked.
+  // The smallest depth of an open formula (open_) that was asked meanwhile, or kClean if none was asked.
   uint32_t low_ = kClean;
   uint64_t spent_ = 0;
   uint64_t omitted_ = 0;

@@ -75,8 +75,9 @@ TypedId Unique::assume(TypedId x, bool truth, FlatMap<uint32_t, TypedId>& memo) 
   return formulas_.map_kids(x, memo, [&](TypedId k) { return assume(k, truth, memo); });
 }
 
-// Finds whether the atom kUnique occurs positively in x and whether it occurs negatively; `sign` is the sign
-// of x. Under an exactly-one the atom occurs in both ways.
+// Finds whether the atom kUnique occurs under an even number of negations in x (`positive`), and whether it
+// occurs under an odd number (`negative`). `sign` is false if x itself is negated. Under an exactly-one the
+// atom counts as both.
 void Unique::polarity(TypedId x, bool sign, bool& positive, bool& negative,
                       FlatMap<uint64_t, bool>& seen) const {
   check_depth();
@@ -92,7 +93,8 @@ void Unique::polarity(TypedId x, bool sign, bool& positive, bool& negative,
   }
 }
 
-// Returns the formula as a union of "unique(C) and Q" and "not unique(C) and Q", where Q is free of the atom.
+// Returns the formula as a union of branches "unique(C) and Q" and "not unique(C) and Q"; Q does not contain
+// the atom.
 std::vector<TypedId> Unique::branches(TypedId p) {
   if (!(formulas_[p].has & kHasUnique)) return {p};
   const TypedId atom = find_atom(p);
@@ -107,15 +109,16 @@ std::vector<TypedId> Unique::branches(TypedId p) {
     for (TypedId k : formulas_.disjuncts(f))
       if (const TypedId b = formulas_.both(condition, k); b != FormulaSpace::no()) out.push_back(b);
   };
-  // If the atom occurs only positively, `without` implies `with`, so `without` needs no condition on the
-  // atom; if it occurs only negatively, `with` needs none. A state without the condition does not have to
-  // capture anything.
+  // `with` is the formula with the atom true, `without` the formula with the atom false. If the atom occurs
+  // only positively, `without` implies `with`, so the branch of `without` needs no condition on the atom. If
+  // it occurs only negatively, the branch of `with` needs none. A branch without the condition captures no
+  // items.
   add(negative && !positive ? FormulaSpace::yes() : atom, with);
   add(positive && !negative ? FormulaSpace::yes() : formulas_.negate(atom), without);
   return out;
 }
 
-// Returns the parts of a branch: its mode, its list, and the rest Q.
+// Splits a branch into its mode, its list C, and Q.
 Unique::Parts Unique::parts(TypedId p) const {
   Parts out;
   out.rest = p;
@@ -138,7 +141,7 @@ Unique::Parts Unique::parts(TypedId p) const {
   return out;
 }
 
-// Returns the branch that has these parts: parts() backwards.
+// Makes the branch from its mode, its list C, and Q; parts() takes it apart again.
 TypedId Unique::join(Mode mode, CapturedId list, TypedId rest) {
   if (mode == kPlain) return rest;
   const TypedId atom = formulas_.atom(Op::kUnique, list.v);
@@ -161,7 +164,7 @@ ItemCell Unique::fresh(const ItemCell& cell) {
   return {fresh, solver_.outside_of(cell.rest).rest, cell.capture};
 }
 
-// Appends the cell, restricted to items with which the array can still end outside of the set.
+// Appends the cell, restricted to items behind which the array can still become a value outside of the set.
 void Unique::add_outside(CapturedId set, ItemCell cell, std::vector<ItemCell>& out) {
   if (!captured_.has(set, Captured::kFirstItem)) return out.push_back(cell);
   const uint32_t cap = captured_.size(set) + 1;
@@ -171,7 +174,8 @@ void Unique::add_outside(CapturedId set, ItemCell cell, std::vector<ItemCell>& o
   };
   CapturedId bad;
   if (cell.capture) {
-    // The value of this item decides which items may come behind it.
+    // An excluded array begins with this item. What is left of that array decides which items may come behind
+    // it.
     for (const std::string& first : captured_.first_items(set))
       if (captured_.contains(covered(extend(cell.rest, first)), first)) bad = captured_.add(bad, first);
   } else {
@@ -195,8 +199,8 @@ std::vector<Cell> Unique::plain_cells(TypedId q) {
   return plain_cells_.emplace(q, cells).first->second;
 }
 
-// Matches the items that must exist with different values outside of the list. Returns nothing if there is no
-// matching.
+// Gives each item that must exist a value of its own, outside of the list. Returns nothing if this is
+// impossible.
 std::optional<Matching> Unique::match(CapturedId list, const std::vector<ItemRange>& ranges) {
   check_depth();
   uint32_t need = 0;
@@ -246,16 +250,16 @@ bool Unique::distinct(CapturedId list, TypedId q) {
   return search(list, q, used);
 }
 
-// Finds an array of distinct items that satisfies q and has no item in the list; `used` gets its scarce
-// values.
+// Finds an array of distinct items that satisfies q and has no item in the list. `used` gets those of its
+// values that few others could replace.
 bool Unique::search(CapturedId list, TypedId q, Values& used) {
   std::vector<TypedId> path;
   return search(q, list, static_cast<uint32_t>(reachable(q).size()), used, path);
 }
 
-// Searches depth first for an array of distinct items. An item with more values than the array can use gets
-// no value here, because at the end some value is still left for it. A rest that is already on the path would
-// be a detour.
+// Searches depth first for an array of distinct items. An item with more values than the array has items gets
+// no value here: at the end some value is still left for it. A rest that is already in `path` would be a
+// detour.
 bool Unique::search(TypedId q, CapturedId list, uint32_t bound, Values& used, std::vector<TypedId>& path) {
   check_depth();
   if (solver_.closes(q)) return true;
@@ -281,10 +285,10 @@ bool Unique::search(TypedId q, CapturedId list, uint32_t bound, Values& used, st
   return false;
 }
 
-// Returns the values that an item may not have: the values of the list, and those whose capture would leave
-// no way to complete the array. Returns nothing if the array cannot be completed even now. For a formula
-// without item_ranges(), one array of distinct items is found first. Only the values in this array can be
-// needed, and each of them is tested by a search for an array without it.
+// Returns the values that an item may not have: those of the list, and those without which the later items
+// cannot be completed. Returns nothing if the array cannot be completed even now. For a formula without
+// item_ranges(), one array of distinct items is found first. Only the values of this array can be needed.
+// Each of them is tested by a search for an array without it.
 std::optional<CapturedId> Unique::refused(CapturedId list, TypedId rest, ValueId value) {
   if (solver_.closes(rest)) return list;
   Values used, needed;
@@ -347,9 +351,9 @@ bool Unique::productive(TypedId p) {
   return false;
 }
 
-// Returns the cells of the next item. For unique(C) the item is any value of the cell that is outside of C
-// and not needed later (refused()). For not unique(C) a value in C settles the condition; any other value is
-// captured if it can be repeated later.
+// Returns the cells of the next item. For unique(C) the item is a value outside of C that no later item needs
+// (refused()). For not unique(C) a value in C meets the condition; any other value is captured if a later
+// item can repeat it.
 std::vector<ItemCell> Unique::cells(TypedId p) {
   check_depth();
   if (const Outside o = solver_.outside_of(p); o.set.v != 0 || o.rest != p) {
@@ -405,8 +409,7 @@ std::vector<ItemCell> Unique::cells(TypedId p) {
   return out;
 }
 
-// Tells whether the array may close behind some cell whose item has more values than the captured values
-// could exclude.
+// Tells whether the array may close behind some cell whose item has more values than the list can exclude.
 bool Unique::surely_more(TypedId rest) {
   if (formulas_[rest].has & kHasOutside) return false;
   const Parts s = parts(rest);

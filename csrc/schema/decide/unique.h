@@ -43,28 +43,27 @@ class Unique {
   std::vector<ItemCell> cells(TypedId p);
   // Returns the rest of an array behind an item that was captured and whose JSON text is `text`.
   TypedId extend(TypedId rest, std::string_view text);
-  // Tells whether another item may follow whatever the last item was. Otherwise the answer depends on the
-  // text of the last item.
+  // Tells whether another item may follow, whatever the text of the last item was. A "no" means that this
+  // text decides.
   bool surely_more(TypedId rest);
-  // Tells whether the last item only had to differ from other items. If so, an item that differs from all
-  // others changes nothing for later items.
+  // Tells whether `rest` asks of the last item no more than to differ from other items. If so, an item that
+  // differs from all others changes nothing for later items.
   bool asks_apart(TypedId rest) { return parts(solver_.outside_of(rest).rest).mode != kRepeat; }
-  // Tells whether the items of the arrays of p must differ, and nothing else depends on their values: every
-  // beginning of an item can still become infinitely many values (lasting.cc). The reader of the text
-  // (engine/distinct.h) decides three beginnings itself: a number behind which no digit counts any more, a
-  // word, and a text of a list (listed()).
+  // Tells whether the items of the arrays of p must differ and nothing else depends on their values. For this
+  // every beginning of an item must be able to become infinitely many values (lasting.cc). Three beginnings
+  // are exempt, since the reader of the text (engine/distinct.h) decides them itself: a number behind which
+  // no digit counts any more, a word such as `true`, and a text of a list (listed()).
   bool lasting(TypedId p);
-  // Returns the literal set of which every item of an array of q is any text, if such an array may close
-  // behind each item; empty() otherwise. q has no atom kUnique.
+  // If the items of q are texts of one list, and an array of q may close behind each item, returns the list
+  // as a literal set; otherwise empty(). q must not contain the atom kUnique.
   RegexId listed(TypedId q);
   // Tells whether every beginning of a key of this language (KeyClass::language) can become infinitely many
-  // of its keys. If so, a written key forbids only one byte: the quote that would close this key again.
+  // of its keys. If so, a written key forbids only one byte: the closing quote that would repeat it.
   bool lasting(RegexId keys);
   // Tells whether some array was asked to have two equal items (`"not": {"uniqueItems": true}`).
   bool asked_alike() const { return asked_alike_; }
   std::size_t byte_size() const { return held_; }
-  // Returns the rest behind an item that differs from all others. With `any`, the rest does not ask that
-  // items differ.
+  // Returns the rest behind an item that differs from all others. With `any`, later items may repeat.
   TypedId behind_fresh(TypedId rest, bool any) {
     const TypedId q = solver_.outside_of(rest).rest;
     return any ? parts(q).rest : q;
@@ -76,12 +75,13 @@ class Unique {
   CapturedId first_items(TypedId p) {
     return captured_.covered(solver_.outside_of(p).set, Captured::kFirstItem, {});
   }
-  // Returns the cell, restricted to the items that no excluded array has in this place. Such an item need not
-  // be captured because of the excluded arrays.
+  // Returns the cell without the items that excluded arrays have at this index. An item of the new cell tells
+  // the array apart from all excluded arrays, so they ask for no capture.
   ItemCell fresh(const ItemCell& cell);
 
  private:
-  // A kPlain formula has no atom, a kDistinct one has unique(list), a kRepeat one has not unique(list).
+  // What a formula says of equal items. kPlain: nothing. kDistinct: unique(list), all later items differ from
+  // the list and from each other. kRepeat: the negation of unique(list).
   enum Mode : uint8_t { kPlain, kDistinct, kRepeat };
   struct Parts {
     Mode mode = kPlain;
@@ -107,7 +107,7 @@ class Unique {
   std::optional<CapturedId> refused(CapturedId list, TypedId rest, ValueId value);
   std::vector<TypedId> reachable(TypedId q);
   std::vector<Cell> plain_cells(TypedId q);
-  // Tells whether f holds for every cell of every rest of an array of q.
+  // Tells whether f holds for all cells behind any number of items of an array of q.
   template <class F>
   bool all_cells(TypedId q, F&& f) {
     return std::ranges::all_of(reachable(q),
@@ -120,9 +120,9 @@ class Unique {
   bool lasts(TypedId p);
   bool endless(ValueId value);
   bool endless_numbers(TypedId p);
-  // How the strings of a language multiply: whether every beginning can become many of them (`multiplies`),
-  // whether the first choice is on the shortest way and each next one costs a byte (`dense`), and the bytes
-  // of the shortest string.
+  // How many strings of a language begin alike. `multiplies`: every beginning can become many strings, as the
+  // constants of lasting.cc define. `dense`: already the shortest string meets a choice, and each further
+  // choice costs one byte. `bytes`: the length of the shortest string.
   struct Spread {
     bool multiplies = false, dense = false;
     uint32_t bytes = 0;
