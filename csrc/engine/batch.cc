@@ -35,7 +35,7 @@ class Workers {
         try {
           std::thread(&Workers::loop, this, size_).detach();
         } catch (const std::system_error&) {
-          // No more threads can be started, so the existing ones do the job.
+          // No more threads can be started, so the job goes on with those that run.
           break;
         }
         ++size_;
@@ -83,11 +83,12 @@ class Workers {
   uint64_t round_ = 0;
 };
 
-// The threads of this process. A caller that waits for them must be in no ForkSection, because they enter
-// some.
+// The worker threads of this process. Each worker enters a ForkSection (base/fork.h). So a caller that waits
+// for workers must not be in such a section.
 constinit PerProcess<Workers> workers;
 
-// The calling thread copies fewer known masks than this alone, because waking another one takes as long.
+// The calling thread copies fewer known masks than this without help, because waking another thread takes as
+// long.
 constexpr std::size_t kKnownAlone = 128;
 
 // Calls f(0) to f(count - 1) on several threads, in chunks: a thread that has finished its chunk takes the

@@ -17,8 +17,9 @@ namespace {
 constexpr std::size_t kMostSlots = 1u << 14;
 constexpr int64_t kReadPrefixByte = 200;
 
-// Returns the clouds that the grammar keeps, or new ones if those have grown too large. If another thread
-// used the clouds at a fork, the child never frees them (grammar.cc treats productions alike).
+// Returns the clouds that the grammar keeps, or new ones if the kept ones have grown too large. If another
+// thread was using the clouds when the process forked, they may be half changed, so the child never frees
+// them.
 std::shared_ptr<Clouds> clouds_of(Grammar& g) {
   std::shared_ptr<Clouds>& kept = g.clouds();
   if (kept && kept->byte_size() < g.world().policy.canvases()) return kept;
@@ -91,8 +92,8 @@ void GrammarCanvas::checked_token(TokenId t) const {
                                        std::to_string(grammar_->vocabulary().size()) + " ids");
 }
 
-// Returns f(). The verdict is "not known" if f() exceeds a limit, and also for a "no" about a partial
-// grammar, because the whole grammar may allow more.
+// Returns f(). The verdict is "not known" if f() exceeds a limit. A "no" about a partial grammar also becomes
+// "not known", because the whole grammar may allow more.
 template <class F>
 Verdict GrammarCanvas::told(F&& f) {
   std::lock_guard hold(grammar_->world().lock);
@@ -138,7 +139,7 @@ bool GrammarCanvas::fill_row(int64_t slot, uint32_t* row) {
   const std::size_t i = checked(slot);
   std::lock_guard hold(grammar_->world().lock);
   const GrammarWork scope(*grammar_, nullptr, Task::kHoles, grammar_->mask_work());
-  // If a limit ends the call, the tokens in the row are right, and others may be missing.
+  // If a limit ends the call, all tokens in the row are allowed, but others may be missing.
   return structgen::told([&] { return canvas_->fill_row(i, row); }).value_or(false) && !grammar_->partial();
 }
 

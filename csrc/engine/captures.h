@@ -20,14 +20,15 @@
 
 namespace structgen {
 
-// The path of every special token begins with this byte, which no text contains.
+// A special token has no text. It is read as a sequence of bytes, its path, which begins with this byte; no
+// text contains the byte.
 constexpr char kSpecialMark = static_cast<char>(0xFF);
 
 struct Capture {
   std::string name;
   // The span in bytes of the text; `end` is the offset behind the last byte.
   std::size_t begin, end;
-  // The span in steps of the text; `last_token` is the index of the step behind the part.
+  // The span in steps of the sequence; `last_token` is the index of the first step behind the captured text.
   std::size_t first_token, last_token;
   std::string text;
 };
@@ -41,10 +42,10 @@ class Captures {
            std::span<const TokenId> tokens, bool complete)
       : grammar_(grammar), text_(text), ends_(ends), tokens_(tokens), complete_(complete) {}
 
-  // Returns the number of bytes that are parsed. For a middle the text around the hole is included.
+  // Returns the number of bytes that are parsed. If the text fills a hole, the prefix and suffix count, too.
   std::size_t length() const;
-  // Returns true if spans() reads the grammar's own states. The caller then holds the world's lock, and
-  // passes an epoch that was made ready.
+  // Returns true if spans() reads the states of the grammar's epoch. The caller must then hold the world's
+  // lock and pass the epoch.
   bool needs_epoch() const { return !grammar_.around() && !grammar_.groups(); }
   std::vector<Span> spans(Epoch* epoch) const;
   std::vector<Capture> of(std::span<const Span> spans) const;

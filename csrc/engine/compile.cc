@@ -79,8 +79,8 @@ Compiler::Compiler(std::shared_ptr<const Vocabulary> vocabulary, bool cache, std
     : vocabulary_(std::move(vocabulary)), cache_(cache), policy_{cache_bytes}, limits_(limits) {}
 
 namespace {
-// There are at most so many worlds of one kind. More worlds than parallel compiles are of no use, because
-// each world learns anew what the others know.
+// The number of worlds of one kind is at most this. More worlds than parallel compiles would only learn again
+// what other worlds know.
 const std::size_t kWorlds = std::clamp<std::size_t>(std::thread::hardware_concurrency(), 1, 8);
 }  // namespace
 
@@ -109,8 +109,8 @@ Compiler::Entered Compiler::enter(bool plain_strings, bool subset) {
     w = open.emplace_back(another());
   } else {
     w = open[turn++ % open.size()];
-    // The compiler's lock is released, because this thread may wait for the world while other threads find
-    // one that is free.
+    // Waiting for the world may take long. Meanwhile other threads may compile in another world, so the
+    // compiler's lock is released.
     hold.unlock();
   }
   std::unique_lock inside(w->lock);
@@ -154,8 +154,8 @@ Compiler::Grammars Compiler::keep(std::shared_ptr<Grammar> grammar) {
     return retire(*gone.back());
   };
   while (recent_.size() > CachePolicy::kGrammars) drop_oldest();
-  // While earlier grammars are still being freed, which takes tens of milliseconds, no further one is
-  // dropped: until then total() counts their bytes.
+  // Freeing earlier grammars takes tens of milliseconds. Until they are freed, total() still counts their
+  // bytes, so no further grammar is dropped.
   std::size_t bytes = Reaper::get().pending() == 0 ? total() : 0;
   if (bytes <= policy_.bytes) return gone;
   while (recent_.size() > 1 && bytes > policy_.kept()) bytes -= std::min(bytes, drop_oldest());
@@ -249,7 +249,7 @@ static std::vector<JsonLayout> layouts(RegexArena& regexes, const GrammarSource&
   return out;
 }
 
-// Returns the conditions of those schemas that have one, by the index of the schema.
+// Returns the regexes of JsonPart::condition, by the index of the schema.
 static std::map<std::size_t, RegexId> conditions(RegexArena& regexes, const GrammarSource& source,
                                                  const std::vector<JsonPart>& parts) {
   std::vector<uint32_t> nodes;
@@ -334,7 +334,8 @@ std::shared_ptr<Grammar> Compiler::grammar(GrammarSource source, uint32_t start,
   Epoch& epoch = *grammar->epoch();
   for (const CfgLimit& limit : limits) {
     std::vector<Symbol> fresh;
-    // The limited rule is checked from its own beginning, in the context of its place.
+    // The check begins at the limited rule, behind the lexeme that stands in front of the rule in the grammar
+    // (limit.context).
     if (lexed) fresh.push_back(Symbol::after(limit.context));
     fresh.push_back(Symbol::rule(RuleId{limit.rule}));
     epoch.budgets.limits->check(epoch.parser.before(fresh), limit.name, limit.tokens, limit.place);

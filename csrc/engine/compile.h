@@ -68,22 +68,22 @@ class Compiler {
   std::shared_ptr<Grammar> json_schema(std::string_view schema, const SchemaSet::Documents& registry,
                                        const JsonOptions& options, bool subset = false);
   std::shared_ptr<Grammar> regex(std::string_view pattern, bool subset = false);
-  // Compiles the source from its rule `start`; schemas[i] is its part i.
+  // Compiles the source from its rule `start`. Where a rule names the JSON part i, it stands for schemas[i].
   std::shared_ptr<Grammar> grammar(GrammarSource source, uint32_t start, const std::vector<JsonPart>& schemas,
                                    bool subset = false);
   std::shared_ptr<Grammar> choice(const std::vector<std::string>& texts, bool subset = false);
   // Sets the limits of all later calls. No other thread may use the compiler meanwhile.
   void set_limits(WorkLimits limits) { limits_ = limits; }
   const Vocabulary& vocabulary() const { return *vocabulary_; }
-  // Returns the bytes of all worlds that grammars still need, and of these grammars, as last published. Takes
-  // no world's lock.
+  // Returns the bytes of all worlds that grammars still need, and of these grammars. It adds the sizes that
+  // each of them published last, so it takes no world's lock.
   std::size_t byte_size();
 
   // Grammars are kept by their text, or by another key of the caller (mask/cache_policy.h). The caller
   // reports each grammar that it made or found (keep(), found()), and learns which grammars are dropped.
   using Grammars = std::vector<std::shared_ptr<Grammar>>;
-  // Keeps a grammar as the newest, and returns those that are dropped. The caller forgets them and calls
-  // reap().
+  // Keeps a grammar as the newest. Returns the older grammars that are dropped for it: the caller forgets
+  // them and passes them to reap().
   Grammars keep(std::shared_ptr<Grammar> grammar);
   // Makes a kept grammar the newest, because the caller found it again. Returns false if it must be made
   // anew: it is no longer kept, its world is full, or its world was lost in a forked child.
@@ -94,7 +94,7 @@ class Compiler {
   std::size_t retiring() const;
 
  private:
-  // A world and its lock, which this thread holds. Each thread that compiles can enter another world, so none
+  // A world, locked by this thread. Threads that compile at the same time enter different worlds, so none
   // waits for a mask that another thread makes.
   struct Entered {
     std::shared_ptr<World> world;
@@ -113,8 +113,8 @@ class Compiler {
   Mutex lock_;
   struct Worlds {
     std::vector<std::shared_ptr<World>> open;
-    // If all worlds are busy, a compile waits for the world with this index; the next one waits for the next
-    // world.
+    // The index of the world for which a compile waits if all worlds are busy. It then goes up by one, so
+    // that the next compile waits for another world.
     std::size_t turn = 0;
   };
   // The worlds for each pair of a spelling of strings (any, plain) and a mode ("exact", "subset").

@@ -46,8 +46,9 @@ Distinct::Mode next(Distinct::Mode mode, char byte) {
   }
 }
 
-// Returns what a byte adds to the weight of an item. All spellings of a value have one weight: a string
-// weighs its UTF-16 code units and quotes, a container its opening brackets, commas and colons.
+// Returns what a byte adds to the weight of an item. Equal values have equal weights, however they are
+// spelled: a string weighs its UTF-16 code units and quotes, a container its opening brackets, commas and
+// colons.
 uint32_t weight(Distinct::Mode mode, char byte) {
   if (mode == Distinct::kEscape) return byte == 'u' ? -4u : 0;  // four digits follow
   if (mode == Distinct::kString)
@@ -86,8 +87,8 @@ bool Distinct::fresh(std::string_view json) {
 
 bool Distinct::compares() const { return inner() != kNone && arrays_[inner()].items > 0; }
 
-// Puts all items into the table that are not in it yet. An item that was only tried has been taken back by
-// then.
+// Puts the items that are not in the hash table yet into it. Items are entered late, because a token that is
+// only tried may end an item, which is soon taken back.
 void Distinct::place() {
   const auto put = [&](uint32_t item) {
     std::size_t i = slot(items_[item].array, items_[item].hash);
@@ -120,7 +121,8 @@ std::size_t Distinct::text_number(const Item& item) const {
   return static_cast<std::size_t>(std::ranges::lower_bound(texts, text) - texts.begin());
 }
 
-// Marks all items of the innermost array, which are strings. So its items are the last ones of the text.
+// Sets the bits of marked_ for the items of the innermost array. These items are strings, so no item of
+// another array follows them in items_.
 void Distinct::mark() {
   if (marked_of_ != inner()) {
     marked_.assign(list()->table->texts.size() / 64 + 1, 0);

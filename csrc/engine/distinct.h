@@ -63,27 +63,29 @@ class Distinct {
   // Whether the items of an array, or the keys of an object, must differ (kDistinct) or not (kPlain).
   enum Kind : uint8_t { kPlain, kDistinct };
 
-  // The texts of a table, and the bits of those of which each item of an array is one; without bits it may be
-  // any.
+  // The texts that the items of an array may be: those texts of the table whose bits are set in `allowed`. An
+  // empty `allowed` means all of them.
   struct List {
     const LiteralTable* table;
     std::span<const uint64_t> allowed;
   };
 
-  // Reads a byte. If it is an opening bracket, `kind` is the kind of its container, `more` is the number of
-  // bytes that suffice for one more item there, and `list` the number of the list of its items, or 0. Returns
-  // false if the byte ends an item that repeats another; the byte counts as read.
+  // Reads a byte. The other arguments matter only for an opening bracket. `kind` is the kind of its
+  // container. `more` is the number of bytes that suffice for one more item in the container. `list` is the
+  // number of the list of its items, or 0. Returns false if the byte ends an item that repeats another; the
+  // byte is read nevertheless.
   bool read(char byte, Kind kind = kPlain, uint32_t more = 0, uint32_t list = 0);
-  // Returns the number of a list.
+  // Returns the number for which read() knows this list, from 1 on.
   uint32_t number(const List& list);
   // Returns the list of the items of the innermost container, or null.
   const List* list() const {
     return inner() == kNone || arrays_[inner()].list == 0 ? nullptr : &lists_[arrays_[inner()].list - 1];
   }
-  // Returns true if a further item has begun or must come, in an array whose items have a list.
+  // Returns true if an item has begun, or a comma asks for one. The innermost container must be an array with
+  // a list.
   bool lacks_item() const { return mode_ != kBetween || text_[text_.find_last_not_of(" \t\n\r")] == ','; }
-  // Returns true if some text of list() is no item yet, its number is one from `lo` to hi - 1, and f(number)
-  // is true.
+  // Returns true if f(number) is true for some text of list() that is no item yet. Only numbers from `lo` to
+  // hi - 1 are tried.
   template <class F>
   bool left(uint32_t lo, uint32_t hi, F&& f) {
     mark();
@@ -107,19 +109,19 @@ class Distinct {
            lists_.capacity() * sizeof(List) + marked_.capacity() * sizeof(uint64_t);
   }
   const std::string& text() const { return text_; }
-  // Returns the text of the number or word that is being read as an item; empty if there is none.
+  // Returns the begun number or word (such as `tru`), if it is an item; otherwise an empty text.
   std::string_view word() const;
   // Returns true if the value equals no item of the innermost array, whose items must differ.
   bool fresh(std::string_view json);
   // Returns true if the innermost array compares items and has some already.
   bool compares() const;
-  // Returns true if some array around the place compares its items.
+  // Returns true if some container that is still open compares its items.
   bool open() const { return distinct_ > 0; }
-  // depth() returns how many arrays around the place compare their items, and items() how many items the text
-  // has. more() returns the most bytes that one more item of a container around the place needs.
+  // depth() returns how many open containers compare their items. items() returns how many items have been
+  // read. more() returns the most bytes that one more item of an open container needs.
   std::size_t depth() const { return distinct_; }
   std::size_t items() const { return items_.size(); }
-  // Returns the number of items of the largest array.
+  // Returns the number of items of the array with the most items.
   std::size_t most() const {
     uint32_t out = 0;
     for (const Array& a : arrays_) out = std::max<uint32_t>(out, a.items);
@@ -159,22 +161,22 @@ class Distinct {
   };
   struct Item {
     uint32_t array, begin;
-    // The size of the text up to the byte that ended the item, with that byte.
+    // The size of the text once the byte that ended the item was read.
     uint32_t at;
     // The weight of the text in front of the item, and the weight of the item.
     uint32_t before, weight;
     uint32_t hash;
   };
   struct Container {
-    // The size of the text up to the opening bracket, with that bracket.
+    // The size of the text once the opening bracket was read.
     uint32_t at;
     // The index in arrays_; kNone if the items are not compared.
     uint32_t array;
-    // The most bytes that one more item of this container or of one around it needs.
+    // The most bytes that one more item needs, in this container or in one around it.
     uint32_t more;
   };
   struct Closed {
-    // The size of the text up to the closing bracket, with that bracket.
+    // The size of the text once the closing bracket was read.
     uint32_t at;
     Container container;
   };
@@ -199,27 +201,29 @@ class Distinct {
   std::vector<Container> open_;
   std::vector<Closed> closed_;
   std::deque<Item> items_;
-  // The hash table: index + 1 of an item in items_; 0 marks a free slot.
+  // The hash table of items. A slot holds the index of an item in items_ plus 1; 0 marks a free slot.
   std::vector<uint32_t> slots_;
   // How many items of items_ are in slots_.
   uint32_t placed_ = 0;
-  // How many items of weight kHeavy or more an array has of each weight, by array and weight.
+  // The number of items that have a given weight, for weights of kHeavy or more. The key is an array and a
+  // weight.
   std::unordered_map<uint64_t, uint32_t> alike_;
   uint32_t weight_ = 0;
   // The number of open containers whose items are compared.
   uint32_t distinct_ = 0;
-  // For the string that is being read: its offset, the offset up to which it is hashed, and the hash of that
-  // part.
+  // The string that is being read is hashed while it grows: the hash hash_ covers its bytes from the offset
+  // hashed_from_ up to the offset hashed_.
   uint32_t hashed_from_ = kNone, hashed_ = 0;
   uint64_t hash_ = 0;
   // True if the hashed part has an escape.
   bool escaped_ = false;
   std::vector<List> lists_;
-  // The texts that are items of the array `marked_of_`, as bits, for items_[i] with i < marks_.
+  // One bit for each text of a list: set if the text is an item of the array `marked_of_`. Of items_ the
+  // first marks_ are entered.
   std::vector<uint64_t> marked_;
   uint32_t marked_of_ = kNone, marks_ = 0;
-  // The size after the last cut(). Many tokens of a row end an item at the same place, so one answer is kept:
-  // the offset of that end, and whether the item is fresh.
+  // cut_ is the size after the last cut(). Many tokens of one row end the item at the same byte, so the last
+  // answer is kept: judged_ is the offset of that byte, judged_fresh_ tells whether the item is fresh.
   std::size_t cut_ = 0, judged_ = kNone;
   bool judged_fresh_ = false;
 };

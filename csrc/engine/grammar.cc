@@ -8,7 +8,7 @@ Grammar::Grammar(std::shared_ptr<World> world, std::shared_ptr<Productions> prod
     : world_(std::move(world)),
       productions_(productions.get(),
                    // If a thread was changing the productions when the process forked, they may be half
-                   // changed in the child, which keeps them forever.
+                   // changed in the child. The child then never frees them.
                    [w = world_.get(), held = productions](Productions*) {
                      if (w->lock.lost()) new std::shared_ptr<Productions>(held);
                    }),
@@ -68,7 +68,7 @@ int64_t Grammar::reading_work(std::size_t bytes) const {
   return std::min(Meter::kEndless, mask_work_ + kByte * static_cast<int64_t>(bytes));
 }
 
-// Returns 50 times the limit of a mask; at least about a second of work if the world omits.
+// Returns 50 times the limit of a mask, and at least about a second of work if the world omits.
 Allowance Grammar::ending_work() const {
   constexpr int64_t kTimes = 50, kLeast = 10'000'000;
   const int64_t set = std::min(mask_work_, Meter::kEndless / kTimes);
@@ -106,8 +106,8 @@ void Grammar::open(std::size_t least) {
   if (next->fast && lenient_rule_ != start_rule_ && productions_->traits().asks_distinct)
     lenient_start_ = next->parser.start(lenient_rule_);
   epoch_ = std::move(next);
-  // A very long text keeps all its states for rollback, which may take more than the limit of an epoch.
-  // Sequence::migrate then asks for more (`least`), since otherwise each call would open a new epoch.
+  // A very long text keeps all its states for rollback, which may exceed the usual limit of an epoch. Then
+  // Sequence::migrate asks for a limit of at least `least` bytes; otherwise each call would open a new epoch.
   epoch_->limit = std::max(world_->policy.epoch(), least);
 }
 

@@ -27,8 +27,8 @@
 
 namespace structgen {
 
-// The bytes that one object adds to the account of its world, as it last reported them. A copy adds its bytes
-// again.
+// An entry in the account of a world: the bytes of one object, as the object last reported them. Copying the
+// entry adds its bytes to the account once more.
 class Counted {
  public:
   Counted() = default;
@@ -46,7 +46,8 @@ class Counted {
   std::size_t bytes() const { return bytes_; }
   void set(World& world, std::size_t bytes) {
     world_ = &world;
-    // If the object shrank, the unsigned difference wraps around, and so does the sum, which is right again.
+    // If the object shrank, the difference of the unsigned numbers wraps around, and adding it wraps the sum
+    // back.
     world.grammars.fetch_add(bytes - std::exchange(bytes_, bytes), std::memory_order_relaxed);
   }
 
@@ -85,14 +86,14 @@ struct Epoch {
   Completion completion;
   Lengths lengths;
   Growth growth;
-  // True if the mask of a state is the row of its matcher: masks are cached, tokens are not limited, and
-  // every byte is a token.
+  // True if every row is simply the mask of the state: masks are cached, tokens are not limited, and every
+  // byte is a token.
   const bool fast;
   Budgets budgets;
-  // A larger epoch is replaced by a new one.
+  // If the epoch has more bytes than this, the grammar opens a new one.
   std::size_t limit = 0;
-  // Returns a number for a state behind so many bytes, if the grammar counts bytes. The caller holds the
-  // world's lock.
+  // Returns a number for the pair of a state and the number of bytes of the text, for grammars that count
+  // bytes. The caller holds the world's lock.
   uint32_t number(StateId s, std::size_t bytes) {
     return numbers.emplace(uint64_t{s.v} << 32 | bytes, static_cast<uint32_t>(numbers.size())).first;
   }
@@ -112,8 +113,8 @@ class Grammar : public std::enable_shared_from_this<Grammar> {
   Grammar(std::shared_ptr<World> world, std::shared_ptr<Productions> productions, RuleId start,
           std::vector<const SchemaSet*> report_of, int64_t mask_work, std::vector<std::string> warnings = {},
           std::vector<std::string> captures = {}, bool limited = false);
-  // The texts of another grammar whose number of bytes is in a range. The productions are shared; states and
-  // masks are not. The caller holds the world's lock.
+  // Makes the grammar of those texts of `of` whose number of bytes is in the range. Both grammars share
+  // productions, but neither states nor masks. The caller holds the world's lock.
   Grammar(std::shared_ptr<Grammar> of, const ByteRange& bytes);
   ~Grammar();
 
@@ -131,14 +132,14 @@ class Grammar : public std::enable_shared_from_this<Grammar> {
   // holds the world's lock.
   void note_omissions(uint64_t before);
 
-  // Returns the work of a call that reads a token which a row has allowed. Where the world omits, the row may
-  // have taken more than mask_work(), so reading may take as much.
+  // Returns the work of a call that reads a token which a row has allowed. In a world that omits, the row may
+  // have taken more than mask_work(), so reading the token may take as much.
   Allowance allowed_work() const { return omits() ? ending_work() : Allowance(mask_work_); }
   // Returns the work of reading a text: mask_work(), and 200 units for each byte.
   int64_t reading_work(std::size_t bytes) const;
-  // Returns the work of a call that a begun text needs to go on. It is a multiple of mask_work(), and never
-  // small where the world omits: the first completion of a grammar may take much more work than a mask, but
-  // what it learns stays.
+  // Returns the work of a call without which a begun text could not go on. It is a multiple of mask_work(),
+  // and at least a second's work where the world omits. The first completion of a grammar may take much more
+  // work than a mask, but its findings are kept.
   Allowance ending_work() const;
   // Returns the work of a completion that the user asks for (shortest_completion). A completion may take
   // about a second, ten million units, while a mask has to be quick. So a limit of masks of ten million units
@@ -156,16 +157,16 @@ class Grammar : public std::enable_shared_from_this<Grammar> {
     groups_ = std::make_unique<const Pattern>(std::move(pattern));
   }
   const Pattern* groups() const { return groups_.get(); }
-  // The grammar of the whole texts, and the texts before and behind the middle; only a grammar of middles
-  // (holes) has them. They are set while no other thread has the grammar.
+  // For a grammar of the texts that fill a hole: the grammar of the whole texts, and the texts around the
+  // hole. It is set before another thread has the grammar.
   struct Around {
     std::shared_ptr<Grammar> grammar;
     std::string prefix, suffix;
   };
   void set_around(Around around) { around_ = std::make_unique<const Around>(std::move(around)); }
   const Around* around() const { return around_.get(); }
-  // bytes() is the range of bytes that a whole text may have (engine/rows.cc counts them). of_any_length() is
-  // the grammar without that range, or null if there is none.
+  // bytes() is the range in which the number of bytes of a whole text must be; engine/rows.cc counts the
+  // bytes. of_any_length() is the grammar without the range, or null if the grammar has no range.
   const ByteRange& bytes() const { return bytes_; }
   const std::shared_ptr<Grammar>& of_any_length() const { return of_any_length_; }
   // Returns true if some rule limits tokens.
@@ -176,8 +177,8 @@ class Grammar : public std::enable_shared_from_this<Grammar> {
   StateId lenient_start() const { return lenient_start_; }
   // Returns the start rule of the lenient language, or start_rule() if there is none.
   RuleId lenient_rule() const { return lenient_rule_; }
-  // Returns true if some object has so many keys that they are better kept beside the states. The caller
-  // holds the world's lock.
+  // Returns true if some object has hundreds of keys. Its written keys are then better kept beside the states
+  // (Sequence::crowds). The caller holds the world's lock.
   bool crowded() const {
     constexpr std::size_t kKeys = 256;
     return productions_->most_keys() >= kKeys;
@@ -186,16 +187,17 @@ class Grammar : public std::enable_shared_from_this<Grammar> {
   // The caller holds the world's lock.
   Productions& productions() const { return *productions_; }
 
-  // The caller of the following holds the world's lock. clouds() are the clouds of the grammar's canvases
-  // (engine/canvas.h); null before the first canvas.
+  // For the functions down to look_at_size() the caller holds the world's lock, unless a comment says
+  // otherwise. clouds() are the clouds of the grammar's canvases (engine/canvas.h); null before the first
+  // canvas.
   std::shared_ptr<Clouds>& clouds() { return clouds_; }
   std::shared_ptr<Epoch> epoch() const { return epoch_; }
   // Replaces the epoch by a new one, in which states and masks are made anew.
   void rotate();
   void rotate_if_full();
   std::size_t byte_size() const { return epoch_->byte_size() + own_byte_size(); }
-  // Notes that the grammar is no longer kept for its text. Returns how many grammars of its world still are.
-  // Takes no lock.
+  // Notes that the compiler no longer keeps the grammar. Returns how many grammars of the world it still
+  // keeps. Takes no lock.
   std::size_t retire();
   // Returns byte_size() as last published. Takes no lock.
   std::size_t published() const { return published_all_.load(std::memory_order_relaxed); }
@@ -203,12 +205,12 @@ class Grammar : public std::enable_shared_from_this<Grammar> {
   bool is_full() const {
     const std::size_t own = published_all_.load(std::memory_order_relaxed);
     const std::size_t now = world_->published.load(std::memory_order_relaxed) + own;
-    // The grammar was nearly as large when it was made, so a new one would be, too.
+    // A grammar that was nearly as large when it was made is not full: a new one would be as large.
     return now > std::max(world_->policy.renewed(), 2 * fresh_);
   }
   uint32_t states() const { return epoch_->parser.size(); }
-  // Publishes the grammar's size. Throws out_of_memory() if that, the matcher's `epoch` and `more` bytes of
-  // the running call are too much together. The caller holds the world's lock.
+  // Publishes the grammar's size. Throws out_of_memory() if too much memory is used: this size, the matcher's
+  // `epoch`, and `more` bytes of the running call together. The caller holds the world's lock.
   void look_at_size(const Epoch& epoch, std::size_t more = 0);
 
  private:
@@ -247,8 +249,8 @@ class Grammar : public std::enable_shared_from_this<Grammar> {
 };
 
 // Limits the work of a call under the world's lock, and checks the memory at every checkpoint. The destructor
-// marks the grammar as partial if something was omitted. `epoch` is the epoch of the matcher, or null for the
-// grammar's.
+// marks the grammar as partial if something was omitted. `epoch` is the epoch of the matcher; null stands for
+// the grammar's current epoch.
 class GrammarWork {
  public:
   GrammarWork(Grammar& g, const std::shared_ptr<Epoch>* epoch, Task task, Allowance limit)

@@ -45,9 +45,9 @@ namespace structgen {
 
 namespace {
 
-// A byte of fixed text costs so many units of work.
+// Reading a byte of fixed text costs this many units of work.
 constexpr int64_t kReadByte = 200;
-// All holes together have at most so many tokens; a larger number is refused.
+// All holes of a text together may have at most this many tokens.
 constexpr uint64_t kMostTokens = 1u << 16;
 
 int64_t work_of(const Grammar& g, std::size_t bytes) {
@@ -64,8 +64,8 @@ void refuse_limits(const Grammar& g) {
         "a grammar that asks for ordinary tokens, whatever their text, cannot have holes in its texts");
 }
 
-// Counts the memory of an object that belongs to no grammar yet: while a Sized lives, every checkpoint checks
-// the bytes of the object and of the grammar together.
+// Counts the memory of an object that belongs to no grammar yet. While a Sized lives, every checkpoint checks
+// the sum of the object's bytes and the grammar's.
 template <class T>
 class Sized {
  public:
@@ -83,7 +83,7 @@ class Sized {
   const WorkScope scope_;
 };
 
-// The productions of the middles of a prefix and a suffix, and all that they are made of. The constructor
+// The productions of all middles: the texts that may stand between a prefix and a suffix. The constructor
 // builds up to four layers, each made from the one before; top() is the last one:
 //
 //     rest_       the grammar after the prefix
@@ -97,7 +97,8 @@ class Middles {
     const Sized watch(*grammar_, *this);
     const std::shared_ptr<Epoch> epoch = grammar_->epoch();
     StateId s = grammar_->start(), outside = s;
-    // The offset of the outermost compared item in which the prefix ends.
+    // The offset where an item of uniqueItems begins, in which the prefix ends; the outermost such item
+    // counts.
     std::size_t begin = 0;
     for (std::size_t i = 0; i < prefix.size(); ++i) {
       const uint8_t b = static_cast<uint8_t>(prefix[i]);
@@ -120,8 +121,8 @@ class Middles {
     const Verdict possible = quotient_->possible();
     if (possible == Verdict::kNo) refuse(suffix, false);
     if (begin < prefix.size()) {
-      // Which texts the item may have depends on the suffix. So the item is read from its beginning by
-      // productions of the texts that end with the suffix.
+      // The suffix restricts which texts the begun item may have. So the item is read again from its
+      // beginning, by productions of the texts that end with the suffix.
       const std::size_t fits = quotient_->fits();
       quotient_.reset();
       rest_.emplace(grammar_->productions(), parser_, parser_.import(epoch->parser, outside, memo));
@@ -167,8 +168,9 @@ class Middles {
         .at(static_cast<int64_t>(at))
         .in("suffix");
   }
-  // Returns the state without the items that read a compared text other than a key, or dead() if one of them
-  // reads the byte `next`. A number goes on until the next byte ends it. next = -1 stands for any byte.
+  // Returns the state without those parse items that read a compared text other than a key. Returns dead() if
+  // one of them reads the byte `next`, unless this byte ends it, as it ends a number. next = -1 stands for
+  // any byte.
   StateId outside_items(Parser& parser, StateId s, int next) const {
     if (!parser.state(s).capturing) return s;
     std::vector<Item> left;
@@ -180,14 +182,14 @@ class Middles {
     }
     return left.size() == parser.state(s).n ? s : parser.of_items(std::move(left), parser.state(s).accepting);
   }
-  // Returns true if a parse item reads inside of a text that is compared with others (an item of
-  // uniqueItems). A member's name alone does not count.
+  // Returns true if a parse item stands inside of a text that is compared with others: an item of
+  // uniqueItems. Inside the name of a member alone it returns false.
   bool inside_item(Parser& parser, const Item& i) const {
     CaptureId outer = i.capture;
     if (outer.v <= 1) return false;
     parser.captures().innermost(outer);
-    // Above the reader of a label the text is a member's name; a captured text belongs to the item around the
-    // object.
+    // A labelled regex reads the name of a member. If a text is captured above that name's reader, it belongs
+    // to an item around the object.
     if (outer.v > 1 || parser.regexes().node(i.regex).labelled) return true;
     for (const StackEntry& e : parser.stacks().entries(i.stack))
       if (e.top.kind() != Symbol::kReader || grammar_->productions().traits_of(e.top.rule_id()).compares)
@@ -207,8 +209,8 @@ class Middles {
   std::optional<Begun> begun_;
 };
 
-// Makes one attempt at can_complete(). It looks for a path through all parts (holes/facts.h), and then has
-// the grammar's own parser read a text of that path.
+// Tries once to answer can_complete(). It looks for a path through all parts (holes/facts.h). Then the
+// grammar's own parser reads a text of that path.
 Filling attempt(Grammar& g, const std::vector<Part>& parts) {
   FactBase fact_base(g.world().regexes, g.productions(), {parts, &g.vocabulary()}, Facts::Aim::kText, false,
                      0, &g.epoch()->parser);
@@ -227,11 +229,11 @@ Filling attempt(Grammar& g, const std::vector<Part>& parts) {
   return {any || found.unsure || g.partial() ? Verdict::kUnknown : Verdict::kNo, {}};
 }
 
-// A condition or a part of one: the texts of a regex whose number of bytes is in a range.
+// A condition, or an operand of one: the texts that a regex matches and whose number of bytes is in a range.
 struct Wanted {
   std::optional<RegexId> regex;
   ByteRange bytes;
-  // Returns the regex and the range as one regex.
+  // Joins the regex and the range into one regex.
   RegexId whole(RegexArena& r) const {
     if (bytes.least > bytes.most) return RegexArena::empty();
     const RegexId all =
@@ -248,8 +250,8 @@ ByteRange both(const ByteRange& a, const ByteRange& b) {
   return {std::max(a.least, b.least), std::min(a.most, b.most)};
 }
 
-// Evaluates the steps of a condition. A range of bytes stays a range while it is only combined by "and";
-// otherwise it becomes a regex.
+// Evaluates the steps of a condition. A range of bytes under kAnd stays a range; under kOr or kNot it becomes
+// a regex.
 Wanted read(RegexArena& r, const std::vector<ConditionStep>& condition) {
   std::vector<Wanted> stack;
   const auto pop = [&] {
@@ -321,13 +323,12 @@ std::shared_ptr<Grammar> intersected(const std::shared_ptr<Grammar>& grammar, Re
   return out;
 }
 
-// Returns the grammar with a range of bytes, which its rows count. Returns null if the range needs an
-// intersection (budget/range.cc).
+// Returns the grammar with a range of bytes that its rows count. Returns null if rows cannot do so
+// (budget/range.cc); then the range needs an intersection.
 std::shared_ptr<Grammar> ranged(const std::shared_ptr<Grammar>& grammar, ByteRange bytes) {
   if (!grammar->vocabulary().complete() || grammar->omits() || grammar->partial()) return nullptr;
   Epoch& epoch = *grammar->epoch();
-  // Where a state may lead to no text, a shortest text is proved to exist, but texts of other lengths are
-  // not.
+  // With unproven productions only a shortest text is proved to exist, not a text of each length.
   if (epoch.parser.unproven() && bytes.least > 0) return nullptr;
   const StateId start = grammar->start();
   const auto shortest = [&] {
@@ -337,7 +338,7 @@ std::shared_ptr<Grammar> ranged(const std::shared_ptr<Grammar>& grammar, ByteRan
   Told<std::size_t> least = told(shortest);
   if (!least) return nullptr;
   if (*least > bytes.most || bytes.least > bytes.most) refuse_condition();
-  // Every text has at least so many bytes, so the lower end of the range restricts nothing.
+  // No text has fewer bytes than this, so the lower end of the range restricts nothing.
   if (bytes.least <= *least) bytes.least = 0;
   if (bytes.least == 0 && bytes.most == ByteRange::kAny) return grammar;
   auto out = std::make_shared<Grammar>(grammar, bytes);
@@ -392,16 +393,16 @@ Filling can_complete(const std::shared_ptr<Grammar>& of, std::vector<Part> parts
     throw Error(ErrorKind::kValue, "the gaps have more than " + std::to_string(kMostTokens) + " tokens");
   std::lock_guard hold(grammar->world().lock);
   refuse_limits(*grammar);
-  // All questions share the work of the call.
+  // The questions below share the work of one call.
   const WorkScope whole(Task::kHoles, work_of(*grammar, bytes));
   const auto answer = [&](const std::vector<Part>& of, int64_t work) {
     const GrammarWork scope(*grammar, nullptr, Task::kHoles, work);
     return told([&] { return attempt(*grammar, of); }).value_or(Filling{});
   };
   if (tokens > 0) {
-    // n tokens have at least n bytes; where every byte is a token, any n bytes are n tokens. So two cheaper
-    // questions about bytes may answer: one with n times the longest token (a "no" holds for tokens as well),
-    // and one with n bytes (a "yes" holds).
+    // Two cheaper questions about bytes may answer a question about n tokens. n tokens have at most n times
+    // the bytes of the longest token, so a "no" for that many bytes is a "no" for n tokens. Where every byte
+    // is a token, n bytes are n tokens, so a "yes" for n bytes is a "yes" for n tokens.
     const auto in_bytes = [&](uint64_t least, uint64_t most) {
       std::vector<Part> out = parts;
       for (Part& p : out)
@@ -421,7 +422,8 @@ Filling can_complete(const std::shared_ptr<Grammar>& of, std::vector<Part> parts
 }
 
 std::shared_ptr<Grammar> infill(std::shared_ptr<Grammar> grammar, std::string prefix, std::string suffix) {
-  // A middle of a middle is a middle of the outer grammar: the prefixes are joined, and so are the suffixes.
+  // A hole inside of a hole is a hole of the outer grammar: the two prefixes are joined, and so are the two
+  // suffixes.
   if (const Grammar::Around* around = grammar->around()) {
     prefix = around->prefix + prefix;
     suffix += around->suffix;

@@ -24,21 +24,22 @@ struct Filling {
   std::string text;
 };
 
-// Tells whether a text consists of these parts. A yes comes with a text that the grammar's parser has read; a
-// no is proved. Throws kGrammar if the grammar limits tokens, kValue if the parts are too long.
+// Tells whether some text of the grammar consists of these parts, some of which are holes. A yes comes with a
+// text that the grammar's parser has read; a no is proved. Throws kGrammar if the grammar limits tokens,
+// kValue if the parts are too long.
 Filling can_complete(const std::shared_ptr<Grammar>& grammar, std::vector<Part> parts);
 
 // Returns the grammar of all texts between `prefix` and `suffix`. Throws kUnsatisfiableInfill with the offset
 // at which they do not fit (pointer "prefix" or "suffix"), and kGrammar if the grammar limits tokens.
 std::shared_ptr<Grammar> infill(std::shared_ptr<Grammar> grammar, std::string prefix, std::string suffix);
 
-// Returns a grammar of the same texts that counts no bytes beside its states, for questions that do not read
-// a text from left to right. A range of bytes becomes a part of the rules by an intersection
-// (holes/intersection.h), whose errors it throws.
+// Returns a grammar of the same texts whose rules hold its range of bytes, so that nothing counts bytes
+// beside its states. Questions that do not read a text from left to right need this. The rules come from an
+// intersection (holes/intersection.h), whose errors it throws.
 std::shared_ptr<Grammar> without_range(const std::shared_ptr<Grammar>& grammar);
 
-// A step of a condition on whole texts, in postfix order: "contains foo or bar, and has at most 80 bytes" is
-// kContains {foo, bar}, kBytes 0..80, kAnd.
+// One step of a condition on whole texts. The steps stand in postfix order: "contains foo or bar, and has at
+// most 80 bytes" is kContains {foo, bar}, kBytes 0..80, kAnd.
 struct ConditionStep {
   enum StepKind : uint8_t {
     // The whole text matches a pattern.

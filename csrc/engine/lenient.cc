@@ -12,12 +12,13 @@
 namespace structgen {
 
 namespace {
-// An exponent with this many digits or more is read as kHugeExponent (numbers/decimal.h), which has so many.
+// All exponents with this many digits or more are read as one value, kHugeExponent (numbers/decimal.h).
 constexpr std::size_t kHugeDigits = 19;
 }  // namespace
 
 void Lenient::push(StateId s, bool text) {
-  // After a call that threw, distinct_ may hold more text, so a step without text keeps the last size.
+  // A step without text keeps the size of the last step. The size of distinct_ would be wrong here: a call
+  // that threw may have left more text.
   Place to = places.back();
   if (text) to = {s, static_cast<uint32_t>(distinct_.text().size() % kMostText), distinct_.mode()};
   places.push_back(to);
@@ -37,8 +38,8 @@ void Lenient::cut(std::size_t places_left) {
   cut();
 }
 
-// If one reading of a `{` asks for keys that differ, keys are compared in all readings: no reading lets a key
-// repeat.
+// If a `{` can be read in several ways and one way asks for keys that differ, keys are compared in all ways:
+// in no way may a key repeat.
 Lenient::Opens Lenient::opens(const Grammar& grammar, Epoch& epoch, StateId s, char bracket, bool locked) {
   const uint32_t key = 2 * s.v + (bracket == '{');
   if (const auto known = opens_.find(key); known != opens_.end()) return known->second;
@@ -73,7 +74,7 @@ Lenient::Opens Lenient::opens(const Grammar& grammar, Epoch& epoch, StateId s, c
     const LiteralSet& set = parser.regexes().literal_set_of(*choices);
     const LiteralTable& table = tables.table(set.table);
     opened.list = distinct_.number({&table, tables.subset(set.subset)});
-    // A character has at most six bytes in JSON for each of its own.
+    // JSON spells a byte of text with at most six bytes, as in `\u0001`.
     constexpr std::size_t kLongest = 6;
     opened.more +=
         static_cast<uint32_t>(kLongest * std::ranges::max(table.texts, {}, &std::string::size).size());
@@ -81,8 +82,9 @@ Lenient::Opens Lenient::opens(const Grammar& grammar, Epoch& epoch, StateId s, c
   return opens_.emplace(key, opened).first->second;
 }
 
-// Returns true if the number that ends in s can only go on with zeros, so that its value is fixed. `nonzero`:
-// a digit other than 0 was read; `exponent`: the exponent has begun. The caller holds the world's lock.
+// Returns true if the value of the begun number is fixed: in state s it can go on only with zeros. `nonzero`
+// tells whether a digit other than 0 was read, `exponent` whether the exponent has begun. The caller holds
+// the world's lock.
 bool Lenient::one_value(Parser& parser, StateId s, bool nonzero, bool exponent) {
   constexpr std::size_t kMost = 64;
   const uint32_t key = 4 * s.v + 2 * nonzero + exponent;
@@ -106,9 +108,9 @@ bool Lenient::one_value(Parser& parser, StateId s, bool nonzero, bool exponent) 
   return out;
 }
 
-// Returns true if some further digits of the exponent, which has `digits` digits, make the number differ from
-// all members. Exponents of kHugeDigits digits count as one value. There are at most as many failures as
-// members, so the loop ends.
+// Returns true if the begun number `word` can get more digits of its exponent, and so differ from all items.
+// Its exponent has `digits` digits so far. All exponents of kHugeDigits digits count as one value. Each
+// failed try equals an item, so the loop ends.
 bool Lenient::powers_left(std::string_view word, std::size_t digits) {
   std::size_t powers = 1;
   for (std::size_t i = digits; i + 1 < kHugeDigits && powers <= distinct_.items(); ++i) powers *= 10;
@@ -123,8 +125,8 @@ bool Lenient::powers_left(std::string_view word, std::size_t digits) {
   return false;
 }
 
-// Tells whether some text of the list that begins with the item that is being read, or any text if none is
-// being read, is no item yet.
+// Tells whether some text of the list that is no item yet can be the item that is being read, or the next
+// item if none is begun.
 Lenient::Fate Lenient::fate_in_list(Parser& parser, StateId s) {
   const LiteralTables& tables = parser.regexes().tables();
   const LiteralTable* const table = distinct_.list()->table;
@@ -136,7 +138,8 @@ Lenient::Fate Lenient::fate_in_list(Parser& parser, StateId s) {
     if (parser.regexes().node(i.regex).kind != RegexKind::kLiteralSet) return Fate::kStates;
     const LiteralSet set = parser.regexes().literal_set_of(i.regex);
     if (&tables.table(set.table) != table) return Fate::kStates;
-    // Within an escape the range also has texts that do not go on with it.
+    // If an escape such as `\u00` has begun, some texts between set.lo and set.hi do not go on with it.
+    // first_bytes() then tells for each text.
     const auto reads = [&](uint32_t n) {
       LiteralSet one = set;
       one.subset = 0;
@@ -149,9 +152,9 @@ Lenient::Fate Lenient::fate_in_list(Parser& parser, StateId s) {
   return Fate::kDies;
 }
 
-// Tells whether the item that is being read can still differ from all earlier items of its array. Every item
-// can except two kinds (lasting.cc): a word, and a number that can only go on with zeros. Those are compared
-// with the earlier items.
+// Tells whether the item that is being read can still differ from all earlier items of its array. Most items
+// can. A word such as `true`, and a number that can only go on with zeros, are compared with the earlier
+// items (lasting.cc).
 Lenient::Fate Lenient::fate(Parser& parser, StateId s, bool locked) {
   if (distinct_.list() && distinct_.compares() && distinct_.lacks_item()) return fate_in_list(parser, s);
   const std::string_view word = distinct_.word();
@@ -174,7 +177,7 @@ Lenient::Fate Lenient::fate(Parser& parser, StateId s, bool locked) {
   return judged(std::string(word) + (whole ? "" : "0"));
 }
 
-// Tells what becomes of the text if these bytes follow. The bytes stay in distinct_.
+// Reads the bytes into distinct_, where they stay, and tells what becomes of the text.
 Lenient::Fate Lenient::fate(Grammar& grammar, Epoch& epoch, std::string_view bytes, bool locked,
                             StateId& at) {
   Parser& parser = epoch.parser;
@@ -215,7 +218,7 @@ Lenient::Fate Lenient::keep(Grammar& grammar, Epoch& epoch, uint32_t* row, bool 
   if (listed && !ends) ends = &grammar.world().item_ends.at(place);
   if (quotes && !quotes_) quotes_ = &grammar.world().item_ends.quotes();
   Fate found = Fate::kLives;
-  // Returns false if the token cannot be judged now.
+  // Returns false if the answer about the token needs the lock or the exact grammar's states.
   const auto judge = [&](TokenId t) {
     StateId at = places.back().state;
     found = fate(grammar, epoch, v.bytes(t), locked, at);
@@ -246,18 +249,18 @@ Lenient::Fate Lenient::keep(Grammar& grammar, Epoch& epoch, uint32_t* row, bool 
   return Fate::kLives;
 }
 
-// An item avoids n members with kItem bytes and two more for each bit of n. An item that must still be
-// written has at least two bytes.
+// An item differs from n members if it gets kItem more bytes and two more for each bit of n. An item that
+// must still be written has at least two bytes.
 std::size_t Lenient::spare(std::size_t bound) const {
   constexpr std::size_t kItem = 16;
   const std::size_t bits = static_cast<std::size_t>(std::bit_width(distinct_.items() + bound));
   return bound * bits / 4 + (distinct_.depth() + 1) * (kItem + 2 * bits + distinct_.more());
 }
 
-// A depth-first search for an ending. At each place the next byte of the lenient completion is tried first.
-// If that byte ends an item that repeats one, or leads to nothing, other bytes are tried: those with the
-// smallest bound first, and equal ones in an order that differs from place to place, so that the text does
-// not follow earlier items.
+// Searches depth first for an ending. At each point of the text the next byte of the lenient completion is
+// tried first. If this byte ends an item that repeats another, or leads to nothing, other bytes are tried:
+// those with the smallest bound first. Equal ones are tried in an order that depends on the point, so that
+// the new items do not spell earlier items.
 std::optional<std::string> Lenient::ending(Grammar& grammar, Epoch& epoch) {
   constexpr std::size_t kMostReads = 20'000;
   Parser& parser = epoch.parser;
@@ -270,7 +273,7 @@ std::optional<std::string> Lenient::ending(Grammar& grammar, Epoch& epoch) {
   struct Node {
     StateId state;
     Distinct::Mode mode;
-    // The completion of an earlier node, and the number of its bytes that were read up to this node.
+    // A lenient completion that was computed at an earlier node, and how many of its bytes lead to this node.
     const std::string* way;
     std::size_t gone;
     enum : uint8_t { kNothing, kWay, kOthers } tried = kNothing;

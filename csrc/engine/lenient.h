@@ -32,18 +32,18 @@ namespace structgen {
 
 class Lenient {
  public:
-  // The place behind a step: its state, the size of the text, and the mode of the last byte.
+  // What is known behind a step: the state, the size of the text, and the mode of the last byte.
   struct Place {
     StateId state;
     uint32_t size : 30 = 0;
     Distinct::Mode mode : 2 = Distinct::kBetween;
   };
-  // What becomes of a text. kLives: it can go on. kDies: it cannot. kLock: only a caller with the world's
-  // lock can tell. kStates: only the states of the grammar can tell.
+  // What becomes of a text. kLives: it can go on. kDies: it cannot. kLock: the answer needs the world's lock.
+  // kStates: the answer needs the states of the exact grammar.
   enum class Fate : uint8_t { kLives, kDies, kLock, kStates };
 
-  // places[0] is the start and places[i] the place behind step i; empty if the text is not lenient. A deque,
-  // because a vector doubles, and the process keeps the memory that it outgrew.
+  // The element 0 stands for the start, the element i for what is behind step i; empty if the text is not
+  // lenient. A vector would double when it grows, and the process would keep the memory of the old one.
   std::deque<Place> places;
 
   bool on() const { return !places.empty(); }
@@ -51,49 +51,51 @@ class Lenient {
   std::string_view step(std::size_t i) const {
     return std::string_view(distinct_.text()).substr(places[i - 1].size, places[i].size - places[i - 1].size);
   }
-  // Returns true if the text with so many more bytes is longer than can be counted.
+  // Returns true if the text would be too long for Place::size once `bytes` more bytes were read.
   bool full(std::size_t bytes) const { return distinct_.text().size() + bytes >= kMostText; }
   // Tells what becomes of the text if these bytes follow, and sets `at` to the state behind them.
   Fate read(Grammar& grammar, Epoch& epoch, std::string_view bytes, bool locked, StateId& at);
   // Reports the size of the text to the world whenever it has grown by 64 kB. Throws out_of_memory() if the
   // world is too large.
   void count(World& world);
-  // Takes the step that read() has judged; with `text` false, a step to s without bytes. A call that throws
-  // changes nothing.
+  // Appends the step that read() has judged. With `text` false, the step leads to s and has no bytes. A call
+  // that throws changes nothing.
   void push(StateId s, bool text);
-  // Takes steps back until `places_left` places are left.
+  // Takes back the last steps, until `places` has `places_left` elements.
   void cut(std::size_t places_left);
-  // Removes from the row of the last state the tokens that repeat an item, or behind which only items that
-  // repeat one are left.
+  // Removes two kinds of tokens from the row of the last state: those that end an item that repeats another,
+  // and those behind which the begun item can only repeat another.
   Fate keep(Grammar& grammar, Epoch& epoch, uint32_t* row, bool locked);
   // Returns true if some array or object has so many items or keys that their states take long to make.
   bool crowded() const { return distinct_.most() >= kCrowd; }
-  // Returns how many bytes to add to a bound for the lenient state, so that the sum is a bound for the text.
+  // Returns how many bytes must be added to `bound`. `bound` counts the bytes that complete the text if items
+  // may repeat; the sum suffices if items must differ.
   std::size_t spare(std::size_t bound) const;
-  // Returns a text that completes this one, or no value if the search found none. The caller holds the
-  // world's lock.
+  // Returns a text that completes the text read so far, or no value if the search found none. The caller
+  // holds the world's lock.
   std::optional<std::string> ending(Grammar& grammar, Epoch& epoch);
-  // Drops all answers about states, after the states got other numbers.
+  // Drops all answers about states. Sequence calls it when the states move to another epoch, where they get
+  // other numbers.
   void forget() {
     opens_ = {};
     one_value_ = {};
   }
 
  private:
-  // What a bracket opens: an array or object whose items or keys must differ (kDistinct), need not (kAny), or
-  // must in some readings of the text only (kMixed).
+  // What a bracket opens: an array or object whose items or keys must differ (kDistinct), may repeat (kAny),
+  // or must differ only in some readings of the text (kMixed).
   enum Kind : uint8_t { kUnknown, kAny, kDistinct, kMixed };
   struct Opens {
     Kind kind = kUnknown;
-    // So many bytes suffice for one more item behind the bracket.
+    // The number of bytes that suffice for one more item of the container.
     uint32_t more = 0;
-    // The number of the list of the items in distinct_, or 0.
+    // The number that distinct_ gave to the list of the items, or 0.
     uint32_t list = 0;
   };
   Opens opens(const Grammar& grammar, Epoch& epoch, StateId s, char bracket, bool locked);
   Fate fate(Parser& parser, StateId s, bool locked);
   Fate fate_in_list(Parser& parser, StateId s);
-  // Reads the bytes behind the state `at`, and moves `at` behind them.
+  // Reads the bytes from the state `at` on, sets `at` to the state behind them, and judges the text.
   Fate fate(Grammar& grammar, Epoch& epoch, std::string_view bytes, bool locked, StateId& at);
   bool one_value(Parser& parser, StateId s, bool nonzero, bool exponent);
   bool powers_left(std::string_view word, std::size_t digits);
@@ -101,12 +103,12 @@ class Lenient {
 
   static constexpr std::size_t kMostText = 1u << 30, kCrowd = 256;
   Counted counted_;
-  // After a call this holds the text of `places` or a longer one; cut() shortens it to that text.
+  // Holds the text up to the last element of `places`. A call may leave more bytes; cut() removes them.
   Distinct distinct_;
   // The answers of opens() and one_value() for the states of this epoch.
   std::unordered_map<uint32_t, Opens> opens_;
   std::unordered_map<uint32_t, bool> one_value_;
-  // The results of ItemEnds for this world's vocabulary, by place; null before the first question.
+  // The tokens that may end an item, by ItemEnds::Place; null before the first question about such a place.
   std::array<const ItemEnds::Bits*, ItemEnds::kPlaces> ends_ = {};
   const std::vector<ItemEnds::Quote>* quotes_ = nullptr;
 };

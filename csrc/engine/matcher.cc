@@ -36,8 +36,8 @@
 namespace structgen {
 
 namespace {
-// A completion for a user may nest so many rules: those of an object of 5,000 required keys, if the stack
-// suffices.
+// A completion for a user may nest this many rules, as that of an object with 5,000 required keys does, if
+// the stack suffices.
 constexpr uint32_t kDeepRecursion = 15'000;
 }  // namespace
 
@@ -53,7 +53,7 @@ Matcher::Matcher(std::shared_ptr<Grammar> grammar, Request request)
 
 // ---- reading ----
 
-// Reads bytes whose tokens are not known, so that tokens may meet at every byte. In a world that omits, a
+// Reads bytes that no tokens are given for, so a token may end behind every byte. In a world that omits, a
 // text that takes too much work is read again with more, because a begun text must not stop.
 StateId Matcher::walk_text(StateId s, std::string_view bytes) {
   const auto locked = [&](Allowance limit) {
@@ -91,8 +91,8 @@ bool Matcher::known(std::string_view bytes) const {
   return !rows_->mortal() && !epoch().parser.edged() && sequence_.walks(s, bytes);
 }
 
-// Takes a step by push(), and keeps the text of the step. Memory for both is reserved first, so that an error
-// changes nothing.
+// Calls `push`, which takes a step, and keeps the text of the step. Memory for both is reserved first, so
+// that an error changes nothing.
 template <class F>
 bool Matcher::take(std::string_view text, const F& push) {
   const bool keeps = !grammar_->captures().empty();
@@ -119,7 +119,7 @@ bool Matcher::accept_token(TokenId t) {
   const Vocabulary& v = grammar_->vocabulary();
   if (t < 0 || static_cast<uint32_t>(t) >= v.size()) return false;
   if (is_terminated() || ends(t)) {
-    // After the end, padding ids are accepted, which carry no text.
+    // After the end, padding tokens without text are accepted.
 
     if (is_terminated() ? !goes_on_after_end_ && !ends(t) && !v.is_special(t) && !v.bytes(t).empty()
                         : !is_accepting())
@@ -130,8 +130,8 @@ bool Matcher::accept_token(TokenId t) {
   }
   const std::string_view bytes = v.bytes(t);
   if (bytes.empty()) return false;
-  // A token that was rolled back leads to its old state, even if the work that is left now would not suffice
-  // to find that state.
+  // If this token was just rolled back, the step leads to its old state. A new step might exceed the work
+  // that is left.
   if (take(bytes, [&] { return sequence_.redo(t); })) return true;
   const StateId s = rows_->read(sequence_, t);
   if (s == Parser::dead()) return false;
@@ -141,7 +141,7 @@ bool Matcher::accept_token(TokenId t) {
 }
 
 namespace {
-// Takes back, in its destructor, all that was accepted while it lived, unless keep() was called.
+// Its destructor takes back all steps that were taken while it lived, unless keep() was called.
 class Attempt {
  public:
   explicit Attempt(Matcher& m) : matcher_(m), before_(m.history()) {}
@@ -169,8 +169,7 @@ bool Matcher::accept_tokens(std::span<const TokenId> tokens) {
 
 bool Matcher::accept_bytes(std::string_view bytes) {
   if (is_terminated()) return bytes.empty();
-  // Bytes that look like the path of a special token are refused, because only the token itself stands for
-  // it.
+  // Bytes with this mark could be read as a special token. Only the token itself may stand for it.
   if (bytes.find(kSpecialMark) != std::string_view::npos) return false;
   if (epoch().parser.marked() && bytes.find(static_cast<char>(kEdge)) != std::string_view::npos) return false;
   const StateId s = sequence_.lenient() ? sequence_.read(bytes) : walk_text(current(), bytes);
@@ -212,7 +211,7 @@ std::size_t Matcher::validate_bytes(std::string_view bytes) {
   sequence_.settle();
   StateId s = current();
   std::size_t n = 0;
-  // The state behind each byte, if some states may have no completion.
+  // The state behind each byte. These are asked for completions if the productions are unproven.
   std::vector<StateId> on;
   for (; n < bytes.size() && bytes[n] != kSpecialMark; ++n) {
     if (static_cast<uint8_t>(bytes[n]) == kEdge) break;
@@ -259,7 +258,7 @@ bool Matcher::is_accepting() const {
 
 // ---- masks ----
 
-// Allows the end tokens, which alone may follow the end.
+// Fills a row of a text that has ended: only the end tokens are allowed.
 void Matcher::ended_row(uint32_t* row) const {
   const Vocabulary& v = grammar_->vocabulary();
   std::memset(row, 0, v.words() * 4ull);
@@ -318,7 +317,8 @@ Matcher::Replay Matcher::replay(std::span<const TokenId> tokens, std::size_t mos
   sequence_.leave();
   Replay out;
   out.of.reserve(tokens.size());
-  // The row of each state that this text has met. It is used again if the state alone decides the mask.
+  // The index of the row of each state that this text has met. It serves again where the state alone decides
+  // the mask.
   std::unordered_map<uint32_t, int32_t> rows_of_states;
   std::shared_ptr<Epoch> since = sequence_.epoch();
   std::unordered_multimap<std::size_t, int32_t> rows_by_hash;
@@ -369,8 +369,8 @@ Matcher::Replay Matcher::replay(std::span<const TokenId> tokens, std::size_t mos
   return out;
 }
 
-// Returns the bytes that may follow state s, which stands `bytes` bytes behind the text. The caller holds the
-// world's lock.
+// Returns the bytes that may follow the state s. `bytes` is the number of bytes between the end of the text
+// and s. The caller holds the world's lock.
 ByteSet Matcher::live_at(StateId s, std::size_t bytes) {
   ByteSet live = epoch().parser.live(s);
   live.remove(static_cast<uint8_t>(kSpecialMark));

@@ -33,16 +33,16 @@ class Matcher {
   bool accept_token(TokenId t);
   // Accepts all tokens; returns false, and accepts none, if one is not allowed.
   bool accept_tokens(std::span<const TokenId> tokens);
-  // Accepts all bytes or none; the bytes are one entry of the history.
+  // Accepts all bytes or none; together they are one step of the history.
   bool accept_bytes(std::string_view bytes);
   // Returns how many of the tokens the masks of fill_row() allow one after the other. Changes nothing.
   std::size_t validate_tokens(std::span<const TokenId> tokens);
   // Returns the length of the longest beginning of `bytes` that could be accepted.
   std::size_t validate_bytes(std::string_view bytes);
-  // Returns true if reading these takes only steps that were computed before, and so takes no lock.
+  // Returns true if all steps that read these tokens are known, so that reading them takes no lock.
   bool known(std::span<const TokenId> tokens) const;
   bool known(std::string_view bytes) const;
-  // Takes back n entries of the history; throws kValue if there are fewer.
+  // Takes back the last n steps of the history; throws kValue if there are fewer.
   void rollback(std::size_t n);
   void reset();
   std::size_t history() const { return sequence_.size(); }
@@ -51,16 +51,17 @@ class Matcher {
   // Returns true if the request limits its tokens. validate_tokens() may then take a lock even if all steps
   // are known.
   bool has_budget() const { return request_tokens_ != Request::kAny; }
-  // Writes words() int32 words: the mask within the rest of the request's tokens. Throws kUnsatisfiableBudget
-  // if it is proved that nothing fits, and kBudgetExceeded if nothing is found and nothing is proved.
+  // Writes the mask, words() words of 32 bits. If the request has a limit of tokens, the mask allows only
+  // tokens after which the text can be completed within it. Throws kUnsatisfiableBudget if it is proved that
+  // no token is left, and kBudgetExceeded if none is found but nothing is proved.
   void fill_row(uint32_t* row);
-  // Allows only tokens after which the text can be completed within `budget` tokens and within the request's.
-  // Both count the next token and the end token. Returns false if it is proved that nothing fits; throws
-  // kBudgetExceeded if nothing is found and nothing is proved.
+  // Allows only tokens after which the text can be completed within `budget` tokens and within the limit of
+  // the request. Both numbers count the next token and the end token. Returns false if it is proved that no
+  // token is left; throws kBudgetExceeded if none is found but nothing is proved.
   bool fill_row_within(uint32_t* row, std::size_t budget);
-  // Returns bounds of the number of tokens that complete the text from here, the end token included: at least
-  // `least` are needed, and `enough` suffice. With `search` it also looks for fewer tokens than the shortest
-  // text takes. Both are kFar if no tokens complete the text.
+  // Returns bounds of the number of tokens that complete the text, the end token included: at least `least`
+  // tokens are needed, and `enough` tokens suffice. With `search` it also looks for completions that take
+  // fewer tokens although they have more bytes. Both bounds are kFar if no tokens complete the text.
   using Bounds = Budget::Bounds;
   static constexpr std::size_t kFar = Budget::kFar;
   Bounds tokens_needed(bool search);
@@ -73,11 +74,11 @@ class Matcher {
   // Fills the row and returns true if the mask is known and `budget` tokens forbid none of its tokens;
   // returns false otherwise. Takes no lock.
   bool fill_row_fast(uint32_t* row, std::size_t budget = Request::kAny);
-  // Reads a text from here on, and stores the mask in front of each token: row of[i] of `rows`, which has
-  // words() words each. Equal masks are one row. It ends in front of the first token that is refused, so
-  // of.size() is the place of that token. A new state makes a mask and hashes it; any other token costs a
-  // step and a look-up. Throws the errors of fill_row(), and kBudgetExceeded if the rows exceed `most` bytes;
-  // history() then tells the place.
+  // Reads a text from here on, and stores the mask in front of each token: token i has the row of[i] of
+  // `rows`; a row has words() words. Equal masks are one row. The call ends in front of the first token that
+  // is refused, which has the index of.size(). A new state makes a mask and hashes it; any other token costs
+  // a step and a look-up. Throws the errors of fill_row(), and kBudgetExceeded if the rows exceed `most`
+  // bytes; history() then tells how far it came.
   struct Replay {
     std::vector<uint32_t> rows;
     std::vector<int32_t> of;
@@ -88,26 +89,26 @@ class Matcher {
   // Returns the longest text, of at most `limit` bytes, with which every completion begins: `"name":` after
   // `{`, if that key is required and first, and the layout has no blanks.
   std::string forced_bytes(std::size_t limit = 4096);
-  // Returns the last tokens of text, at most `most`. The list begins behind the last step that was bytes, a
-  // special token or an end token.
+  // Returns the last tokens of text, at most `most` of them. The list goes back no further than the last step
+  // without a token of text: bytes, a special token or an end token.
   std::vector<TokenId> tail(std::size_t most) const;
-  // Returns the offsets in `text` at which a token could begin that goes beyond the end of `text`, in some
-  // way that the grammar allows. `text` ends with the `forced` bytes that come next. Each offset costs a walk
-  // over such tokens until one is found.
+  // Returns offsets in `text` at which the tokenizer could begin another token than it did. Such a token goes
+  // beyond the end of `text`, in some way that the grammar allows. `text` ends with the `forced` bytes that
+  // come next. Each offset costs a walk over such tokens until one is found.
   std::vector<std::size_t> open_places(std::string_view text, std::string_view forced);
-  // Returns the named parts of the text that was read, by begin, longer ones first; see parse/spans.h.
-  // Offsets count bytes of text, and a special token has none. Indices of tokens count steps of the history.
-  // Throws kBudgetExceeded.
+  // Returns the captures of the text that was read, by begin, longer ones first; see parse/spans.h. Offsets
+  // count bytes of text, and a special token has none. Indices of tokens count steps of the history. Throws
+  // kBudgetExceeded.
   std::vector<Capture> captures();
-  // Returns the bytes with which the next token may begin. With `inside`: the bytes that may come next within
-  // a token.
+  // Returns the bytes with which the next token may begin. With `inside`, returns the bytes that may come
+  // next inside of a token.
   ByteSet live(bool inside = false);
   // Returns a number for the state behind the text. Texts with one number have the same continuations; texts
   // with the same continuations may have different numbers.
   uint64_t state();
-  // Returns the states behind one more byte, each with the bytes that lead to it. Where productions are
-  // unproven (parse/productions.h) a state may have no completion. Throws kGrammar if tokens are limited,
-  // because the state behind a byte then depends on where tokens begin.
+  // Returns the states behind one more byte, each with the bytes that lead to it. With unproven productions
+  // (parse/productions.h) a state may have no completion. Throws kGrammar if tokens are limited, because the
+  // state behind a byte then depends on where tokens begin.
   std::vector<std::pair<std::string, uint64_t>> successors();
   const Grammar& grammar() const { return *grammar_; }
 

@@ -16,7 +16,7 @@
 
 namespace structgen {
 
-// Returns the offsets for Matcher::open_places(); `s` is the state behind the text.
+// Computes Matcher::open_places(); `s` is the state behind the text.
 std::vector<std::size_t> open_places(const Vocabulary& vocabulary, Parser& parser, StateId s,
                                      std::string_view text);
 

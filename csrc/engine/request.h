@@ -19,8 +19,8 @@
 
 namespace structgen {
 
-// The tokens that end the text of a request, in place of the vocabulary's end tokens. They count as no text,
-// even if they have bytes: a host's stop token may be an ordinary word.
+// The end tokens of one request, instead of the vocabulary's. They add no text, even if they have bytes: a
+// host's stop token may be an ordinary word.
 class Ends {
  public:
   Ends(const Vocabulary& vocabulary, std::vector<TokenId> ids)
@@ -34,8 +34,8 @@ class Ends {
                                            std::to_string(vocabulary_.size()) + " ids");
   }
   bool has(TokenId t) const { return std::binary_search(ids_.begin(), ids_.end(), t); }
-  // Replaces, in a row, the end tokens of the vocabulary by these tokens: the row allows them if it allowed
-  // the vocabulary's, which says that the text may end. Throws kBudgetExceeded if no token is left.
+  // Replaces the vocabulary's end tokens in a row by those of the request. The row allows the new ones if it
+  // allowed an old one, which means that the text may end here. Throws kBudgetExceeded if no token is left.
   void relabel(uint32_t* row) const {
     const auto bit = [](TokenId t) { return 1u << (t & 31); };
     const TokenId any = vocabulary_.eos().front();
@@ -60,7 +60,7 @@ struct Request {
   static constexpr std::size_t kAny = static_cast<std::size_t>(-1);
   // The end tokens of the request; empty for those of the vocabulary.
   std::vector<TokenId> ends;
-  // The whole text has at most so many tokens, the end token included.
+  // The text has at most this many tokens, the end token included.
   std::size_t tokens = kAny;
   // True if any token is accepted after the end.
   bool goes_on_after_end = false;

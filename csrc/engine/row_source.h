@@ -51,7 +51,7 @@ class RowSource {
 };
 
 const RowSource& row_source(const Grammar& grammar);
-// Returns true if it is known that after every token of the row the budget suffices. Takes no lock.
+// Returns true if it is known that `budget` tokens suffice after every token of the row. Takes no lock.
 bool loose_within(Sequence& s, std::size_t budget);
 
 }  // namespace structgen

@@ -50,7 +50,7 @@
 namespace structgen {
 
 namespace {
-// Returns true if Limits::unlimited() applies to the states of this grammar, which limits tokens.
+// Returns true if the grammar limits tokens in a way that Limits::unlimited() can judge for this text.
 bool asks_limits(const Sequence& s) {
   const Epoch& epoch = *s.epoch();
   return !epoch.parser.unproven() && epoch.world.cache && s.vocabulary().complete() && !s.grammar().omits() &&
@@ -81,7 +81,8 @@ Budget budget_of(const Sequence& s) {
           s.written()};
 }
 
-// Makes a row by f(Budget). The caller holds the world's lock.
+// Makes a Budget for the text, has f fill the row with it, and notes whether the row is exact. The caller
+// holds the world's lock.
 template <class F>
 bool by_budget(const Sequence& s, Row& row, const F& f) {
   Budget now = budget_of(s);
@@ -91,15 +92,15 @@ bool by_budget(const Sequence& s, Row& row, const F& f) {
 }
 
 // Leaves only the first token of the plan in the row. The plan is the ending that an earlier row of this text
-// found (budget/budget.h). Returns false if there is none within the budget. No work is limited, because the
+// found (budget/budget.h). Returns false if the plan does not fit the budget. No work is limited, because the
 // plan is known.
 bool keep_promise(const Sequence& s, Row& row, std::size_t budget) {
   std::lock_guard hold(s.grammar().world().lock);
   return by_budget(s, row, [&](Budget& now) { return now.keep_promise(row.words, budget); });
 }
 
-// Leaves the tokens behind which a bound in bytes shows a completion. If such bounds allowed every token up
-// to here, they allow some token here.
+// Leaves the tokens behind which a bound in bytes proves that the text can be completed in time. If such
+// bounds also allowed all tokens so far, some token is left.
 bool keep_bounded(const Sequence& s, std::span<const uint32_t> plain, Row& row, std::size_t budget,
                   Allowance limit) {
   const LockedWork work(s, Task::kBudget, limit);
@@ -107,7 +108,8 @@ bool keep_bounded(const Sequence& s, std::span<const uint32_t> plain, Row& row, 
 }
 
 // Removes the tokens behind which `budget` tokens do not complete the text. Returns false if it is proved
-// that no token is left. `whole`: the row is the whole mask of the state, so answers about masks apply.
+// that no token is left. `whole` says that the row is the whole mask of the state; then remembered answers
+// about this mask are used.
 bool narrow(Sequence& s, Row& row, std::size_t budget, Allowance limit, bool whole) {
   const LockedWork work(s, Task::kBudget, limit);
   s.refresh();
@@ -136,7 +138,7 @@ std::vector<uint32_t> copy_of(const Sequence& s, const Row& row) {
   return {row.words, row.words + s.vocabulary().words()};
 }
 
-// Makes the rows of an exact grammar.
+// Makes the rows of a grammar in a world that omits nothing.
 class PlainRow : public RowSource {
  public:
   bool known(const Sequence& s, Row& row) const override {
@@ -151,8 +153,8 @@ class PlainRow : public RowSource {
     if (!known(s, row)) make(s, row, s.grammar().mask_work(), false);
   }
 
-  // Removes the tokens that are not shown to fit within the work. If none is left, cheaper answers are tried
-  // in turn.
+  // Removes the tokens behind which no completion within the budget is found with the given work. If none is
+  // left, cheaper ways to find one are tried in turn.
   bool within(Sequence& s, Row& row, std::size_t budget) const override {
     Told<bool> made = told([&] { mask(s, row); });
     if (!made) return keep_promise(s, row, budget) || std::move(made).value();
@@ -167,8 +169,8 @@ class PlainRow : public RowSource {
   StateId read(Sequence& s, TokenId t) const override { return s.walk(s.current(), s.vocabulary().bytes(t)); }
 
  protected:
-  // Writes the mask. With `measured`, each new mask gets a bound of the tokens that its tokens need
-  // (State::loose).
+  // Makes the row. With `measured`, it also computes how large a budget must be to refuse no token of the
+  // mask, and stores this bound with the state (State::loose).
   void make(Sequence& s, Row& row, Allowance limit, bool measured) const {
     const LockedWork work(s, Task::kMask, limit);
     s.refresh();
@@ -185,8 +187,8 @@ class PlainRow : public RowSource {
     work.note();
     judge(s, row);
   }
-  // Removes the tokens of a new mask behind which no text is left. Throws if no token is left. The work
-  // counts as that of the mask.
+  // Removes the tokens of a new mask behind which no text is left. Throws if no token remains. Its work
+  // counts as work of the mask.
   virtual void judge(const Sequence& s, Row& row) const {
     if (!unproven(s)) return;
     if (by_text(s)) keep_read(s, row);
@@ -195,10 +197,10 @@ class PlainRow : public RowSource {
           ErrorKind::kBudgetExceeded,
           "no text is left that ends from here: the condition leaves too few keys or items that differ");
   }
-  // Returns true if each token that may end an item must be read with the captured text (keep_read). A mask
-  // is made for all captured texts at once. What is omitted for one of them, or excluded by a condition,
-  // shows only when that text is read: behind the item 1 of an array whose items differ, the mask has `1`,
-  // and the parser refuses it.
+  // Returns true if each token that may end an item must be read with the captured text (keep_read). One mask
+  // is made for all captured texts. What a condition excludes, or the world omits, for one captured text
+  // shows only when the token is read: behind `[1,` in an array whose items differ, the mask has `1`, and the
+  // parser refuses it.
   static bool by_text(const Sequence& s) {
     return (s.grammar().partial() || s.epoch()->parser.tries_texts()) &&
            s.epoch()->parser.state(s.current()).capturing;
@@ -208,8 +210,8 @@ class PlainRow : public RowSource {
     return std::all_of(row.words, row.words + s.vocabulary().words(),
                        [](uint32_t word) { return word == 0; });
   }
-  // Removes the tokens that lead nowhere behind the captured text. A token that takes too much work to judge
-  // is removed from a row that may be a part of the mask; for any other row it is an error.
+  // Removes the tokens that the parser does not read behind this captured text. If judging a token takes too
+  // much work, the token is removed where rows may be partial; elsewhere this is an error.
   static void keep_read(const Sequence& s, Row& row) {
     const Vocabulary& v = s.vocabulary();
     const auto reads = [&](TokenId t) {
@@ -232,7 +234,8 @@ class PlainRow : public RowSource {
   void mask(Sequence& s, Row& row) const { mask(s, row, s.grammar().mask_work()); }
 };
 
-// Makes the rows of an exact grammar of JSON. Items and keys may be compared beside the states.
+// Makes the rows of a JSON grammar in a world that omits nothing. Items and keys may be compared beside the
+// states (engine/distinct.h).
 class DistinctRow final : public PlainRow {
  public:
   bool known(const Sequence& s, Row& row) const override {
@@ -247,8 +250,8 @@ class DistinctRow final : public PlainRow {
     if (!known(s, row) && !beside(s, row, false)) PlainRow::fill(s, row);
   }
 
-  // Far from the end the budget refuses no token, and near it the states of the grammar judge. A crowded text
-  // would take too long to be read again by these states, so only the tokens of one known ending are left.
+  // Far from the end the budget refuses no token. Near the end the exact grammar's states judge. If a text
+  // has too many items to be read again by these states, only the tokens of one known ending are left.
   bool within(Sequence& s, Row& row, std::size_t budget) const override {
     if (!s.lenient() && !s.crowds(!loose_within(s, budget))) return PlainRow::within(s, row, budget);
     if (!(loose_within(s, budget) && known(s, row)) && !beside(s, row, true))
@@ -264,8 +267,8 @@ class DistinctRow final : public PlainRow {
   }
 
  private:
-  // Makes the row of a lenient text. Returns false if only the states of the grammar can make it; the text
-  // then stops to be lenient.
+  // Makes the row of a lenient text. Returns false if only the exact grammar's states can make it; the text
+  // then stops being lenient.
   static bool beside(Sequence& s, Row& row, bool measured) {
     if (!s.lenient() && !s.crowds()) return false;
     {
@@ -282,7 +285,7 @@ class DistinctRow final : public PlainRow {
     return false;
   }
 
-  // Leaves the tokens with which the ending of the text begins. Returns false if the ending takes too many
+  // Leaves the tokens with which one ending of the text begins. Returns false if this ending takes too many
   // tokens.
   static bool ends(Sequence& s, Row& row, std::size_t budget) {
     const LockedWork work(s, Task::kBudget, s.grammar().ending_work());
@@ -298,8 +301,8 @@ class DistinctRow final : public PlainRow {
   }
 };
 
-// Makes the rows of texts with a range of bytes. The vocabulary has every byte, and the world omits nothing
-// (budget/range.cc).
+// Makes the rows of texts whose number of bytes is in a range. The vocabulary has every byte as a token, and
+// the world omits nothing (budget/range.cc).
 class RangedRow final : public PlainRow {
  public:
   bool known(const Sequence& s, Row& row) const override {
@@ -349,20 +352,21 @@ class RangedRow final : public PlainRow {
 
  private:
   static constexpr std::size_t kAll = ByteRange::kAny;
-  // Returns n so that behind every token of at most n bytes some text of the range is left; kAll if that
-  // holds for every token of the mask. Takes no lock.
+  // Returns n such that every token of at most n bytes leaves some text of the range. Returns kAll if every
+  // token of the mask does. Takes no lock.
   static std::size_t sure_bytes(const Sequence& s) {
     const ByteCount now = s.written();
     if (now.bytes < now.whole.least) return 0;
     if (now.whole.most == ByteRange::kAny) return kAll;
-    // `loose` is two more than a bound of the bytes that complete the text behind the worst token.
+    // Whatever token of the mask comes next, loose - 2 bytes complete the text behind it; 0 means that no
+    // such bound is known.
     const uint32_t loose = s.epoch()->parser.state(s.current()).loose.load(std::memory_order_acquire);
     const std::size_t room = now.whole.most - now.bytes;
     if (!s.epoch()->fast || loose == 0 || s.grammar().partial() || room + 2 <= loose) return 0;
     return room + 2 - loose >= s.vocabulary().longest() ? kAll : room + 2 - loose;
   }
-  // Removes the tokens behind which no text of the range is left, and those that are not judged within the
-  // work of a mask. If no token is left, more work goes into the first token of the plan.
+  // Removes the tokens behind which no text of the range is left, and the tokens that a mask's work does not
+  // suffice to judge. If no token remains, more work goes into the first token of the plan.
   static void keep_in_range(Sequence& s, Row& row, std::size_t sure, std::size_t tokens) {
     const LockedWork work(s, Task::kBudget, s.grammar().ending_work());
     s.refresh();
@@ -373,7 +377,7 @@ class RangedRow final : public PlainRow {
   }
 };
 
-// Makes the rows in a world that omits. If a mask takes too much work, the row is a part of the mask.
+// Makes the rows in a world that omits. If a mask takes too much work, the row holds only some of its tokens.
 class PartRow : public PlainRow {
  public:
   bool known(const Sequence& s, Row& row) const override {
@@ -409,13 +413,13 @@ class PartRow : public PlainRow {
       return true;
     }
     std::copy(plain.begin(), plain.end(), row.words);
-    // find_way_out() has found one completion, so the rest of the row gets another share of work.
+    // find_way_out() finds one completion. With this completion known, narrow() gets another share of work.
     if (told([&] { find_way_out(s); })) {
       if (Told<bool> found = told([&] { return narrow(s, row, budget, work.next(), whole); })) return *found;
       if (keep_promise(s, row, budget)) return true;
     }
-    // Reading a completion may take more work than finding it. So the state is replaced by one that reads
-    // only the completion.
+    // Reading a known completion may take too much work where many readings are possible. So the state is
+    // replaced by one that reads only this completion.
     const auto by_one_text = [&](StateId) {
       const auto part = [&] {
         mask(s, row);
@@ -435,8 +439,8 @@ class PartRow : public PlainRow {
     const StateId to = read_on(s, t);
     if (to != Parser::dead() || !s.grammar().partial()) return to;
     if (vouches(s, t)) return read_with<Trust>(s, t);
-    // The token may come from a matcher that knew more, as after a preemption, so undecided questions are
-    // asked again.
+    // The token may come from the mask of a matcher that knew more, as after a preemption. So questions that
+    // were left undecided are asked again.
     return told([&] { return read_with<LookAgain>(s, t); }).value_or(Parser::dead());
   }
 
@@ -448,16 +452,17 @@ class PartRow : public PlainRow {
                   "this mask takes more work than its limit; raise Limits(mask=...)");
   }
 
-  // Removes the tokens that are not in `words`, and returns true if some token is left. A plan from an
-  // earlier row may have set a token that this mask lacks.
+  // Removes the tokens that are not in `words`, and returns true if some token is left. The row may hold a
+  // token of an earlier row's plan that this mask lacks.
   static bool intersect(Row& row, std::span<const uint32_t> words) {
     uint32_t any = 0;
     for (std::size_t w = 0; w < words.size(); ++w) any |= row.words[w] &= words[w];
     return any != 0;
   }
 
-  // Finds some tokens of a mask that took too much work. It tries one way to read on after another, each with
-  // a share of the work that is left. If no way has a token, it tries once more with more work.
+  // Finds some tokens of a mask that took too much work. It tries the state's items one by one
+  // (Sequence::ways), each with a share of the work that is left. If none gives a token, it tries once more
+  // with more work.
   virtual void some(Sequence& s, Row& row, const Shares& work) const {
     constexpr int64_t kFirstEnding = 40'000;
     row.exact = false;
@@ -476,8 +481,8 @@ class PartRow : public PlainRow {
     fill_some(s, s.current(), row, most);
   }
 
-  // Reads a token. If the step of all ways together takes too much work, one way is taken. If that fails, the
-  // step gets more work, because a begun text must not stop.
+  // Reads a token. If one step of all items of the state takes too much work, the step is made for one item
+  // alone. If that fails, the step gets more work, because a begun text must not stop.
   virtual StateId read_on(Sequence& s, TokenId t) const {
     const std::string_view bytes = s.vocabulary().bytes(t);
     if (Told<StateId> to = told([&] { return s.walk(s.current(), bytes); })) return *to;
@@ -500,15 +505,15 @@ class PartRow : public PlainRow {
   }
 
  private:
-  // Looks for a shortest completion, with the work of one more mask.
+  // Looks for a shortest completion. The search may take as much work as one more mask.
   static void find_way_out(Sequence& s) {
     const LockedWork ending(s, Task::kBudget, s.grammar().mask_work());
     s.refresh();
     budget_of(s).needed(s.current());
   }
 
-  // Returns the state that reads a shortest completion and no other text. Returns none if the completion may
-  // not fit the captured text.
+  // Returns the state that reads a shortest completion and no other text. Returns no state if the captured
+  // text may forbid this completion.
   static std::vector<StateId> one_text(Sequence& s) {
     const LockedWork ending(s, Task::kCompletion, s.grammar().completion_work());
     s.refresh();
@@ -532,16 +537,17 @@ class PartRow : public PlainRow {
   // for a token.
   static bool starved(const Sequence& s, const Row& row) { return s.grammar().partial() && empty(s, row); }
 
-  // Returns true if the mask has a token that the parser does not read. The mask was joined from parts of a
-  // regex that are known to have a text, while the regex behind the token is undecided.
+  // Returns true if the mask holds a token that the parser refuses to read. This happens because the mask was
+  // joined from parts of a regex that are known to have a text, while the whole regex behind the token is
+  // undecided.
   static bool vouches(const Sequence& s, TokenId t) {
     if (by_text(s)) return false;
     const Mask* m = s.epoch()->masks.peek(s.current());
     return m && allows(*m, s.vocabulary(), t);
   }
 
-  // Reads a token that step() refuses. The steps may have omitted its way, so they are taken again with this
-  // Effort (base/effort.h).
+  // Reads a token that step() refuses. step() may have omitted the right alternative, so the steps are made
+  // again with this Effort (base/effort.h).
   template <class Effort>
   static StateId read_with(const Sequence& s, TokenId t) {
     const LockedWork work(s, Task::kAccept, s.grammar().ending_work());
@@ -552,8 +558,8 @@ class PartRow : public PlainRow {
   }
 };
 
-// Makes the rows over a vocabulary that lacks some bytes. Rows within a budget are made from its masks, as
-// for other vocabularies.
+// Makes the rows over a vocabulary that lacks some bytes. Under a budget, narrow() is applied to these rows,
+// as it is for other vocabularies.
 class SpelledRow final : public PartRow {
  public:
   bool known(const Sequence&, Row&) const override { return false; }
@@ -567,7 +573,7 @@ class SpelledRow final : public PartRow {
     Told<bool> filled = told([&] { spelled(s.grammar().mask_work()); });
     if (filled) return;
     if (!s.grammar().omits()) std::move(filled).value();
-    // Answers that were found before the limit stay, so the second call goes on from there.
+    // The first call's answers stay although it met the limit, so the second call goes on from there.
     spelled(s.grammar().ending_work());
   }
 
@@ -584,8 +590,8 @@ class SpelledRow final : public PartRow {
     });
     if (found && *found != Reach::Answer::kUnknown)
       return *found == Reach::Answer::kYes ? to : Parser::dead();
-    // A row within a budget judged the token by these searches, which may find tokens where judge() finds
-    // none.
+    // A row within a budget judged the token by the searches below. They may find a completion where judge()
+    // finds none.
     const auto ends = [&] {
       const LockedWork work(s, Task::kAccept, s.grammar().ending_work());
       Budget now = budget_of(s);
@@ -633,7 +639,7 @@ class LimitedRow final : public RowSource {
     Told<bool> filled = told([&] { limited(s.grammar().mask_work()); });
     if (filled) return;
     if (!s.grammar().omits()) std::move(filled).value();
-    // A second attempt, with more work; answers that the first one found stay.
+    // Tries again with more work; the answers of the first try stay.
     limited(s.grammar().ending_work());
   }
 
@@ -672,7 +678,8 @@ class LimitedRow final : public RowSource {
     return source;
   }
 
-  // Returns true if the world omits and no limit counts tokens any more. PartRow then makes the row.
+  // Returns true if the world omits and no limit counts tokens in the rest of the text. PartRow then makes
+  // the row.
   static bool counts_nothing(Sequence& s) {
     if (!s.grammar().omits()) return false;
     const LockedWork work(s, Task::kAccept, s.grammar().allowed_work());
@@ -680,8 +687,8 @@ class LimitedRow final : public RowSource {
     return !s.epoch()->parser.may_limit(s.current());
   }
 
-  // Returns the state whose mask is the row, if no limit refuses a token: inside thoughts with many tokens
-  // left, and in the answer behind them. Returns dead() if a limit may refuse one.
+  // Returns the state whose mask is the row, if no limit can refuse a token now: inside of thoughts while
+  // many tokens are left, and in the answer behind them. Returns dead() otherwise.
   static StateId unlimited(const Sequence& s) {
     return asks_limits(s) ? s.epoch()->budgets.limits->unlimited(s.current()) : Parser::dead();
   }

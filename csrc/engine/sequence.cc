@@ -16,8 +16,8 @@
 namespace structgen {
 
 namespace {
-// An epoch of fewer bytes is freed by the call itself, in less than a millisecond. A larger one goes to the
-// reaper.
+// A call itself frees an old epoch of fewer bytes than this, which takes less than a millisecond. A larger
+// one goes to the reaper.
 constexpr std::size_t kFreedHere = 256 << 10;
 }  // namespace
 
@@ -28,14 +28,14 @@ Sequence::Sequence(std::shared_ptr<Grammar> of) : grammar_(std::move(of)) {
   if (grammar_->lenient_start() != Parser::dead()) lenient_.places.push_back({grammar_->lenient_start()});
 }
 
-// Moves all states, and the ending that was promised from the last one, into the grammar's current epoch. If
-// an error occurs, nothing is moved.
+// Makes all states again in the grammar's current epoch. The ending that was promised from the last state
+// moves along. If an error occurs, nothing moves.
 void Sequence::migrate() {
   const std::shared_ptr<Epoch> next = grammar_->epoch();
   if (next == epoch_) return;
   std::vector<TokenId> way;
-  // The ending that the old epoch found for the last state shows that the text can be completed, so the new
-  // epoch takes it over.
+  // The old epoch knows an ending from the last state, which proves that the text can be completed. The new
+  // epoch takes this ending over.
   if (epoch_->budgets.limits) way = epoch_->budgets.limits->known_way(current());
   if (epoch_->budgets.spelling) way = epoch_->budgets.spelling->way(current());
   std::unordered_map<uint32_t, StateId> moved;
@@ -72,8 +72,8 @@ void Sequence::migrate() {
   back.keep();
   lenient_.forget();
   if (before->published.bytes() <= kFreedHere) return;
-  // The epoch must be freed before its world. The vector is not built from a list in braces: the list would
-  // hold a second reference, and this thread might free the epoch.
+  // The epoch must be freed before its world. A list in braces would hold a second reference, and this thread
+  // might then free the epoch.
   std::vector<Reaper::Object> gone;
   gone.push_back(std::make_shared<std::pair<std::shared_ptr<World>, std::shared_ptr<Epoch>>>(
       grammar_->shared_world(), std::move(before)));
@@ -88,8 +88,8 @@ void Sequence::refresh() {
   World& world = grammar_->world();
   world.slices.trim(world.policy.slices());
   const std::size_t most = world.policy.most();
-  // Each level of a limited rule has states of its own, so a deep text can use up the memory. The error names
-  // the depth.
+  // Each level of nesting of a limited rule has states of its own, so a deep text can use up the memory. The
+  // error therefore names the depth.
   if (epoch_->budgets.limits && epoch_->published.bytes() > most)
     throw Error(ErrorKind::kBudgetExceeded,
                 "a text with limits on tokens nests too deeply; raise Limits(memory=...)");
@@ -164,7 +164,7 @@ StateId Sequence::steps(StateId s, std::string_view bytes) { return epoch_->pars
 // ---- lenient texts ----
 
 void Sequence::settle() {
-  // After so many steps settle() looks again whether old states can be dropped.
+  // settle() looks every kRefresh steps whether old states can be dropped.
   constexpr std::size_t kRefresh = 256;
   while (lenient() && states_.size() < lenient_.places.size()) {
     const std::size_t at = states_.size();
@@ -185,7 +185,8 @@ void Sequence::leave() {
   look_at_ = kNever;
 }
 
-// Items are compared by their bytes, so crowds() gives up at a step whose bytes are not kept.
+// Items are compared by their bytes. So the text cannot become lenient if it has a step whose bytes are not
+// kept.
 bool Sequence::crowds(bool now) {
   if (lenient() || look_at_ == kNever || (size() < look_at_ && !now) || !epoch_->fast) return false;
   look_at_ = size() + kCrowd;
@@ -227,12 +228,12 @@ StateId Sequence::read(std::string_view bytes) {
   return walk(current(), bytes);
 }
 
-// Returns at most kWays ways: one for each of the first items of the state.
+// Returns at most kWays states; each has one of the first items of the current state.
 std::vector<StateId> Sequence::ways() {
   constexpr std::size_t kWays = 8;
   std::vector<std::pair<uint32_t, StateId>> found;
   const bool soon = budgeted_ && epoch_->fast;
-  // Returns f() within the work of a mask, or 0 if that was too little.
+  // Returns f() with at most the work of a mask; 0 if that is too little.
   const auto bounded = [&](auto&& f) {
     using T = decltype(f());
     if (!soon) return T{0};

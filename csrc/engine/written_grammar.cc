@@ -60,8 +60,8 @@ uint64_t tokens_of(const GrammarSource& source, const Vocabulary& vocabulary) {
   return any ? std::max<uint64_t>(hash.value, 1) : 0;
 }
 
-// Writes the fields of a grammar. A function with a `Form` takes a Writer or a Reader, and passes each field
-// to it by reference.
+// Writes the fields of a grammar. The functions below with a type `Form` serve for writing and for reading:
+// they get a Writer or a Reader, and pass each field to it by reference.
 class Writer {
  public:
   static constexpr bool kReads = false;
