@@ -43,18 +43,20 @@ namespace structgen {
 
 namespace {
 
-// kUnlimited as the maximum of a counted rule means that there is none.
+// The maximum of a counted rule (CfgRule::max) that has no maximum.
 constexpr uint32_t kUnlimited = 0xFFFFFFFFu;
-// If a network would have more nodes than this, the rule is tried with less merged in, or stays as it is.
+// If a network would have more nodes than this, fewer rules are merged into it, or its rule stays as it is.
 constexpr uint32_t kMaxNodes = 1'000;
-// If an automaton would have more states than this, the rule is tried with less merged in, or stays as it is.
+// If an automaton would have more states than this, fewer rules are merged into it, or its rule stays as it
+// is.
 constexpr uint32_t kMaxStates = 400;
-// A network merges rules into merged rules down to this depth; one that is deeper counts as too large.
+// Rules that are merged into a rule may have rules merged into them in turn; a network with more than this
+// many such levels counts as too large.
 constexpr uint32_t kMaxNesting = 200;
-// A rule of at most so many symbols, its callees included, is merged in wherever it is called.
+// A rule of at most this many symbols, counted with all rules that it calls, is merged into every caller.
 constexpr uint32_t kSmall = 16;
 
-// Which rule calls which in the grammar as it was before any rule was rewritten.
+// The calls between the rules, from before any rule was rewritten.
 class Calls {
  public:
   explicit Calls(const Cfg& cfg, RegexArena& regexes) : cfg_(cfg), regexes_(regexes) {
@@ -73,7 +75,8 @@ class Calls {
   bool together(uint32_t a, uint32_t b) const { return component_[a] == component_[b]; }
   bool small(uint32_t r) const { return size_[r] <= kSmall; }
   bool left_recursive(uint32_t r) const { return left_[r] == kDirect; }
-  // Returns true for a left-recursive rule in a form that is not merged, such as one through other rules.
+  // Returns true if the rule is left-recursive in a way that networks cannot merge, such as through other
+  // rules.
   bool fixed(uint32_t r) const { return left_[r] == kHidden; }
 
  private:
@@ -115,8 +118,8 @@ class Calls {
     });
   }
 
-  // Counts the symbols of each rule and of all that it calls. A recursive rule counts as large. Components
-  // come with callees first, so the counts of callees are known.
+  // Counts the symbols of each rule together with those of all rules that it calls. A recursive rule counts
+  // as large. The components are ordered so that a rule comes after the rules that it calls.
   void sizes() {
     size_.assign(cfg_.rules.size(), kSmall + 1);
     for (uint32_t r : finished_) {
@@ -142,12 +145,12 @@ struct Edge {
   uint32_t to;
 };
 
-// One rule with the rules that are merged into it, as a nondeterministic automaton. rule(r, to) is the node
-// for the texts of rule r followed by those of the node `to`. A call whose r and `to` were met before is an
-// edge to the existing node.
+// A nondeterministic automaton of one rule and of the rules that are merged into it. rule(r, to) makes the
+// node from which a text of rule r leads to the node `to`. For the same r and `to` there is only one such
+// node.
 class Network {
  public:
-  // `recursive`: rules that call the root and are called by it are merged in, too.
+  // With `recursive`, rules that call the root and are also called by it are merged into the network, too.
   Network(const Cfg& cfg, const Calls& calls, uint32_t root, bool recursive)
       : cfg_(cfg), calls_(calls), root_(root), recursive_(recursive) {
     end_ = node();
@@ -171,8 +174,8 @@ class Network {
     return static_cast<uint32_t>(nodes_.size() - 1);
   }
 
-  // Returns the node of rule `r` followed by the node `to`. `first`: nothing of the calling rule is read
-  // before the call. `last`: nothing of it follows.
+  // Returns the node from which a text of rule `r` leads to the node `to`. `first` says that the calling rule
+  // reads nothing before this call, `last` that it reads nothing after it.
   uint32_t rule(uint32_t r, uint32_t to, bool first, bool last) {
     check_depth();
     const auto [it, fresh] = made_.try_emplace((static_cast<uint64_t>(r) << 32) | to, 0);
@@ -184,7 +187,7 @@ class Network {
     }
     path_.push_back(r);
     uint32_t exit = to;
-    // The left recursion r -> r a | b is read as b, then any number of a.
+    // For the left recursion r -> r a | b the network reads one b, then any number of a.
     const bool left = calls_.left_recursive(r);
     if (left) {
       exit = node();
@@ -198,7 +201,7 @@ class Network {
     return entry;
   }
 
-  // Adds the symbols from `begin` on, as a path between two nodes.
+  // Adds the symbols from the index `begin` on, as a path from one node to another.
   void sequence(const CfgSequence& symbols, std::size_t begin, uint32_t from, uint32_t to, bool first,
                 bool last) {
     if (begin == symbols.size()) nodes_[from].empty.push_back(to);
@@ -210,7 +213,7 @@ class Network {
     }
   }
 
-  // Adds one symbol between two nodes. `own` says that `from` has no other edges.
+  // Adds one symbol as an edge from one node to another. `own` says that `from` has no other edges.
   void place(CfgSymbol s, uint32_t from, uint32_t to, bool first, bool last, bool own) {
     check_depth();
     if (s.kind != CfgSymbol::kRule) {
@@ -243,8 +246,8 @@ class Network {
     }
   }
 
-  // Returns true if the rule is merged in at this place. `bare`: the call is the first or the last symbol of
-  // the calling rule.
+  // Returns true if this call of the rule is replaced by the rule's own nodes. `bare` says that the call is
+  // the first or the last symbol of the calling rule.
   bool taken_in(uint32_t r, uint32_t to, bool bare) const {
     if (made_.count((static_cast<uint64_t>(r) << 32) | to)) return true;
     if (cfg_.rules[r].counted || calls_.fixed(r)) return false;
@@ -259,7 +262,7 @@ class Network {
   const uint32_t root_;
   const bool recursive_;
   std::vector<Node> nodes_;
-  // made_[(rule, to)] is the node where the rule begins.
+  // made_[r << 32 | to] is the node from which a text of rule r leads to the node `to`.
   std::unordered_map<uint64_t, uint32_t> made_;
   std::vector<uint32_t> path_;
   uint32_t start_ = 0, end_ = 0;
@@ -269,7 +272,7 @@ class Network {
 // A deterministic automaton that reads symbols; state 0 is the start.
 struct Automaton {
   struct State {
-    // The edges, sorted by symbol.
+    // The edges that leave the state, sorted by symbol.
     std::vector<Edge> edges;
     bool accepting = false;
   };
@@ -277,7 +280,8 @@ struct Automaton {
   std::vector<State> states;
 };
 
-// Makes the network deterministic by the subset construction. Returns false beyond kMaxStates states.
+// Makes the network deterministic by the subset construction. Returns false if there are more than kMaxStates
+// states.
 bool determinise(const Network& network, Automaton& out) {
   std::map<std::vector<uint32_t>, uint32_t> numbers;
   std::vector<std::vector<uint32_t>> sets;
@@ -286,7 +290,8 @@ bool determinise(const Network& network, Automaton& out) {
       for (uint32_t e : network.empty(n)) go(e);
     });
     std::vector<uint32_t> closed;
-    // A set keeps the nodes with edges over symbols, and the end. Other nodes do not distinguish sets.
+    // A subset keeps only nodes that have an edge with a symbol, and the end. Other nodes tell no subsets
+    // apart.
     for (uint32_t n = 0; n < met.size(); ++n)
       if (met[n] && (!network.edges(n).empty() || n == network.end())) closed.push_back(n);
     const auto [it, fresh] = numbers.try_emplace(std::move(closed), static_cast<uint32_t>(sets.size()));
@@ -314,8 +319,8 @@ bool determinise(const Network& network, Automaton& out) {
   return true;
 }
 
-// Merges states from which the same sequences of symbols lead to the end: splits classes of states until no
-// class changes.
+// Merges states from which the same sequences of symbols lead to the end. Classes of states are split until
+// no split changes them (Moore's algorithm).
 void minimise(Automaton& a) {
   std::vector<uint32_t> of(a.states.size());
   for (std::size_t s = 0; s < of.size(); ++s) of[s] = a.states[s].accepting;
@@ -336,7 +341,7 @@ void minimise(Automaton& a) {
     if (numbers.size() == classes) break;
     classes = numbers.size();
   }
-  // The start is the first state that is numbered, so its class has number 0.
+  // States are numbered from the start on, so the class of the start has the number 0.
   Automaton out;
   for (std::size_t s = 0; s < of.size(); ++s)
     if (of[s] == out.states.size()) {
@@ -346,8 +351,8 @@ void minimise(Automaton& a) {
   a = std::move(out);
 }
 
-// Makes the automaton of a rule, with its recursion merged in or, if that is too large, without. Returns
-// false if both are too large.
+// Makes the automaton of a rule. First the rules that are recursive through it are merged in; if the result
+// is too large, they are not. Returns false if both are too large.
 bool automaton(const Cfg& cfg, const Calls& calls, uint32_t root, Automaton& out) {
   for (const bool recursive : {true, false}) {
     if (!recursive && !calls.recursive(root)) break;
@@ -360,8 +365,8 @@ bool automaton(const Cfg& cfg, const Calls& calls, uint32_t root, Automaton& out
 
 }  // namespace
 
-// Replaces each rule that the start needs by its automaton. The start state keeps the number of the rule;
-// every other state becomes a new rule.
+// Replaces each rule that the start rule needs by its automaton. The automaton's start state gets the number
+// of the rule; every other state becomes a new rule.
 void to_automata(Cfg& cfg, RegexArena& regexes) {
   for (const CfgRule& r : cfg.rules)
     for (const CfgSequence& sequence : r.alternatives)

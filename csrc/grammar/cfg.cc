@@ -56,13 +56,13 @@ bool nullable(const Cfg& cfg, RegexArena& regexes, CfgSymbol s) {
 
 namespace {
 
-// A counted repetition inside of left recursion is written out as at most so many rules; one that needs more
-// is refused.
+// A counted repetition in a left recursion is written out as at most this many rules; a larger one is
+// refused.
 constexpr uint32_t kMaxUnrolled = 2'000;
 
-// Sets `flag` of every rule that has an alternative whose symbols all have the property: the least fixpoint.
-// holds(symbol) tells the property of symbols that are no rules. The time is linear, because each alternative
-// counts the rules for which it still waits.
+// Sets `flag` of every rule that has an alternative all of whose symbols have a property. A rule has the
+// property once its flag is set; holds(symbol) tells it of all other symbols. The result is the least
+// fixpoint. The time is linear, because each alternative counts the rules for which it still waits.
 template <class Holds>
 void fixpoint(Cfg& cfg, bool CfgRule::* flag, Holds&& holds) {
   struct Waiting {
@@ -116,7 +116,7 @@ void left_calls(const Cfg& cfg, RegexArena& regexes, uint32_t rule, F&& f) {
     }
 }
 
-// Numbers the groups of rules that are left-recursive through each other: cycles of "may begin with".
+// Numbers the groups of left recursion. Two rules are in one group if texts of each may begin with the other.
 void group(Cfg& cfg, RegexArena& regexes) {
   const uint32_t n = static_cast<uint32_t>(cfg.rules.size());
   std::vector<std::vector<uint32_t>> calls(n);
@@ -132,10 +132,10 @@ void group(Cfg& cfg, RegexArena& regexes) {
   });
 }
 
-// Rewrites terminals and lexemes that match the empty text as `nothing | the rest of it`. Contexts then stand
-// only behind text that was read, because empty text changes no context, and the parser can follow rules that
-// read nothing in a loop. Each place gets a rule of its own, because what may follow differs. A gap stands
-// behind text that was read, so it moves into the second alternative.
+// Rewrites a terminal or lexeme x that matches the empty text as `nothing | x without the empty text`. Two
+// things need this. A context then stands only behind text that was read, because empty text changes no
+// context. And the parser can follow rules that read nothing in a loop. Each occurrence of x gets a rule of
+// its own, because what may follow differs. A gap behind x moves into the second alternative.
 void split_empty(Cfg& cfg, RegexArena& regexes) {
   const auto is_note = [](CfgSymbol s, bool gap) {
     if (s.kind != CfgSymbol::kNote) return false;
@@ -187,10 +187,10 @@ bool has_lexemes(const Cfg& cfg) {
   return false;
 }
 
-// Puts a context behind every place where something was read: the set of lexemes that may begin there. These
-// are the first lexemes of the rest of the alternative and, if that rest may be empty, the lexemes that may
-// follow the rule (the follow sets of SLR, DeRemer 1971). A gap becomes one rule for each context, because
-// ignored text does not change the context.
+// Puts a context behind every symbol that reads text: the set of lexemes that may begin there. These are the
+// first lexemes of the symbols that follow in the alternative. If these symbols may match the empty text, the
+// lexemes that may follow the rule belong to the set, too (the follow sets of SLR, DeRemer 1971). A gap
+// becomes one rule for each context, because ignored text does not change the context.
 class Contexts {
  public:
   Contexts(Cfg& cfg, RegexArena& regexes)
@@ -248,7 +248,7 @@ class Contexts {
     return grew;
   }
 
-  // Adds the lexemes with which s may begin.
+  // Adds the lexemes with which a text of s may begin.
   void add_first(CfgSymbol s, Set& out) const {
     const auto put = [&](uint32_t l) { out[l / 64] |= 1ull << (l % 64); };
     if (s.kind == CfgSymbol::kRule) unite(out, first_[s.id]);
@@ -257,7 +257,7 @@ class Contexts {
       for (uint32_t l : cfg_.gaps[s.id]) put(l);
   }
 
-  // Calls step(rule, alternative) for every alternative, and repeats that until no call changes a set.
+  // Calls step(rule, alternative) for every alternative, round after round, until a round changes no set.
   template <class Step>
   void until_stable(Step&& step) {
     for (bool changed = true; changed;) {
@@ -342,16 +342,16 @@ class Contexts {
 
   Cfg& cfg_;
   RegexArena& regexes_;
-  // The number of rules before this class added some.
+  // The number of rules before this class adds rules for gaps.
   const uint32_t rules_;
   const uint32_t lexemes_;
   std::vector<Set> first_, follow_;
   std::map<Set, uint32_t> numbers_;
-  // The rule that was made for a gap in a context.
+  // The rules that were made for gaps, by the number of the gap and of the context.
   std::map<std::pair<uint32_t, uint32_t>, uint32_t> gap_rules_;
 };
 
-// Removes rules that only useless alternatives reach, so that their lexemes belong to no context.
+// Removes rules that no useful alternative reaches. Otherwise their lexemes would belong to contexts.
 void drop_unreached(Cfg& cfg) {
   const std::vector<bool> kept = reached(cfg.rules.size(), {cfg.start}, [&](uint32_t r, auto&& go) {
     for (const CfgSequence& sequence : cfg.rules[r].alternatives)
@@ -367,8 +367,8 @@ void drop_unreached(Cfg& cfg) {
   std::erase_if(cfg.limits, [&](const CfgLimit& limit) { return !kept[limit.rule]; });
 }
 
-// Writes left-recursive counted rules out, because the transformation of left recursion needs alternatives.
-// x{1,2} becomes r -> x r1, r1 -> nothing | x r2, r2 -> nothing.
+// Replaces left-recursive counted rules by rules with alternatives, which the transformation of left
+// recursion needs. r = x{1,2} becomes r -> x r1, r1 -> nothing | x r2, r2 -> nothing.
 bool unroll(Cfg& cfg) {
   uint32_t made = 0;
   bool changed = false;
@@ -423,7 +423,7 @@ void analyse(Cfg& cfg, RegexArena& regexes) {
       });
     };
     if (rule.counted) {
-      // A body that matches no text can only be repeated zero times.
+      // If x matches no text, x{0,n} matches only the empty text.
       if (!rule.alternatives.empty() && useless(rule.alternatives[0])) {
         rule.counted = false;
         rule.alternatives.assign(rule.min == 0 ? 1 : 0, {});
@@ -439,8 +439,8 @@ void analyse(Cfg& cfg, RegexArena& regexes) {
   fixpoint(cfg, &CfgRule::nullable, [&](CfgSymbol s) { return nullable(cfg, regexes, s); });
   group(cfg, regexes);
   std::erase_if(cfg.limits, [&](const CfgLimit& limit) { return !cfg.rules[limit.rule].productive; });
-  // In left recursion the mark of a limit would be pushed after the text whose tokens it counts, so it is
-  // refused.
+  // A left-recursive rule reads its first text before the rule itself is on the stack. The mark of a limit
+  // would come too late to count the tokens of this text, so such a limit is refused.
   for (const CfgLimit& limit : cfg.limits)
     if (cfg.rules[limit.rule].group != 0)
       throw Error(ErrorKind::kGrammar,

@@ -14,13 +14,13 @@
 
 namespace structgen {
 
-// A symbol of an alternative. kPart: a grammar of another kind. kNote: where a named part begins or ends.
-// kGap: the texts between lexemes (blanks). kAfter: the context of the lexemes that follow. kLimit: the end
-// of a rule whose tokens are limited.
+// A symbol of an alternative. kPart: a grammar of another kind, such as a JSON Schema. kNote: a capture
+// begins or ends here. kGap: the texts between lexemes, such as blanks. kAfter: the lexemes that follow have
+// this context. kLimit: a rule whose tokens are limited ends here.
 struct CfgSymbol {
   enum Kind : uint8_t { kTerminal, kRule, kLexeme, kPart, kNote, kGap, kAfter, kLimit } kind = kTerminal;
-  // A RegexId (kTerminal); the number of a rule, lexeme, part, note, gap or context; a number of tokens
-  // (kLimit).
+  // What the symbol names, by its kind: a RegexId (kTerminal), the number of a rule, lexeme, part, note, gap
+  // or context, or a number of tokens (kLimit).
   uint32_t id = 0;
   friend bool operator==(const CfgSymbol&, const CfgSymbol&) = default;
   friend auto operator<=>(const CfgSymbol&, const CfgSymbol&) = default;
@@ -32,19 +32,20 @@ using CfgSequence = std::vector<CfgSymbol>;
 struct CfgRule {
   std::string name;
   std::vector<CfgSequence> alternatives;
-  // True if lowering made this rule from a part of another rule, and only that rule uses it.
+  // True if lowering made this rule from an expression inside of another rule, which alone uses it.
   bool part = false;
-  // True if the only alternative is a body that is repeated `min` to `max` times.
+  // True if the rule is x{min,max}: its only alternative is x.
   bool counted = false;
   uint32_t min = 0, max = 0;
   // analyse() sets `productive` (some text matches) and `nullable` (the empty text matches).
   bool productive = false;
   bool nullable = false;
-  // The number of the group of left-recursive rules to which this rule belongs; 0 if it belongs to none.
+  // The number of the group to which this rule belongs, or 0. The rules of a group are left-recursive through
+  // each other.
   uint32_t group = 0;
 };
 
-// A limit: at most `tokens` tokens begin in each text of the rule.
+// A limit on tokens: at most `tokens` tokens may begin in each text of the rule.
 struct CfgLimit {
   uint32_t rule = 0;
   uint32_t tokens = 0;
@@ -72,16 +73,17 @@ struct Cfg {
 
 class RegexArena;
 
-// Returns the warning about a rule that matches no text.
+// Returns the text of the warning that a rule matches no text.
 inline std::string useless(const std::string& rule) {
   return "rule '" + rule + "' matches no text, so nothing that needs it is used";
 }
 
-// Returns true if the symbol may read nothing. For a rule the answer is final after analyse().
+// Returns true if the symbol may match the empty text. For a rule the answer is final once analyse() has run.
 bool nullable(const Cfg& cfg, RegexArena& regexes, CfgSymbol s);
 
-// Removes rules and alternatives that no text reaches, computes contexts, replaces rules by automata
-// (grammar/automata.h), and fills in the fields that hold its results. Throws kGrammar if no text matches.
+// Removes rules and alternatives that no text can use, computes contexts, and replaces rules by automata
+// (grammar/automata.h). It fills in `productive`, `nullable`, `group` and `contexts`. Throws kGrammar if no
+// text matches.
 void analyse(Cfg& cfg, RegexArena& regexes);
 
 }  // namespace structgen

@@ -13,9 +13,11 @@ namespace structgen {
 
 namespace {
 
-// The automaton of a lexeme beside its rivals has at most so many states; more throw.
+// The automaton that reads a lexeme and its rivals together may have at most this many states; otherwise an
+// error is thrown.
 constexpr uint32_t kMaxPairs = 20'000;
-// A lexeme has at most so many different sets of bytes that may not follow; more throw.
+// A lexeme may have at most this many parts, each with its own set of bytes that may not follow; otherwise an
+// error is thrown.
 constexpr std::size_t kMaxForbidden = 16;
 
 // The texts of a lexeme after which one given set of bytes may not follow, as a lazy language.
@@ -49,19 +51,19 @@ Lexemes::Lexemes(RegexArena& regexes, std::vector<LexemeLanguage> all)
       if (regexes_.nullable(*r)) *r = regexes_.minus(*r, RegexArena::epsilon());
 }
 
-// Returns true if some text is in both, and stores the answer.
+// Returns true if some text is in both languages, and remembers the answer.
 bool Lexemes::overlap(RegexId a, RegexId b) {
   if ((regexes_.live(a) & regexes_.live(b)).none()) return false;
   return remember(overlaps_, key(a, b), [&] { return !regexes_.is_empty(regexes_.both(a, b)); });
 }
 
-// Returns true if every text of the literal is a text of the pattern, and stores the answer.
+// Returns true if every text of the literal is a text of the pattern, and remembers the answer.
 bool Lexemes::inside(RegexId literal, RegexId pattern) {
   return remember(insides_, key(literal, pattern),
                   [&] { return regexes_.is_empty(regexes_.minus(literal, pattern)); });
 }
 
-// Returns the bytes with which a text of the rivals may become longer.
+// `rivals` is what rivals may still read. Returns the bytes that are a text of it.
 ByteSet Lexemes::longer(RegexId rivals) {
   ByteSet out;
   if (rivals == RegexArena::empty()) return out;
@@ -77,9 +79,9 @@ ByteSet Lexemes::longer(RegexId rivals) {
   return out;
 }
 
-// Splits the texts of a lexeme by the bytes that may not follow: one part for each set of such bytes. It
-// walks over pairs of a state of the lexeme and a state of its rivals. Mostly there is one set, and the
-// lexeme stays whole.
+// Splits the texts of a lexeme into parts: in one part the same bytes may not follow, because with them a
+// rival (or the lexeme itself) would read on. It visits pairs of a state of the lexeme and a state of its
+// rivals. Mostly there is one part, which is the whole lexeme.
 const std::vector<LexemePart>& Lexemes::split(RegexId regex, RegexId rivals) {
   const auto known = splits_.find(key(regex, rivals));
   if (known != splits_.end()) return known->second;
@@ -88,7 +90,7 @@ const std::vector<LexemePart>& Lexemes::split(RegexId regex, RegexId rivals) {
   };
   std::vector<Pair> pairs{{regex, rivals}};
   std::vector<SplitLanguage::State> states(1);
-  // ending[p] is an index of `endings` for pair p; -1 if no text ends there.
+  // If a text ends at pair p, ending[p] is an index of `endings`; otherwise it is -1.
   std::vector<int> ending;
   std::vector<ByteSet> endings;
   std::unordered_map<uint64_t, uint32_t> index{{key(regex, rivals), 0}};
@@ -135,7 +137,7 @@ const std::vector<LexemePart>& Lexemes::split(RegexId regex, RegexId rivals) {
     for (uint32_t i = 0; i < states.size(); ++i)
       for (const auto& [bytes, to] : states[i].next) back[to].push_back(i);
     for (std::size_t e = 0; e < endings.size(); ++e) {
-      // The states from which a text with this ending can be read; the part consists of these.
+      // The states from which a text of this part can still end; the part's automaton has only these.
       std::vector<uint32_t> ends;
       for (uint32_t i = 0; i < states.size(); ++i)
         if (ending[i] == static_cast<int>(e)) ends.push_back(i);
@@ -157,14 +159,16 @@ const std::vector<LexemePart>& Lexemes::split(RegexId regex, RegexId rivals) {
   return splits_.emplace(key(regex, rivals), std::move(parts)).first->second;
 }
 
-// Returns the regex without its exclusions of single words, which end no lexeme earlier.
+// Returns the regex without its exclusions of single words. NAME but not `if` has the same longer texts as
+// NAME.
 RegexId Lexemes::reach(RegexId r) {
   const std::vector<RegexId> kept = regexes_.without_words(r);
   return kept.empty() ? r : regexes_.both(std::span<const RegexId>(kept));
 }
 
-// Computes the parts of a lexeme beside its rivals. `taken`: its texts that are read as a literal, such as
-// `if` for a name. `cut`: beginnings at which a lexeme of higher priority, or a lazy one, has ended already.
+// Computes the parts of a lexeme where the lexemes `together` may begin. `taken` holds the lexeme's texts
+// that are read as a literal: `if` is no name. `cut` holds the texts at which a lazy lexeme, or one of higher
+// priority, ends, so that this lexeme cannot go beyond them.
 void Lexemes::compute(uint32_t t, std::span<const uint32_t> together, std::vector<LexemePart>& out) {
   const LexemeLanguage& me = all_[t];
   const RegexId reach = this->reach(me.regex);
@@ -172,7 +176,7 @@ void Lexemes::compute(uint32_t t, std::span<const uint32_t> together, std::vecto
   for (uint32_t u : together) {
     const LexemeLanguage& other = all_[u];
     if (u == t || me.alone || other.priority < me.priority) continue;
-    // A lazy lexeme ends where it matches, so text that its rivals could read on ends there too.
+    // A lazy lexeme ends as soon as it matches. So this lexeme ends there, too, even if it could read on.
     if (other.lazy) {
       if ((regexes_.live(me.regex) & regexes_.live(other.whole)).none()) continue;
       const bool both = me.lazy && other.priority == me.priority;
@@ -182,7 +186,7 @@ void Lexemes::compute(uint32_t t, std::span<const uint32_t> together, std::vecto
     }
     if (me.lazy && other.priority == me.priority) continue;
     if (other.regex == me.regex) {
-      // The other lexeme wins all texts of this one, which so has no parts.
+      // The other lexeme has the same texts and wins all of them, so this one has no parts.
       if (other.priority > me.priority || (other.literal && !me.literal)) return;
       continue;
     }
@@ -203,7 +207,7 @@ void Lexemes::compute(uint32_t t, std::span<const uint32_t> together, std::vecto
   if (regexes_.is_empty(regex)) return;
   if (me.lazy) return out.push_back({regex, RegexArena::empty()});
   if (regex != reach && cut.empty() && rivals.size() == 1) {
-    // Only words were taken out, so the bytes that may follow are those of the lexeme with these words.
+    // Only words were excluded from this lexeme, so the same bytes may follow as without the exclusions.
     const std::vector<LexemePart>& plain = split(reach, reach);
     if (plain.size() == 1) return out.push_back({regex, plain[0].follow});
   }
@@ -233,7 +237,7 @@ RegexId Lexemes::spelled(RegexId follow) const {
 
 bool Lexemes::always_separable(const std::vector<std::vector<uint32_t>>& gaps) {
   if (gaps.size() != 1) return false;
-  // The bytes that are an ignored text by themselves, such as a blank.
+  // The bytes that alone are an ignored text, such as a blank.
   ByteSet blanks;
   for (uint32_t l : gaps[0])
     for (int b = 0; b < 128; ++b)
@@ -248,17 +252,18 @@ bool Lexemes::always_separable(const std::vector<std::vector<uint32_t>>& gaps) {
     if (l.literal) words.push_back(l.regex);
   const RegexId word = regexes_.alt(std::span<const RegexId>(words));
   for (uint32_t t = 0; t < all_.size(); ++t) {
-    // A lazy lexeme may win all texts of another one.
+    // Another lexeme may lose all its texts to a lazy lexeme.
     if (all_[t].lazy && all_.size() > 1) return false;
     const bool blank = std::find(gaps[0].begin(), gaps[0].end(), t) != gaps[0].end();
     if (all_[t].priority != all_[0].priority) return false;
     if (!blank && (regexes_.live(all_[t].regex) & blanks).any()) return false;
-    // If all texts of a pattern are also literals, no text may be left that is read as the pattern.
+    // A pattern all of whose texts are literals, too, may have no text left.
     if (!all_[t].literal && inside(all_[t].regex, word)) return false;
     for (const LexemePart& p : split(all_[t].regex, any)) {
       if (p.follow == RegexArena::empty()) continue;
       const ByteSet& after = regexes_.byte_set(regexes_.node(p.follow).a);
-      // Behind an ignored text may come another ignored text, or any byte that is no blank.
+      // What follows an ignored text is another ignored text, or a lexeme that begins with a byte other than
+      // a blank.
       const bool only_blanks = blank && (after & ~blanks).none();
       if (!only_blanks && (blanks & ~after).none()) return false;
     }

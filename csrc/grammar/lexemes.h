@@ -30,26 +30,26 @@ struct LexemeLanguage {
   int32_t priority = 0;
   bool literal = false;
   bool alone = false;
-  // True if the lexeme ends as soon as it matches.
+  // True if the lexeme ends as soon as it matches (a lazy lexeme); other lexemes end as late as they can.
   bool lazy = false;
   // The language with which other lexemes compete. For a lazy lexeme it may hold longer texts than `regex`.
   RegexId whole;
-  // True if the texts stand inside a JSON string and are spelled so. Lexemes compete as if they stood
-  // outside. `follow` of a part holds only bytes that a string holds without an escape, because the first
-  // byte of an escape does not tell the character.
+  // True if the texts stand inside of a JSON string and are escaped as such. Which lexeme wins is decided on
+  // the unescaped texts. LexemePart::follow then holds only bytes that a string holds without an escape,
+  // because the first byte of an escape does not tell the character.
   bool inside = false;
 };
 
-// All lexemes of a grammar. parts() tells how each is read beside others.
+// All lexemes of a grammar. Each competes with the others; parts() tells how it is read.
 class Lexemes {
  public:
   // Drops the empty text of every lexeme, because rules say where a lexeme may be left out.
   Lexemes(RegexArena& regexes, std::vector<LexemeLanguage> all);
-  // Returns the ways to read a lexeme where the lexemes `together` may begin; `context` is the number of that
-  // set.
+  // Returns the parts of a lexeme where the lexemes `together` may begin. Each part has some of the lexeme's
+  // texts, and the bytes that may not follow them. `context` is the number of the set `together`.
   std::span<const LexemePart> parts(uint32_t lexeme, std::span<const uint32_t> together, uint32_t context);
-  // Returns true if behind every lexeme, whatever its rivals, some byte of a gap may follow. Then no end of a
-  // lexeme is a dead end.
+  // Returns true if behind every lexeme, whatever its rivals, some byte of a gap (such as a blank) may
+  // follow. Then the text can go on wherever a lexeme ends.
   bool always_separable(const std::vector<std::vector<uint32_t>>& gaps);
 
  private:

@@ -40,10 +40,10 @@ namespace structgen {
 
 namespace {
 
-// Expressions nest at most so deep, and so do rules that are merged into merged rules; a deeper grammar is
-// refused.
+// Expressions may nest at most this deep, and so may rules that are merged into other rules; a deeper grammar
+// is refused.
 constexpr uint32_t kMaxDepth = 1'000;
-// A terminal into which rules are merged has at most so many nodes; a larger expression stays a rule.
+// A rule is merged into a terminal only if the terminal then has at most this many nodes.
 constexpr uint64_t kMaxInlined = 20'000;
 
 // Lowers one GrammarSource to a Cfg.
@@ -56,7 +56,7 @@ class Lowering {
         rules_(source.rules.size()),
         rule_numbers_(source.rules.size(), kNone) {}
 
-  // Lowers all lexemes, then all rules that the start reaches.
+  // Lowers all lexemes, then the start rule and all rules that it uses.
   Lowered run(uint32_t start) {
     for (const Lexeme& l : source_.lexemes) {
       const std::optional<RegexId> r = regular(l.node);
@@ -118,7 +118,7 @@ class Lowering {
     check_depth();
     Regular& known = regular_[node];
     if (known.state == Regular::kYes) return known.regex;
-    // kOpen: the node is being computed, so the expression contains itself through rules.
+    // kOpen: the node is being computed. It contains itself through rules, so it is not regular here.
     if (known.state == Regular::kNo || known.state == Regular::kOpen) return {};
     const Deeper level = deeper();
     known.state = Regular::kOpen;
@@ -131,7 +131,7 @@ class Lowering {
     return r;
   }
 
-  // Computes the regex of a node from its kids. `size` becomes the number of its nodes, written out.
+  // Computes the regex of a node from its kids. `size` becomes the number of nodes of the regex as a tree.
   std::optional<RegexId> compute(const GrammarNode& n, uint64_t& size) {
     switch (n.op) {
       case NodeOp::kEmpty: return RegexArena::epsilon();
@@ -182,7 +182,7 @@ class Lowering {
       case NodeOp::kRepeat: return regexes_.repeat(kids[0], n.a, n.b);
       case NodeOp::kNot: return utf8_not(kids[0]);
       case NodeOp::kShortest: {
-        // The texts of r from which no proper beginning is in r.
+        // The texts of r that do not begin with a shorter text of r.
         const RegexId more = regexes_.cat(regexes_.bytes(ByteSet::all()), RegexArena::anything());
         return regexes_.minus(kids[0], regexes_.cat(kids[0], more));
       }
@@ -191,7 +191,8 @@ class Lowering {
     }
   }
 
-  // Returns the regex of a rule, or no value. A rule that names itself on one side is a loop.
+  // Returns the regex of a rule, or no value. A rule that calls itself only at one end is a loop, which is
+  // regular.
   std::optional<RegexId> regular_rule(uint32_t rule, uint64_t& size) {
     if (!source_.rules[rule].defined)
       throw Error(ErrorKind::kGrammar, "rule '" + source_.rules[rule].name + "' is not defined");
@@ -217,7 +218,7 @@ class Lowering {
     return found.regex;
   }
 
-  // Returns true if the expression names the rule itself; names behind other rules do not count.
+  // Returns true if the expression itself calls the rule; calls through other rules do not count.
   bool mentions(uint32_t node, uint32_t rule) {
     bool found = false;
     reached(source_.nodes.size(), {node}, [&](uint32_t at, auto&& go) {
@@ -228,8 +229,8 @@ class Lowering {
     return found;
   }
 
-  // Returns a* b for rule -> a rule | b, and b a* for rule -> rule a | b. Returns no value if the rule stands
-  // elsewhere.
+  // Returns a* b for rule -> a rule | b, and b a* for rule -> rule a | b. Returns no value if the rule calls
+  // itself elsewhere.
   std::optional<RegexId> loop(uint32_t rule, uint64_t& size) {
     check_depth();
     for (const bool right : {true, false}) {
@@ -244,9 +245,9 @@ class Lowering {
     return {};
   }
 
-  // Splits the expression of a rule that calls itself at one side: for r = `"a" r | "b"`, `again` gets `"a"`
-  // and `last` gets `"b"`. `right`: the call is the last symbol. `around` is what was passed beside the call
-  // so far. Returns false if a call stands in the middle.
+  // Splits the expression of a rule that calls itself at one end: for r = `"a" r | "b"`, `again` gets `"a"`
+  // and `last` gets `"b"`. `right` says that the call stands at the right end. `around` is the regex of what
+  // stands beside the call in the expressions around `node`. Returns false if a call stands in the middle.
   bool split_loop(uint32_t node, uint32_t rule, bool right, RegexId around, std::vector<RegexId>& again,
                   std::vector<RegexId>& last, uint64_t& size) {
     check_depth();
@@ -286,7 +287,7 @@ class Lowering {
     }
   }
 
-  // ---- the rest ----
+  // ---- rules that are not regular ----
 
   // Adds a rule without alternatives to the Cfg and returns its number.
   uint32_t fresh(std::string name) {
@@ -295,7 +296,7 @@ class Lowering {
     out_.cfg.rules.back().name = std::move(name);
     return r;
   }
-  // Returns the rule of a node that cannot be part of a sequence, such as a choice.
+  // Returns a rule for a node that cannot stand in a sequence, such as a choice.
   uint32_t helper(uint32_t node) {
     const auto [it, first] = helpers_.try_emplace(node, 0);
     if (first) {
@@ -305,8 +306,7 @@ class Lowering {
     }
     return it->second;
   }
-  // Returns the number of a rule in the Cfg. Its alternatives are written later, when it leaves the list
-  // todo_.
+  // Returns the number of a rule in the Cfg. A rule that is new there waits in todo_ for its alternatives.
   uint32_t number(uint32_t rule) {
     if (rule_numbers_[rule] == kNone) {
       if (!source_.rules[rule].defined)
@@ -320,7 +320,7 @@ class Lowering {
     }
     return rule_numbers_[rule];
   }
-  // Returns which rules of the source are used by a rule of the Cfg; the others get a warning.
+  // Tells for each rule of the source whether a rule of the Cfg uses it; an unused rule gets a warning.
   std::vector<bool> used() const {
     std::vector<bool> out(source_.rules.size(), false);
     std::vector<uint32_t> begin;
@@ -402,9 +402,8 @@ class Lowering {
         return;
       }
       case NodeOp::kSplit:
-        // The note that opens the second part stands in front of the one that closes the first. At each place
-        // a part begins if one can begin, and ends only if nothing else can be read (parse/spans.h), so the
-        // second part is as long as possible.
+        // The capture b opens before the capture a closes. Wherever a capture can begin it does, and it ends
+        // only if nothing else can be read (parse/spans.h). So b is as long as possible.
         out.push_back({CfgSymbol::kNote, note_number(NoteKind::kOpen, n.a)});
         symbols(n.kids[0], out);
         out.push_back({CfgSymbol::kNote, note_number(NoteKind::kOpen, n.b)});
@@ -412,7 +411,8 @@ class Lowering {
         symbols(n.kids[1], out);
         out.push_back({CfgSymbol::kNote, note_number(NoteKind::kClose, n.b)});
         return;
-      // A limit gets a rule of its own, so that its mark lies directly below the limited text.
+      // A limit gets a rule of its own, so that the mark of the limit lies on the stack directly below the
+      // limited text.
       case NodeOp::kLimit: {
         const auto [it, first] = helpers_.try_emplace(node, 0);
         const uint32_t rule = first ? fresh("") : it->second;
@@ -454,8 +454,8 @@ class Lowering {
     }
   }
 
-  // Appends a terminal. Two neighbours with few next bytes are joined to one. A terminal with many next bytes
-  // stays apart, because other places share its masks.
+  // Appends a terminal. It is joined with the terminal before it if both have few next bytes. A terminal with
+  // many next bytes stays alone, because its masks are shared with other places of the grammar.
   void terminal(RegexId r, CfgSequence& out) {
     constexpr int kNarrow = 40;
     if (r == RegexArena::epsilon()) return;

@@ -21,13 +21,14 @@ namespace structgen {
 
 class RegexArena;
 
-// A lowered grammar, and the languages of its lexemes.
+// A grammar as context-free rules (Cfg), and the languages of its lexemes.
 struct Lowered {
   Cfg cfg;
   std::vector<LexemeLanguage> lexemes;
 };
 
-// Lowers all that the rule `start` reaches. Throws kGrammar; an error about a rule has the place of the rule.
+// Lowers the rule `start` and all rules that it uses. Throws kGrammar; an error about a rule has the offset
+// of the rule.
 Lowered lower(RegexArena& regexes, const GrammarSource& source, uint32_t start);
 
 // Returns the regexes of some nodes. Throws kGrammar if one of them is not regular.

@@ -48,33 +48,35 @@ class CfgProductions : public Productions {
     return cfg_.rules.size() * 200 + made_.byte_size() + made_index_.byte_size();
   }
 
-  // Sets the distance between rule numbers. Several grammars are numbered together: rule r of this grammar,
-  // the first, has the number r * stride.
+  // Sets the distance between rule numbers. Where several grammars are numbered together, this one is the
+  // first, and its rule r has the number r * stride.
   void set_stride(uint32_t stride) { stride_ = stride; }
 
  private:
-  // A rule that is made here and is not in the Cfg: the tail tail(a, b) of a left-recursive rule, the
-  // repetition a{b,c}, or `a` without the empty text.
+  // A rule that this class makes, which is not in the Cfg. kTail: tail(a, b), what may follow a text of the
+  // rule b so that both together are a text of the rule a. kCount: the repetition a{b,c}. kSome: `a` without
+  // the empty text.
   struct Made {
     enum Kind : uint32_t { kTail, kCount, kSome } kind;
     uint32_t a, b, c;
     friend bool operator==(const Made&, const Made&) = default;
   };
-  // An alternative of `rule` that begins with `first`; the symbols before it read nothing and were left out.
+  // What remains of an alternative of `rule` if the symbols in front of `first` match the empty text:
+  // `first`, then `rest` (left-corner parsing).
   struct Corner {
     uint32_t rule;
     CfgSymbol first;
     std::vector<CfgSymbol> rest;
-    // The notes among the symbols that were left out.
+    // The notes that stood in front of `first`.
     std::vector<CfgSymbol> notes;
   };
   // The corners of one group of left-recursive rules.
   struct Group {
     // The corners whose first symbol is no rule of the group.
     std::vector<Corner> starts;
-    // The other corners, by the rule of the group with which they begin.
+    // The corners that begin with a rule of the group, by this rule.
     std::unordered_map<uint32_t, std::vector<Corner>> ups;
-    // True if some of `ups` have notes; then the entry into the group is noted as well.
+    // True if some corner in `ups` has notes. Then a note also marks where a text of the group begins.
     bool noted = false;
   };
   Symbol symbol(CfgSymbol s) const;
@@ -83,7 +85,7 @@ class CfgProductions : public Productions {
   const Group& group(uint32_t number);
   Symbol some(CfgSymbol s);
   void expand_some(uint32_t rule, Alternatives& out);
-  // Calls f(i) for every symbol of the sequence that may be the first one to read text.
+  // Calls f(i) for every symbol that may read the first byte of the sequence.
   template <class F>
   void for_each_first(const CfgSequence& sequence, F&& f) const {
     for (std::size_t i = 0; i < sequence.size(); ++i) {

@@ -27,24 +27,26 @@ enum class NodeOp : uint8_t {
   kRepeat,    // kids[0], a = min, b = max (kUnbounded)
   kBoth,      // texts of all kids (regular)
   kNot,       // every text but those of kids[0] (regular)
-  // The texts of kids[0] of which no shorter beginning is a text of kids[0]. kids[0] must be regular.
+  // The texts of kids[0] that do not begin with a shorter text of kids[0]; kids[0] must be regular.
   kShortest,
   kRule,    // a = rule
   kLexeme,  // a = lexeme
-  // A grammar of another kind, such as a JSON Schema; a = its number.
+  // A grammar of another kind, such as a JSON Schema; `a` is its number.
   kPart,
-  // One of the texts `units`, the texts of the tokens `ids`; `units` is filled in when the vocabulary is
-  // known.
+  // One of the texts `units`, or the text of one of the tokens `ids`. The texts of `ids` are added to `units`
+  // once the vocabulary is known.
   kTokens,
-  // A run of neighbouring texts of `units`, at least a of them.
+  // Neighbouring texts of the list `units`, one after the other: at least `a` of them.
   kSubstring,
-  // kids[0] as a capture named a. Without a name: a gap, which no capture that ends behind it includes.
+  // kids[0] as a capture with the name number `a`. Without a name it is a gap, whose text captures around it
+  // leave out.
   kCapture,
-  // kids[0] named a, then kids[1] named b. If the border between both is open, b begins as early as it can.
+  // kids[0] captured as `a`, then kids[1] captured as `b`. If the text can be split in several ways, b begins
+  // as early as possible.
   kSplit,
-  // kids[0], in whose text at most a tokens begin. `text` is a name for error messages.
+  // kids[0], in each of whose texts at most `a` tokens begin. `text` is a name for error messages.
   kLimit,
-  // Any number of the lexemes of gap a, which may stand between other lexemes.
+  // Any number of the lexemes of gap `a`, such as blanks.
   kGap,
 };
 
@@ -68,18 +70,18 @@ struct GrammarRule {
   bool defined = false;
 };
 
-// A terminal that reads as much text as it can, as in a lexer.
+// A terminal of a grammar with a lexer: it reads as much text as it can.
 struct Lexeme {
   std::string name;
   uint32_t node = 0;
   int32_t priority = 0;
   // True if the lexeme wins over a pattern that matches the same text.
   bool literal = false;
-  // True if only longer texts of this lexeme decide where it ends, and no other lexeme does.
+  // True if the lexeme ends only where no longer text of its own goes on; other lexemes do not matter.
   bool alone = false;
-  // `lazy`: the lexeme ends as soon as it matches, and no other lexeme goes on there. `whole` is the node of
-  // the language that other lexemes compete with, if this lexeme is the first part of a longer text; -1: the
-  // lexeme itself.
+  // `lazy` says that the lexeme ends as soon as it matches, even if another lexeme could read on. If the
+  // lexeme is the first part of a longer text, `whole` is the node of the longer texts, which then compete
+  // with other lexemes; -1 stands for the lexeme itself.
   bool lazy = false;
   int64_t whole = -1;
   // True if the texts are spelled as inside of a JSON string (strings/json_inside.h).
@@ -108,8 +110,8 @@ struct GrammarSource {
   uint32_t capture(const std::string& name);
 };
 
-// Returns what is wrong with a node that would get the index `before`, as a short fact, or null if nothing
-// is. What the node names must exist already.
+// Tells what is wrong with a node, as a short fact; null if nothing is. `before` is the index that the node
+// would get: nodes that it names must have smaller indices.
 const char* fault(const GrammarSource& source, const GrammarNode& node, std::size_t before);
 
 }  // namespace structgen

@@ -13,8 +13,8 @@ namespace {
 
 constexpr std::size_t kMaxUnits = 2'000'000;
 
-// The suffix automaton of the units as a lazy language. Every state accepts, because every run of units may
-// be read.
+// The suffix automaton of the units as a lazy language. Every state accepts, because a text may end behind
+// any unit.
 class SuffixAutomaton : public LazyLanguage {
  public:
   explicit SuffixAutomaton(const std::vector<std::string>& units) {
@@ -40,14 +40,14 @@ class SuffixAutomaton : public LazyLanguage {
 
  private:
   static constexpr uint32_t kNone = 0xFFFFFFFFu;
-  // `link` is the state of the longest suffix that also occurs at other places. `length` is the number of
-  // units of the longest run that leads here.
+  // `link` is the state of the longest suffix that also occurs elsewhere in the units. `length` is the number
+  // of units of the longest text that leads here.
   struct State {
     std::map<uint32_t, uint32_t> next;
     uint32_t link = 0, length = 0;
   };
-  // Adds one unit in amortised constant time. The standard construction copies a state where a longer run
-  // stops occurring wherever the shorter one does.
+  // Adds one unit, in amortised constant time. As usual for suffix automata, a state is copied if its longest
+  // text no longer occurs everywhere where its shorter texts occur.
   uint32_t extend(uint32_t last, uint32_t unit) {
     const uint32_t me = static_cast<uint32_t>(states_.size());
     states_.emplace_back();
