@@ -11,7 +11,7 @@ namespace structgen {
 
 namespace {
 
-// One look-behind is split into at most this many endings; a pattern with more is refused.
+// A look-behind is split into at most this many alternatives; a pattern that needs more is refused.
 constexpr std::size_t kMaxEndings = 64;
 constexpr uint32_t kMaxDepth = 2'000;
 
@@ -54,17 +54,16 @@ class Outside {
   }
 
  private:
-  // One alternative of a look-behind that was split: `body` is the text to read, and the assertions `outside`
-  // must hold at its end. `(?<=a$)` has body `a` and outside `$`.
+  // One alternative of a look-behind after the split. `body` is the text to read; the assertions `outside`
+  // must hold at its end. `(?<=a$)` has the body `a` and the assertion `$` outside.
   struct Ending {
     uint32_t body;
     std::vector<uint32_t> outside;
   };
   Deeper deeper() { return Deeper(depth_, kMaxDepth, ErrorKind::kGrammar, "the pattern nests too deeply"); }
 
-  // Rewrites a look-behind to one alternative for each ending: `(?<=a$|b)` becomes `(?<=a)$|(?<=b)`. A
-  // negated look-behind becomes a negated look-ahead of these alternatives, which is decided at the same
-  // place.
+  // Rewrites a look-behind as one alternative for each Ending: `(?<=a$|b)` becomes `(?<=a)$|(?<=b)`. A
+  // negated look-behind becomes a negated look-ahead of these alternatives, which reads no character either.
   uint32_t behind(uint32_t node, const PatternNode& n) {
     const uint32_t body = rewrite(n.a);
     const std::vector<Ending> endings = split(body, 0, 0);
@@ -80,7 +79,7 @@ class Outside {
     return n.negated ? p_.add_look(PatternKind::kLookahead, found, true) : found;
   }
 
-  // Returns how many characters from its beginning a node may look at, those of its look-aheads included.
+  // Returns how many characters a node may look at, counted from where it begins; its look-aheads count, too.
   uint32_t reach(uint32_t node) {
     check_depth();
     const Deeper level = deeper();
@@ -107,9 +106,9 @@ class Outside {
     }
   }
 
-  // Splits a node into endings. Between the node and the end of the look-behind stand `least` to `most`
-  // characters. An assertion that reaches at most `least` characters ahead stays inside. With most = 0 the
-  // assertion stands at the end, so it can be moved out.
+  // Splits a node into endings. `least` and `most` characters are the bounds of the text between the node and
+  // the end of the look-behind. An assertion that looks at most `least` characters ahead stays inside. With
+  // most = 0 the assertion stands at the end and can be moved out. Any other assertion is refused.
   std::vector<Ending> split(uint32_t node, uint32_t least, uint32_t most) {
     check_depth();
     const PatternNode n = p_.nodes[node];
@@ -126,8 +125,8 @@ class Outside {
       }
       case PatternKind::kCat: {
         const std::vector<uint32_t> kids(p_.kids_of(n).begin(), p_.kids_of(n).end());
-        // The loop runs from right to left, because `least` and `most` of a kid depend on the kids behind it.
-        // Each ending of a kid is combined with each ending of those.
+        // The kids are split from right to left, because `least` and `most` of a kid depend on the kids
+        // behind it. Each ending of a kid is combined with each ending of the kids behind it.
         std::vector<Ending> out{{p_.add_empty(), {}}};
         for (std::size_t i = kids.size(); i-- > 0;) {
           std::vector<Ending> next;
@@ -151,8 +150,8 @@ class Outside {
           out.push_back({p_.add_empty(), {}});
           return checked(node, std::move(out));
         }
-        // An assertion in a loop must not look behind the end of the look-behind, because its distance to
-        // that end differs from iteration to iteration.
+        // An assertion in a loop must not look beyond the end of the look-behind, because its distance to
+        // that end differs between iterations.
         split(n.a, least, kNoLimit);
         return {{node, {}}};
       default: break;
@@ -162,7 +161,7 @@ class Outside {
     return {{p_.add_empty(), {node}}};
   }
 
-  // Returns `endings`; but if none of these has an assertion to move out, the node stays whole as the only
+  // Returns `endings`. If no ending has an assertion to move out, the whole node is returned as the only
   // ending.
   std::vector<Ending> checked(uint32_t node, std::vector<Ending> endings) {
     if (endings.size() > kMaxEndings) unsupported();

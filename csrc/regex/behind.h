@@ -16,7 +16,7 @@
 
 namespace structgen {
 
-// Rewrites, in place, every look-behind whose assertions look at characters behind its end: `(?<=a$)` becomes
+// Rewrites, in place, look-behinds that hold assertions about the text behind their end: `(?<=a$)` becomes
 // `(?<=a)$`.
 void look_ahead_outside(Pattern& pattern);
 

@@ -19,8 +19,8 @@ struct CodepointRange {
 
 constexpr uint32_t kMaxCodepoint = 0x10FFFF;
 
-// A set of code points. Its ranges are sorted, not empty and not adjacent. They hold no surrogates, since no
-// UTF-8 text contains one.
+// A set of code points, as sorted ranges with gaps between them. Surrogates are left out, since no UTF-8 text
+// contains one.
 class CodepointSet {
  public:
   CodepointSet() = default;
@@ -37,7 +37,7 @@ class CodepointSet {
   bool single(uint32_t& c) const;
 
   CodepointSet complement() const;
-  // Returns the members from `lo` to `hi`, each lowered by `offset`, as sorted ranges.
+  // Returns the members from `lo` to `hi` as sorted ranges, with `offset` subtracted from each member.
   std::vector<CodepointRange> slice(uint32_t lo, uint32_t hi, uint32_t offset) const;
   friend CodepointSet operator|(const CodepointSet& a, const CodepointSet& b);
   friend CodepointSet operator&(const CodepointSet& a, const CodepointSet& b);

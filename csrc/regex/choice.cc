@@ -9,14 +9,14 @@
 namespace structgen {
 
 namespace {
-// At most so many texts are written as one alternation of literals, because a derivative visits each literal.
+// At most this many texts are written as one union of literals; a derivative visits each of them. More texts
+// become a tree.
 constexpr std::size_t kFewTexts = 64;
-// A tree that has branched more often than this writes the remaining texts as one alternation, because tree()
-// is recursive.
+// tree() is recursive. Below this many branching nodes it writes the remaining texts as one union.
 constexpr uint32_t kMostBranches = 200;
 
-// Returns the regex of sorted, distinct texts from byte `depth` on. Above this node the tree has branched
-// `branches` times.
+// Returns the regex of sorted, distinct texts without their first `depth` bytes, which are equal. `branches`
+// is the number of branching nodes above this one.
 RegexId tree(RegexArena& r, std::span<const std::string> texts, std::size_t depth, uint32_t branches) {
   std::vector<RegexId> parts;
   if (texts.size() <= kFewTexts || branches > kMostBranches) {

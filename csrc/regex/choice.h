@@ -13,8 +13,7 @@
 
 namespace structgen {
 
-// Returns the regex of exactly these texts, in any order and with duplicates. For an empty list it is
-// empty().
+// Returns the regex of exactly these texts, which may be in any order and repeat. No texts give empty().
 RegexId one_of(RegexArena& regexes, std::vector<std::string> texts);
 
 }  // namespace structgen

@@ -32,8 +32,8 @@ namespace structgen {
 uint32_t PatternCursor::next_char() {
   uint32_t length;
   const uint32_t c = decode_utf8(text, at, length);
-  // A schema can write half of a surrogate pair (`\ud83d`), which arrives as three bytes. The half is read as
-  // one character, and that character matches nothing.
+  // A schema can contain half of a surrogate pair (`\ud83d`), which is here encoded as three bytes. It is
+  // read as one character, which matches nothing.
   if (length == 0 && c >= 0xD800 && c <= 0xDFFF && text[at] == '\xED') length = 3;
   if (length == 0) fail("the pattern is not valid UTF-8");
   at += length;
@@ -75,8 +75,8 @@ uint32_t fixed_hex(PatternCursor& in, std::size_t start, std::size_t digits) {
   in.fail("the escape needs " + std::to_string(digits) + " hex digits", start);
 }
 
-// Reads what follows the 'u' of \u. In ECMA \u{1F600} is one character, and so is a surrogate pair in two
-// escapes.
+// Reads what follows the `u` of \u. In ECMA, \u{1F600} is one character, and so are two escapes that form a
+// surrogate pair.
 uint32_t unicode_escape(PatternCursor& in, std::size_t start) {
   if (in.flavor == Flavor::kEcma && in.eat("{")) {
     uint32_t value = 0;
@@ -101,8 +101,8 @@ uint32_t unicode_escape(PatternCursor& in, std::size_t start) {
   return high;
 }
 
-// Reads what follows the letter of \p or \P. POSIX names and bare script names are refused, because engines
-// differ in their meaning; the error names the form to write instead.
+// Reads what follows the letter of \p or \P. POSIX names and script names without `Script=` are refused,
+// because engines differ in their meaning; the error tells what to write instead.
 CodepointSet property(PatternCursor& in, std::size_t start) {
   std::string_view body;
   if (in.eat("{")) {
@@ -137,8 +137,7 @@ CodepointSet property(PatternCursor& in, std::size_t start) {
           start);
 }
 
-// Returns the set of the escape \d, \w or \s, or the complement that \D, \W or \S names; no value for other
-// letters.
+// Returns the set of \d, \w or \s, or of their complements \D, \W or \S; no value for any other letter.
 std::optional<CodepointSet> shorthand(const PatternCursor& in, char letter) {
   check_depth();
   const bool unicode = in.flavor == Flavor::kPython && !in.flags.ascii;
@@ -157,7 +156,7 @@ std::optional<CodepointSet> shorthand(const PatternCursor& in, char letter) {
   }
 }
 
-// Reads an octal escape: \0, \012 and \123 in Python, \0 alone in ECMA. Returns false if the digits are a
+// Reads an octal escape: \0, \012 and \123 in Python, only \0 in ECMA. Returns false if the digits are a
 // back-reference.
 bool octal(PatternCursor& in, std::size_t start, char first, bool in_brackets, uint32_t& c) {
   const auto digit = [&](std::size_t i) {
@@ -188,8 +187,8 @@ uint32_t control_escape(PatternCursor& in, std::size_t start) {
   return static_cast<uint32_t>(c) & 31;
 }
 
-// An escape of another dialect is an error that names the form to write instead. If it were read as a
-// letter, as some engines do, the pattern would silently mean something else.
+// Refuses an escape that only other dialects know; the error tells what to write instead. Some engines read
+// such an escape as a letter, which would silently change what the pattern means.
 [[noreturn]] void unknown_escape(const PatternCursor& in, std::size_t start, char c) {
   const std::string name = std::string("\\") + c;
   switch (c) {
@@ -269,8 +268,8 @@ CodepointSet dot_class(const PatternCursor& in) {
 
 CodepointSet read_brackets(PatternCursor& in, std::size_t start) {
   const bool negated = in.eat("^");
-  // `ranges` holds characters that are written out, `sets` holds those of escapes such as \d. Under the flag
-  // i the cases of `ranges` are added here; read_escape() has added those of `sets`.
+  // `ranges` holds characters that are written out, `sets` holds the sets of escapes such as \d. Under the
+  // flag i the other cases of `ranges` are added here; read_escape() has added those of `sets`.
   std::vector<CodepointRange> ranges, sets;
   const auto item = [&]() -> EscapeResult {
     const std::size_t at = in.at;
@@ -297,7 +296,7 @@ CodepointSet read_brackets(PatternCursor& in, std::size_t start) {
     }
     ++in.at;
     const EscapeResult hi = item();
-    // In [\w-.] the hyphen is a member, because the set \w cannot begin a range.
+    // In [\w-.] the hyphen is a member of the class: the set \w cannot begin a range.
     if (lo.is_set || hi.is_set) {
       if (in.flavor == Flavor::kPython) in.fail("a class is no end of a range; escape the hyphen", at);
       take(lo);

@@ -13,21 +13,21 @@
 
 namespace structgen {
 
-// The flags that apply at one place of the pattern.
+// The flags that are set at some point of the pattern.
 struct PatternFlags {
   bool ignore_case = false;  // i
   bool dot_all = false;      // s
   bool multi_line = false;   // m
   // The flag x: blanks and comments in the pattern are skipped. Only Python has it.
   bool verbose = false;
-  // \d, \w, \s and \b know ASCII characters alone, because Python's flag a or the caller asks for that.
+  // \d, \w, \s and \b match ASCII characters only, as Python's flag a or the caller asks.
   bool ascii = false;
-  // The flag i equates ASCII letters alone, because Python's flag a is set.
+  // The flag i equates the cases of ASCII letters only, because Python's flag a is set.
   bool ascii_case = false;
 };
 
-// The parser's position in the pattern. The parser reads all text through this object; errors name the
-// position in bytes.
+// The position of the parser in the pattern, through which it reads all text. Errors name the position in
+// bytes.
 struct PatternCursor {
   std::string_view text;
   std::size_t at = 0;
@@ -54,12 +54,11 @@ struct EscapeResult {
   uint32_t c = 0;
   CodepointSet set;
 };
-// Reads an escape whose backslash stood at offset `start`. Under the flag i a set gets the other cases of its
-// letters, but Python's \w, \d, \s and their complements stay as they are.
+// Reads an escape whose backslash stands at offset `start`. Under the flag i the letters of a set get their
+// other cases; Python's \w, \d, \s and their complements stay as they are.
 EscapeResult read_escape(PatternCursor& in, std::size_t start, bool in_brackets);
 
-// Reads a class whose '[' stood at offset `start`. Under the flag i the class gets the other cases of its
-// letters.
+// Reads a class whose `[` stands at offset `start`. Under the flag i its letters get their other cases.
 CodepointSet read_brackets(PatternCursor& in, std::size_t start);
 
 // Returns `set`; under the flag i with all characters that differ from a member only in case.

@@ -34,8 +34,8 @@ ClassMaps::ClassMaps() {
   one_ = intern(raw);
 }
 
-// Renumbers the classes in the order in which the bytes from 0 on meet them, and returns the only copy of the
-// partition. Runs of equal raw numbers are common, so each run is looked up once.
+// Numbers the classes by their smallest bytes, and returns the arena's object of this partition. Neighbouring
+// bytes often have equal raw numbers, so a run of them is looked up once.
 const ClassMap* ClassMaps::intern(const uint16_t (&raw)[256]) {
   ClassMap map;
   // key[c] is the raw number of class c.

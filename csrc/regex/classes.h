@@ -18,14 +18,14 @@ namespace structgen {
 
 // A partition of the 256 bytes into `n` classes.
 struct ClassMap {
-  // The class of each byte. Classes are numbered in the order in which the bytes from 0 on meet them.
+  // The class of each byte. Classes are numbered by their smallest bytes, from 0 on.
   uint8_t of[256] = {};
   // The smallest byte of each class.
   uint8_t rep[256] = {};
   uint16_t n = 0;
   uint32_t id = 0;
-  // Returns one byte of each class, in the order in which a search for a shortest text tries them. The first
-  // call computes the order.
+  // Returns one byte of each class, in the order in which a search for a shortest text tries them. The order
+  // is computed on first use.
   const uint8_t* search_order() const;
 
  private:
@@ -33,7 +33,7 @@ struct ClassMap {
   mutable bool ordered_ = false;
 };
 
-// All partitions of an arena; equal partitions are one object.
+// All partitions of an arena. Equal partitions are one object.
 class ClassMaps {
  public:
   ClassMaps();
@@ -42,10 +42,10 @@ class ClassMaps {
   // Returns the partition of two classes: the bytes of the set and all others.
   const ClassMap* of_set(const ByteSet& set);
   const ClassMap* of_byte(uint8_t b);
-  // Returns the partition in which each byte of the set is a class, and all other bytes are one more.
+  // Returns the partition in which each byte of the set is a class of its own, and all other bytes form one
+  // class.
   const ClassMap* each(const ByteSet& set);
-  // Returns the coarsest partition that refines both: bytes share a class if they share one in `a` and one in
-  // `b`.
+  // Returns the product of two partitions: bytes share a class if they share one in `a` and share one in `b`.
   const ClassMap* product(const ClassMap* a, const ClassMap* b);
   // Returns the partition in which bytes with equal numbers in `raw` share a class.
   const ClassMap* intern(const uint16_t (&raw)[256]);

@@ -59,8 +59,8 @@ namespace {
 constexpr std::size_t kMaxAtoms = 64;
 constexpr std::size_t kMaxContexts = 2'000;
 constexpr std::size_t kMaxPoints = 50'000;
-// language() lowers so many levels of nodes at once. Below them it makes a lazy node, which is unfolded later
-// and bounds the recursion.
+// language() lowers at most this many levels of nodes in one recursion. Deeper nodes become lazy nodes, which
+// are unfolded when they are read.
 constexpr int kMaxEager = 200;
 
 [[noreturn]] void assertions_too_complex(const char* why) {
@@ -69,7 +69,7 @@ constexpr int kMaxEager = 200;
 
 // ---- left context ----
 
-// The left context: everything that `^`, \b and the look-behinds need to know of the text so far.
+// The left context: all that `^`, \b and look-behinds need to know of the text before a point.
 struct Left {
   bool start = true;
   bool word = false;
@@ -80,8 +80,8 @@ struct Left {
   }
 };
 
-// All left contexts, each stored once, and the context that follows each of them. Transitions read atoms:
-// classes of characters that no look-behind, anchor or \b tells apart.
+// All left contexts, each stored once, and the transitions between them. A transition reads an atom: a class
+// of characters that no look-behind, anchor or \b tells apart.
 class LeftContexts {
  public:
   LeftContexts(RegexArena& arena, const Pattern& pattern, const std::vector<uint32_t>& lookbehinds,
@@ -89,9 +89,11 @@ class LeftContexts {
 
   uint32_t start() const { return 0; }
   const Left& at(uint32_t context) const { return *contexts_[context]; }
-  // Returns true if a context only says whether the text has begun: the pattern has no \b and no look-behind.
+  // Returns true if a context tells only whether the text has begun: the pattern has no \b and no
+  // look-behind.
   bool trivial() const { return atoms_.size() == 1 && at(0).behind.empty(); }
-  // Splits `set` by the context to which each of its characters leads from `context`.
+  // Splits `set` into the characters that lead from `context` to one context; the key is the number of this
+  // context.
   std::map<uint32_t, CodepointSet> split(uint32_t context, const CodepointSet& set);
 
  private:
@@ -167,8 +169,8 @@ uint32_t LeftContexts::intern(Left left) {
   return it->second;
 }
 
-// Returns the context after one character of an atom. All characters of an atom lead to one context, so the
-// first stands for all.
+// Returns the context after one character of an atom. All characters of an atom lead to the same context, so
+// the first one is tried.
 uint32_t LeftContexts::next(uint32_t context, uint32_t atom) {
   return remember(next_, {context, atom}, [&] {
     Left left = at(context);
@@ -195,7 +197,7 @@ std::map<uint32_t, CodepointSet> LeftContexts::split(uint32_t context, const Cod
 
 // ---- what is left of the pattern ----
 
-// The rest of the pattern that must still be read: a linked list whose links are indices.
+// What must still be read of the pattern, as a linked list whose links are indices.
 struct PatternRest {
   enum Kind : uint8_t {
     // The text ends here.
@@ -204,9 +206,9 @@ struct PatternRest {
     kAny,
     // The node is read, then the rest `next`.
     kNode,
-    // The node is read `min` to `max` times, then the rest `next`.
+    // The node is read `min` to `max` times, then the rest `next` is read.
     kLoop,
-    // An iteration of a loop over the node ends here. What may follow is the loop again, and then `next`.
+    // An iteration of a loop over the node ends here. The loop may go on, or `next` is read.
     kAgain,
   } kind = kEnd;
   // True if the current iteration of a kAgain has read no character yet.
@@ -215,8 +217,8 @@ struct PatternRest {
   friend auto operator<=>(const PatternRest&, const PatternRest&) = default;
 };
 
-// The languages of a pattern with assertions, as a lazy language: each point is one state. run() makes the
-// first point.
+// The languages of a pattern with assertions, as a lazy language whose states are points. run() returns the
+// language of the whole pattern.
 class ContextLanguage : public LazyLanguage {
  public:
   ContextLanguage(RegexArena& arena, Pattern pattern, const Spelling& spelling,
@@ -235,7 +237,7 @@ class ContextLanguage : public LazyLanguage {
   RegexId unfold(RegexArena&, uint32_t state) override;
 
  private:
-  // A state of the lazy language: the rest of the pattern, and the left context.
+  // A state of the lazy language: the number of a rest of the pattern, and the number of a left context.
   using Point = std::pair<uint32_t, uint32_t>;
 
   uint32_t add(const PatternRest& rest);
@@ -262,7 +264,7 @@ class ContextLanguage : public LazyLanguage {
   LeftContexts left_;
   std::vector<PatternRest> rests_;
   std::map<PatternRest, uint32_t> rest_index_;
-  // For each rest: true if it ends the text and lies outside of every look-ahead.
+  // For each rest: true if no more of the pattern must be read, and no look-ahead is open.
   std::vector<bool> ends_;
   std::unordered_map<uint32_t, uint32_t> read_;
   std::vector<Point> points_;
@@ -284,7 +286,7 @@ uint32_t ContextLanguage::read(uint32_t rest) {
   check_depth();
   const PatternRest r = rests_[rest];
   if (r.kind == PatternRest::kEnd || r.kind == PatternRest::kAny) return rest;
-  // This iteration is marked already, and so are all behind it.
+  // If this iteration is marked, the iterations around it are, too.
   if (r.kind == PatternRest::kAgain && !r.fresh) return rest;
   return remember(read_, rest, [&] {
     PatternRest out = r;
@@ -294,9 +296,9 @@ uint32_t ContextLanguage::read(uint32_t rest) {
   });
 }
 
-// Returns the loop that remains behind one iteration. An iteration that reads nothing could be repeated until
-// the minimum is met, so it sets the minimum to 0. If the minimum was 0 already, such an iteration is never
-// followed: the loop would unfold into itself without an end.
+// Returns the loop that remains behind one iteration. An iteration that reads nothing can be repeated until
+// the minimum is met, so behind it the minimum is 0. If the minimum is 0 already, such an iteration is
+// skipped: the loop would unfold into itself without an end.
 uint32_t ContextLanguage::loop_after(const PatternRest& again) {
   PatternRest loop = again;
   loop.kind = PatternRest::kLoop;
@@ -314,8 +316,8 @@ RegexId ContextLanguage::point(uint32_t rest, uint32_t context) {
   return arena_.lazy(definition, number, nullable(rest, context), true, body);
 }
 
-// Returns the language of a point. A loop is one more iteration or, where its minimum is met, the rest behind
-// the loop.
+// Returns the language of a point. A loop has two alternatives: one more iteration or, if the minimum is met,
+// the rest behind the loop.
 RegexId ContextLanguage::unfold(RegexArena&, uint32_t state) {
   const auto [id, context] = points_[state];
   const PatternRest r = rests_[id];
@@ -341,8 +343,8 @@ bool ContextLanguage::needs_start(uint32_t node) {
   }
 }
 
-// Returns true if `rest` cannot match once a character was read, because an anchor `^` stands in it. The test
-// saves a search for emptiness, which would visit every state.
+// Returns true if `rest` cannot match once a character was read, because it contains an anchor `^`. Otherwise
+// a search for emptiness would visit every state to find that out.
 bool ContextLanguage::dead_later(uint32_t rest) {
   check_depth();
   const PatternRest r = rests_[rest];
@@ -351,8 +353,8 @@ bool ContextLanguage::dead_later(uint32_t rest) {
   return remember(dead_later_, rest, [&] { return (read && needs_start(r.node)) || dead_later(r.next); });
 }
 
-// Returns the language of a rest at a context. Nodes are lowered at once down to kMaxEager levels. A loop is
-// never lowered at once: it becomes a point.
+// Returns the language of a rest at a left context. Nodes are lowered at once down to kMaxEager levels. A
+// loop always becomes a lazy node (point()).
 RegexId ContextLanguage::language(uint32_t rest, uint32_t context, int depth) {
   check_depth();
   const PatternRest r = rests_[rest];
@@ -370,8 +372,8 @@ RegexId ContextLanguage::language(uint32_t rest, uint32_t context, int depth) {
   return remember(language_, key, [&] { return node_language(r, context, depth + 1); });
 }
 
-// Returns the language of one character of `set`, then `next`: one branch for each context to which the
-// characters lead.
+// Returns the language of one character of `set`, followed by the rest `next`. It has one branch for each
+// left context to which the characters lead.
 RegexId ContextLanguage::class_language(const CodepointSet& set, uint32_t next, uint32_t context, int depth) {
   RegexId out = RegexArena::empty();
   const uint32_t rest = read(next);
@@ -380,7 +382,7 @@ RegexId ContextLanguage::class_language(const CodepointSet& set, uint32_t next, 
   return out;
 }
 
-// Returns the language of a node without assertions, if the context only says whether the text has begun.
+// Returns the language of a node without assertions. The left contexts must be trivial().
 RegexId ContextLanguage::plain_language(const PatternRest& rest, uint32_t context, int depth) {
   const PatternNode& n = pattern_.nodes[rest.node];
   const RegexId body = plain_.plain(rest.node);
@@ -391,7 +393,7 @@ RegexId ContextLanguage::plain_language(const PatternRest& rest, uint32_t contex
   return arena_.alt(arena_.cat(some, tail), language(rest.next, context, depth));
 }
 
-// Returns whether a look-behind holds at a context: its automaton has read the text so far and accepts.
+// Returns true if a look-behind holds at a context: its automaton, which has read the text so far, accepts.
 bool ContextLanguage::holds_behind(uint32_t node, uint32_t context) {
   for (std::size_t i = 0; i < lookbehinds_.size(); ++i)
     if (lookbehinds_[i] == node)
@@ -399,9 +401,8 @@ bool ContextLanguage::holds_behind(uint32_t node, uint32_t context) {
   return false;
 }
 
-// Returns the language of a look-ahead or a \b, followed by the rest, which is intersected with the
-// look-ahead. \b is the look-ahead "a word character", or its negation, as the character before the place
-// asks.
+// Returns the language of a look-ahead or a \b, intersected with the language of the rest. \b is read as a
+// look-ahead: if a word character stands before it, none may follow; otherwise one must follow.
 RegexId ContextLanguage::look_language(const PatternNode& n, const PatternRest& rest, uint32_t context,
                                        int depth) {
   const RegexId next = language(rest.next, context, depth);
@@ -451,8 +452,8 @@ RegexId ContextLanguage::node_language(const PatternRest& rest, uint32_t context
 
 // ---- the empty text ----
 
-// Returns true if the rest matches the empty text at this context. The language itself is not made for that,
-// because a lazy node needs the answer when it is made.
+// Returns true if the rest matches the empty text at this context. The answer comes from the structure: a
+// lazy node needs it when it is made, before its language is known.
 bool ContextLanguage::nullable(uint32_t rest, uint32_t context) {
   check_depth();
   const PatternRest r = rests_[rest];
@@ -519,7 +520,7 @@ RegexId lower_with_context(RegexArena& arena, const Pattern& pattern, Match matc
   reached(whole.nodes.size(), {whole.root}, [&](uint32_t node, auto&& go) {
     const PatternNode& n = whole.nodes[node];
     boundary = boundary || n.kind == PatternKind::kBoundary;
-    // A look-behind inside of another look-behind's body is part of that one's automaton.
+    // A look-behind inside of the body of another look-behind is already part of the outer one's automaton.
     if (n.kind == PatternKind::kLookbehind)
       lookbehinds.push_back(node);
     else if (n.asserts)

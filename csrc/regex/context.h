@@ -18,8 +18,8 @@ namespace structgen {
 
 class RegexArena;
 
-// Does what lower() of syntax.h does, for every pattern: also for assertions that lower_pattern.h does not
-// take.
+// Does what lower() of syntax.h does, for every pattern. lower_pattern.h is faster, but refuses some
+// assertions.
 RegexId lower_with_context(RegexArena& arena, const Pattern& pattern, Match match, const Spelling& spelling);
 
 }  // namespace structgen

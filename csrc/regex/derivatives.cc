@@ -17,12 +17,12 @@ namespace structgen {
 namespace {
 // Marks an entry of RegexNode::next that has not been computed.
 constexpr uint32_t kUnknownNext = 0xFFFFFFFFu;
-// At most so many searches for emptiness run within each other; next() skips the innermost one.
+// A search for emptiness may start others. At this depth next() starts no further one.
 constexpr uint32_t kNestedSearches = 8;
 }  // namespace
 
-// Computes the derivative from the structure of the node, without a search for emptiness. next() remembers
-// the result; this function does not.
+// Computes the derivative from the structure of the node. It neither searches for emptiness nor remembers the
+// result, as next() does.
 RegexId RegexArena::derive(RegexId r, uint8_t b) {
   check_depth();
   const RegexNode& n = nodes_[r.v];
@@ -45,7 +45,7 @@ RegexId RegexArena::derive(RegexId r, uint8_t b) {
     case RegexKind::kRepeat: {
       const RegexId d = next(RegexId{n.a}, b);
       if (d == empty()) return d;
-      // The derivative reads the rest of one iteration, then the counter with both bounds lowered by one.
+      // The derivative reads what is left of one iteration, then the counter with both bounds lowered by one.
       return cat(d,
                  repeat(RegexId{n.a}, n.min == 0 ? 0 : n.min - 1, n.max == kUnbounded ? n.max : n.max - 1));
     }
@@ -84,16 +84,17 @@ RegexId RegexArena::next(RegexId r, uint8_t b) {
   }
   uint32_t& slot = n.next[c.of[b]];
   if (slot != kUnknownNext) {
-    // The slot was filled earlier, and its regex was found to be empty since then.
+    // The derivative was remembered before its language was found to be empty.
     if (effort_.omits() && nodes_[slot].emptiness == kEmpty) slot = empty().v;
     return RegexId{slot};
   }
   RegexId d = derive(r, c.rep[c.of[b]]);
-  // A search may start another one, for each point of a look-behind's language. With kNestedSearches under
-  // way no further one is started, since the outer search decides the same question. The answer is not
-  // stored, because a later caller must get the exact one.
+  // A search for emptiness may start another one at each state of a lazy language. If kNestedSearches are
+  // running, no further one is started: the outer searches visit this node's derivatives anyway. The result
+  // is not remembered, because later callers must get an exact one.
   if (nodes_[d.v].lazy && searches_ >= kNestedSearches) return d;
-  // The slot is filled before the search, because the definition of a lazy node may ask for it again.
+  // The derivative is remembered before the search, because the definition of a lazy node may ask for it
+  // again.
   slot = d.v;
   try {
     if (nodes_[d.v].boolean && judged_empty(d)) slot = (d = empty()).v;
@@ -134,7 +135,8 @@ std::optional<RegexId> RegexArena::past(RegexId r, std::string_view text) {
   }
   if (n.kind != RegexKind::kAnd) return std::nullopt;
   std::vector<RegexId> parts;
-  // No text of a run ends inside the run, so no text of the intersection ends there either.
+  // One kid is a run, a repetition such as [a-z]*. If no text of it ends within `text`, none of the
+  // intersection does.
   bool in_run = false;
   for (uint32_t i = 0; i < n.n; ++i) {
     RegexId part{n.kids[i]};
@@ -177,9 +179,9 @@ ByteSet RegexArena::steps(RegexId r) {
   return set;
 }
 
-// Returns the live bytes of a language with & or ~. For "any key but these", an infinite language without
-// finitely many strings, a byte is live if the infinite language stays infinite behind it. So no node is made
-// for the rests of the denied strings.
+// Returns the bytes that may come next in a language with & or ~. "Any key but these" is an infinite language
+// minus finitely many strings. There a byte may come next if the language behind it is infinite, so the
+// denied strings need no derivatives.
 ByteSet RegexArena::derived_bytes(RegexId r) {
   const ClassMap& c = classes(r);
   const RegexId base = infinite_part(r);
@@ -196,8 +198,8 @@ ByteSet RegexArena::derived_bytes(RegexId r) {
   return set;
 }
 
-// Returns the first bytes of the strings of a regex without & and ~. No subregex of it is empty, so the
-// structure gives the bytes. Derivatives by each byte would make a node for every continuation.
+// Returns the first bytes of the strings of a regex without & and ~. No kid of such a regex is empty, so the
+// structure tells the bytes. Derivatives would make a node for each byte.
 ByteSet RegexArena::first_bytes(RegexId r) {
   check_depth();
   const RegexNode& n = nodes_[r.v];
@@ -227,7 +229,7 @@ RegexId RegexArena::lifted(RegexId r, uint32_t reach) {
   const RegexNode n = nodes_[r.v];
   if (n.kind != RegexKind::kCat && n.kind != RegexKind::kAlt && n.kind != RegexKind::kAnd &&
       n.kind != RegexKind::kRepeat)
-    // A complement would lose the texts that its operand gains, so nothing below it is changed.
+    // Below a complement a larger operand would mean fewer texts, so complements stay as they are.
     return r;
   return lifted_.remember((static_cast<uint64_t>(r.v) << 32) | reach, [&] {
     if (n.kind == RegexKind::kCat) {

@@ -24,11 +24,11 @@ namespace structgen {
 
 namespace {
 
-// A program has at most so many instructions; counters are written out as copies.
+// A program has at most this many instructions. The body of a counter is written several times.
 constexpr std::size_t kMaxOps = 200'000;
-// One search executes at most so many instructions.
+// One search executes at most this many instructions.
 constexpr uint64_t kMaxSteps = 100'000'000;
-// One search remembers at most so many events (groups that begin or end).
+// One search remembers at most this many events; an event is the beginning or end of a group.
 constexpr std::size_t kMaxEvents = 10'000'000;
 constexpr uint32_t kNone = 0xFFFFFFFFu;
 
@@ -41,8 +41,8 @@ constexpr uint32_t kNone = 0xFFFFFFFFu;
 // ends.
 struct Step {
   enum Kind : uint8_t { kChar, kClass, kSplit, kJump, kOpen, kClose, kAssert, kMatch } kind;
-  // kChar: a character. kClass: a set. kOpen, kClose: a group. kAssert: a node. kSplit, kJump: the next
-  // instructions.
+  // The operands. kChar: `a` is the character. kClass: `a` is the set. kOpen, kClose: `a` is the group's
+  // name. kAssert: `a` is the node. kSplit, kJump: the next instructions.
   uint32_t a = 0, b = 0;
 };
 
@@ -71,14 +71,14 @@ class Program {
 
   void emit(uint32_t node) {
     const auto marks = std::ranges::equal_range(marks_, node, {}, &Mark::first);
-    // The marks are sorted from the inner group to the outer one, in the order of closing; groups open in the
-    // reverse order.
+    // Several groups may consist of this node. They are sorted from the inner to the outer one, as they
+    // close; they open in the reverse order.
     for (const Mark& m : std::views::reverse(marks)) push(Step::kOpen, m.second);
     emit_bare(node);
     for (const Mark& m : marks) push(Step::kClose, m.second);
   }
 
-  // Writes the instructions of a node, without those of the groups around it.
+  // Writes the instructions of a node, but not of the groups that consist of this node.
   void emit_bare(uint32_t node) {
     check_depth();
     const PatternNode& n = pattern_.nodes[node];
@@ -131,28 +131,28 @@ class Program {
     }
   }
 
-  // Sets the two targets of a split. A greedy repetition tries the body first, a lazy one the instruction
-  // behind it.
+  // Sets the two targets of a split: a greedy repetition tries the body first, a lazy one what follows it.
   void choose(uint32_t split, uint32_t body, uint32_t out, bool lazy) {
     ops_[split].a = lazy ? out : body;
     ops_[split].b = lazy ? body : out;
   }
 
-  // A node, and the index of a group that consists of this node.
+  // A node, and the index of the name of a group that consists of this node.
   using Mark = std::pair<uint32_t, uint32_t>;
   const Pattern& pattern_;
   std::vector<Mark> marks_;  // by node, those of one node from the inside out; empty where none is asked for
   std::vector<Step> ops_;
 };
 
-// Runs programs over one text. The events of all readings form a tree whose root is the beginning of the
-// text, so readings share the events that they have in common.
+// Runs programs over one text. A reading is one way to match the text so far. Readings with the same first
+// events share them: the events of all readings form a tree, whose root is the beginning of the text.
 class Search {
  public:
   Search(const Pattern& pattern, std::string_view text, bool complete)
       : pattern_(pattern), text_(text), complete_(complete) {}
 
-  // Runs the pattern over the text, and returns the groups of the preferred reading.
+  // Runs the pattern over the text, and returns the groups of the reading that a backtracking engine would
+  // find first.
   std::vector<GroupSpan> groups() {
     const Program program(pattern_, pattern_.root, true);
     const uint32_t last = run(program.ops(), 0, kWhole);
@@ -176,8 +176,8 @@ class Search {
   }
 
  private:
-  // A group was opened or closed. `before` is the index of the event before this one in the same reading, or
-  // kNone.
+  // A group was opened or closed. `before` is the index of the event before this one in the same reading;
+  // kNone if there is none.
   struct Event {
     uint32_t name;
     bool close;
@@ -193,8 +193,8 @@ class Search {
   // Runs a program from byte `begin`.
   // - end = kWhole: runs to the end of the text. Returns the last event of the preferred reading, or kNone if
   //   there is no reading.
-  // - end = kSome: returns 0 as soon as a beginning of the text matches, and kNone if none does.
-  // - Otherwise: returns 0 if the text from `begin` to `end` matches, and kNone if not.
+  // - end = kSome: returns 0 as soon as a beginning of the text matches, and kNone if no beginning does.
+  // - Otherwise: returns 0 if the text from `begin` to `end` matches, and kNone if it does not.
   uint32_t run(const std::vector<Step>& ops, std::size_t begin, std::size_t end) {
     std::vector<Thread> now, next;
     std::vector<uint32_t> seen(ops.size(), kNone);
@@ -210,7 +210,7 @@ class Search {
       if (now.empty()) return kNone;
       uint32_t length;
       const uint32_t c = decode_utf8(text_, at, length);
-      // The text ends within the bytes of a character.
+      // The text was cut inside of a character's bytes.
       if (length == 0) break;
       at += length;
       ++step;
@@ -229,9 +229,9 @@ class Search {
     return now.empty() ? kNone : now.front().events;
   }
 
-  // Follows a reading through all instructions that read no character, and appends the ends to `out` in the
-  // order of preference. If two readings reach one instruction the first one counts, so each instruction is
-  // visited once.
+  // Follows a reading through all instructions that read no character. Appends the instructions at which it
+  // stops to `out`, preferred ones first. Each instruction is visited once: if two readings reach it, the
+  // preferred reading came first.
   void add(const std::vector<Step>& ops, Thread from, std::size_t at, uint32_t step,
            std::vector<uint32_t>& seen, std::vector<Thread>& out, bool& found, uint32_t& matched) {
     const std::size_t floor = todo_.size();
@@ -264,7 +264,8 @@ class Search {
         case Step::kMatch:
           if (!found) matched = t.events;
           found = true;
-          // The reading that ends here keeps its rank among the others, because the text may go on.
+          // The pattern may end here, but the text may go on. So the thread keeps its place in the order of
+          // preference.
           out.push_back(t);
           break;
       }
@@ -276,7 +277,7 @@ class Search {
     const uint32_t c = decode_utf8(text_, at, length);
     return length != 0 && pattern_.word.contains(c);
   }
-  // Returns the offset of the character that ends at `at`.
+  // Returns the offset at which the character begins that ends at `at`.
   std::size_t back(std::size_t at) const {
     do --at;
     while (at > 0 && (static_cast<uint8_t>(text_[at]) & 0xC0) == 0x80);
@@ -287,8 +288,8 @@ class Search {
     return programs_.try_emplace(node, pattern_, node, false).first->second;
   }
 
-  // Returns true if the assertion holds at offset `at`. A look-behind is tried from each earlier offset that
-  // the length of its body allows; the body must end exactly at `at`.
+  // Returns true if the assertion holds at offset `at`. The body of a look-behind must match a text that ends
+  // at `at`; each beginning that the body's length allows is tried.
   bool holds(uint32_t node, std::size_t at) {
     check_depth();
     const PatternNode& n = pattern_.nodes[node];

@@ -26,9 +26,10 @@ struct GroupSpan {
   std::size_t begin, end;
 };
 
-// Returns the spans of the named groups in the preferred reading, sorted by begin, longer spans first. With
-// `complete` the text ends here and must match the whole pattern. Without it the text may go on, and groups
-// that have not ended are left out. Throws kBudgetExceeded beyond the limits of groups.cc.
+// Returns the spans of the named groups, sorted by begin, longer spans first. If the text can be matched in
+// several ways, the way that a backtracking engine would find first counts. With `complete` the text must
+// match the whole pattern. Without it the text may go on, and groups that have not ended are left out. Throws
+// kBudgetExceeded beyond the limits of groups.cc.
 std::vector<GroupSpan> find_groups(const Pattern& pattern, std::string_view text, bool complete);
 
 }  // namespace structgen

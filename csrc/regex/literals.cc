@@ -16,8 +16,7 @@ uint32_t LiteralTables::add(std::vector<std::string> texts) {
   return add(std::move(entries));
 }
 
-// Returns the number of the table with these texts and labels; equal tables have one number. Two schemas with
-// the same property names thereby share all states.
+// Equal tables get one number, so two schemas with the same property names share all states.
 uint32_t LiteralTables::add(std::vector<std::pair<std::string, uint32_t>> entries) {
   std::erase_if(entries, [](const auto& e) { return !valid_utf8(e.first); });
   std::stable_sort(entries.begin(), entries.end(),
@@ -71,8 +70,7 @@ bool LiteralTables::any_allowed(const LiteralSet& s, Range r) const {
   return any_allowed(s.subset, r.lo, r.hi);
 }
 
-// Returns true if the subset allows some string from `lo` to hi - 1. The loop tests whole words of the
-// bitset.
+// Returns true if the subset allows some string from `lo` to hi - 1. The loop tests 64 strings at a time.
 bool LiteralTables::any_allowed(uint32_t subset, uint32_t lo, uint32_t hi) const {
   if (lo >= hi) return false;
   if (subset == 0) return true;
@@ -105,8 +103,8 @@ uint8_t LiteralTables::inside_character(const LiteralSet& s) const {
   return static_cast<uint8_t>(at - s.depth);
 }
 
-// Returns the strings of s whose next byte is `byte`. The strings have their first `depth` bytes in common,
-// so they are sorted by the next byte; a string that ends here counts as -1 and comes first.
+// Returns the strings of s whose next byte is `byte`. Their first `depth` bytes are equal, so the strings are
+// sorted by the next byte. A string that ends here comes first, as if its next byte were -1.
 LiteralTables::Range LiteralTables::with_byte(const LiteralSet& s, uint8_t byte) const {
   const auto& texts = tables_[s.table]->texts;
   const auto at = [&](const std::string& t) {
@@ -118,8 +116,8 @@ LiteralTables::Range LiteralTables::with_byte(const LiteralSet& s, uint8_t byte)
   return {static_cast<uint32_t>(lo - texts.begin()), static_cast<uint32_t>(hi - texts.begin())};
 }
 
-// Returns the strings of s whose next code point is one from `first` to `last`: an escape such as \u0041
-// writes a code point.
+// Returns the strings of s whose next code point is between `first` and `last`. The begun escape \u00 leaves
+// such a range: 0 to 255.
 LiteralTables::Range LiteralTables::with_codepoints(const LiteralSet& s, int64_t first, int64_t last) const {
   const auto& texts = tables_[s.table]->texts;
   const auto at = [&](const std::string& t) -> int64_t {

@@ -24,7 +24,7 @@
 
 namespace structgen {
 
-// A set of strings with labels; a table never changes.
+// Strings with labels. A table never changes.
 struct LiteralTable {
   // The strings in the order of their bytes, which is the order of their code points; all are distinct.
   std::vector<std::string> texts;
@@ -32,9 +32,9 @@ struct LiteralTable {
   std::vector<uint32_t> labels;
 };
 
-// A state of the automaton that reads one of many strings. The strings left are those from `lo` to hi - 1 of
-// the table that the subset allows. They begin with the same `depth` bytes, which have been read. `escape` is
-// the position inside an escape sequence; 0 means outside.
+// A state of the automaton that reads one of many strings of a table. The strings that can still be read have
+// the numbers `lo` to hi - 1 and are in the subset. Their first `depth` bytes are equal and have been read.
+// `escape` counts the bytes of an unfinished escape sequence; 0 means that there is none.
 struct LiteralSet {
   uint32_t table = 0;
   // The index of an interned bitset of the allowed strings; 0 allows every string.
@@ -48,11 +48,11 @@ struct LiteralSet {
 
 class LiteralTables;
 
-// The automaton that reads literal sets in one spelling. The state is an argument of its functions.
+// Reads literal sets in one spelling. It keeps no state; its functions get the state as an argument.
 class LiteralReader {
  public:
   // Moves the state over one byte. Returns false if no string goes on with the byte. Sets `done` if the byte
-  // ends the text of string `s.lo`.
+  // is the terminator of a string, whose number is then `s.lo`.
   virtual bool step(const LiteralTables& tables, LiteralSet& s, uint8_t byte, bool& done) const = 0;
   // Returns the bytes for which step() returns true.
   virtual ByteSet first_bytes(const LiteralTables& tables, const LiteralSet& s) const = 0;
@@ -62,23 +62,23 @@ class LiteralReader {
   ~LiteralReader() = default;
 };
 
-// The tables of an arena and their subsets. Schemas repeat their property names, so equal tables are stored
-// once.
+// The literal tables of an arena and their subsets. Equal tables are stored once, because schemas repeat
+// their property names.
 class LiteralTables {
  public:
-  // `reader` reads the arena's spelling. It is null for an arena without literal sets.
+  // `reader` reads the arena's spelling; null for an arena without literal sets.
   explicit LiteralTables(const LiteralReader* reader) : reader_(reader) { subsets_.emplace_back(); }
-  // Sorts the strings, and drops duplicates (the first label stays) and strings that the spelling cannot
-  // write. Returns the number of the table.
+  // Makes a table. It sorts the strings and drops two kinds: duplicates, of which the first keeps its label,
+  // and strings that the spelling cannot write. Returns the number of the table.
   uint32_t add(std::vector<std::pair<std::string, uint32_t>> entries);
-  // Adds a table whose labels are 0 to n - 1, in sorted order.
+  // Makes a table in which the label of each string is its number in sorted order.
   uint32_t add(std::vector<std::string> texts);
   // Takes no lock.
   const LiteralTable& table(uint32_t id) const { return *tables_[id]; }
   uint32_t add_subset(std::span<const uint64_t> bits);
   std::span<const uint64_t> subset(uint32_t id) const { return subsets_[id]; }
-  // Narrows `lo` and `hi` to allowed strings, and drops a subset that excludes none of them, so that equal
-  // states are one node. Returns false if no string is left.
+  // Brings a state into normal form, so that equal states are one node: `lo` and `hi` move to allowed
+  // strings, and a subset that allows all strings between them becomes 0. Returns false if no string is left.
   bool normalise(LiteralSet& s) const;
   // Does what LiteralReader::step does.
   bool step(LiteralSet& s, uint8_t byte, bool& done) const { return reader_->step(*this, s, byte, done); }
@@ -92,7 +92,8 @@ class LiteralTables {
   };
   bool allowed(const LiteralSet& s, uint32_t i) const;
   bool any_allowed(const LiteralSet& s, Range r) const;
-  // Returns the strings of s that go on with a byte, or with a character from `first` to `last`.
+  // with_byte() returns the strings of s that go on with a byte, with_codepoints() those that go on with a
+  // code point from `first` to `last`.
   Range with_byte(const LiteralSet& s, uint8_t byte) const;
   Range with_codepoints(const LiteralSet& s, int64_t first, int64_t last) const;
   bool any_allowed(uint32_t subset, uint32_t lo, uint32_t hi) const;

@@ -19,13 +19,13 @@
 
 namespace structgen {
 
-// A language at the start of the text, and the language that takes its place everywhere later.
+// Two languages of one node: where it stands at the start of the text, and where it stands later.
 struct Placed {
   RegexId start, later;
 };
 
-// Thrown at an assertion that this file cannot lower. lower() catches it and uses the general method of
-// context.h.
+// Thrown at an assertion that PatternLowering cannot lower. lower() catches it and calls
+// lower_with_context().
 struct NeedsContext {};
 
 // Lowers one pattern in one spelling.
@@ -33,12 +33,12 @@ class PatternLowering {
  public:
   PatternLowering(RegexArena& arena, const Pattern& pattern, const Spelling& spelling);
 
-  // search() returns the texts in which the pattern matches somewhere, full() those that it matches as a
-  // whole. Each text ends with the terminator of the spelling.
+  // search() returns the texts that contain a match, full() those that are a match as a whole. Each text ends
+  // with the terminator of the spelling.
   RegexId search();
   RegexId full();
 
-  // Returns the texts of a node without assertions.
+  // Returns the texts that a node without assertions matches.
   RegexId plain(uint32_t node);
   RegexId set(const CodepointSet& set) { return spelling_.characters(arena_, set); }
   // Returns every text of the spelling, without the terminator (`end()`).
@@ -46,36 +46,37 @@ class PatternLowering {
   RegexId end() const { return end_; }
 
  private:
-  // Returns the language of a node followed by the language `next`.
+  // Returns the language of a node that is followed by `next`.
   Placed placed(uint32_t node, Placed next);
   Placed placed_plain(uint32_t node, Placed next);
   Placed placed_repeat(const PatternNode& n, Placed next);
   Placed placed_look(const PatternNode& n, Placed next);
   Placed alternatives(const PatternNode& n, Placed next);
-  // Returns the texts of `node` if any text may stand before it (`left`) or behind it (`right`), without
-  // parts that only lengthen the match: `a+b?` with .* behind it is `a`.
+  // Returns the texts of `node`, without parts that make no difference beside any text: `a+b?` followed by .*
+  // becomes `a`. `left` says that any text may stand before the node, `right` that any text may stand behind
+  // it.
   RegexId trimmed(uint32_t node, bool left, bool right);
   RegexId trimmed_cat(const PatternNode& n, bool left, bool right);
   RegexId plain_cat(const PatternNode& n);
   RegexId character(uint32_t c);
   RegexId at_end(RegexId next);
-  // Returns true if `next` is any text and its end.
+  // Returns true if `next` is any text, followed by its terminator.
   bool swallows(Placed next) const;
-  // Returns true if every assertion in `node` is decided by the characters in `node` and `after` more behind
-  // it.
+  // Returns true if every assertion in `node` looks only at characters of the node and at the next `after`
+  // characters behind it.
   bool closed(uint32_t node, uint32_t after) const;
 
   RegexArena& arena_;
   const Pattern& pattern_;
   const Spelling& spelling_;
-  // Returns every text with its end.
+  // Returns the language of any text, followed by its terminator.
   RegexId rest();
   // Returns `next`, or rest() if `next` is the placeholder kRest.
   RegexId value(RegexId next);
 
   // The terminator of a text in the spelling: one byte, or epsilon().
   RegexId end_;
-  // The result of any_text(), made on first use: a pattern `^...$` never needs it.
+  // The result of any_text(), or kUnset before the first use: a pattern `^...$` never needs it.
   RegexId any_text_;
   // plain_[i] is the language of node i, or kUnset before its first use.
   std::vector<RegexId> plain_;

@@ -21,8 +21,7 @@ uint32_t saturating_mul(uint32_t a, uint32_t b) {
   return product >= kNoLimit ? kNoLimit : static_cast<uint32_t>(product);
 }
 
-// Appends a node and charges a unit of work for it, so that a long pattern cannot exceed the work of its
-// call.
+// Appends a node. It costs a unit of work, so that a long pattern meets the limit of its call.
 uint32_t push(Pattern& p, const PatternNode& n) {
   charge();
   p.nodes.push_back(n);
@@ -47,7 +46,7 @@ uint32_t Pattern::add_class(CodepointSet set) {
   PatternNode n;
   n.kind = PatternKind::kClass;
   n.shortest = n.longest = 1;
-  // Patterns repeat their classes, so the latest 16 sets are searched for an equal one, which is then lowered
+  // Patterns repeat their classes. So the latest 16 sets are searched for an equal one, which is then lowered
   // only once.
   const std::size_t oldest = sets.size() > 16 ? sets.size() - 16 : 0;
   std::size_t i = sets.size();
@@ -61,8 +60,8 @@ uint32_t Pattern::add_class(CodepointSet set) {
   return push(*this, n);
 }
 
-// A sequence has the summed lengths of its parts; an alternation has the least and the greatest length of a
-// part.
+// The lengths of a sequence are the sums of its parts' lengths. An alternation takes the least `shortest` and
+// the greatest `longest` of its parts.
 uint32_t Pattern::add_list(PatternKind kind, std::span<const uint32_t> parts) {
   if (parts.size() == 1) return parts[0];
   const bool cat = kind == PatternKind::kCat;

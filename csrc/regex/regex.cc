@@ -55,13 +55,13 @@
 namespace structgen {
 
 namespace {
-// A union or an intersection has at most so many kids; one with more is refused.
+// A union or an intersection has at most this many kids; a larger one is refused.
 constexpr uint32_t kMaxKids = 50'000;
-// A lazy union of this height or more is multiplied out where it is intersected; see distributed().
+// distributed() multiplies out a lazy union of this height or more.
 constexpr uint16_t kNested = 8;
-// The arena counts its bytes once for so many new nodes, because counting visits all caches.
+// The arena counts its bytes again after this many new nodes. Each count visits all caches.
 constexpr uint32_t kLook = 512;
-// A derivative recurses at most so deep. A node that is higher is refused when it is made.
+// A derivative recurses at most this deep. A higher node is refused when it is made.
 constexpr uint16_t kMaxHeight = 4'000;
 
 // Returns a + b, or kUnbounded where the sum does not fit.
@@ -106,7 +106,7 @@ std::size_t RegexArena::byte_size() const {
          escapes_.byte_size() + unfolded_.byte_size() + lifted_.byte_size() + lazies_.size() * 64 + cached;
 }
 
-// Returns the node equal to `node`; appends it if there is none.
+// Returns the node that is equal to `node`, which is appended if it is new.
 RegexId RegexArena::add(RegexNode node, std::span<const uint32_t> kids, std::string_view text) {
   uint64_t h = static_cast<uint64_t>(node.kind) + 1;
   h = mix(mix(mix(mix(h, node.a), node.b), node.min), node.max + node.character);
@@ -125,10 +125,10 @@ RegexId RegexArena::add(RegexNode node, std::span<const uint32_t> kids, std::str
   return RegexId{id};
 }
 
-// Appends a node to which no other is equal. The arena keeps copies of `kids` and `text`.
+// Appends a node, which must be new. The arena keeps copies of `kids` and `text`.
 uint32_t RegexArena::append(RegexNode& node, std::span<const uint32_t> kids, std::string_view text) {
   charge(1 + static_cast<int64_t>(kids.size() / 8));
-  // If out_of_memory() throws, next_look_ stays, so every later node throws as well.
+  // If counting throws out_of_memory(), next_look_ stays, so the next node throws again.
   if (nodes_.size() >= next_look_) {
     if (byte_size() > most_) out_of_memory(most_);
     next_look_ = nodes_.size() + kLook;
@@ -147,10 +147,10 @@ uint32_t RegexArena::append(RegexNode& node, std::span<const uint32_t> kids, std
   return nodes_.emplace_back(node);
 }
 
-// Computes `inside` and `after` of a node from those of its parts. Example in JSON's spelling:
-// [a-z]{0,5} is kText with after 0; with the closing quote behind it, kBody with after 0; the
-// derivative of a three-byte character by its first byte is kTail with after 2, and with the rest of
-// the text behind it, kBody with after 2.
+// Computes `inside` and `after` of a node from those of its kids. In JSON's spelling [a-z]{0,5} is kText with
+// after 0. With a closing quote behind it, it is kBody with after 0. The derivative of a three-byte character
+// by its first byte is kTail with after 2. With a text and a closing quote behind it, it is kBody with after
+// 2.
 void RegexArena::shape(RegexNode& n, std::span<const uint32_t> kids) const {
   constexpr uint8_t kEvery = RegexNode::kEvery, kBroken = RegexNode::kBroken;
   const auto set = [&](RegexNode::Inside inside, uint8_t after) {
@@ -159,8 +159,8 @@ void RegexArena::shape(RegexNode& n, std::span<const uint32_t> kids) const {
   };
   if (n.character) return set(RegexNode::kText, 0);
   switch (n.kind) {
-    // A set of bytes may be the end of a text, or continuation bytes of a character. Of any other set the
-    // structure shows nothing.
+    // The terminator alone is the body of the empty text. Continuation bytes are a tail. Any other set shows
+    // nothing.
     case RegexKind::kBytes: {
       static const ByteSet kContinuation = ByteSet::range(0x80, 0xBF);
       const ByteSet& bytes = sets_[n.a];
@@ -191,7 +191,7 @@ void RegexArena::shape(RegexNode& n, std::span<const uint32_t> kids) const {
       return;
     }
     case RegexKind::kAlt:
-    // The kids must agree on `after`. Where kids differ in `inside`, an intersection takes the narrower one,
+    // The kids must agree on `after`. If they differ in `inside`, an intersection takes the narrowest one,
     // and a union takes kOther.
     case RegexKind::kAnd: {
       const bool all = n.kind == RegexKind::kAlt;
@@ -220,7 +220,7 @@ void RegexArena::shape(RegexNode& n, std::span<const uint32_t> kids) const {
   }
 }
 
-// Returns `shortest` of a node: exact for literals and sequences, an estimate for intersections.
+// Computes `shortest` of a node. It is exact for literals and sequences, an estimate for intersections.
 uint32_t RegexArena::structural_length(const RegexNode& n, std::span<const uint32_t> kids,
                                        std::size_t text) const {
   constexpr uint64_t kMany = 1u << 30;
@@ -241,8 +241,7 @@ uint32_t RegexArena::structural_length(const RegexNode& n, std::span<const uint3
       for (uint32_t k : kids) out = std::min(out, of(k));
       break;
     case RegexKind::kAnd:
-      // An intersection takes the sum and not the maximum, so that a search sees progress in each of the
-      // parts.
+      // An intersection takes the sum of its kids, not the maximum. So a search sees progress in each kid.
       for (uint32_t k : kids) out += of(k);
       break;
     default: break;
@@ -252,7 +251,8 @@ uint32_t RegexArena::structural_length(const RegexNode& n, std::span<const uint3
 
 RegexId RegexArena::bytes(const ByteSet& set) { return bytes(set, false); }
 
-// Returns the node of a set of bytes. The same set is another node if it is marked as a `character`.
+// Returns the node of a set of bytes. With `character` it is marked as RegexNode::character, and is another
+// node.
 RegexId RegexArena::bytes(const ByteSet& set, bool character) {
   if (set.none()) return empty();
   uint64_t h = 11;
@@ -283,7 +283,7 @@ RegexId RegexArena::character(RegexId r) {
 
 RegexId RegexArena::literal(std::string_view text) {
   if (text.empty()) return epsilon();
-  // A derivative interns the rest of a literal, so a long text is a chain of short literals.
+  // Each derivative of a literal stores a shorter literal. So a long text becomes a chain of short literals.
   RegexId out = epsilon();
   std::size_t end = text.size();
   while (end > 0) {
@@ -298,7 +298,7 @@ RegexId RegexArena::literal(std::string_view text) {
   return out;
 }
 
-// An empty bitset `subset` means all strings; a state says so by the number 0.
+// An empty bitset means all strings. A LiteralSet says so by subset = 0.
 RegexId RegexArena::literal_set(uint32_t table, std::span<const uint64_t> subset, bool labelled) {
   LiteralSet s;
   s.table = table;
@@ -383,14 +383,14 @@ RegexId RegexArena::lazy(uint32_t definition, uint32_t state, bool nullable, boo
   return r;
 }
 
-// Returns "a, then b". The rules below write texts that patterns spell in two ways as one node.
+// Returns "a, then b". The rules below make one node of texts that patterns can spell in two ways.
 RegexId RegexArena::cat(RegexId a, RegexId b) {
   check_depth();
   if (a == empty() || b == empty()) return empty();
   if (a == epsilon()) return b;
   if (b == epsilon()) return a;
   const RegexNode x = nodes_[a.v];
-  // (xy)z becomes x(yz) by a loop, since a recursion would be as deep as the text is long.
+  // (xy)z becomes x(yz). A loop does this, because a recursion would be as deep as the text is long.
   if (x.kind == RegexKind::kCat) {
     std::vector<RegexId> spine;
     for (; nodes_[a.v].kind == RegexKind::kCat; a = RegexId{nodes_[a.v].b})
@@ -403,14 +403,14 @@ RegexId RegexArena::cat(RegexId a, RegexId b) {
     }
     return b;
   }
-  // The rule x{m,n} x{p,q} t = x{m+p,n+q} t keeps the derivative of x{2,5} x* one counter.
+  // By the rule x{m,n} x{p,q} t = x{m+p,n+q} t, the derivatives of x{2,5} x* keep one counter.
   const Counter front = counter(a), back = counter(b);
   if (front.element == back.element && (front.counted || back.counted))
     return cat(repeat(front.element, add_counts(front.min, back.min), add_counts(front.max, back.max)),
                back.tail);
   if (a == anything() && b == anything()) return a;
-  // The rule c{m,n} any* t = c{m} any* t, for a character c: any* also reads what c{m,n} reads beyond m.
-  // Patterns that may match anywhere in a text have many such parts.
+  // The rule c{m,n} any* t = c{m} any* t, for a character c: any* also reads what c{m,n} reads beyond m. Such
+  // sequences are frequent in patterns that match anywhere in a text.
   if (front.max > front.min && nodes_[front.element.v].character && back.star() &&
       back.element == any_character_)
     return cat(repeat(front.element, front.min, front.min), b);
@@ -451,8 +451,8 @@ RegexArena::Counter RegexArena::counter(RegexId r) const {
   return out;
 }
 
-// Joins counters with adjacent or overlapping ranges: x{1,3}t | x{2,9}t becomes x{1,9}t. Without this rule
-// the union of the derivatives of x{0,9}x{0,9} would grow with every character.
+// Joins kids that count the same element in adjacent or overlapping ranges: x{1,3}t | x{2,9}t becomes
+// x{1,9}t. Without this rule the derivative of x{0,9}x{0,9} would grow with every character.
 bool RegexArena::merge_repeats(std::vector<uint32_t>& kids) {
   struct Part {
     Counter of;
@@ -492,8 +492,8 @@ RegexId RegexArena::alt(RegexId a, RegexId b) {
   return alt(std::span<const RegexId>(parts));
 }
 
-// Returns the sorted kids of a union or an intersection of `parts`. A part of the same kind is replaced by
-// its kids, and all sets of bytes by one set.
+// Returns the sorted kids of a union or an intersection of `parts`. Unions within unions, or intersections
+// within intersections, are replaced by their kids. All sets of bytes become one set.
 std::vector<uint32_t> RegexArena::flattened(RegexKind kind, std::span<const RegexId> parts) {
   const bool either = kind == RegexKind::kAlt;
   std::vector<uint32_t> kids;
@@ -522,15 +522,15 @@ std::vector<uint32_t> RegexArena::flattened(RegexKind kind, std::span<const Rege
   return kids;
 }
 
-// Returns the union. A kid is dropped if a rule below shows that another kid contains it.
+// Returns the union. Kids that a rule below shows to lie within another kid are dropped.
 RegexId RegexArena::alt(std::span<const RegexId> parts) {
   check_depth();
   if (std::ranges::find(parts, anything()) != parts.end()) return anything();
   std::vector<uint32_t> kids = flattened(RegexKind::kAlt, parts);
   const auto nullable = [&](uint32_t k) { return nodes_[k].nullable && k != epsilon().v; };
   if (std::ranges::any_of(kids, nullable)) std::erase(kids, epsilon().v);
-  // If one kid is every text, kids that hold only texts add nothing. A labelled kid stays, because its label
-  // would be lost.
+  // A kid that holds every text makes all kids that hold only texts superfluous. A labelled kid stays,
+  // because its label would be lost.
   if (const auto at = std::ranges::find_if(kids, [&](uint32_t k) { return all_bodies(RegexId{k}); });
       at != kids.end())
     std::erase_if(kids, [&, all = *at](uint32_t k) {
@@ -548,7 +548,7 @@ RegexId RegexArena::alt(std::span<const RegexId> parts) {
 // Drops the kids of the given kind that contain another kid: x | (x & y) is x, and x & (x | y) is x. Without
 // this rule the states of a look-ahead in a loop would nest in each other without an end.
 void RegexArena::absorb(RegexKind kind, std::vector<uint32_t>& kids) {
-  // The number of comparisons is quadratic in the kids, so long lists stay as they are.
+  // Comparing takes quadratic time, so a longer list stays as it is.
   constexpr std::size_t kMost = 64;
   if (kids.size() < 2 || kids.size() > kMost) return;
   const auto held = [&](uint32_t k) {
@@ -572,8 +572,8 @@ RegexId RegexArena::both(RegexId a, RegexId b) {
   return both(std::span<const RegexId>(parts));
 }
 
-// Returns the intersection: empty() if the rules below show without a search that it is. is_empty() searches
-// for all other cases.
+// Returns the intersection. If a rule below shows that it is empty, the node is empty(); all other cases are
+// left to the search of is_empty().
 RegexId RegexArena::both(std::span<const RegexId> parts) {
   if (std::ranges::find(parts, empty()) != parts.end()) return empty();
   std::vector<uint32_t> kids = flattened(RegexKind::kAnd, parts);
@@ -581,8 +581,8 @@ RegexId RegexArena::both(std::span<const RegexId> parts) {
     const RegexNode& n = nodes_[k];
     if (n.kind == RegexKind::kEmpty) return empty();
     if (n.kind == RegexKind::kNot && std::binary_search(kids.begin(), kids.end(), n.a)) return empty();
-    // `~(any body)` intersected with bodies is empty. A schema that denies "contains x" leads here once x was
-    // read.
+    // `~(any body)` and a language of bodies have no common string. When a schema denies "contains x", this
+    // case arises once x was read.
     if (n.kind == RegexKind::kNot && all_bodies(RegexId{n.a}) &&
         std::ranges::any_of(kids, [&](uint32_t other) { return nodes_[other].body() == 1; }))
       return empty();
@@ -607,7 +607,7 @@ bool RegexArena::all_bodies(RegexId r) const {
 // from a row that all states share (mask/runs.h). Returns false if no text is left.
 bool RegexArena::join_runs(std::vector<uint32_t>& kids) {
   if (end_ == empty() || kids.size() < 2) return true;
-  // All kids must be runs. A run beside any other kid stays a kid, because many such intersections share it.
+  // If some kid is no run, the runs stay kids, because many such intersections share them.
   Counter out;
   for (std::size_t i = 0; i < kids.size(); ++i) {
     const Counter r = counter(RegexId{kids[i]});
@@ -626,9 +626,9 @@ bool RegexArena::join_runs(std::vector<uint32_t>& kids) {
   return true;
 }
 
-// Multiplies x & (y | z) out to (x & y) | (x & z), for lazy languages (look-aheads) that are nested already:
-// each character would nest them deeper, while there are finitely many flat terms. Returns poison() if
-// nothing was changed.
+// Multiplies x & (y | z) out to (x & y) | (x & z), if the union is lazy (from look-aheads) and already deep.
+// Otherwise each character would nest it deeper, while there are finitely many flat terms. Returns poison()
+// if it changed nothing.
 RegexId RegexArena::distributed(const std::vector<uint32_t>& kids) {
   check_depth();
   for (std::size_t i = 0; i < kids.size(); ++i) {
@@ -646,7 +646,7 @@ RegexId RegexArena::distributed(const std::vector<uint32_t>& kids) {
   return poison();
 }
 
-// Returns the union or intersection of kids in normal form; the node's flags follow from theirs.
+// Returns the union or intersection of kids in normal form, with flags that follow from the kids' flags.
 RegexId RegexArena::nary(RegexKind kind, std::vector<uint32_t>& kids) {
   if (kids.empty()) return kind == RegexKind::kAlt ? empty() : anything();
   if (kids.size() == 1) return RegexId{kids[0]};
@@ -685,8 +685,8 @@ RegexId RegexArena::negate(RegexId a) {
   return RegexId{nodes_[a.v].negation = append(n, {}, {})};
 }
 
-// Returns a{min,max}. The minimum of a nullable `a` becomes 0. A nested star or optional becomes one star:
-// (x*){2,5} and (x?)* are x*.
+// Returns a{min,max}. If `a` matches the empty text, the minimum becomes 0. Repetitions of x* or x? become
+// one star: (x*){2,5} and (x?)* are x*.
 RegexId RegexArena::repeat(RegexId a, uint32_t min, uint32_t max) {
   check_depth();
   if (max == 0 || a == epsilon()) return epsilon();
@@ -715,8 +715,8 @@ RegexId RegexArena::repeat(RegexId a, uint32_t min, uint32_t max) {
 
 // ---- derivatives ----
 
-// Computes the classes of a node from those of its parts: two bytes share a class if every part that can read
-// first treats them alike.
+// Computes the classes of a node from those of its kids. Two bytes share a class if every kid that can read
+// the first byte treats them alike.
 const ClassMap* RegexArena::compute_classes(RegexId r) {
   check_depth();
   const RegexNode& n = nodes_[r.v];
@@ -754,7 +754,7 @@ const ClassMap& RegexArena::classes(RegexId r) {
   return *nodes_[r.v].classes;
 }
 
-// Returns the language of a lazy node, for which the definition is asked once.
+// Returns the language of a lazy node; the definition is asked once.
 RegexId RegexArena::unfolded(RegexId r) {
   const RegexNode& n = nodes_[r.v];
   return unfolded_.remember(r.v, [&] { return lazies_[n.a]->unfold(*this, n.min); });

@@ -34,7 +34,7 @@
 
 namespace structgen {
 
-// As the maximum of a counter, a length or a range of indices: there is no maximum.
+// The maximum of a counter, of a length or of a range of indices that has no maximum.
 constexpr uint32_t kUnbounded = 0xFFFFFFFFu;
 
 enum class RegexKind : uint8_t {
@@ -50,11 +50,13 @@ enum class RegexKind : uint8_t {
   kRepeat,    // a{min,max}
   // A set of texts in the arena's spelling, each with its terminator (regex/literals.h).
   kLiteralSet,
-  // A language that is not decided here: every byte may follow, and the text may not end (mask/fill.h).
+  // Stands for a language that captured text decides (mask/fill.h). Every byte may follow, and the text may
+  // not end.
   kPoison,
   // A language whose definition, a LazyLanguage, is asked for on first use; it may refer to itself.
   kLazy,
-  // The empty string with a label: the labelled kLiteralSet read the text with this label to its end.
+  // The empty string with a label. It is what a labelled kLiteralSet leaves at the end of the text with this
+  // label.
   kDone,
 };
 
@@ -69,35 +71,35 @@ struct RegexNode {
   bool lazy = false;
   // True if the node contains a labelled kLiteralSet or a kDone.
   bool labelled = false;
-  // True if the structure shows that the language is finite. False leaves both cases open.
+  // True if the structure shows that the language is finite. False says nothing.
   bool finite = false;
   // True if the language is every spelling of each character of a set, and nothing else; see
   // RegexArena::character.
   bool character = false;
-  // What the structure shows about the strings, read in the arena's spelling. kText: they are texts without
-  // their terminator. kBody: texts with it. kTail: continuation bytes of one character. kOther: none of these
-  // is shown.
+  // What the structure shows about all strings of the language. kText: they are spelled texts without a
+  // terminator. kBody: texts with a terminator. kTail: continuation bytes of one character. kOther: none of
+  // these is shown.
   enum Inside : uint8_t { kOther, kText, kBody, kTail } inside = kOther;
-  // The number of continuation bytes before the first character, in a language that holds all spellings of a
-  // text or none of them. kEvery: any number. kBroken: the language may hold only some spellings of a text.
-  // For a kTail it is the number of its bytes.
+  // How many continuation bytes come before the first character. For kText and kBody it also says that the
+  // language holds all spellings of a text or none. kEvery: any number may come. kBroken: the language may
+  // hold only some spellings of a text. For a kTail it is the number of its bytes.
   uint8_t after = kBroken;
   static constexpr uint8_t kEvery = 254, kBroken = 255;
-  // Returns 0 unless the structure shows bodies that hold every spelling of a text or none. Returns 1 if
-  // these begin at a character, and k + 1 if k continuation bytes come first.
+  // If the structure shows bodies, with all spellings of a text or none, returns 1 plus the number of
+  // continuation bytes before the first character. Returns 0 otherwise.
   uint8_t body() const {
     return inside == kBody && after < kEvery ? static_cast<uint8_t>(after + 1) : uint8_t{0};
   }
-  // Returns true if the empty string is the only one.
+  // Returns true if the language has only the empty string.
   bool only_ends() const { return kind == RegexKind::kEpsilon || kind == RegexKind::kDone; }
   // Returns 1 + the label of a kDone, and 0 for every other node.
   uint32_t label() const { return kind == RegexKind::kDone ? min + 1 : 0; }
   // Whether the language is empty: 0 unknown, 1 empty, 2 not empty, 3 too much to tell. Only nodes with
   // `boolean` use it.
   uint8_t emptiness = 0;
-  // How deep next() recurses from this node.
+  // The depth of the recursion of next() from this node.
   uint16_t height = 0;
-  // The length of some string, by the structure. Searches use it as an estimate; a shorter string may exist.
+  // The length of some string, from the structure. Searches use it as an estimate; shorter strings may exist.
   uint32_t shortest = 0;
   uint32_t a = 0,
            b = 0;  // children; kBytes: index of the set; kLiteralSet: of the set; kLazy: of its definition
@@ -108,11 +110,11 @@ struct RegexNode {
   const char* text = nullptr;  // kLiteral
   uint32_t n = 0;              // number of kids, or length of the text
   uint32_t negation = 0;       // the kNot of this node, if there is one
-  // The partition of bytes into classes with one derivative each; RegexArena::classes sets it on first use.
+  // The partition of the bytes by their derivatives; null before RegexArena::classes is asked.
   const ClassMap* classes = nullptr;
-  // The derivative for each class of bytes, or kUnknownNext.
+  // The derivative of each class of bytes, kUnknownNext before its first use.
   uint32_t* next = nullptr;
-  // The bytes that may come next; RegexArena::live sets it on first use.
+  // The bytes that may come next; null before RegexArena::live is asked.
   const ByteSet* live = nullptr;
 };
 
@@ -125,19 +127,19 @@ class RegexCache {
   virtual std::size_t byte_size() const = 0;
 };
 
-// Defines the language of kLazy nodes state by state, as right-linear equations or an automaton do.
+// Defines the languages of kLazy nodes, one language for each state, as an automaton does.
 class LazyLanguage {
  public:
   virtual ~LazyLanguage() = default;
-  // Returns the language of a state. Nodes of the same definition may stand in it only behind at least one
-  // byte, which keeps the derivatives finite. The arena asks once for each state.
+  // Returns the language of a state. It may refer to states of the same definition, but only behind at least
+  // one byte, which keeps the derivatives finite. The arena asks once for each state.
   virtual RegexId unfold(RegexArena& arena, uint32_t state) = 0;
-  // Writes a shortest text of a state and returns true, if the definition knows one without a search.
+  // If the definition knows a shortest text of a state without a search, writes it and returns true.
   virtual bool shortest(uint32_t state, std::string& text) const {
     (void)state, (void)text;
     return false;
   }
-  // The number of this definition in its arena, as RegexArena::lazy() takes it. define() sets it.
+  // The number of this definition for RegexArena::lazy(); set by define().
   uint32_t definition = 0;
 };
 
@@ -145,8 +147,8 @@ class LazyLanguage {
 class RegexArena {
  public:
   // `spelling` says how the characters of literal sets are written; the object must outlive the arena. All
-  // strings of a world have one spelling, so they share nodes. With `omits`, step() leaves out languages
-  // whose emptiness is too much to tell (base/effort.h).
+  // strings of a world have one spelling, so they share nodes. With `omits`, step() treats a language as
+  // empty if it takes too much work to tell (base/effort.h).
   explicit RegexArena(const Spelling& spelling = kUtf8, bool omits = false);
   const Spelling& spelling() const { return spelling_; }
   Effort& effort() { return effort_; }
@@ -175,27 +177,26 @@ class RegexArena {
   RegexId negate(RegexId a);
   RegexId minus(RegexId a, RegexId b) { return both(a, negate(b)); }
   // Returns the kids of an intersection without those that only exclude words (complements of finite
-  // languages). Returns nothing for any other regex.
+  // languages). Returns an empty list for any other regex.
   std::vector<RegexId> without_words(RegexId r) const;
-  // Appends the literals among the excluded words of r. Returns false if r also excludes words that are no
-  // literals.
+  // Appends the literal sets among the words that r excludes. Returns false if r also excludes other words.
   bool excluded_literals(RegexId r, std::vector<LiteralSet>& out) const;
   RegexId repeat(RegexId a, uint32_t min, uint32_t max);
   RegexId optional(RegexId a) { return repeat(a, 0, 1); }
   RegexId star(RegexId a) { return repeat(a, 0, kUnbounded); }
   // Returns the strings of a table in the arena's spelling, each with its terminator. `subset` is a bitset of
-  // the table's strings; an empty one means all. With `labelled`, string i ends in done(label of i) in place
-  // of epsilon(), which tells the reader which string was read.
+  // the table's strings; an empty one means all. With `labelled`, a string ends in done(its label), which
+  // tells the reader which string was read; otherwise it ends in epsilon().
   RegexId literal_set(uint32_t table, std::span<const uint64_t> subset, bool labelled);
   // Returns the empty string with a label.
   RegexId done(uint32_t label);
-  // Returns the texts of `set`, a state of a literal set, that are also in `subset`.
+  // `set` is a node of a literal set. Returns those of its texts that are also in the bitset `subset`.
   RegexId restricted_set(RegexId set, std::span<const uint64_t> subset, bool labelled);
   // Returns the texts of the labelled set whose labels are in `labels`, which is ascending.
   RegexId with_labels(RegexId set, std::span<const uint32_t> labels, bool labelled);
-  // define() makes a definition, which the arena keeps alive; lazy() makes a node of one of its states.
-  // `nullable`: the state may end. `maybe_empty` false: no state has an empty language, which saves searches.
-  // `body`: RegexNode::body() is 1. `labelled`: the texts end in labels.
+  // define() makes a definition, which the arena keeps alive; lazy() makes the node of one of its states.
+  // `nullable`: the language holds the empty text. `maybe_empty` false: no state has an empty language, which
+  // saves searches. `body`: RegexNode::body() is 1. `labelled`: the texts end in labels.
   template <class T, class... Args>
   T& define(Args&&... args) {
     auto made = std::make_unique<T>(std::forward<Args>(args)...);
@@ -208,8 +209,8 @@ class RegexArena {
                bool labelled = false);
   const LiteralSet& literal_set_of(RegexId r) const { return sets_of_literals_[nodes_[r.v].a]; }
   LiteralTables& tables() { return tables_; }
-  // Returns a node with the language of r that is marked as "every spelling of each character of a set, and
-  // nothing else". It differs from r, because the same bytes may mean something else elsewhere.
+  // Returns a node with the language of r that is marked as RegexNode::character. The mark makes it another
+  // node than r, because the same bytes may mean something else elsewhere.
   RegexId character(RegexId r);
   bool is_character(RegexId r) const { return nodes_[r.v].character; }
   // any_character() returns every character in the arena's spelling. end() returns the terminator of texts,
@@ -226,8 +227,8 @@ class RegexArena {
         *caches_.emplace(typeid(T), std::make_unique<T>(std::forward<Args>(args)...)).first->second);
   }
 
-  // Returns r without the maxima of counters that no text of fewer than `reach` bytes exceeds. So r and the
-  // result hold the same texts of fewer than `reach` bytes. Nothing below a complement changes.
+  // Removes the maximum of each counter that only texts of `reach` bytes or more exceed. So r and the result
+  // hold the same texts of fewer than `reach` bytes. Nothing below a complement changes.
   //
   //     [a-z]{0,61}     reach 32    [a-z]*
   //     ([a-z]-){0,20}  reach 32    ([a-z]-)*, as an element has two bytes
@@ -245,12 +246,12 @@ class RegexArena {
   Counter counter(RegexId r) const;
   const RegexNode& node(RegexId r) const { return nodes_[r.v]; }
   bool nullable(RegexId r) const { return nodes_[r.v].nullable; }
-  // Returns the derivative: the texts that may follow byte b in r. It is empty() exactly if no text may
-  // follow. An arena that omits may return an undecided() regex instead, because empty() below a complement
-  // would allow too much.
+  // Returns the derivative: the texts that may follow byte b in r. If no text may follow, it is the node
+  // empty(). An arena that omits may return an undecided() node instead: empty() below a complement would
+  // allow too much.
   RegexId next(RegexId r, uint8_t b);
-  // Returns the derivative for a text that is being read. An arena that omits returns empty() where emptiness
-  // is too much to tell. Every other result has a next byte or may end.
+  // Returns the derivative for a text that is being read. If it takes too much work to tell whether the
+  // derivative is empty, an arena that omits returns empty(). Every other result has a next byte or may end.
   RegexId step(RegexId r, uint8_t b) {
     const RegexId d = next(r, b);
     if (!effort_.omits() || !undecided(d) || has_known_text(d)) return d;
@@ -263,14 +264,15 @@ class RegexArena {
   }
   // Returns true if a search could not tell whether r has a string; is_empty(r) then throws.
   bool undecided(RegexId r) const { return nodes_[r.v].emptiness == kUndecided; }
-  // Returns is_empty(r). Where that is too much to tell an arena that omits returns false, and r is
+  // Returns is_empty(r). If this takes too much work, an arena that omits returns false, and r is then
   // undecided().
   bool judged_empty(RegexId r);
-  // run() returns the derivative by all bytes of a text in turn; walk() does so by step().
+  // run() takes the derivatives by all bytes of a text, one after the other, by next(); walk() does so by
+  // step().
   RegexId run(RegexId r, std::string_view text);
   RegexId walk(RegexId r, std::string_view text);  // by step()
-  // Returns run(r, text) without a derivative on the way, if r is a set of literals, or a run without some
-  // literals, and no text of r ends within `text`. Returns no value otherwise.
+  // Computes run(r, text) without making the derivatives between. r must be a set of literals, or a
+  // repetition minus some literals, and no text of r may end within `text`. Returns no value otherwise.
   //
   //     {name, number} by `nam`         {e}
   //     any*" & ~{name"} by `nam`       any*" & ~{e"}
@@ -279,7 +281,8 @@ class RegexArena {
   // Returns true if r has no string. Throws kSchemaTooComplex if the search would visit too many nodes.
   bool is_empty(RegexId r);
   const ClassMap& classes(RegexId r);
-  // Returns the partition in which bytes share a class if both r and `other` have one derivative by them.
+  // Returns the partition in which bytes share a class if they have the same derivative of r and the same one
+  // of `other`.
   const ClassMap& classes(RegexId r, RegexId other) {
     return *class_maps_.product(&classes(r), &classes(other));
   }
@@ -288,23 +291,24 @@ class RegexArena {
   // Returns the bytes b for which step(r, b) is not empty.
   ByteSet steps(RegexId r);
   ClassMaps& class_maps() { return class_maps_; }
-  // Appends every string of the language. Returns false if there are more than `limit` or infinitely many.
+  // Appends every string of the language. Returns false if there are more than `limit` strings, perhaps
+  // infinitely many.
   bool enumerate(RegexId r, uint32_t limit, std::vector<std::string>& out);
-  // Returns the number of strings; 2^64 - 1 stands for 2^40 or more and for infinitely many. After a visit of
-  // `nodes` nodes it returns a lower bound and sets `exact` to false.
+  // Returns the number of strings; 2^64 - 1 stands for 2^40 or more. Once it has visited `nodes` nodes, it
+  // returns a lower bound and sets `exact` to false.
   uint64_t count(RegexId r, uint32_t nodes, bool& exact);
-  // Writes a shortest string of the language, or a short one where the search for a shortest is too large.
-  // Returns false if the language is empty.
+  // Writes a shortest string of the language; if the search for it grows too large, a short one. Returns
+  // false if the language is empty.
   bool witness(RegexId r, std::string& out);
-  // Returns a lower bound on the bytes of every string, by the structure.
+  // Returns a lower bound on the length in bytes of every string, from the structure.
   uint32_t least_length(RegexId r);
   const ByteSet& byte_set(uint32_t index) const { return sets_[index]; }
   uint32_t size() const { return nodes_.size(); }
   std::size_t byte_size() const;
-  // Returns the bytes that the nodes take, without the tables around them. The figure never falls.
+  // Returns the bytes of the nodes, without the tables around them. The number never falls.
   std::size_t node_bytes() const { return nodes_.size() * sizeof(RegexNode) + pool_.byte_size(); }
-  // Sets the most bytes that this arena and the states of its parsers may take. A new node beyond them throws
-  // out_of_memory().
+  // Limits the bytes that this arena and the states of its parsers may take together. A new node beyond the
+  // limit throws out_of_memory().
   void set_most(std::size_t bytes) { most_ = bytes; }
   std::size_t most() const { return most_; }
 
@@ -341,7 +345,7 @@ class RegexArena {
   // The number of searches for emptiness that are running; one search may start another.
   uint32_t searches_ = 0;
   bool needs_escape(RegexId r);
-  // Returns true if r is every text of the spelling with its end.
+  // Returns true if r holds every text of the spelling, each with its terminator, and nothing else.
   bool all_bodies(RegexId r) const;
   bool has_short_text(RegexId r);
   void short_texts(RegexId r, uint32_t& left, std::vector<std::string>& out);
@@ -371,7 +375,7 @@ class RegexArena {
   FlatMap<uint32_t, bool> escapes_;
   std::unordered_map<std::type_index, std::unique_ptr<RegexCache>> caches_;
   std::size_t most_ = static_cast<std::size_t>(-1);
-  // When the arena has this many nodes, it counts its bytes again.
+  // The arena counts its bytes again when it has this many nodes.
   uint32_t next_look_ = 0;
   FlatMap<uint64_t, RegexId> lifted_;  // by regex and reach
 };

@@ -50,16 +50,16 @@
 namespace structgen {
 
 namespace {
-// One search for emptiness visits no more nodes than this.
+// One search for emptiness visits at most this many nodes.
 constexpr uint32_t kEmptinessBudget = 60'000;
-// One search for a shortest text visits no more nodes than this.
+// One search for a shortest text visits at most this many nodes.
 constexpr uint32_t kWitnessBudget = 4'000;
-// A test of one text visits at most so many parts. Parts are shared, so the number of paths to them may be
-// exponential.
+// Testing whether a text is in a regex visits at most this many kids. A shared kid is visited once for each
+// path to it, and there may be exponentially many paths.
 constexpr uint32_t kParts = 500;
-// One search for emptiness that meets lazy nodes, which cost more, visits no more nodes than this.
+// A search for emptiness that meets lazy nodes, which cost more, visits at most this many nodes.
 constexpr uint32_t kLazyBudget = 10'000;
-// count() returns kManyStrings if there are kEnoughStrings or more.
+// count() returns kManyStrings for kEnoughStrings or more.
 constexpr uint64_t kManyStrings = ~0ull, kEnoughStrings = 1ull << 40;
 constexpr const char* kTooLarge = "an intersection of patterns is too large to decide";
 
@@ -67,7 +67,7 @@ constexpr const char* kTooLarge = "an intersection of patterns is too large to d
 
 // ---- emptiness ----
 
-// Decides emptiness by the structure where it can: a sequence is empty if a part is, a union if all parts
+// Decides emptiness by the structure where it can: a sequence is empty if a kid is empty, a union if all kids
 // are.
 bool RegexArena::is_empty(RegexId r) {
   check_depth();
@@ -85,7 +85,7 @@ bool RegexArena::is_empty(RegexId r) {
   switch (n.kind) {
     case RegexKind::kCat: result = is_empty(RegexId{n.a}) || is_empty(RegexId{n.b}); break;
     case RegexKind::kAlt: {
-      // One part with a text decides the union, even if an earlier part was too much to tell.
+      // A kid with a text shows that the union has one, even if an earlier kid was too much to tell.
       FirstLimit unsure;
       result = true;
       for (uint32_t i = 0; i < n.n && result; ++i)
@@ -101,8 +101,9 @@ bool RegexArena::is_empty(RegexId r) {
   return result;
 }
 
-// Returns true if some part of a union is known to have a text. Masks are joined from the masks of the parts,
-// so the union must be readable where one part is, even if other parts are too much to tell.
+// Returns true if some kid of a union is known to have a text. The mask of a union is joined from the masks
+// of its kids. So the parser must be able to read the union where it can read one kid, even if other kids are
+// too much to tell.
 bool RegexArena::has_known_text(RegexId r) const {
   const RegexNode& n = nodes_[r.v];
   if (n.kind != RegexKind::kAlt) return false;
@@ -113,8 +114,9 @@ bool RegexArena::has_known_text(RegexId r) const {
   return false;
 }
 
-// Returns true if a lazy part of an intersection knows a text of its own, and the whole contains this text. A
-// divisor of nine digits knows its next multiple, which a search would look for among a billion texts.
+// Returns true if a lazy kid of an intersection knows a text of its own that is in the whole intersection.
+// Example: the multiples of a number of nine digits know their next multiple, which a search would look for
+// among a billion texts.
 bool RegexArena::has_lazy_text(RegexId r) {
   const RegexNode n = nodes_[r.v];
   if (n.kind != RegexKind::kAnd) return false;
@@ -146,8 +148,8 @@ bool RegexArena::settled_empty(RegexId r) {
   return empty;
 }
 
-// `text` is a text of r: marks all languages along it as not empty, so that step() follows it. Returns false
-// and marks nothing if the text passes a node that was omitted, which stays omitted.
+// `text` is a text of r. All derivatives along it are marked as not empty, so that step() follows them.
+// Returns false and marks nothing if a derivative along it was omitted, which stays omitted.
 bool RegexArena::promise(RegexId r, std::string_view text) {
   std::vector<RegexId> way;
   for (char c : text) {
@@ -175,8 +177,8 @@ RegexId RegexArena::infinite_part(RegexId r) {
   return out != r && infinite(out) ? out : empty();
 }
 
-// Returns true if some derivative of r has a text and leads back to itself, so that r is infinite. Only the
-// first kMost derivatives are tried, so false proves nothing.
+// Returns true if some derivative of r has a text and leads back to itself, so that r is infinite. At most
+// kMost derivatives are visited, so false proves nothing.
 bool RegexArena::infinite(RegexId r) {
   constexpr std::size_t kMost = 256;
   if (const RegexNode& n = nodes_[r.v]; !n.boolean)
@@ -200,8 +202,8 @@ bool RegexArena::infinite(RegexId r) {
   return infinite_.remember(r.v, [&] { return !is_empty(r) && loops(r); });
 }
 
-// Returns true if a short text of one part is a text of the whole. Derivatives of the parts are mostly known;
-// a search would intersect them anew for every byte of each step.
+// Returns true if a short text of some kid is a text of r. The kids' derivatives are mostly known, while a
+// search would make those of the intersection.
 bool RegexArena::has_short_text(RegexId r) {
   uint32_t left = kParts;
   std::vector<std::string> texts;
@@ -214,8 +216,8 @@ bool RegexArena::has_short_text(RegexId r) {
   return !effort_.omits() || promise(r, *found);
 }
 
-// Appends short texts of those parts of r that hold neither & nor ~. Of an intersection the part with the
-// largest `shortest` is taken; of ~(... & ~x) it is x.
+// Appends short texts of the kids of r that hold neither & nor ~. From an intersection only the kid with the
+// largest `shortest` is taken, from ~(... & ~x) it is x.
 void RegexArena::short_texts(RegexId r, uint32_t& left, std::vector<std::string>& out) {
   check_depth();
   constexpr std::size_t kTexts = 64, kSteps = 64;
@@ -241,7 +243,7 @@ void RegexArena::short_texts(RegexId r, uint32_t& left, std::vector<std::string>
     return;
   }
   std::string text;
-  // Each step takes the byte behind which the shortest rest is expected.
+  // Each step takes the byte whose derivative has the smallest `shortest`.
   for (RegexId at = r; !nodes_[at.v].nullable;) {
     if (text.size() == kSteps) return;
     const ClassMap& c = classes(at);
@@ -262,7 +264,7 @@ void RegexArena::short_texts(RegexId r, uint32_t& left, std::vector<std::string>
   out.push_back(std::move(text));
 }
 
-// Tells part by part whether the text is in r. Returns kUnknown if a part is lazy or the limit kParts is
+// Tells from the kids whether the text is in r. Returns kUnknown if a kid is lazy or the limit kParts is
 // reached.
 RegexArena::Holds RegexArena::holds(RegexId r, std::string_view text, uint32_t& left) {
   check_depth();
@@ -286,21 +288,21 @@ RegexArena::Holds RegexArena::holds(RegexId r, std::string_view text, uint32_t& 
 }
 
 namespace {
-// Where a search stands within the body of a JSON string. The search tries one spelling of each character
-// only.
+// The position of a search within a spelled character of a JSON string. The search tries only one spelling of
+// each character.
 enum Spelled : uint8_t {
-  // The language is no JSON string body, so the search tries all spellings.
+  // The language is no body of a JSON string, so the search tries all bytes.
   kAnywhere = 0,
-  // kCharacter: at the beginning of a character. 2, 3 and 4: the character lacks one, two or three
+  // A character begins here. The values 2, 3 and 4 stand for a character that lacks one, two or three
   // continuation bytes.
   kCharacter = 1,
-  // After a backslash, where only characters without a raw spelling follow.
+  // A backslash was read. Only characters that need an escape are tried.
   kEscape = 5,
-  // After \u. The values 7, 8 and 9 stand for \u0, for \u00, and for \u000 or \u001.
+  // \u was read. The values 7, 8 and 9 stand for \u0, for \u00, and for \u000 or \u001.
   kEscapeU = 6,
 };
 
-// Returns the place after byte b.
+// Returns the position (a value of Spelled or beyond) behind byte b.
 uint8_t spelled_after(uint8_t at, uint8_t b) {
   if (at == kAnywhere) return kAnywhere;
   if (at > kCharacter && at <= 4) return static_cast<uint8_t>(at - 1);
@@ -312,8 +314,8 @@ uint8_t spelled_after(uint8_t at, uint8_t b) {
   return at == 9 ? uint8_t{kCharacter} : static_cast<uint8_t>(at + 1);
 }
 
-// Returns the bytes that the search tries at a place inside of an escape; a class of bytes may hold others as
-// well.
+// Returns the bytes that the search tries inside of an escape. It needs them one by one, as a class of bytes
+// may hold other bytes as well.
 std::string_view spelled_bytes(uint8_t at) {
   switch (at) {
     case kEscape: return "\"\\bfnrtu";
@@ -325,17 +327,17 @@ std::string_view spelled_bytes(uint8_t at) {
 }
 }  // namespace
 
-// Returns true if some text of a body may begin with a character that must be escaped (a quote, a control
-// character). Each part of an intersection is asked, because its derivatives are mostly known, and those of
-// the intersection would be new.
+// Returns true if some text of a body may begin with a character that needs an escape (a quote, a control
+// character). For an intersection the kids are asked: their derivatives are mostly known, while its own would
+// be new.
 bool RegexArena::needs_escape(RegexId r) {
   const RegexNode n = nodes_[r.v];
   if (n.kind == RegexKind::kAnd)
     return std::ranges::all_of(std::span(n.kids, n.n), [&](uint32_t k) { return needs_escape(RegexId{k}); });
-  // The structure does not tell, so the function says that an escape may be needed.
+  // The structure does not tell, so the answer is the cautious one.
   if (n.lazy || n.kind == RegexKind::kNot) return true;
-  // derive() may return a regex that is not empty() though its language is. The answer is then "may need an
-  // escape", which is only too cautious.
+  // derive() may return a node other than empty() whose language is empty. The answer is then "may need an
+  // escape", which is cautious, too.
   return escapes_.remember(r.v, [&] {
     const RegexId begun = derive(r, '\\');
     for (const char c : {'"', '\\', 'b', 'f', 'n', 'r', 't'})
@@ -345,13 +347,13 @@ bool RegexArena::needs_escape(RegexId r) {
   });
 }
 
-// A best-first search for a nullable node. The distance of a node is the structure's estimate of the bytes to
-// come, plus half of the bytes read. Depth-first search would count a counter down to its end, and
-// breadth-first search would try every escape. The estimate alone would try every text in ASCII before a
-// character of several bytes.
+// A best-first search for a node that matches the empty text. The distance of a node is the structure's
+// estimate of the bytes to come, plus half of the bytes read. Other orders fail: depth-first search would
+// count a counter down to its end, breadth-first search would try every escape, and the estimate alone would
+// try every ASCII text before a character of several bytes.
 //
-// If a nullable node is found, every node on the path to it is not empty. If none is found, every visited
-// node is empty; in a body, every visited node at the beginning of a character is.
+// If such a node is found, no node on the path to it is empty. If none is found, every visited node is empty.
+// Within a body only the visited nodes at the beginning of a character are known to be empty.
 bool RegexArena::search_empty(RegexId start) {
   const uint32_t budget = nodes_[start.v].lazy ? kLazyBudget : kEmptinessBudget;
   ++searches_;
@@ -378,8 +380,8 @@ bool RegexArena::search_empty(RegexId start) {
     }
   };
   push(start.v, nodes_[start.v].body(), 0);
-  // A node whose emptiness is undecided is skipped from here on: no path leads through it, and nodes that
-  // lead to it are not marked as empty.
+  // True once the search met a node whose emptiness is undecided. No path leads through such a node, and
+  // nodes that lead to it are not marked as empty.
   bool unsure = false;
   while (!open.empty()) {
     const uint32_t at = open.top().second;
@@ -402,7 +404,7 @@ bool RegexArena::search_empty(RegexId start) {
         unsure = true;
         continue;
       }
-      // A node is decided by its parts, unless it is & or ~ or lazy.
+      // is_empty() decides such a node by its kids, without a search.
       if (n.kind != RegexKind::kAnd && n.kind != RegexKind::kNot && !n.lazy) {
         if (!is_empty(d)) return found(at);
         continue;
@@ -418,8 +420,8 @@ bool RegexArena::search_empty(RegexId start) {
 }
 
 // Returns true if there are surely more strings than `limit`. Distinct beginnings begin distinct strings, so
-// the function counts beginnings: those along one short text, and those of a few levels of derivatives. No
-// string is written, and no search for emptiness runs.
+// beginnings are counted: those along one short text, and those of a few levels of derivatives. No string is
+// written, and no search for emptiness runs.
 bool RegexArena::plenty(RegexId r, uint64_t limit) {
   constexpr uint32_t kDerivatives = 500;
   const auto sizes = [](const ClassMap& c) {
@@ -465,8 +467,8 @@ bool RegexArena::plenty(RegexId r, uint64_t limit) {
 }
 
 bool RegexArena::enumerate(RegexId r, uint32_t limit, std::vector<std::string>& out) {
-  // A depth-first search over live bytes. Every node that it enters has a string, so a node that is met again
-  // on its own path has infinitely many.
+  // A depth-first search over bytes that may come next. Every node on its path has a string. So if a node
+  // occurs twice on the path, there are infinitely many strings.
   struct Frame {
     RegexId id;
     int byte;
@@ -511,8 +513,8 @@ bool RegexArena::enumerate(RegexId r, uint32_t limit, std::vector<std::string>& 
   return true;
 }
 
-// Counts the beginnings of each length: distinct ones begin distinct strings. Returns no value if a few
-// levels do not tell.
+// Counts the beginnings of each length; distinct beginnings begin distinct strings. Returns no value if a few
+// lengths do not decide the number.
 std::optional<uint64_t> RegexArena::count_levels(RegexId start, uint32_t nodes, bool& exact) {
   constexpr int kLevels = 48;
   std::unordered_map<uint32_t, uint64_t> level{{start.v, 1}};
@@ -541,7 +543,7 @@ std::optional<uint64_t> RegexArena::count_levels(RegexId start, uint32_t nodes, 
             exact = false;
             continue;
           }
-          // This derivative was found to be empty after live() was computed.
+          // live() was computed before this derivative was found to be empty.
           if (d == empty()) continue;
           longer[d.v] += n * of_class[i];
           paths += n * of_class[i];
@@ -554,8 +556,8 @@ std::optional<uint64_t> RegexArena::count_levels(RegexId start, uint32_t nodes, 
   return {};
 }
 
-// Counts by length first, which soon shows that there are too many strings. Otherwise counts depth-first over
-// live bytes, and remembers the count of each node.
+// First counts by length, which soon shows that there are too many strings. Otherwise counts depth-first, and
+// remembers the number of strings of each node.
 uint64_t RegexArena::count(RegexId start, uint32_t nodes, bool& exact) {
   exact = true;
   if (is_empty(start)) return 0;
@@ -598,7 +600,8 @@ uint64_t RegexArena::count(RegexId start, uint32_t nodes, bool& exact) {
     }
     if (known.size() + path.size() > nodes) {
       exact = false;
-      // The result is a lower bound: what was counted so far for each node of the path.
+      // The limit of nodes is reached. The strings counted so far for the nodes of the path are a lower
+      // bound.
       uint64_t sum = 0;
       for (const Frame& g : path) add(sum, g.sum);
       return sum;
@@ -608,7 +611,8 @@ uint64_t RegexArena::count(RegexId start, uint32_t nodes, bool& exact) {
   }
 }
 
-// Returns a lower bound of the bytes of every string; RegexNode::shortest may exceed the shortest string.
+// Returns a lower bound on the length of every string. RegexNode::shortest is an estimate that may be larger
+// than the length of the shortest string.
 uint32_t RegexArena::least_length(RegexId r) {
   check_depth();
   constexpr uint64_t kMost = 1u << 20;
@@ -634,10 +638,10 @@ uint32_t RegexArena::least_length(RegexId r) {
   });
 }
 
-// A* (Hart, Nilsson and Raphael 1968) over distinct nodes. The cost is the bytes read plus a lower bound of
-// the bytes left; of equal costs the deepest node comes first. If the structure tells the length of the texts
-// (dates, identifiers), the search goes straight to the end of one text. Breadth-first search would visit
-// what every beginning leaves. If a lazy node knows the rest of a text, the search takes that rest.
+// The search is A* (Hart, Nilsson and Raphael 1968) over distinct nodes. The cost is the bytes read plus a
+// lower bound of the bytes to come; of equal costs the deepest node comes first. If the structure tells the
+// length of the texts (dates, identifiers), the search goes straight to the end of one text, where
+// breadth-first search would visit all beginnings. If a lazy node knows how a text ends, this end is taken.
 bool RegexArena::witness(RegexId r, std::string& out) {
   out.clear();
   if (!undecided(r) && is_empty(r)) return false;
@@ -655,7 +659,7 @@ bool RegexArena::witness(RegexId r, std::string& out) {
   };
   std::unordered_map<uint32_t, Reached> reached{{r.v, {0, r.v, 0}}};
   std::priority_queue<Open> open;
-  // The rests of texts that lazy nodes know, by node.
+  // The ends of texts that lazy nodes know, by node.
   std::unordered_map<uint32_t, std::string> rests;
   uint32_t order = 0;
   const auto visit = [&](uint32_t id, uint32_t depth) {
@@ -675,7 +679,7 @@ bool RegexArena::witness(RegexId r, std::string& out) {
   while (!open.empty()) {
     const Open at = open.top();
     open.pop();
-    // A shorter way to this node was found after this entry was pushed.
+    // A shorter path to this node was found after this entry was pushed.
     if (reached.at(at.id).depth < at.depth) continue;
     const auto rest = rests.find(at.id);
     if (nodes_[at.id].nullable || rest != rests.end()) {
@@ -701,8 +705,8 @@ bool RegexArena::witness(RegexId r, std::string& out) {
   return false;
 }
 
-// A best-first search by the structure's estimate of the bytes to come; it does not prove that its text is
-// shortest. witness() calls it if too many short beginnings lead nowhere.
+// A best-first search by RegexNode::shortest; it does not prove that its text is shortest. witness() calls it
+// if too many short beginnings lead nowhere.
 bool RegexArena::near_witness(RegexId r, std::string& out) {
   struct Visit {
     uint32_t id, parent, depth;

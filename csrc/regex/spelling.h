@@ -33,32 +33,32 @@ class LiteralReader;
 struct Spelling {
   // Returns the regex of every way to write one character of the set.
   RegexId (*characters)(RegexArena& arena, const CodepointSet& set);
-  // Writes a text in its usual spelling, without its end. If it is null, the text is written unchanged.
+  // Writes a text in its usual spelling, without its terminator. Null means that texts are written unchanged.
   std::string (*write)(std::string_view text) = nullptr;
-  // The byte that ends a text, or -1 if texts have no end of their own.
+  // The terminator of a text, as the closing quote of a JSON string; -1 if texts have none.
   int end = -1;
-  // Reads literal sets in this spelling (regex/literals.h). If it is null, the spelling has no literal sets.
+  // Reads literal sets in this spelling (regex/literals.h); null if the spelling has no literal sets.
   const LiteralReader* literals = nullptr;
 };
 
 extern const Spelling kUtf8;
 
-// One digit of a code point as an escape or UTF-8 writes it: a byte that stands for `bits` of its bits.
+// One digit of a code point, in an escape or in UTF-8: a byte that holds `bits` bits of the code point.
 struct SpelledDigit {
   // How many bits of the code point this digit holds.
   uint8_t bits;
-  // If true, the byte is the hex digit of high|digit, in either case. If false, the byte is high|digit
-  // itself.
+  // If true, the byte is the hex digit of the number high|digit, in either case. If false, the byte is the
+  // number itself.
   bool hex;
-  // The high bits of the byte, or of the hex digit, which are fixed.
+  // The fixed high bits of the number whose low bits are the digit.
   uint8_t high;
-  // The bytes before the digit, such as `u`. A `U` stands for a D or d, the hex digit with which every
+  // The bytes in front of the digit, such as `u`. Here `U` stands for D or d, the hex digit with which every
   // surrogate begins (`\uD83D`).
   std::string_view prefix;
 };
 
-// Returns the members of `ranges`, written digit by digit. `ranges` are sorted, disjoint, not empty, and
-// below 2^(bits of all digits).
+// Returns the regex of the code points in `ranges`, written digit by digit. The ranges are sorted, disjoint,
+// not empty, and below 2^(bits of all digits).
 RegexId spell_digits(RegexArena& arena, std::span<const SpelledDigit> digits,
                      std::span<const CodepointRange> ranges);
 
@@ -67,12 +67,12 @@ RegexId utf8_class(RegexArena& arena, const CodepointSet& set);
 
 // Returns the regex of one character of any kind.
 RegexId any_character(RegexArena& arena, const Spelling& spelling);
-// any_text() returns every text without its end, any_body() every text with its end.
+// any_text() returns every text without its terminator, any_body() every text with it.
 RegexId any_text(RegexArena& arena, const Spelling& spelling);
 RegexId any_body(RegexArena& arena, const Spelling& spelling);
 // Returns the terminator of a text: one byte, or epsilon().
 RegexId end_of(RegexArena& arena, const Spelling& spelling);
-// Returns the text in its usual spelling, without its end.
+// Returns the text in its usual spelling, without its terminator.
 std::string written(std::string_view text, const Spelling& spelling);
 
 }  // namespace structgen

@@ -32,9 +32,9 @@ namespace structgen {
 
 namespace {
 
-// Groups nest at most so deep; a pattern with deeper ones is refused.
+// Groups nest at most this deep; a pattern with deeper groups is refused.
 constexpr int kMaxGroups = 1000;
-// A counter {n} has at most this number.
+// The number n of a counter {n} is at most this.
 constexpr uint32_t kMaxCount = 1'000'000'000;
 
 // Parses one pattern.
@@ -56,7 +56,7 @@ class Parser {
   }
 
  private:
-  // Each method reads one construct at the cursor and returns its node; errors name the offset `start`.
+  // The methods below read one construct at the cursor and return its node. Errors name the offset `start`.
   uint32_t alternation();
   uint32_t sequence();
   bool atom(uint32_t& node);
@@ -81,8 +81,8 @@ class Parser {
   // The index of each group name in out_.names.
   std::unordered_map<std::string, uint32_t> names_;
   int depth_ = 0;
-  // The offset behind the (?flags) groups that open the pattern. Python allows flags for the whole pattern
-  // only there.
+  // The offset behind the groups such as (?i) that open the pattern. Only there Python allows flags for the
+  // whole pattern.
   std::size_t flags_end_ = 0;
 };
 
@@ -171,8 +171,8 @@ uint32_t Parser::escape(std::size_t start) {
     ++in_.at;
     return out_.add_anchor(PatternKind::kBoundary, c == 'B');
   }
-  // ECMA without the flag `u` reads \A, \Z and \z as letters, which no author means. So they are read as
-  // Python's anchors.
+  // ECMA without the flag `u` reads \A, \Z and \z as letters, which no author means. They are read as
+  // Python's anchors instead.
   if (c == 'A' || c == 'Z' || (c == 'z' && in_.flavor == Flavor::kEcma)) {
     ++in_.at;
     return out_.add_anchor(c == 'A' ? PatternKind::kStart : PatternKind::kEnd);
@@ -238,7 +238,7 @@ uint32_t Parser::look(PatternKind kind, bool negated, std::size_t start) {
   return out_.add_look(kind, group_body(start), negated);
 }
 
-// Reads what follows "(?".
+// Reads what follows "(?" of a group.
 uint32_t Parser::extended_group(std::size_t start) {
   if (in_.eat(":")) return group_body(start);
   if (in_.eat("=")) return look(PatternKind::kLookahead, false, start);
@@ -281,8 +281,8 @@ uint32_t Parser::named_group(char close, std::size_t start) {
   return node;
 }
 
-// Reads (?i), or with `scoped` the head of (?i:...). Returns false, and reads nothing, if other text stands
-// here.
+// Reads (?i), or the beginning of (?i:...), which sets `scoped`. Returns false and reads nothing if other
+// text stands here.
 bool Parser::inline_flags(std::size_t start, bool& scoped) {
   const std::size_t back = in_.at;
   PatternFlags flags = in_.flags;
@@ -358,8 +358,8 @@ uint32_t Parser::quantified(uint32_t node) {
     in_.fail("nothing to repeat: two quantifiers in a row; write (?:...) around the first", here);
   const PatternNode& n = out_.nodes[node];
   const bool assertion = n.asserts && n.longest == 0;
-  // An assertion reads no character, so repeating it means nothing: it holds once, or need not hold at
-  // all.
+  // An assertion reads no character, so it is not repeated: it must hold, or with a minimum of 0 need not
+  // hold.
   if (assertion && n.kind != PatternKind::kCat && n.kind != PatternKind::kAlt)
     return min == 0 ? out_.add_empty() : node;
   const uint32_t made = out_.add_repeat(node, min, max);
@@ -367,7 +367,7 @@ uint32_t Parser::quantified(uint32_t node) {
   return made;
 }
 
-// Reads {n}, {n,}, {n,m} and in Python {,m}. Returns false, and reads nothing, if other text stands here.
+// Reads {n}, {n,}, {n,m}, or in Python {,m}. Returns false and reads nothing if other text stands here.
 bool Parser::counter(uint32_t& min, uint32_t& max) {
   const std::size_t start = in_.at;
   if (!in_.eat("{")) return false;
@@ -396,7 +396,7 @@ bool Parser::counter(uint32_t& min, uint32_t& max) {
   return true;
 }
 
-// Reads digits. A value beyond kNoLimit becomes kNoLimit, which means "no maximum".
+// Reads a number. One beyond kNoLimit becomes kNoLimit, which means "no maximum".
 bool Parser::number(uint32_t& value) {
   const std::size_t begin = in_.at;
   uint64_t v = 0;

@@ -20,8 +20,8 @@ struct UnicodeProperty {
   uint32_t begin, end;
 };
 
-// The characters first, first + stride, ..., last fold to themselves plus `delta`. A to a, B to b and so on
-// are one row.
+// One row of case folding: each of the characters first, first + stride, ..., last folds to itself plus
+// `delta`. A to Z are one row.
 struct FoldRun {
   uint32_t first, last, stride;
   int32_t delta;
@@ -56,7 +56,7 @@ CodepointSet to_set(const uint32_t* flat, const UnicodeProperty& p) {
   return CodepointSet(std::move(out));
 }
 
-// A general category that unites others: L is Lu, Ll, Lt, Lm and Lo.
+// A general category that is the union of others: L is Lu, Ll, Lt, Lm and Lo.
 struct Group {
   std::string_view names, members;
 };
@@ -71,7 +71,8 @@ constexpr Group kGroups[] = {
     {"C,Other", "Cc,Cf,Co,Cn"},
 };
 
-// Returns a general category. Unassigned (Cn) has no table: it is all code points of no other category.
+// Returns the set of a general category. Unassigned (Cn) has no table: it holds the code points of no other
+// category.
 std::optional<CodepointSet> category(std::string_view name) {
   check_depth();
   if (const UnicodeProperty* p = find(kCategory, name)) return to_set(kCategoryRanges, *p);
@@ -139,7 +140,7 @@ std::optional<CodepointSet> unicode_property(std::string_view name, std::string_
 }
 
 CodepointSet case_closure(const CodepointSet& set) {
-  // Characters that are equal under the flag i form a class: a character f, and every c that folds to f.
+  // Characters that the flag i equates form a class: a character f, and every character that folds to f.
   std::vector<CodepointRange> targets;
   for (const auto& [c, f] : fold_pairs())
     if (set.contains(c) || set.contains(f)) targets.push_back({f, f});
