@@ -10,8 +10,8 @@
 namespace structgen {
 
 namespace {
-// The number of processors. A constant holds it, because each call of hardware_concurrency() reads a file of
-// the system.
+// The number of processors. It is read once, because each call of hardware_concurrency() reads a file of the
+// system.
 const std::size_t kCpus = std::max(1u, std::thread::hardware_concurrency());
 }  // namespace
 
@@ -38,7 +38,7 @@ void over_rows(std::size_t rows, std::size_t bytes, unsigned threads,
   for (std::size_t i = 1; i < n; ++i) {
     try {
       others.emplace_back(body, rows * i / n, rows * (i + 1) / n);
-      // No more threads can be started, so this thread does the share.
+      // No more threads can be started, so this thread takes the share.
     } catch (const std::system_error&) {
       body(rows * i / n, rows * (i + 1) / n);
     }
@@ -59,9 +59,9 @@ STRUCTGEN_INLINE void select32(Bits* out, const Bits* in, uint32_t word, Bits fi
   }
 }
 
-// Writes `fill` over the refused tokens of a row and leaves the others. Eight words (256 tokens) that are all
-// allowed cost one test. A word with at most three refused tokens is written element by element, because most
-// words of a mask inside a JSON string refuse few, and writing 32 elements touches more memory.
+// Writes `fill` over the refused tokens of a row. Eight words (256 tokens) that are all allowed cost one
+// test. In a word with at most three refused tokens only these elements are written: most words inside a JSON
+// string are such words, and writing all 32 elements would touch more memory.
 template <class Bits>
 STRUCTGEN_INLINE void in_place(Bits* out, const uint32_t* mask, std::size_t words, Bits fill) {
   std::size_t w = 0;
@@ -87,8 +87,8 @@ STRUCTGEN_INLINE void in_place(Bits* out, const uint32_t* mask, std::size_t word
   }
 }
 
-// Masks whole words of a row, in place or into another array. The functions below compile one version for
-// each element size.
+// Masks whole words of a row, in place or into another array. words32() and its siblings below are versions
+// of it for one element size each.
 template <class Bits>
 STRUCTGEN_INLINE void whole_words(Bits* out, const Bits* in, const uint32_t* mask, std::size_t words,
                                   Bits fill) {
@@ -96,8 +96,8 @@ STRUCTGEN_INLINE void whole_words(Bits* out, const Bits* in, const uint32_t* mas
   for (std::size_t w = 0; w < words; ++w) select32(out + w * 32, in + w * 32, mask[w], fill);
 }
 
-// STRUCTGEN_CLONES (rows.h) cannot mark a template, so each element size has a function; words_of() chooses
-// one by type.
+// STRUCTGEN_CLONES (rows.h) cannot mark a template. So each element size has a function of its own;
+// words_of() returns the one for a type.
 STRUCTGEN_CLONES void words32(uint32_t* out, const uint32_t* in, const uint32_t* mask, std::size_t n,
                               uint32_t fill) {
   whole_words(out, in, mask, n, fill);
@@ -120,7 +120,7 @@ void words_of(uint64_t* o, const uint64_t* i, const uint32_t* m, std::size_t n, 
   words64(o, i, m, n, f);
 }
 
-// Masks one row: the whole words, then the word that the row's width or the mask's end cuts, then the columns
+// Masks one row in three parts: the whole words; the word in which the row or the mask ends; the columns
 // beyond the mask, which are refused.
 template <class T>
 void mask_row(typename T::Bits* out, const typename T::Bits* in, std::size_t width, const uint32_t* mask,

@@ -34,7 +34,7 @@ enum class Element : uint8_t { kFloat32, kFloat16, kBfloat16, kFloat64 };
 // Returns the number of bytes of one element.
 std::size_t element_size(Element e);
 
-// Describes an array of the caller (NumPy, torch or C), who keeps its memory.
+// An array of logits that the caller owns (NumPy, torch or C).
 struct LogitRows {
   const void* data = nullptr;
   Element element = Element::kFloat32;
@@ -50,17 +50,17 @@ struct MaskRows {
 };
 
 // Writes each row of `in` to `out`, with -inf where the mask refuses a token. `out` may be `in.data` if the
-// strides agree. With `indices`, mask row i applies to logits row indices[i]; rows of a batch that have no
-// mask are copied as they are. With `threads` 0 the size of the rows decides how many threads work.
+// strides agree. With `indices`, mask row i applies to the logits row indices[i]; logits rows without a mask
+// are copied unchanged. With `threads` 0 the number of threads follows from the size of the rows.
 void mask_logits(void* out, std::ptrdiff_t out_stride, const LogitRows& in, const MaskRows& mask,
                  const int64_t* indices, std::size_t n_indices, unsigned threads);
 
-// Writes log(sum(exp(x))) over the allowed x of each row: -inf if nothing is allowed, NaN if an allowed logit
-// is NaN. `out` takes one value for each row, a double for kFloat64, otherwise a float.
+// Writes log(sum(exp(x))) over the allowed logits x of each row: -inf if nothing is allowed, NaN if an
+// allowed logit is NaN. `out` gets one value for each row: a double for kFloat64, otherwise a float.
 void masked_logsumexp(void* out, const LogitRows& in, const MaskRows& mask, unsigned threads);
 
-// Writes x - logsumexp where a token is allowed, and -inf elsewhere; a row that allows nothing becomes all
-// -inf. `out` is contiguous and takes rows x width values, doubles for kFloat64, otherwise floats.
+// Writes x - logsumexp where a token is allowed, and -inf elsewhere. A row that allows nothing becomes -inf
+// everywhere. `out` is contiguous and gets rows x width values: doubles for kFloat64, otherwise floats.
 void masked_log_softmax(void* out, const LogitRows& in, const MaskRows& mask, unsigned threads);
 
 }  // namespace structgen

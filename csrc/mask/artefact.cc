@@ -49,7 +49,7 @@ struct Header {
   char magic[8];
   uint32_t version, order;
   uint32_t node_size, kids_size;
-  // Where each section begins, from the start of the file, and its size, in bytes.
+  // The offset in bytes at which each section begins in the file, and the section's size in bytes.
   uint64_t begin[kSections], size[kSections];
   uint64_t total;
   // The checksum of all bytes behind the header.
@@ -58,9 +58,9 @@ struct Header {
 };
 static_assert(sizeof(Header) % 8 == 0);
 
-// Returns a checksum that finds accidents (a copy that was cut, a bad disk). An attacker can forge it;
-// Vocabulary::sound() checks the indices that an attacker may choose. Its four lanes let multiplications
-// overlap, so the check costs less than reading the pages.
+// Returns a checksum that finds accidents, such as a copy that was cut off. An attacker can forge it; so
+// Vocabulary::sound() checks the indices. The checksum has four lanes, whose multiplications overlap, so
+// computing it costs less than reading the file.
 uint64_t checksum(const char* p, std::size_t n) {
   uint64_t lane[4] = {1, 2, 3, 4};
   std::size_t i = 0;
@@ -108,7 +108,7 @@ class File {
     if (size_ > 0) {
       int flags = MAP_PRIVATE;
 #ifdef MAP_POPULATE
-      // This flag reads all pages ahead, because the checksum reads each of them; without it they cost
+      // The checksum reads every page of the file. With this flag all pages are read ahead, which saves
       // thousands of page faults.
       flags |= MAP_POPULATE;
 #endif
@@ -183,8 +183,8 @@ void save_vocabulary(const Vocabulary& vocabulary, std::string_view meta, const 
 #else
   const long id = ::getpid();
 #endif
-  // The address of a local variable makes the name unique, because two threads of one process may save the
-  // same file.
+  // Two threads of one process may save the same file, so the name of each temporary file holds the address
+  // of a local variable.
   const std::string beside =
       path + "." + std::to_string(id) + "." + std::to_string(reinterpret_cast<uintptr_t>(&h)) + ".new";
   std::error_code failure;
@@ -206,9 +206,9 @@ void save_vocabulary(const Vocabulary& vocabulary, std::string_view meta, const 
   }
 }
 
-// The checks have an order: the checksum of the header before its numbers are used, the bounds of the
-// sections before the file is read through them, and the checksum before the contents. Vocabulary::sound()
-// checks the indices after that; runs.cc checks each run when a mask first asks for it.
+// Each check comes before its data is used: the checksum of the header, the bounds of the sections, the
+// checksum of the contents, and then Vocabulary::sound(), which checks the indices. A run is checked later,
+// when a mask first asks for it (runs.cc).
 std::shared_ptr<Vocabulary> load_vocabulary(const std::string& path, std::string& meta) {
   auto file = std::make_shared<File>(path);
   Header h;

@@ -52,23 +52,23 @@ namespace structgen {
 
 namespace {
 
-// A search for completions (completes()) gives up after this many pairs of states.
+// completes() gives up after this many pairs of states.
 constexpr uint32_t kPairBudget = 4'000;
-// completes() gives up after this many pairs when covers() calls it, which only saves the walk of another
+// The same limit for a call from covers(). It is small, because covers() only saves the walk of another
 // regex.
 constexpr uint32_t kCoverBudget = 300;
 constexpr uint32_t kNever = TerminalMask::kUnknown;
-// counted() serves a regex only if fewer than kSpare bytes complete each of its texts. spare() looks for the
-// completions in an automaton of at most kSpareStates states, and gives up after kSpareNodes new regexes.
+// counted() serves a regex only if fewer than kSpare bytes complete each text inside it. spare() computes
+// this bound in an automaton of at most kSpareStates states, and gives up after kSpareNodes new regexes.
 constexpr uint32_t kSpare = 12, kSpareStates = 200, kSpareNodes = 1'500;
-// shorter() tries at most kTriedTokens tokens one by one near the limit of a run. It does not serve a regex
-// whose bound is closer than kLeastRoom characters.
+// shorter() tries at most kTriedTokens tokens one by one: those that come near the largest number of
+// characters. It serves a regex only if this number is at least kLeastRoom larger than what completes a text.
 constexpr std::size_t kTriedTokens = 4'000;
 constexpr uint32_t kLeastRoom = 8;
 
 struct Edge {
   uint32_t from, to;
-  // Tells whether farthest() adds 1 to the distance for this edge, or 0.
+  // True if the edge adds 1 to the distance that farthest() computes; otherwise it adds 0.
   bool counts;
 };
 
@@ -120,7 +120,7 @@ uint32_t Slices::completes(RegexId regex, RegexId element, uint32_t budget) {
       const RegexId r2 = regexes_.step(r, c->rep[k]);
       const bool ends = e2 == RegexArena::epsilon();
       if (ends) e2 = element;
-      // A regex that may end inside the run has other exits than the run, so the run cannot describe it.
+      // If the regex may end inside the run, it has exits that the run does not know.
       if (r2 == RegexArena::empty() || regexes_.nullable(r2) || pairs.size() > budget) {
         result = kNever;
         too_many = pairs.size() > budget;
@@ -133,9 +133,9 @@ uint32_t Slices::completes(RegexId regex, RegexId element, uint32_t budget) {
   }
   constexpr std::size_t kEntry = 40;  // a hash node and its share of the buckets
   if (result == kNever) {
-    // If the search ran out of its budget, a search from any pair that it met would do the same; all of them
-    // are noted, so that the next character of the text starts no search. If a dead pair ended the search,
-    // only the start is known to fail.
+    // If the budget was used up, a search from any pair that was met would use it up, too. So all these pairs
+    // get the answer, and the next character of the text starts no search. If some text cannot be completed,
+    // this is known only of the start.
     if (!too_many) seen = {{key(regex, element), 0}};
     for (const auto& [k, unused] : seen) completes_.try_emplace(k, kNever);
     bytes_ += seen.size() * kEntry;
@@ -150,8 +150,8 @@ uint32_t Slices::completes(RegexId regex, RegexId element, uint32_t budget) {
   return result;
 }
 
-// Makes the mask of a regex that is E{min,max}" intersected with a rest to which every run of E can be
-// completed. Tokens of few elements are inside; tokens near the limit are tried one by one. Returns false if
+// Makes the mask of a regex that is E{min,max}" & rest, where every text of elements E can become a text of
+// `rest`. Tokens of few elements are inside; tokens near max elements are tried one by one. Returns false if
 // the regex has another form.
 bool Slices::contained(RegexId regex, TerminalMask& out) {
   const RegexNode n = regexes_.node(regex);
@@ -164,7 +164,7 @@ bool Slices::contained(RegexId regex, TerminalMask& out) {
     bool plain = true, body = false;
     for (uint32_t i = 0; i < n.n; ++i) {
       plain = plain && regexes_.node(RegexId{n.kids[i]}).kind != RegexKind::kNot;
-      // A part E{from,to}" only counts elements, so its bounds narrow min and max. Every other part goes into
+      // A kid E{from,to}" only counts elements, so it narrows min and max. All other kids together are
       // `rest`.
       const RegexArena::Counter c = regexes_.counter(RegexId{n.kids[i]});
       if (c.counted && c.element == any && c.tail == regexes_.byte('"')) {
@@ -176,20 +176,20 @@ bool Slices::contained(RegexId regex, TerminalMask& out) {
       }
     }
     if (others.empty()) return false;
-    // This guard finds a part that is no string body, such as an integer other than 1e500000. Whether it has
-    // a text in common with the other parts may be too much to decide.
+    // Some kid refuses a character of strings, as an integer other than 1e500000 does. It is not a pattern of
+    // strings, and computing its intersection with the other kids may be too much.
     for (RegexId r : others)
       if (regexes_.node(r).kind != RegexKind::kNot && (regexes_.live(any) & ~regexes_.live(r)).any())
         return false;
-    // A complement alone also contains texts that are no string bodies, so `any*"` joins the other parts in
-    // place of those that count.
+    // A complement alone also holds texts that are no bodies of strings. So the kids that count elements are
+    // replaced by `any*"`, not dropped.
     if (body && !plain) others.push_back(regexes_.cat(regexes_.star(any), regexes_.byte('"')));
     rest = regexes_.both(std::span<const RegexId>(others));
   }
   if (!(regexes_.live(any) & ~regexes_.live(rest)).none() || counts(rest)) return false;
   const uint32_t more = completes(rest, any, kPairBudget);
-  // A token that leaves at least `more` elements below max can be completed, so the limit for tokens is max -
-  // more.
+  // A token behind which `more` elements still fit below max can be completed. So tokens of at most max -
+  // more elements need no look.
   if (more == kNever || (max != kUnbounded && min + more > max)) return false;
   RunClass* run = this->run(any);
   const uint32_t safe = max == kUnbounded ? kUnbounded : max - more;
@@ -199,10 +199,10 @@ bool Slices::contained(RegexId regex, TerminalMask& out) {
   return false;
 }
 
-// Compares the regex with the exits of the run, which are the trie nodes right behind a closing quote, and
-// writes the differences. The regex ends at an exit if `rest` ends there and the number of elements fits min
-// and max. The differences are relative to `out.base`, which is `exits.unbounded` if it already holds the
-// tokens that end right behind a quote.
+// Compares the regex with the exits of the run, the trie nodes right behind a closing quote, and writes the
+// differences. The regex ends at an exit if `rest` ends there and the number of elements is between min and
+// max. If `out.base` is `exits.unbounded`, it already holds the tokens that end with a quote; otherwise these
+// are added.
 bool Slices::meets_exits(RegexId regex, RegexId rest, RunClass& run, uint32_t min, uint32_t max,
                          uint32_t safe, TerminalMask& out) {
   const TokenTrie& trie = vocabulary_.trie();
@@ -211,7 +211,7 @@ bool Slices::meets_exits(RegexId regex, RegexId rest, RunClass& run, uint32_t mi
   out.base = safe >= run.longest() ? &exits.unbounded : &run.up_to(safe);
   for (const Exit& e : exits.children) {
     const RegexId to = regexes_.walk(rest, path(e.node));
-    // A regex that goes on behind the quote is no string body.
+    // If something may follow the quote, the regex is no pattern of strings.
     if (to != RegexArena::empty() && to != RegexArena::epsilon()) return false;
     const bool ends = to == RegexArena::epsilon() && e.count >= min && e.count <= max;
     const auto tokens = trie.tokens(e.node);
@@ -229,8 +229,8 @@ bool Slices::meets_exits(RegexId regex, RegexId rest, RunClass& run, uint32_t mi
   return true;
 }
 
-// Tells whether the regex has all tokens of JSON string characters inside. MaskBuilder::cover then needs the
-// insides of no other item.
+// Tells whether all tokens of JSON string characters are inside the regex. MaskBuilder::cover then skips the
+// tokens inside all other items.
 bool Slices::covers(RegexId regex) {
   const RegexId any = regexes_.any_character();
   if (any == RegexArena::empty() || regexes_.nullable(regex)) return false;
@@ -246,9 +246,9 @@ const TerminalMask* Slices::leaving(RegexId regex) {
   return out;
 }
 
-// Returns the exits of a string body without its inside. `added` holds the tokens that end with the closing
-// quote at an end of the regex; `blocked` holds tokens that would go on behind a quote at which the regex
-// does not end.
+// Returns a mask of the exits of a string pattern, without the tokens inside. `added` holds the tokens that
+// end with a closing quote at which the regex ends. `blocked` holds the tokens that go on behind a closing
+// quote at which the regex does not end.
 const TerminalMask* Slices::leave(RegexId regex) {
   const RegexId any = regexes_.any_character();
   RunClass* run = any == RegexArena::empty() || regexes_.nullable(regex) ? nullptr : this->run(any);
@@ -308,9 +308,9 @@ uint32_t Slices::slack(RegexId regex) {
   return slacks_[regex.v] = static_cast<uint32_t>(out);
 }
 
-// Makes the mask of a regex that is E{0,max}" intersected with a pattern P whose texts need only a few more
-// characters to be complete. While max is far, the mask is P's, except for tokens that come near max, which
-// are tried one by one. Returns false if the regex has another form.
+// Makes the mask of a regex that is E{0,max}" & P, where P is a pattern whose texts need only a few more
+// characters to be complete. While max is far away, the mask is that of P, except for tokens of nearly max
+// characters, which are tried one by one. Returns false if the regex has another form.
 bool Slices::shorter(RegexId regex, TerminalMask& out) {
   check_depth();
   const RegexNode n = regexes_.node(regex);
@@ -332,8 +332,8 @@ bool Slices::shorter(RegexId regex, TerminalMask& out) {
   }
   if (pattern == RegexArena::empty() || max == kUnbounded || min > 1) return false;
   const TerminalMask& of = terminal(pattern);
-  // `of.slack` bytes complete every text inside the pattern. A character takes at least one byte, so as many
-  // characters suffice.
+  // `of.slack` bytes complete every text inside the pattern. A character takes at least one byte, so
+  // `of.slack` characters suffice, too.
   if (of.slack == kNever || (of.left && !of.blocked.empty()) || max < of.slack + kLeastRoom) return false;
   RunClass* run = this->run(any);
   const uint32_t safe = max - of.slack;
@@ -343,16 +343,15 @@ bool Slices::shorter(RegexId regex, TerminalMask& out) {
   const TokenTrie& trie = vocabulary_.trie();
   std::sort(out.added.begin(), out.added.end());
   std::vector<TokenId> lost;
-  // Tells whether the mask of the pattern alone allows the token.
+  // Tells whether the mask of P, without E{0,max}", allows the token.
   const auto holds = [&](TokenId t) {
     return (out.base && get_bit(*out.base, t)) || std::binary_search(out.added.begin(), out.added.end(), t);
   };
   run->for_each_between(safe, run->longest(), [&](TokenId t) {
     if (holds(t) && regexes_.walk(regex, vocabulary_.bytes(t)) == RegexArena::empty()) lost.push_back(t);
   });
-  // At an exit, the pattern may end after too few or too many characters. Only a minimum of 1, or a token
-  // that reaches the limit, makes that possible. Tokens with a quote may hold more characters than all
-  // others.
+  // At an exit, P may end after too few or too many characters. Too few needs min = 1, too many needs a token
+  // that reaches max. A token that goes on behind the quote may hold more characters than run->longest().
   const RunExits& exits = run->exits('"');
   if (min == 1 || safe < std::max(run->longest(), exits.longest)) {
     const auto ends = [&](uint32_t node) { return regexes_.nullable(regexes_.walk(regex, path(node))); };
@@ -373,37 +372,37 @@ bool Slices::shorter(RegexId regex, TerminalMask& out) {
   return true;
 }
 
-// Makes the mask of a regex with large counters from the mask of the regex without them; states of a text of
-// at most 5000 characters and 100 words differ after every character, but their regexes without counters do
-// not. Let `upper` be the regex without the counters that no text of fewer than `reach` bytes reads to their
-// end, and let `spare` bytes complete every text inside `upper`. Then a token of n bytes with n + spare <
-// reach is inside both regexes or neither. Returns false if the regex has another form.
+// Makes the mask of a regex with large counters from the mask of the regex without them. A text of at most
+// 5000 characters and 100 words has another state after every character, but without the counters the states
+// repeat. Let `upper` be the regex without the counters that no text of fewer than `reach` bytes reads to
+// their end, and let `spare` bytes complete every text inside `upper`. A token of n bytes with n + spare <
+// reach is then inside both regexes or inside neither. Returns false if the regex has another form.
 bool Slices::counted(RegexId regex, TerminalMask& out) {
   check_depth();
   const RegexId upper = regexes_.lifted(regex, NodeIndex::kDeep + kSpare);
   if (regexes_.node(regex).labelled || upper == regex || spare(upper) >= kSpare) return false;
   Changes changes;
-  // If no token is long enough to reach the counters that `upper` lacks, both masks are equal.
+  // No token of the vocabulary is long enough to tell the regex from `upper`, so both masks are equal.
   const bool far = regexes_.lifted(regex, vocabulary_.longest() + kSpare) == upper;
   if (!far && !compare(regex, upper, {}, changes, vocabulary_.runs().index().deep())) return false;
   change(terminal(upper), changes, out);
   return true;
 }
 
-// Tells whether the regex has a counter that counted() may leave out.
+// Tells whether the regex has a large counter, which counted() leaves out.
 bool Slices::counts(RegexId regex) { return regexes_.lifted(regex, NodeIndex::kDeep + kSpare) != regex; }
 
-// Returns a bound of the bytes that complete every text inside the regex. Returns kNever if some text cannot
-// be completed or the automaton is too large. The bound holds for all states of the automaton. Where too many
-// states are met within a few bytes, the next byte of a text would meet as many, so all states that were met
-// get kNever. A chain of many states tells nothing of its end.
+// Returns how many bytes complete any text inside the regex, as a bound for all states of its automaton.
+// Returns kNever if some text cannot be completed or the automaton is too large. If too many states are found
+// within a few bytes, the search from any of them would fail alike, so all of them get kNever. If they form a
+// long chain, only the start gets kNever: nothing is known of the chain's end.
 uint32_t Slices::spare(RegexId regex) {
   if (const auto known = spares_.find(regex.v); known != spares_.end()) return known->second;
   const uint64_t omitted = regexes_.effort().omitted();
   WalkTable table(regexes_);
   table.state(regex);
   std::vector<Edge> edges;
-  // The number of bytes that lead to each state, by number.
+  // depths[i] is the number of bytes that lead to state i.
   std::vector<uint32_t> depths{0, 0};
   const uint32_t nodes = regexes_.size();
   const auto too_large = [&] { return table.size() > kSpareStates || regexes_.size() > nodes + kSpareNodes; };

@@ -8,14 +8,14 @@
 #include "mask/rows.h"
 
 namespace structgen {
-// CMake compiles the files of a folder together, so unnamed namespaces share their names; this one keeps
-// `largest` apart from the one in logsumexp.cc.
+// CMake compiles the files of a folder as one unit, so names in unnamed namespaces may collide. This
+// namespace keeps `largest` apart from the one in logsumexp.cc.
 namespace brief_parts {
 namespace {
 
 constexpr float kMinusInf = -std::numeric_limits<float>::infinity();
 // brief_row() serves a row only if the most probable token exceeds the most probable allowed one by at most
-// this many nats. exp_of() covers the difference.
+// this many nats, a difference that exp_of() covers.
 constexpr double kGap = 300;
 // The threshold is taken from a sample of about this many allowed values.
 constexpr std::size_t kSample = 4096;
@@ -55,8 +55,8 @@ struct Tops {
   float refused = kMinusInf;
 };
 
-// Finds the largest values of both sides. Lane j keeps those of the columns j, 32 + j, and so on. Words that
-// are all allowed or all refused need no test by bit.
+// Finds the largest allowed and the largest refused logit. Lane j keeps those of the columns j, 32 + j, and
+// so on. Words that are all allowed or all refused are not tested bit by bit.
 STRUCTGEN_CLONES void largest(const float* in, const uint32_t* mask, std::size_t words, Tops* out) {
   alignas(64) float yes[32], no[32];
   std::fill(yes, yes + 32, kMinusInf);
@@ -86,9 +86,9 @@ struct Sums {
   double weighed = 0;  // that part with each summand times x - best
 };
 
-// Sums a row in one pass: the weights of all tokens into `all`, those of allowed tokens below the threshold
-// into `below` and `weighed`. An allowed token at or above the threshold gets a bit in `above`; the caller
-// adds its weight.
+// Sums the weights of a row in one pass: those of all tokens into `all`, those of allowed tokens below the
+// threshold into `below` and `weighed`. An allowed token at or above the threshold sets its bit in `above`
+// instead; the caller adds its weight.
 STRUCTGEN_CLONES void sums(const float* in, const uint32_t* mask, std::size_t words, double best,
                            float threshold, Sums* out, uint32_t* above) {
   alignas(64) double all[32] = {}, below[32] = {}, weighed[32] = {};
@@ -98,8 +98,8 @@ STRUCTGEN_CLONES void sums(const float* in, const uint32_t* mask, std::size_t wo
     uint32_t reach = 0;
     for (unsigned j = 0; j < 32; ++j) reach |= static_cast<uint32_t>(x[j] >= threshold) << j;
     above[w] = reach & word;
-    // The smallest exponent is -690, because a weight of e^-690 does not change a double. It replaces -inf as
-    // well, so that no product is 0 * inf.
+    // Exponents are at least -690, because a weight of e^-690 does not change a sum of doubles. So -inf is
+    // replaced, too, and no product is 0 * inf.
     alignas(64) float held[32];
     const uint32_t low = word & ~reach;
     for (unsigned j = 0; j < 32; ++j) held[j] = static_cast<float>((low >> j) & 1u);
@@ -118,13 +118,13 @@ STRUCTGEN_CLONES void sums(const float* in, const uint32_t* mask, std::size_t wo
   }
 }
 
-// Returns a threshold that probably at least `most` allowed values reach. If it is too low, there are more
-// candidates to sort; if too high, the caller asks again with a larger `slack`. The final result is exact in
-// both cases.
+// Returns a threshold that probably at least `most` allowed values reach. The final result is exact in any
+// case: with too low a threshold more candidates must be sorted; with too high a threshold the caller asks
+// again with a larger `slack`.
 float sampled_threshold(const float* in, const uint32_t* mask, std::size_t words, std::size_t allowed,
                         std::size_t most, double slack) {
-  // The sample is every n-th word of 32 tokens, because neighbours in a vocabulary are alike (merges are
-  // numbered by their frequency).
+  // The sample is every n-th word of 32 tokens. It is spread over the vocabulary, because tokens with similar
+  // ids are similarly frequent.
   std::vector<float> seen;
   const std::size_t stride = std::max<std::size_t>(1, allowed / kSample);
   for (std::size_t w = 0; w < words; w += stride)
@@ -146,8 +146,8 @@ Brief brief_row(const float* row, std::size_t width, const uint32_t* mask, std::
   Brief found;
   found.whole = true;
   const std::size_t count = (width + 31) / 32;
-  // The loops read whole words of 32 columns. A row of another width is copied, with -inf behind its end, and
-  // mask bits beyond the width are cleared.
+  // The loops read whole words of 32 columns. If the width is no multiple of 32, the row is copied and filled
+  // up with -inf, and mask bits beyond the width are cleared.
   std::vector<float> padded;
   std::vector<uint32_t> bits(count);
   for (std::size_t w = 0; w < count; ++w) bits[w] = mask_word(mask, words, w, width);
@@ -168,7 +168,7 @@ Brief brief_row(const float* row, std::size_t width, const uint32_t* mask, std::
   std::vector<uint32_t> above(count);
   std::vector<Candidate> candidates;
   Sums total;
-  // The loop ends, because `slack` grows until the threshold is -inf and every allowed token is a candidate.
+  // `slack` grows until the threshold is -inf and every allowed token is a candidate, so the loop ends.
   for (double slack = 1.5;; slack *= 4) {
     const float threshold = sampled_threshold(row, bits.data(), count, allowed, most, slack);
     total = Sums();
@@ -191,7 +191,7 @@ Brief brief_row(const float* row, std::size_t width, const uint32_t* mask, std::
     });
   double mass = total.below, weighed = total.weighed;
   found.tail = total.below;
-  // nth_element() has put the kept candidates first; the others belong to the tail.
+  // nth_element() has moved the kept candidates to the front. The others count as not kept.
   for (auto c = candidates.begin(); c != candidates.end(); ++c) {
     const double d = static_cast<double>(c->value) - found.best, e = std::exp(d);
     mass += e;
@@ -200,7 +200,7 @@ Brief brief_row(const float* row, std::size_t width, const uint32_t* mask, std::
   }
   found.entropy = std::max(0.0, std::log(mass) - weighed / mass);
   found.whole = found.tail == 0;
-  // `above` becomes the set of kept ids: reading its bits in order gives ascending ids without a sort.
+  // `above` becomes the set of kept ids. Its bits in order give ascending ids without a sort.
   std::fill(above.begin(), above.end(), 0u);
   for (auto c = candidates.begin(); c != cut; ++c)
     above[static_cast<std::size_t>(c->id) / 32] |= 1u << (c->id % 32);

@@ -26,23 +26,23 @@
 namespace structgen {
 
 struct Brief {
-  // Tells that all allowed tokens with a weight were kept, or, with kept = 0, that brief_row() cannot serve
+  // True if all allowed tokens with a weight were kept. With kept = 0 it says that brief_row() cannot serve
   // the row.
   bool whole = false;
-  // The number of ids and of values that were written.
+  // The number of tokens that were written, each with its id and its value.
   std::size_t kept = 0;
   double shift = 0;    // log of the sum of exp over the whole row
   double best = 0;     // the largest allowed value
   double tail = 0;     // sum of exp(x - best) over allowed tokens that were not kept
   double entropy = 0;  // entropy of the distribution of allowed tokens, in nats
-  // The most probable token that the mask refuses (the first of equal ones), or -1 if the mask refuses none.
+  // The most probable refused token (the first of equal ones), or -1 if the mask refuses none.
   int64_t lost = -1;
   double lost_value = 0;
 };
 
-// Writes the most probable allowed tokens; `ids` and `values` have room for `most` entries. It cannot serve a
-// row (`whole` with kept = 0) if nothing is allowed, if a number is NaN or +inf, or if every allowed token is
-// e^300 times less probable than a refused one: sums are relative to the best allowed token, and exp_of()
+// Writes the most probable allowed tokens, at most `most` of them, to `ids` and `values`. Three kinds of rows
+// cannot be served (`whole` with kept = 0): nothing is allowed; a number is NaN or +inf; every allowed token
+// is e^300 times less probable than a refused one. Sums are relative to the best allowed token, and exp_of()
 // ends at e^310.
 Brief brief_row(const float* row, std::size_t width, const uint32_t* mask, std::size_t words,
                 std::size_t most, int32_t* ids, float* values);

@@ -54,18 +54,17 @@
 namespace structgen {
 
 namespace {
-// An item is wide if its regex may go on with at least this many different bytes.
+// An item is wide if at least this many different bytes may follow in its regex.
 constexpr int kWideBytes = 24;
-// split() takes a counter whose maximum is at least kCountedRun for a run, if more than kFewBytes different
+// split() treats a counter as a run if its maximum is at least kCountedRun and more than kFewBytes different
 // bytes may begin an element.
 constexpr uint32_t kCountedRun = 8;
 constexpr int kFewBytes = 4;
-// few_exits() does not take a run for a run if it may be left by this many bytes for which its exits are not
-// known yet.
+// few_exits() answers no if this many bytes may leave the run whose exits are not known yet.
 constexpr uint32_t kManyExits = 7;
-// cover() does not try an intersection of more patterns than this.
+// cover() considers no intersection of more kids than this.
 constexpr uint32_t kSimple = 3;
-// A mask that lists more tokens than this is stored as a row.
+// A mask with a longer list of tokens than this is stored as a row.
 constexpr std::size_t kDenseLimit = 6'000;
 }  // namespace
 
@@ -90,21 +89,21 @@ bool allows(const Mask& mask, const Vocabulary& vocabulary, TokenId t) {
 
 bool MaskBuilder::wide(RegexId r) { return parser_.regexes().live(r).count() >= kWideBytes; }
 
-// Puts an item into `narrow` or `wide_items`; a wide branch of an alternative becomes a wide item. The value
-// of `{"type": ["string", "integer"]}` begins with `"`, `-` or a digit, so its item is narrow. After the
-// quote, the item of the string is wide.
+// Puts an item into `narrow` or into `wide_items`. If the regex is a union, each wide kid becomes a wide
+// item. For `{"type": ["string", "integer"]}` the item is narrow before the value, where `"`, `-` or a digit
+// may come. Behind the quote the item of the string is wide.
 void MaskBuilder::split(const Item& item, std::vector<Item>& narrow, std::vector<Item>& wide_items) {
   RegexArena& regexes = parser_.regexes();
   const RegexNode& n = regexes.node(item.regex);
   const bool set = n.kind == RegexKind::kLiteralSet;
   const bool narrow_item = item.regex == RegexArena::poison() || n.labelled;
-  // A walk makes a state for every count of an element; a run makes none. A gap stays narrow: its elements
-  // are a few blanks, so few tokens fit.
+  // A walk makes a state for every number of elements; a run makes none. The blanks of a gap stay narrow,
+  // because few tokens consist of blanks.
   const RegexArena::Counter c = regexes.counter(item.regex);
   const bool counted = !narrow_item && c.counted && c.max >= kCountedRun && c.max != kUnbounded &&
                        (wide(item.regex) || regexes.live(c.element).count() > kFewBytes);
-  // An item whose captured text is known is wide, because a walk would make a state for each byte of the
-  // text.
+  // If the item's captured text is known, a walk would make a state for each byte of the text. So the item is
+  // wide.
   if (set || counted || (item.capture.v > 1 && !narrow_item)) {
     wide_items.push_back(item);
   } else if (narrow_item || !wide(item.regex)) {
@@ -125,9 +124,9 @@ void MaskBuilder::split(const Item& item, std::vector<Item>& narrow, std::vector
   }
 }
 
-// Returns a regex of which no token can see the difference, so that more states share their parts. A counter
-// that no single token reads to its end is lifted, except below & and ~, where it may decide whether a text
-// exists. An excluded literal is dropped if no token completes it.
+// Returns a regex that no token can tell from r, so that more states share their parts. A counter that no
+// single token reads to its end loses its maximum. Below & and ~ it keeps the maximum, which may decide
+// whether a text exists. An excluded literal is dropped if no token completes it.
 //
 //     longest token 128 bytes    [a-z]{0,5000}" -> [a-z]*"     [a-z]{200} -> [a-z]{129}[a-z]*
 //     no token ends with `me"`   any*" & ~(`ame"`) -> any*"
@@ -161,7 +160,7 @@ RegexId MaskBuilder::clamp(RegexId r) {
   return out;
 }
 
-// Tells whether the regex is any characters of a JSON string and its closing quote.
+// Tells whether the regex is any characters of a JSON string, followed by its closing quote.
 bool MaskBuilder::plain_string(RegexId r) const {
   const RegexArena& regexes = parser_.regexes();
   if (regexes.node(r).kind != RegexKind::kCat || regexes.any_character() == RegexArena::empty()) return false;
@@ -172,8 +171,8 @@ bool MaskBuilder::plain_string(RegexId r) const {
 }
 
 // Makes the part of an item that reads one of many literals (keys of an object, values of an enum). Tokens
-// inside the literals make no states: set_part() compares them with the table of literals, and a set that is
-// read from its start has been compared with the whole vocabulary once. Only tokens that complete a literal
+// inside the literals make no states: they are compared with the table of literals. For a set that is read
+// from its start, the whole vocabulary was compared with the table once. Only tokens that complete a literal
 // and go on are walked, from the state behind the literal.
 //
 //     enum ["red", "green"] after `"`    inside: `r`, `re`, `gre`; done: `red"`; `red",` goes on
@@ -223,10 +222,10 @@ void MaskBuilder::set_part(const Item& item, bool covered, Part& out) {
 
 // ---- wide items ----
 
-// Makes the part of a run that one byte ends, without some literals: the characters of a string up to its
-// quote, but no key that was written before. The row of the run and one list of tokens hold the whole part.
-// Literals are excluded by removing the tokens that complete them or go on behind them. Returns false if the
-// regex has another form.
+// Makes the part of a run that ends with one byte and excludes some literals, such as the characters of a key
+// up to its quote without the keys that were written. The tokens of the part are the row of the run and one
+// list. Tokens that complete an excluded literal, or go on behind it, are removed. Returns false if the regex
+// has another form.
 bool MaskBuilder::string_part(const Item& item, Part& out) {
   RegexArena& regexes = parser_.regexes();
   Collected found;
@@ -258,8 +257,8 @@ bool MaskBuilder::string_part(const Item& item, Part& out) {
   return true;
 }
 
-// Makes the part of E{min,max} followed by `tail`: the row of the run and, for each byte that may leave the
-// run, the tokens with this byte behind whole elements.
+// Makes the part of E{min,max} followed by `tail`. It has the tokens of the run, and for each byte with which
+// `tail` may begin, the tokens that leave the run by this byte.
 void MaskBuilder::run_part(const Item& item, RunClass& run, uint32_t min, uint32_t max, RegexId tail,
                            Part& out) {
   const CaptureId capture = item.capture.v == 0 ? item.capture : CaptureArena::unknown();
@@ -288,8 +287,8 @@ void MaskBuilder::run_part(const Item& item, RunClass& run, uint32_t min, uint32
   });
 }
 
-// Makes the part of a regex from its TerminalMask: the tokens inside, and the tokens that leave the regex at
-// an exit and go on from the state behind the regex.
+// Makes the part of a regex from its TerminalMask. It has the tokens inside, and the tokens that leave the
+// regex where it may end and are read on from the state behind it.
 void MaskBuilder::terminal_part(const Item& item, const TerminalMask& t, Part& out) {
   out.base = t.base;
   out.added = t.added;
@@ -299,8 +298,8 @@ void MaskBuilder::terminal_part(const Item& item, const TerminalMask& t, Part& o
   const StateId left = parser_.continuation(item.stack, capture);
   Collected found;
   if (parser_.unproven() &&
-      // A text that ends the terminal may have no completion, and tokens may differ in that. So a walk of
-      // this item alone replaces the shared lists.
+      // Whether the text can be completed may depend on the text with which the terminal ends. Shared lists
+      // do not tell these texts apart, so this item is walked alone.
       (left == Parser::dead() || !sure(left))) {
     const Item whole{item.regex, item.stack, capture};
     out = {};
@@ -336,17 +335,17 @@ void MaskBuilder::terminal_part(const Item& item, const TerminalMask& t, Part& o
   out.worst = found.worst;
 }
 
-// Raises `worst` to the bytes that complete a text inside the item: those of its regex plus those of its
-// stack.
+// Raises `worst` to the number of bytes that complete a text inside the item: those of its regex plus those
+// of its stack.
 void MaskBuilder::note(const Item& item, uint32_t& worst) {
   const uint64_t bytes = static_cast<uint64_t>(lengths_->begun(item.regex)) + lengths_->stack(item.stack);
   worst = static_cast<uint32_t>(std::max<uint64_t>(worst, std::min<uint64_t>(bytes, Lengths::kFar)));
 }
 
-// Tells whether the tokens that leave a run can be taken from its exits by byte. Exits on many new bytes are
-// shared by few states; a byte that also begins an element leaves the run at every element. In both cases a
-// walk of the trie is cheaper. The backslash may do both, because few tokens hold one, and a byte whose exits
-// are known costs nothing.
+// Tells whether the tokens that leave a run are taken from its exits, byte by byte. A walk of the trie is
+// cheaper if many bytes leave the run whose exits are not known: few states would share them. It is also
+// cheaper if a byte that leaves the run can begin an element, too, because this byte leaves the run behind
+// every element. The backslash may do both, because few tokens hold one.
 bool MaskBuilder::few_exits(const RunClass& run, RegexId of, const Item& item, RegexId tail) {
   const Item after{tail, item.stack, item.capture.v == 0 ? item.capture : CaptureArena::unknown()};
   const ByteSet& element = parser_.regexes().live(of);
@@ -357,15 +356,15 @@ bool MaskBuilder::few_exits(const RunClass& run, RegexId of, const Item& item, R
   return n < kManyExits;
 }
 
-// Returns an item to which every string can still be completed, or null. Such an item allows all tokens
-// inside strings, so only the exits of the other items have to be found. Items overlap like this while an
-// object tells keys apart: a key that holds `foo` and one that does not, a known key and any other.
+// Returns an item that every text of string characters can lead to an end, or null. This item allows all
+// tokens inside strings, so of the other items only the tokens that leave them are needed. Items overlap like
+// this while an object tells keys apart: a key with `foo` and one without, a known key and any other.
 const Item* MaskBuilder::cover(const std::vector<Item>& wide_items) {
   if (wide_items.size() < 2) return nullptr;
   RegexArena& regexes = parser_.regexes();
-  // kPattern is an intersection with some part that is neither a run nor the complement of a finite set, or
-  // of runs alone. kLess is a set of literals, or runs without literals, whose masks are cheap by other
-  // means. kOther is no intersection.
+  // The forms of a regex. kPattern: an intersection of runs alone, or one with some kid that is neither a run
+  // nor the complement of a finite set. kLess: a set of literals, or runs without literals, whose masks are
+  // cheap by other means. kOther: no intersection.
   enum Form { kPattern, kLess, kOther };
   const auto form = [&](RegexId r) {
     const RegexNode n = regexes.node(r);
@@ -389,7 +388,7 @@ const Item* MaskBuilder::cover(const std::vector<Item>& wide_items) {
     for (const Item& i : wide_items)
       if (plain_string(clamp(i.regex))) return &i;
   if (!patterns) return nullptr;
-  // Tells whether the regex has few enough patterns to be looked through.
+  // Tells whether the intersection has few enough kids to be searched by covers().
   const auto simple = [&](RegexId r) {
     const RegexNode n = regexes.node(r);
     return !n.boolean || (n.kind == RegexKind::kAnd && n.n <= kSimple);
@@ -399,8 +398,8 @@ const Item* MaskBuilder::cover(const std::vector<Item>& wide_items) {
   return nullptr;
 }
 
-// Returns the part of a wide item, kept by regex and stack. The regex is read as literals, as a run or as a
-// terminal.
+// Returns the part of a wide item, remembered by regex and stack. It is made from the regex as literals, as a
+// run, or as any other terminal.
 const MaskBuilder::Part& MaskBuilder::part(const Item& item, bool covered) {
   const RegexId clamped = clamp(item.regex);
   const RegexKind kind = parser_.regexes().node(clamped).kind;
@@ -411,7 +410,7 @@ const MaskBuilder::Part& MaskBuilder::part(const Item& item, bool covered) {
   auto out = std::make_unique<Part>();
   const auto done = [&]() -> const Part& {
     if (!lengths_) out->worst = kUnmeasured;
-    // Masks point to this part, which was made before lengths were measured, so only its bound changes.
+    // The part was made before lengths were measured. Masks point to it, so only its bound is set.
     if (slot) {
       slot->worst = out->worst;
       return *slot;
@@ -444,8 +443,9 @@ const TokenId* MaskBuilder::keep(std::vector<TokenId>& tokens, uint32_t& n) {
   return pool_.copy(std::span<const TokenId>(tokens)).data();
 }
 
-// Stores the mask of a state and publishes it. Lists of more than kDenseLimit tokens become a row. A mask
-// that is one list is stored once: the states of all levels of a text have equal ones.
+// Stores the mask of a state and publishes it. A list of more than kDenseLimit tokens becomes a row. Masks
+// that are only a list are stored once if they are equal: states at different depths of nesting have equal
+// lists.
 const Mask* MaskBuilder::finish(StateId s, const Words* base, const std::vector<TokenId>* shared,
                                 std::vector<TokenId>& removed, std::vector<TokenId>& added, bool runs) {
   Mask m;
@@ -507,14 +507,14 @@ const Mask* MaskBuilder::mask(StateId s) {
 
 void MaskBuilder::measure(StateId s) { make(s, !peek(s)); }
 
-// Sets the bound below which a budget cannot refuse a token of the mask: the token itself, one token for each
-// byte that completes the text behind the worst token, and the end.
+// Sets State::loose from `worst`, the bytes that complete the text behind the worst token. A budget refuses
+// no token if it has room for the token, one token for each of these bytes, and the end token.
 void MaskBuilder::set_loose(StateId s, uint32_t worst) {
   if (lengths_) parser_.state(s).loose.store(worst + 2, std::memory_order_release);
 }
 
-// Makes the mask of a state and its bound. With keep = false the mask is known already, and only the bound is
-// measured.
+// Makes the mask of a state and measures its bound (State::loose). With keep = false the mask is known
+// already, and only the bound is measured.
 const Mask* MaskBuilder::make(StateId s, bool keep) {
   if (lexed(s)) {
     set_loose(s, Lengths::kFar);
@@ -532,13 +532,14 @@ const Mask* MaskBuilder::make(StateId s, bool keep) {
       walk(0, narrow, found);
   }
   if (keep) try_out(s, found.unsure, found.sure);
-  // Tells whether `inside_run` may be set. With a narrow item it stays unset: the item may be the shortest
-  // way out, which tokens of the run would close.
+  // True as long as `inside_run` may be set. A narrow item forbids it: its texts may be the shortest
+  // completions, and a token of the run could rule them out.
   bool runs = narrow.empty();
   const Item* const by = cover(wide_items);
   for (const Item& item : wide_items) {
     const bool covered = by && by != &item;
-    // `by` allows all tokens inside the literals, and no token completes a literal, so the item adds nothing.
+    // The item `by` allows all tokens inside these literals, and no token completes a literal. So this item
+    // adds nothing.
     if (covered && regexes.node(item.regex).kind == RegexKind::kLiteralSet &&
         slices_.completed(regexes.literal_set_of(item.regex)).empty()) {
       runs = false;
@@ -569,14 +570,14 @@ const Mask* MaskBuilder::make(StateId s, bool keep) {
   return publish(s, {.dense = all.joined});
 }
 
-// Adds to `sure` those of the tokens that can be read with the texts that were captured.
+// Adds those of the tokens to `sure` that the parser accepts behind the captured texts.
 void MaskBuilder::try_out(StateId s, std::span<const TokenId> unsure, std::vector<TokenId>& sure) {
   for (TokenId t : unsure)
     if (accepts(s, vocabulary_.bytes(t))) sure.push_back(t);
 }
 
-// Unites a part's row with those of earlier parts. One row is shared; from the second on, the union has a row
-// of its own. Only tokens that no earlier part allows are removed.
+// Joins a part's row with the rows of earlier parts. The first row is shared; with the second one the union
+// gets a row of its own. A part's `removed` tokens stay if an earlier part allows them.
 void MaskBuilder::add_row(const Part& p, Union& all) {
   if (!all.base) {
     all.base = p.base;
@@ -596,8 +597,8 @@ void MaskBuilder::add_row(const Part& p, Union& all) {
   for (TokenId t : absent) clear_bit(all.joined, t);
 }
 
-// Finds tokens breadth-first over the trie, by the steps that accept() takes. So every token found can be
-// accepted, and short tokens are found first.
+// Finds tokens breadth-first over the trie, so short tokens come first. It takes the same steps as accept(),
+// so every token that it finds can be accepted.
 void MaskBuilder::some(StateId s, uint32_t* row) {
   std::fill_n(row, vocabulary_.words(), 0u);
   bool any = false;
@@ -609,7 +610,7 @@ void MaskBuilder::some(StateId s, uint32_t* row) {
   const TokenTrie& trie = vocabulary_.trie();
   std::vector<std::pair<uint32_t, StateId>> level{{0, s}}, next;
   FirstLimit limit;
-  // Calls f() with a share of the work that is left. Returns false if f() needs more.
+  // Calls f() with a share of the work that is left. Returns false if the share does not suffice.
   const auto within = [&](auto&& f) {
     const WorkScope part(meter.task(), share_of_work());
     return limit.otherwise(false, [&] {

@@ -30,9 +30,10 @@
 
 namespace structgen {
 
-// A mask of one state allows the tokens of `dense` (none if null) minus `removed`, plus `added` and `shared`,
-// plus the EOS ids if the text may end. Slices and endings own the rows and shared lists, so a mask owns only
-// its two lists. All pointers stay valid as long as the grammar's epoch and its world.
+// The mask of a state: it allows the tokens of the row `dense` (none if null) minus `removed`, plus those of
+// `added` and `shared`, plus the EOS ids if the text may end. Rows and `shared` belong to slices and endings,
+// so the mask itself owns only two lists. All pointers stay valid as long as the grammar's epoch and its
+// world.
 struct Mask {
   const uint32_t* dense = nullptr;
   const TokenId* added = nullptr;
@@ -42,14 +43,14 @@ struct Mask {
   uint32_t n_removed = 0;
   uint32_t n_shared = 0;
   bool accepting = false;
-  // Tells that every token of `dense` stays inside one run of characters, so that a search within a budget
-  // need not look at these tokens one by one.
+  // True if every token of `dense` stays inside one run of characters. A search under a budget then need not
+  // look at these tokens one by one.
   bool inside_run = false;
 };
 
 // Writes the mask as a row of Vocabulary::words() words.
 void write_row(const Mask& mask, const Vocabulary& vocabulary, uint32_t* row);
-// Tells whether the mask allows the token. It writes a whole row, so it is for tests and single questions.
+// Tells whether the mask allows the token. It writes a whole row, so only tests and single questions use it.
 bool allows(const Mask& mask, const Vocabulary& vocabulary, TokenId t);
 
 // Makes the masks of one epoch of a grammar. The caller holds the world's lock, except for peek().
@@ -67,27 +68,27 @@ class MaskBuilder {
     return static_cast<const Mask*>(parser_.state(s).mask.load(std::memory_order_acquire));
   }
   const Mask* mask(StateId s);
-  // Makes every later mask set State::loose too: an upper bound of the tokens that complete the text after
-  // any allowed token. A budget with at least as many tokens left refuses no token of the mask, so it needs
+  // From now on every new mask also sets State::loose: how many tokens complete the text after any allowed
+  // token, as an upper bound. A budget of at least this many tokens refuses no token of the mask, so it needs
   // no search (engine/rows.cc).
   void measure_with(Lengths* lengths) { lengths_ = lengths; }
-  // Sets State::loose of a state whose mask is known.
+  // Sets State::loose of a state whose mask was made before measure_with().
   void measure(StateId s);
-  // Writes the mask that the plain walk finds, without anything shared, for tests that compare it with
-  // mask(). Nothing keeps this mask; `scratch` owns its list.
+  // Makes the mask by a plain walk that uses nothing shared; tests compare it with mask(). The mask is not
+  // kept; `scratch` owns its list.
   void uncached(StateId s, std::vector<TokenId>& scratch, Mask& out);
-  // Writes some allowed tokens, shortest first, for a mask that was too much work. It leaves out steps that
-  // are too much work, and stops when it has found a token and has used up the work that is left. If no token
-  // was found, it throws the error that stopped it.
+  // Writes some allowed tokens, shortest first, if the whole mask was too much work. Steps that are too much
+  // work are left out. It stops once it has found a token and has used up the work that is left. If it finds
+  // none, it throws the error that stopped it.
   void some(StateId s, uint32_t* row);
-  // Returns the run of all characters of JSON strings, or null if the dialect has no strings or their
-  // characters cannot form a run.
+  // Returns the run of all characters of JSON strings. Returns null if this grammar has no JSON strings, or
+  // if their characters cannot form a run.
   RunClass* characters() {
     const RegexId any = parser_.regexes().any_character();
     return any == RegexArena::empty() ? nullptr : slices_.run(any);
   }
-  // Returns the state with every captured text replaced by "unknown". With the texts, each step of each token
-  // would make a state of its own.
+  // Returns the state with every captured text replaced by "unknown". If walks kept the texts, each byte of
+  // each token would make a state of its own.
   StateId blind(StateId s);
   std::size_t byte_size() const {
     return pool_.byte_size() + bytes_ + lexemes_.byte_size() + blind_.byte_size() + lists_.byte_size() +
@@ -100,31 +101,33 @@ class MaskBuilder {
     const Words* base = nullptr;
     const std::vector<TokenId>* shared = nullptr;
     std::vector<TokenId> added, removed;
-    // The list to which `shared` points if the part shares none.
+    // The list to which `shared` points, unless it points to a list of a slice or an ending.
     std::vector<TokenId> left;
-    // Tokens that depend on the captured text; accepts() decides each.
+    // Tokens that some captured texts allow and others forbid; accepts() decides them.
     std::vector<TokenId> unsure;
-    // An upper bound of the bytes that complete the text after a token that leaves the item.
+    // How many bytes complete the text after any token that leaves the item's regex, as an upper bound.
     uint32_t worst = kUnmeasured;
   };
   struct Collected {
     std::vector<TokenId> sure, unsure;
-    // An upper bound of the bytes that complete the text after any of the tokens, if lengths are measured.
+    // How many bytes complete the text after any of the tokens, as an upper bound; kept only if lengths are
+    // measured.
     uint32_t worst = 0;
-    // A row for the tokens of shared lexemes, while the lists hold the other tokens. If it is null, the lists
-    // hold all tokens.
+    // Gets the tokens of slices of lexemes; the lists then hold all other tokens. Null if the lists hold all
+    // tokens.
     Words* row = nullptr;
     bool row_used = false;
-    // Makes the walk use nothing that is shared (see uncached).
+    // The walk uses nothing that is shared (see uncached).
     bool plain = false;
   };
-  // The tokens that leave a run and go on from a state. All runs that end in this state share one walk. The
-  // counts tell how many elements stand before each token's exit, which bounded runs need.
+  // The tokens that leave a run and can be read on from one state. All runs behind which this state stands
+  // share the walk. The counts say how many elements of the run each token holds, for runs with a minimum or
+  // maximum.
   struct Ending : Collected {
     std::vector<uint32_t> sure_counts, unsure_counts;
   };
-  // A walk takes slices of lexemes (gather) below a node with at least this many tokens, and steps each byte
-  // below a smaller node.
+  // Below a trie node with at least this many tokens, a walk takes slices of lexemes (gather). Below other
+  // nodes it steps each byte.
   static constexpr std::size_t kShared = 64;
   static constexpr uint32_t kUnmeasured = 0xFFFFFFFFu;
   bool measured(uint32_t worst) const { return !lengths_ || worst != kUnmeasured; }
@@ -136,15 +139,15 @@ class MaskBuilder {
   bool wide(RegexId r);
   void split(const Item& item, std::vector<Item>& narrow, std::vector<Item>& wide_items);
   // Returns the part of an item. `covered` says that another item allows all tokens of JSON string
-  // characters, so that this part needs only its exits.
+  // characters; this part then holds only the tokens that leave its regex.
   const Part& part(const Item& item, bool covered);
-  // The rows of a mask's parts. Until a second row comes, the mask is `base` without `removed`, then
-  // `joined`.
+  // The union of the rows of a mask's parts. As long as only one part has a row, it is `base` without
+  // `removed`; from the second row on it is `joined`.
   struct Union {
     const Words* base = nullptr;
     std::vector<TokenId> removed;
     uint32_t* joined = nullptr;
-    // A list of tokens that belongs to a slice or an ending.
+    // A list of tokens that a slice or an ending owns.
     const std::vector<TokenId>* shared = nullptr;
   };
   void add_row(const Part& p, Union& all);
@@ -155,14 +158,15 @@ class MaskBuilder {
   void terminal_part(const Item& item, const TerminalMask& t, Part& out);
   const Item* cover(const std::vector<Item>& wide_items);
   bool plain_string(RegexId r) const;
-  // The numbers of elements before the exit, for the tokens of Collected::sure and Collected::unsure.
+  // The number of elements that each token of Collected::sure and Collected::unsure reads before it leaves
+  // the run.
   struct Counts {
     std::vector<uint32_t>&sure, &unsure;
   };
   void walk_suffixes(const Suffixes& suffixes, StateId from, Collected& out, const Counts& counts);
   bool by_terminals(std::span<const Item> items, NodeSetId from, Collected& out, const Counts* counts);
-  // What follows the end of a terminal. `any` tells whether some text can follow, `is_sure` whether some text
-  // can whatever was captured.
+  // What follows the end of a terminal. `any` says that some text can follow, `is_sure` that some text can
+  // follow whatever was captured.
   struct Behind {
     std::span<const Item> items;
     bool any, is_sure;
@@ -199,18 +203,19 @@ class MaskBuilder {
   const Vocabulary& vocabulary_;
   LexemeSlices lexemes_;
   const bool context_free_;
-  // A walk from terminal to terminal gives up after this many ways. Each walk that gives up halves the
-  // number.
+  // by_terminals() gives up after this many steps from one terminal to the next; each time it gives up, the
+  // number is halved.
   uint32_t most_ways_ = 4096;
-  // Measures the bounds of masks; null until measure_with().
+  // Measures State::loose of masks; null until measure_with().
   Lengths* lengths_ = nullptr;
   BumpPool pool_;
-  // The masks that are one list; see finish().
+  // The masks that are only a list; finish() looks for an equal one here.
   StableVector<const Mask*> lists_;
   InternTable list_index_;
   // The bytes that parts and endings take.
   std::size_t bytes_ = 0;
-  // The parts by (regex, stack), in one map for each pair of "captures text" and "is covered".
+  // The parts by regex and stack. There is one map for each pair of answers to "does the item capture text"
+  // and "is it covered".
   std::unordered_map<uint64_t, std::unique_ptr<Part>> parts_[4];
   std::unordered_map<const Suffixes*, std::unordered_map<uint32_t, std::unique_ptr<Ending>>>
       endings_;  // by trie, then by state

@@ -32,16 +32,15 @@
 namespace structgen {
 
 namespace {
-// The limit of a walk from terminal to terminal (by_terminals) does not fall below this number of ways. Most
-// walks of JSON take fewer than 16 ways, all fewer than 128 in 2,500 schemas of MaskBench. The C grammar
-// takes 450 at the median.
+// by_terminals() may always take this many steps from one terminal to the next. Most walks of JSON take fewer
+// than 16 steps, all fewer than 128 in 2,500 schemas of MaskBench. The C grammar takes 450 at the median.
 constexpr uint32_t kFewestWays = 32;
 }  // namespace
 
-// Lists tokens by a walk from terminal to terminal. Returns false, with nothing listed, if the walk has to go
-// from state to state. This is so after an omission (base/effort.h), which the state behind each byte must
-// note, since what follows may be asked again. It is so as well for a walk of too many ways: in an ambiguous
-// grammar the ways to read a token may double with each byte, while one state holds all of them.
+// Lists tokens by a walk from terminal to terminal. Returns false, with nothing listed, in two cases, in
+// which a walk from state to state is needed. First, something was omitted (base/effort.h): the state behind
+// each byte must note that, because it may be asked again. Second, the walk takes too many steps: in an
+// ambiguous grammar the ways to read a token may double with each byte, while one state holds all of them.
 //
 //     x -> a x b | a x c | aa x d | a    `aaaaaaaa` is read on 34 paths of a and aa, each with other stacks
 bool MaskBuilder::by_terminals(std::span<const Item> items, NodeSetId from, Collected& out,
@@ -64,7 +63,7 @@ bool MaskBuilder::by_terminals(std::span<const Item> items, NodeSetId from, Coll
   return false;
 }
 
-// Tells whether a text that ends a terminal may have no continuation, or one that depends on the text.
+// Tells whether some texts may not follow the end of this terminal, depending on the text that was read.
 bool MaskBuilder::told_apart(const Item& end) const {
   return end.capture.v != 0 || end.regex != RegexArena::epsilon() || parser_.unproven() ||
          parser_.regexes().effort().omits();
@@ -78,9 +77,9 @@ MaskBuilder::Behind MaskBuilder::behind(const Item& end) {
   return {parser_.items(s), s != Parser::dead(), sure(s)};
 }
 
-// Lists the tokens that go on from items at a set of nodes (mask/terminal_walks.h). At the nodes where a
-// terminal ends, the walk goes on with the items of its stack. Returns false if there are more than
-// `most_ways_` ways.
+// Lists the tokens that can be read from one of the items, beginning at a set of trie nodes
+// (mask/terminal_walks.h). At the nodes where a terminal ends, the walk goes on with the items of its stack.
+// Returns false if this takes more than `most_ways_` steps.
 bool MaskBuilder::read_from(std::span<const Item> items, NodeSetId from, Collected& out,
                             const Counts* counts) {
   struct At {
@@ -127,7 +126,7 @@ bool MaskBuilder::read_from(std::span<const Item> items, NodeSetId from, Collect
       if (!next.any) continue;
       list(end.tokens, next.is_sure);
       if (end.next == TerminalWalks::none()) continue;
-      // Two terminals may end above one stack at the same nodes, which need one walk.
+      // Two terminals may end at the same nodes above the same stack. One walk serves both.
       if (!told_apart(ended) &&
           !met.emplace(static_cast<uint64_t>(ended.stack.v) << 32 | end.next.v, true).second)
         continue;
@@ -151,8 +150,8 @@ void MaskBuilder::walk(uint32_t node, StateId from, Collected& out) {
     walk_states(node, from, out);
 }
 
-// Lists tokens by a walk that makes a state for each byte. A walk inside another one (gather) shares `todo_`
-// and works above its own floor.
+// Lists tokens by a walk that makes a state for each byte. A walk inside of another one (gather) uses the
+// same stack `todo_` and leaves the entries below its own alone.
 void MaskBuilder::walk_states(uint32_t node, StateId from, Collected& out) {
   check_depth();
   const std::size_t floor = todo_.size();
@@ -168,7 +167,7 @@ void MaskBuilder::finish_walk(std::size_t floor, Collected& out) {
     todo_.pop_back();
     charge();
     const State& st = parser_.state(state);
-    // The state holds only poison, so every longer token is unsure.
+    // The state has no item but poison, so every longer token depends on captured text.
     if (st.poisoned && st.n == 1) {
       const auto below = trie.subtree_tokens(at).subspan(trie.tokens(at).size());
       out.unsure.insert(out.unsure.end(), below.begin(), below.end());
@@ -182,13 +181,13 @@ void MaskBuilder::finish_walk(std::size_t floor, Collected& out) {
   }
 }
 
-// Takes the step of a walk to a child by its byte: lists the child's tokens, and leaves the nodes below to
-// finish_walk().
+// Moves a walk to a child node by the child's byte. Lists the tokens that end at the child; finish_walk()
+// visits the nodes below.
 void MaskBuilder::read_on(uint32_t child, StateId state, uint8_t byte, Collected& out) {
   const TokenTrie& trie = vocabulary_.trie();
   const auto tokens = trie.tokens(child);
   if (!out.plain && context_free_ && trie.leaf(child)) {
-    // The byte is live and no node lies below, so the state behind the byte need not be made.
+    // The byte may follow and no node lies below, so the state behind the byte is not needed.
     out.sure.insert(out.sure.end(), tokens.begin(), tokens.end());
     out.worst = Lengths::kFar;
     return;
@@ -208,8 +207,9 @@ void MaskBuilder::read_on(uint32_t child, StateId state, uint8_t byte, Collected
     todo_.emplace_back(child, next);
 }
 
-// Lists the tokens that leave a regex inside open subtrees (TerminalMask::open), by each byte that may follow
-// the regex. The regex ends between characters only, so a continuation byte of UTF-8 follows no end.
+// Lists the tokens that leave a regex inside of open subtrees (TerminalMask::open). For each byte that may
+// follow the regex, it looks at the nodes with this byte. The regex ends between characters only, so
+// continuation bytes of UTF-8 are left out.
 void MaskBuilder::leave_open(const TerminalMask& t, StateId left, Collected& out) {
   const std::size_t floor = todo_.size();
   const Undo rest([&] { todo_.resize(floor); });
@@ -219,7 +219,8 @@ void MaskBuilder::leave_open(const TerminalMask& t, StateId left, Collected& out
     for (const uint32_t node : vocabulary_.runs().index().of(b)) {
       while (subtree != t.open.end() && subtree->second <= node) ++subtree;
       if (subtree == t.open.end()) return;
-      // The first node of a subtree is an end itself: its byte leads into the subtree, not out of the regex.
+      // At the first node of a subtree the regex ends. The byte of this node leads into the subtree, not out
+      // of the regex.
       if (subtree->first < node) read_on(node, left, b, out);
     }
   });
@@ -246,9 +247,9 @@ bool MaskBuilder::sure(StateId s) const {
   return !st.poisoned || st.n > 1 || st.accepting;
 }
 
-// Returns the tokens of a trie of endings that go on from a state, and keeps them by trie and state. If
-// lengths are measured now and were not before, the walk is made again for the bound alone, because masks
-// point to the lists.
+// Returns the tokens of a trie of endings that can be read from a state, remembered by trie and state. If
+// lengths were not measured before, the walk is made again only for the bound, because masks point to the
+// lists.
 const MaskBuilder::Ending& MaskBuilder::ending(const Suffixes& suffixes, StateId from) {
   std::unique_ptr<Ending>& slot = endings_[&suffixes][from.v];
   if (slot && measured(slot->worst)) return *slot;
@@ -266,8 +267,8 @@ const MaskBuilder::Ending& MaskBuilder::ending(const Suffixes& suffixes, StateId
   return *slot;
 }
 
-// Walks a trie of endings depth first, in time linear in its nodes; suffix_states_ holds the state of each
-// depth.
+// Walks a trie of endings depth first, in time linear in its nodes. suffix_states_[d] is the state at depth d
+// of the path.
 void MaskBuilder::walk_suffixes(const Suffixes& suffixes, StateId from, Collected& out,
                                 const Counts& counts) {
   const std::size_t base = suffix_states_.size();
@@ -309,8 +310,8 @@ void MaskBuilder::walk_suffixes(const Suffixes& suffixes, StateId from, Collecte
   }
 }
 
-// Tells whether the parser can read the bytes. This is slow and exact; it decides the tokens that a walk left
-// unsure.
+// Tells whether the parser can read the bytes. This is exact but slow, so it decides only the tokens that a
+// walk left unsure.
 bool MaskBuilder::accepts(StateId s, std::string_view bytes) {
   charge(1 + static_cast<int64_t>(bytes.size() / 4));
   return parser_.read(s, bytes) != Parser::dead();

@@ -34,16 +34,16 @@ class ItemEnds {
  public:
   struct Place {
     bool string = false;
-    // The place is inside a number, `true`, `false` or `null` (a word).
+    // The text stands inside a number, or inside `true`, `false` or `null` (a word).
     bool word = false;
-    // Some container around the place compares its items.
+    // Some open container compares its items.
     bool open = false;
     // The innermost container compares its items, and words may be among them.
     bool words = false;
-    // A container further out than the innermost compares its items.
+    // An open container other than the innermost compares its items.
     bool outer = false;
-    // The items of the innermost container are the texts of a list, which run out: a token may also leave
-    // none.
+    // The items of the innermost container must be texts of a list. So a token may also use up the list's
+    // last text.
     bool list = false;
     uint8_t number() const {
       return static_cast<uint8_t>(string | word << 1 | open << 2 | words << 3 | outer << 4 | list << 5);
@@ -54,7 +54,7 @@ class ItemEnds {
     if (bytes.empty()) return false;
     if (place.word && place.words) return true;
     if (place.list && (place.string || bytes.find_first_of("\",") != bytes.npos)) return true;
-    // No container around the place compares items, so only a token that begins one and an item in it may end
+    // No open container compares items. So only a token that opens one, and writes an item into it, can end
     // an item.
     if (!place.open) {
       const std::size_t bracket = bytes.find_first_of("[{");
@@ -70,7 +70,8 @@ class ItemEnds {
     for (; i < bytes.size(); ++i) {
       const char b = bytes[i];
       if (b == '"') return bytes.find('"', i + 1) != bytes.npos;
-      // The first item of a container repeats none, so the token has to reach the byte that ends it.
+      // The first item of a new container repeats none, so only a token that goes on to `,`, `]` or `}` can
+      // end a later item.
       if (b == '[' || b == '{') return bytes.find_first_of(",]}", i + 1) != bytes.npos;
       if ((b == ']' || b == '}') && place.outer) return true;
       if (place.words && std::string_view("]} \t\n\r,:").find(b) == std::string_view::npos) return true;
@@ -78,10 +79,10 @@ class ItemEnds {
     return false;
   }
 
-  // A row as pairs: the index of a word and the bits of this word.
+  // A row with few bits, as pairs: the index of a word and the bits of this word.
   using Bits = std::vector<std::pair<uint32_t, uint32_t>>;
-  // The tokens that begin with the bytes `added`, which hold no backslash and no quote, and go on with a
-  // quote.
+  // The tokens that begin with the bytes `added`, followed by a quote. `added` holds neither a backslash nor
+  // a quote.
   struct Quote {
     std::string_view added;
     std::vector<TokenId> tokens;
@@ -89,8 +90,8 @@ class ItemEnds {
 
   explicit ItemEnds(const Vocabulary& vocabulary) : vocabulary_(vocabulary) {}
   static constexpr std::size_t kPlaces = 64;
-  // Returns the tokens for which may_end() holds at a place that is in a string or not in `words`. The caller
-  // holds the world's lock.
+  // Returns the tokens for which may_end() holds. The place must be in a string, or not in `words`. The
+  // caller holds the world's lock.
   const Bits& at(Place place) {
     Bits& out = places_[place.number()];
     if (made_ >> place.number() & 1) return out;
@@ -114,7 +115,7 @@ class ItemEnds {
       const std::size_t quote = bytes.find('"');
       if (bytes.find('\\') > quote) by_text[bytes.substr(0, quote)].push_back(t);
     }
-    // An empty group keeps a vocabulary without quotes from being searched again.
+    // If the vocabulary has no quotes, this empty group marks that it was searched.
     by_text.try_emplace({});
     for (auto& [text, tokens] : by_text) {
       bytes_ += sizeof(Quote) + tokens.capacity() * sizeof(TokenId);
@@ -125,7 +126,7 @@ class ItemEnds {
   std::size_t byte_size() const { return bytes_; }
 
  private:
-  // Returns the tokens with one of these bytes, sorted.
+  // Returns the tokens that contain one of these bytes, sorted.
   std::vector<TokenId> holding(std::string_view bytes) const {
     const TokenTrie& trie = vocabulary_.trie();
     std::vector<TokenId> out;

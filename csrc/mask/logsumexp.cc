@@ -53,8 +53,8 @@ STRUCTGEN_INLINE void load_some(float* lanes, const typename T::Bits* in, uint32
   }
 }
 
-// Finds the largest allowed logit (kNegInf if none is allowed), and whether an allowed logit is NaN.
-// Comparisons pass over a NaN, so it has a test of its own.
+// Finds the largest allowed logit (kNegInf if none is allowed), and whether an allowed logit is NaN. NaN is
+// tested for on its own, because every comparison with it is false.
 template <class T>
 STRUCTGEN_INLINE float largest(const typename T::Bits* in, std::size_t width, const uint32_t* mask,
                                std::size_t words, bool& nan) {
@@ -78,7 +78,7 @@ STRUCTGEN_INLINE float largest(const typename T::Bits* in, std::size_t width, co
   return *std::max_element(best, best + 32);
 }
 
-// Returns the sum of exp(x - top) over the allowed x of a row.
+// Returns the sum of exp(x - top) over the allowed logits x of a row.
 template <class T>
 STRUCTGEN_INLINE double sum_exp(const typename T::Bits* in, std::size_t width, const uint32_t* mask,
                                 std::size_t words, float top) {
@@ -200,7 +200,7 @@ STRUCTGEN_CLONES void subtract_bfloat16(float* out, const uint16_t* in, std::siz
 
 void normalise_row(void* out, const LogitRows& in, std::size_t row, const uint32_t* mask, std::size_t words) {
   double total = sum_any(in, row, mask, words);
-  // With a total of 0 a refused logit becomes -inf - 0 = -inf; with -inf it would become NaN.
+  // If the row allows nothing, 0 is subtracted: -inf - 0 is -inf, while -inf - (-inf) would be NaN.
   if (total == -std::numeric_limits<double>::infinity()) total = 0;
   const std::ptrdiff_t at = static_cast<std::ptrdiff_t>(row) * in.stride;
   float* o = static_cast<float*>(out) + row * in.width;

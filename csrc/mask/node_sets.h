@@ -78,8 +78,9 @@ struct EndingsTrie {
   uint32_t depth(uint32_t node) const { return node == kRoot ? 0 : trie.nodes[node].depth; }
 };
 
-// Reads a regex below some nodes of a trie, in ascending order. It calls meet(node, derivative) once for each
-// pair to which a byte leads. If meet() returns true, the walk goes on below the pair.
+// Reads a regex below some nodes of a trie, in ascending order. For each byte that leads to a node and a
+// derivative it calls meet(node, derivative), once for each such pair. If meet() returns true, the walk goes
+// on below the node.
 template <class Trie, class Meet>
 void read_below(RegexArena& regexes, const Trie& trie, std::span<const uint32_t> nodes, RegexId regex,
                 Meet&& meet) {
@@ -87,7 +88,7 @@ void read_below(RegexArena& regexes, const Trie& trie, std::span<const uint32_t>
     uint32_t node;
     RegexId regex;
   };
-  // A pair can be met twice only if one of the nodes lies below another.
+  // Only if one of the nodes lies below another can a pair be met twice.
   bool nested = nodes.size() > 1 && nodes.back() == EndingsTrie::kRoot;
   for (std::size_t i = 0; i + 1 < nodes.size() && !nested; ++i) nested = nodes[i + 1] < trie.end(nodes[i]);
   FlatMap<uint64_t, bool> met;
@@ -110,7 +111,7 @@ void read_below(RegexArena& regexes, const Trie& trie, std::span<const uint32_t>
 using NodeSetId = Id<struct NodeSetTag>;
 
 struct NodeSet {
-  // The trie of endings that has the nodes, or null for the vocabulary's trie.
+  // The trie of endings to which the nodes belong, or null for the vocabulary's trie.
   const Suffixes* trie = nullptr;
   // The nodes, in ascending order.
   std::span<const uint32_t> nodes;
@@ -125,10 +126,10 @@ class NodeSets {
   static constexpr NodeSetId none() { return NodeSetId{0}; }
   // Returns the number of a set of inner nodes, which are in ascending order.
   NodeSetId intern(const Suffixes* trie, std::span<const uint32_t> nodes);
-  // Returns the number of the union of sets of one trie.
+  // Returns the number of the union. All sets must belong to one trie.
   NodeSetId unite(std::vector<NodeSetId> sets);
   const NodeSet& operator[](NodeSetId id) const { return sets_[id.v]; }
-  // Returns f(trie) for the trie of a set.
+  // Returns f(trie) for the trie to which the set belongs.
   template <class F>
   auto with_trie(const NodeSet& set, F&& f) const {
     return set.trie ? f(EndingsTrie{*set.trie}) : f(VocabularyTrie{trie_});

@@ -51,17 +51,18 @@ namespace structgen {
 
 namespace {
 
-// A vocabulary keeps up to this many bytes of classes that no world uses.
+// If no world uses some classes, a vocabulary keeps up to this many bytes of them.
 constexpr std::size_t kKept = 24u << 20;
-// automaton() gives up on an element with more states than this; no class of such an element is kept.
+// automaton() gives up on an element with more states than this. Such an element has no key, so its class is
+// not kept.
 constexpr std::size_t kKeyStates = 32;
-// automaton() also gives up after this many new regexes, because counters in counters make ever more.
+// automaton() also gives up after this many new regexes, because nested counters make more and more of them.
 constexpr uint32_t kKeyNodes = 1'000;
 
-// Returns the automaton of a regex as a string, or an empty one if it is too large or the regex is no finite
-// class of characters. States are numbered as they are discovered, so equal automata of different arenas are
-// equal strings. A state is `E` (it ends) or `I`, then a pair (first byte, successor) for each range of bytes
-// that lead to the same class. Successor 255 is dead.
+// Returns the automaton of a regex as a string, which serves as its key in all arenas. It is empty if the
+// automaton is too large or the regex is no finite class of characters. States are numbered in the order of
+// their discovery. A state is `E` (it ends) or `I`, then a pair (first byte, successor) for each range of
+// bytes with the same successor. The successor 255 is dead.
 std::string automaton(RegexArena& regexes, RegexId element) {
   const RegexKind kind = regexes.node(element).kind;
   if (!regexes.node(element).finite || (kind != RegexKind::kBytes && kind != RegexKind::kAlt)) return {};
@@ -99,8 +100,8 @@ void put_all(std::string& out, const std::vector<T>& values) {
   out.resize((out.size() + 3) / 4 * 4);
 }
 
-// Reads what put() and put_all() wrote. Once a number does not fit, ok() stays false and every read returns
-// zeros, so callers check once, after several reads.
+// Reads what put() and put_all() wrote. Once a number does not fit, ok() is false and every read returns
+// zeros. So callers may check once, after several reads.
 class Source {
  public:
   explicit Source(std::string_view from) : from_(from) {}
@@ -149,7 +150,7 @@ NodeIndex::NodeIndex(const TokenTrie& trie) : nodes_(trie.size()), parents_(trie
     const TokenTrie::Node& n = trie.node(i);
     path.resize(n.depth);
     if (n.depth == kDeep + 1)
-      // A node may stand above several deep ones, so it is added only if it lies behind the last node added.
+      // `path` holds the nodes above this one. Those that an earlier deep node has already added are skipped.
       for (const uint32_t above : path)
         if (above != 0 && (deep_.empty() || above > deep_.back())) deep_.push_back(above);
     if (n.depth > kDeep) deep_.push_back(i);
@@ -180,8 +181,8 @@ void RunClass::settle() {
 }
 
 // Walks the trie once with the element's automaton, which starts again behind each element. A node at which
-// an element ends gets its number of elements. A token goes into the bucket of its number of elements, whose
-// last one may be incomplete.
+// an element ends gets its number of elements. A token goes into the bucket of its number of elements; an
+// unfinished last one counts.
 void RunClass::walk(RegexArena& regexes, RegexId element) {
   if (regexes.nullable(element)) {
     ok_ = false;
@@ -207,7 +208,7 @@ void RunClass::walk(RegexArena& regexes, RegexId element) {
       to = start;
       mark(i);
     } else if (table.ends(to)) {
-      // A text of E begins another one, so E is no prefix code, and a token could be cut in two ways.
+      // A text of E begins another text of E, so a token could be split into elements in two ways.
       ok_ = false;
       return;
     }
@@ -233,8 +234,8 @@ const Words& RunClass::up_to(uint32_t k) {
   return rows_[k].get(lock_, [&] { return make_row(k); });
 }
 
-// Calls f for the tokens of any run, in the order of the trie. `ends` keeps, for each depth, the end of the
-// last whole element on the path.
+// Calls f for the tokens that consist of elements, in the order of the trie. `ends` holds, for each depth of
+// the path, the end of the last whole element.
 template <class F>
 void RunClass::for_each_cut(F&& f) {
   const TokenTrie& trie = vocabulary_.trie();
@@ -249,7 +250,7 @@ void RunClass::for_each_cut(F&& f) {
     const TokenTrie::Node& node = trie.node(i);
     const End before = ends[node.depth - 1];
     const End end = ends[node.depth] = boundary(i) ? End{node.depth, before.elements + 1} : before;
-    // The node is the first byte of an element, and no token below it belongs to a run.
+    // This node's byte begins an element, and no token below the node consists of elements.
     if (end.bytes + 1 == node.depth && std::ranges::none_of(trie.subtree_tokens(i), runs)) {
       i = node.end;
       continue;
@@ -283,8 +284,8 @@ const RunCounts& RunClass::counts() {
 }
 
 RunCounts RunClass::make_counts() {
-  // The tokens that end with a whole element, by their number of elements. Nearly all tokens of a run are
-  // here.
+  // The tokens that end with a whole element, by their number of elements: nearly all tokens that consist of
+  // elements.
   std::vector<std::vector<TokenId>> ends(longest() + 1);
   std::map<std::pair<uint32_t, std::string>, std::vector<TokenId>> cut;
   for_each_cut([&](TokenId t, uint32_t count, std::string_view begun) {
@@ -332,7 +333,7 @@ const std::vector<TokenId>* RunClass::list_up_to(uint32_t k) {
   });
 }
 
-// Publishes the exits on a byte. Their size is added first, so that byte_size() is never too small.
+// Publishes the exits by a byte. Their size is added first, so that byte_size() is never too small.
 void RunClass::add(uint8_t byte, std::unique_ptr<RunExits> exits) {
   bytes_ += sizeof(RunExits) + exits->unbounded.size() * 4 + exits->children.capacity() * sizeof(Exit) +
             exits->ends.capacity() * sizeof(exits->ends[0]) +
@@ -398,9 +399,9 @@ void RunClass::write(std::string& out) const {
   put(out, 256);
 }
 
-// Reads a saved class and checks what later code relies on: token ids are inside the vocabulary, nodes inside
-// the trie, and in a tree of suffixes subtrees nest and depths rise by at most one. A file that someone made
-// by hand may still give wrong masks, but no access outside the arrays.
+// Reads a saved class and checks what later code relies on: token ids and node indices are in range; in the
+// trie of endings subtrees nest and depths rise by at most one. A file that was made by hand may give wrong
+// masks, but no access outside the arrays.
 RunClass::RunClass(std::string_view saved, const Vocabulary& vocabulary, Runs& runs)
     : vocabulary_(vocabulary), runs_(runs) {
   const TokenTrie& trie = vocabulary.trie();
@@ -467,7 +468,7 @@ const NodeIndex& Runs::index() {
 }
 
 void Runs::prepare() {
-  // The arena lives for this call only; the class stays.
+  // Only the class is kept; the arena goes at the end of this function.
   RegexArena regexes(kJson);
   const auto strings = of(regexes, regexes.any_character());
   if (!strings->ok()) return;
@@ -476,8 +477,7 @@ void Runs::prepare() {
   index();
 }
 
-// Returns the class of an element. It holds the lock while it makes one, so that two compilers do not make
-// the same class twice.
+// The lock is held while a class is made, so that two compilers do not make the same class twice.
 std::shared_ptr<RunClass> Runs::of(RegexArena& regexes, RegexId element) {
   const std::string key = automaton(regexes, element);
   std::unique_lock hold(lock_, std::defer_lock);
@@ -497,8 +497,7 @@ std::shared_ptr<RunClass> Runs::of(RegexArena& regexes, RegexId element) {
   if (!made) made = std::make_shared<RunClass>(regexes, vocabulary_, *this, element);
   if (key.empty()) return made;
   known_.push_front({key, made});
-  // Counts the bytes of classes that no world holds; only these can be freed. Other classes stay in memory
-  // anyway, and the next world will ask for them.
+  // Counts the bytes of classes that no world uses; only these can be freed.
   std::size_t idle = 0;
   for (auto it = known_.begin(); it != known_.end();) {
     if (it->run.use_count() == 1) idle += it->run->byte_size();

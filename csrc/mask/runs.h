@@ -39,39 +39,40 @@ inline bool get_bit(const Words& w, TokenId t) { return (w[static_cast<uint32_t>
 constexpr std::size_t kSparseLimit = 1'500;
 
 struct Exit {
-  // The trie node of the exit: a node at which an element ends, or its child by the byte that leaves the run.
+  // A trie node at which an element ends, or its child by the byte that leaves the run.
   uint32_t node;
-  // The number of elements before the exit.
+  // The number of elements that the bytes up to the exit hold.
   uint32_t count;
 };
 
-// The places where byte b leaves a run of E: the children, by b, of the nodes at which an element ends.
+// The exits of a run of E by the byte b: the children, by b, of the trie nodes at which an element ends.
 struct RunExits {
   std::vector<Exit> children;  // sorted by node
-  // The tokens at these children; they end right behind b.
+  // The tokens that end with b, at one of these children.
   std::vector<Suffixes::Entry> ends;
-  // The bytes that tokens hold behind b, as a trie.
+  // What tokens hold behind b, as a trie.
   Suffixes suffixes;
-  // The largest number of elements before b.
+  // The largest number of elements that a token holds before b.
   uint32_t longest = 0;
-  // A row of the tokens of any run, and of the tokens that end right behind b.
+  // A row of all tokens that consist of elements, and of those that also end with b behind them.
   Words unbounded;
 };
 
-// The tokens of any run, grouped by their ends: with a whole element, or with the first bytes of one. If E is
-// one UTF-8 character, the token `a` is whole, and a token that ends with the byte C3 is in the group "C3".
+// The tokens that consist of elements, grouped by how they end: with a whole element, or with the first bytes
+// of one. If E is one UTF-8 character, the token `a` is whole, and a token that ends with the byte C3 is in
+// the group "C3".
 struct RunCuts {
   // The tokens that end with a whole element.
   Words whole;
   struct Part {
-    // The bytes of the incomplete element with which the tokens end.
+    // The bytes of the unfinished element with which the tokens of this group end.
     std::string begun;
     std::vector<TokenId> tokens;
   };
   std::vector<Part> parts;
 };
 
-// The tokens of RunCuts, grouped by their number of whole elements as well, for regexes that count elements.
+// The groups of RunCuts, split further by the number of whole elements, for regexes that count elements.
 struct RunCounts {
   struct Whole {
     uint32_t count;
@@ -85,15 +86,15 @@ struct RunCounts {
     std::string begun;
     std::vector<TokenId> tokens;
   };
-  // The groups of tokens that end with a whole element, in the order of their counts, from 1.
+  // The tokens that end with a whole element; the entry i has those of i + 1 elements.
   std::vector<Whole> wholes;
   // A row of the tokens of all groups in `wholes`.
   Words whole;
   std::vector<Part> parts;
 };
 
-// Lists the trie nodes by their last byte, and the parent of each node: two numbers a node. With it the exits
-// on a byte are found by a look at the nodes of this byte, instead of every place where an element ends.
+// Lists the trie nodes by their last byte, and the parent of each node: two numbers a node. The exits by a
+// byte are found among the nodes with this byte, without visiting every node at which an element ends.
 class NodeIndex {
  public:
   explicit NodeIndex(const TokenTrie& trie);
@@ -101,8 +102,8 @@ class NodeIndex {
     return {nodes_.data() + first_[byte], nodes_.data() + first_[byte + 1]};
   }
   uint32_t parent(uint32_t node) const { return parents_[node]; }
-  // deep() returns the nodes more than kDeep bytes below the root and all nodes above them, in ascending
-  // order.
+  // deep() returns the nodes that are more than kDeep bytes below the root, together with all nodes above
+  // them, in ascending order.
   static constexpr uint32_t kDeep = 20;
   std::span<const uint32_t> deep() const { return deep_; }
   std::size_t byte_size() const { return (nodes_.size() + parents_.size() + deep_.size()) * 4; }
@@ -116,8 +117,8 @@ class NodeIndex {
 
 class Runs;
 
-// The run of one element class E in one vocabulary: which tokens consist of elements, and where tokens leave
-// them.
+// The run of one element E in one vocabulary: the tokens that consist of elements, and the exits by which
+// tokens leave.
 class RunClass {
  public:
   // Makes the class of E. ok() tells whether E is a prefix code (no text of E begins another) without the
@@ -127,7 +128,7 @@ class RunClass {
   RunClass(std::string_view saved, const Vocabulary& vocabulary, Runs& runs);
   void write(std::string& out) const;
   bool ok() const { return ok_; }
-  // Returns a row of the tokens of at most k elements. An incomplete last element counts as one.
+  // Returns a row of the tokens of at most k elements. An unfinished last element counts as one.
   const Words& up_to(uint32_t k);
   // Returns the exits on a byte; the first call for a byte makes them.
   const RunExits& exits(uint8_t byte);
@@ -135,9 +136,10 @@ class RunClass {
   bool has_exits(uint8_t byte) const { return exits_[byte].load(std::memory_order_acquire) != nullptr; }
   const RunCuts& cuts();
   const RunCounts& counts();
-  // Tells whether an element ends at a trie node.
+  // Tells whether an element ends at the trie node.
   bool boundary(uint32_t node) const { return boundary_[node / 64] >> (node % 64) & 1; }
-  // Returns the tokens of up_to(k) as a list, or null if the tokens of all runs are many.
+  // Returns the tokens of up_to(k) as a list. Returns null if more than kSparseLimit tokens consist of
+  // elements.
   const std::vector<TokenId>* list_up_to(uint32_t k);
   // Returns the number of tokens of more than `low` and at most `high` elements.
   std::size_t tokens_between(uint32_t low, uint32_t high) const;
@@ -164,7 +166,7 @@ class RunClass {
       std::lock_guard hold(lock);
       return held(make);
     }
-    // Returns the value to a caller that holds the lock.
+    // Returns the value, which is made if it is not known. The caller holds the lock.
     template <class Make>
     const T& held(Make&& make) {
       if (const T* known = made_.load(std::memory_order_relaxed)) return *known;
@@ -182,18 +184,18 @@ class RunClass {
   void add(uint8_t byte, std::unique_ptr<RunExits> exits);
   Words make_row(uint32_t k);
   RunCounts make_counts();
-  // Returns up_to(k) to a caller that holds the lock.
+  // Does what up_to(k) does. The caller holds the lock.
   const Words& row(uint32_t k) {
     return rows_[k].held([&] { return make_row(k); });
   }
-  // Calls f(token, number of whole elements, first bytes of the next element) for the tokens of any run. The
-  // caller holds the lock.
+  // Calls f(token, number of whole elements, first bytes of the unfinished element) for the tokens that
+  // consist of elements. The caller holds the lock.
   template <class F>
   void for_each_cut(F&& f);
   const Vocabulary& vocabulary_;
   Runs& runs_;
   bool ok_ = true;
-  // buckets_[k] holds the tokens of exactly k + 1 elements.
+  // buckets_[k] holds the tokens of exactly k + 1 elements, the last of which may be unfinished.
   std::vector<std::vector<TokenId>> buckets_;
   // One bit for each trie node: whether an element ends there, or nothing was read.
   std::vector<uint64_t> boundary_;
@@ -214,15 +216,16 @@ class RunClass {
 class Runs {
  public:
   explicit Runs(const Vocabulary& vocabulary) : vocabulary_(vocabulary) {}
-  // Returns the class of an element, which may be new. ok() of the class tells whether the element can form
+  // Returns the class of an element, which is made on first use. If its ok() is false, the element forms no
   // runs.
   std::shared_ptr<RunClass> of(RegexArena& regexes, RegexId element);
-  // Makes the classes that the first mask inside a JSON string asks for, so that the first request does not
-  // wait.
+  // Makes the classes that the first mask inside a JSON string needs, so that the first request does not wait
+  // for them.
   void prepare();
-  // Returns all classes in memory, in the form that view() takes.
+  // Writes all classes as bytes that view() takes.
   std::string write();
-  // Takes saved classes, in memory that outlives this object. Each is read when of() first asks for it.
+  // Takes saved classes; their memory must outlive this object. of() reads a class when it is first asked for
+  // it.
   void view(std::string_view saved);
   const NodeIndex& index();
   std::size_t byte_size();
@@ -234,12 +237,13 @@ class Runs {
   };
   const Vocabulary& vocabulary_;
   Mutex lock_;
-  // The classes in memory, the one used last in front.
+  // The classes in memory, the most recently used one first.
   std::list<Known> known_;
-  // The saved bytes of classes by the key of the class; both point into the mapped file.
+  // The saved bytes of classes, by the key of the class (automaton() in runs.cc); both point into the mapped
+  // file.
   std::unordered_map<std::string_view, std::string_view> saved_;
   Mutex index_lock_;
-  // Finds nodes by their last byte; the first call of index() makes it.
+  // Finds nodes by their last byte; made by the first call of index().
   std::unique_ptr<NodeIndex> index_;
 };
 

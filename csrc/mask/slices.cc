@@ -51,11 +51,11 @@ namespace structgen {
 
 namespace {
 
-// difference() gives up after this many trie nodes. Regexes that only exclude names take fewer.
+// difference() gives up after this many trie nodes. A regex that only excludes names takes fewer.
 constexpr uint32_t kDifferenceBudget = 1'500;
-// whole() stops the comparison with a regex that was walked before after this many trie nodes.
+// whole() stops comparing the regex with an earlier one after this many trie nodes.
 constexpr uint32_t kBesideBudget = 4'000;
-// whole() compares a regex with this many regexes, those that were walked last.
+// whole() compares the regex with this many of those that were walked last.
 constexpr std::size_t kWalked = 8;
 
 }  // namespace
@@ -97,7 +97,7 @@ const TerminalMask& Slices::terminal(RegexId regex) {
   bytes_ += size;
   terminal_bytes_ += size;
   const TerminalMask& out = *(terminals_[regex.v] = std::move(mask));
-  // A mask of few tokens is made faster by a walk than from the masks of its parts.
+  // For a mask of few tokens a walk is faster than joining the masks of the kids.
   if (!described && !out.partial && out.base) {
     if (walked_.size() == kWalked) walked_.erase(walked_.begin());
     walked_.emplace_back(regex, first_steps(regex));
@@ -116,9 +116,9 @@ void Slices::trim(std::size_t limit) {
 }
 
 // Makes the mask of base & not(a few literals) by a walk that goes down only where both regexes differ.
-// `base` is a run, or a terminal whose mask is known or worth knowing: after each key that an object has
-// written, the next mask comes from the same base. Returns false if the regex has another form or differs too
-// much.
+// `base` is a run, or a terminal whose mask is known or will be needed again: after each key that an object
+// writes, the next mask has the same base. Returns false if the regex has another form or differs in too many
+// nodes.
 bool Slices::difference(RegexId regex, TerminalMask& out) {
   check_depth();
   const std::vector<RegexId> kept = regexes_.without_words(regex);
@@ -132,7 +132,7 @@ bool Slices::difference(RegexId regex, TerminalMask& out) {
       return true;
     }
   } else {
-    // The regex excludes nothing, so one of its parts may serve as the base, if it is a run.
+    // The regex excludes no literals. One of its kids may still serve as the base, if it is a run.
     if (base == regex) {
       bool found = false;
       for (std::size_t i = 0; i < kept.size() && !found; ++i) found = run_terminal(base = kept[i], from);
@@ -147,8 +147,8 @@ bool Slices::difference(RegexId regex, TerminalMask& out) {
   return true;
 }
 
-// Makes the mask of a run without some literals. A run never ends by itself, so all tokens inside it stay;
-// only tokens that complete a literal go.
+// Makes the mask of a run without some literals. A run does not end without its closing byte, so all tokens
+// inside stay; only tokens that complete a literal go.
 void Slices::less_literals(std::span<const LiteralSet> sets, const TerminalMask& from, TerminalMask& out) {
   out = from;
   for (const LiteralSet& set : sets)
@@ -183,32 +183,32 @@ const RunExits* Slices::exits(RegexId regex) {
   return run ? &run->exits(close) : nullptr;
 }
 
-// Makes the mask of E* closed by one byte that E does not contain from the run of E. Returns false if the
+// Makes the mask of E* closed by one byte that E does not contain, from the run of E. Returns false if the
 // regex has another form.
 bool Slices::run_terminal(RegexId regex, TerminalMask& out) {
   const RunExits* const exits = this->exits(regex);
   if (!exits) return false;
   out.base = &exits->unbounded;
   out.left = exits;
-  // One byte, the closing one, completes every text: up_to(k) counts an element as soon as it begins, so an
-  // element that is begun needs no more.
+  // The closing byte alone completes every text. An unfinished element needs no further bytes here, because
+  // up_to(k) counts it as an element.
   out.slack = 1;
   return true;
 }
 
-// Blocks the tokens that go on below an exit of the run at which the regex does not end.
+// Adds to `blocked` the tokens that go on below an exit of the run at which the regex does not end.
 void Slices::block(uint32_t node, TerminalMask& out) {
   const TokenTrie& trie = vocabulary_.trie();
   const auto below = trie.subtree_tokens(node).subspan(trie.tokens(node).size());
   out.blocked.insert(out.blocked.end(), below.begin(), below.end());
 }
 
-// Finds the differences between a regex and one whose mask is known, by a walk of the trie that steps both.
-// Nothing differs below a node at which both are in the same state, or at which the bytes below only lead
-// both round (subtrees.h). Returns false if the walk meets more nodes, or more different tokens, than
-// `limits` allows. It also returns false if a step was omitted, because both regexes look dead there, while
-// the known mask may hold tokens below. With `among` (sorted nodes with all their parents) the walk visits no
-// other nodes. It costs one unit of work for 8 nodes.
+// Finds the differences between a regex and a known one, whose mask is known, by a walk of the trie that
+// steps both. It does not go below a node at which both are in the same state, or below which both only move
+// within a few states (subtrees.h). Returns false if it meets more nodes, or more different tokens, than
+// `limits` allows. Also returns false if a step was omitted: both regexes then look dead, while the known
+// mask may hold tokens below. With `among` (sorted nodes with all their parents) the walk visits no other
+// nodes. It costs one unit of work for 8 nodes.
 bool Slices::compare(RegexId regex, RegexId known, Limits limits, Changes& out,
                      std::span<const uint32_t> among) {
   const TokenTrie& trie = vocabulary_.trie();
@@ -223,7 +223,7 @@ bool Slices::compare(RegexId regex, RegexId known, Limits limits, Changes& out,
   const auto goes_round = [&](uint32_t i, uint32_t state) {
     return loops.worth(i, state) && loops.cover(i, state, 0);
   };
-  // Notes what differs at a node. Returns true if the nodes below need no look.
+  // Notes what differs at a node. Returns true if the nodes below it do not differ or are noted, too.
   const auto note = [&](uint32_t i, Pair to) {
     const TokenTrie::Node& n = trie.node(i);
     if (to.regex == to.known) return true;
@@ -246,7 +246,7 @@ bool Slices::compare(RegexId regex, RegexId known, Limits limits, Changes& out,
       out.exits.push_back(i);
     return all;
   };
-  // Returns the first node from `i` on that the walk visits.
+  // Returns the first node from `i` on that the walk has to visit.
   auto looked_at = [&, rest = among](uint32_t i) mutable -> uint32_t {
     if (among.empty()) return i;
     rest = rest.subspan(std::lower_bound(rest.begin(), rest.end(), i) - rest.begin());
@@ -336,15 +336,16 @@ void Slices::change(const TerminalMask& from, Changes& changes, TerminalMask& ou
   std::sort(out.blocked.begin(), out.blocked.end());
 }
 
-// Makes the mask by a walk of the trie: from the most similar of the regexes that were walked last, at the
-// few nodes where both differ, or from nothing.
+// Makes the mask by a walk of the trie. If an earlier regex is similar, the walk visits only the few nodes
+// where both differ; otherwise it visits all nodes.
 //
 //     any* `_SL1`" beside any*"      differs at `_`, and below it at `_S`, `_SL` and `_SL1`
 void Slices::whole(RegexId regex, TerminalMask& out) {
   const TerminalMask* from = nullptr;
   RegexId known;
-  // How many tokens begin with a byte by which the nearest regex so far leads elsewhere. A regex for which
-  // these are half of all tokens or more is not compared, because it differs nearly everywhere.
+  // The distance of the most similar regex so far: the number of tokens that begin with a byte whose
+  // derivative differs. At half of all tokens or more a regex is not compared, because it differs nearly
+  // everywhere.
   std::size_t nearest = vocabulary_.trie().subtree_tokens(0).size() / 2;
   const FirstSteps steps = first_steps(regex);
   for (const auto& [other, to] : walked_) {
@@ -367,7 +368,7 @@ void Slices::whole(RegexId regex, TerminalMask& out) {
   change(from ? *from : nothing, changes, out);
 }
 
-// Returns the derivative of the regex by each byte.
+// Returns the derivatives of the regex, one for each byte.
 Slices::FirstSteps Slices::first_steps(RegexId regex) {
   FirstSteps out;
   const ClassMap& classes = regexes_.classes(regex);
@@ -377,7 +378,7 @@ Slices::FirstSteps Slices::first_steps(RegexId regex) {
   return out;
 }
 
-// Adds the nodes of the subtrees in `open` to `exits`, for callers that compare or change them.
+// Adds all nodes of the subtrees in `open` to `exits`, for callers that need every node.
 void Slices::list_open(TerminalMask& out) const {
   if (out.open.empty()) return;
   const TokenTrie& trie = vocabulary_.trie();
@@ -388,7 +389,7 @@ void Slices::list_open(TerminalMask& out) const {
   std::sort(out.exits.begin(), out.exits.end());
 }
 
-// Returns what the vocabulary's tokens read of the table of literals `id`, from the start of every literal.
+// Returns how the vocabulary's tokens read the literal table `id`, from the start of every literal.
 const TableMask& Slices::table(uint32_t id) {
   std::unique_ptr<TableMask>& slot = tables_[id];
   if (slot) return *slot;
@@ -402,8 +403,8 @@ const TableMask& Slices::table(uint32_t id) {
   return *slot;
 }
 
-// Goes down the trie only along spellings of the literals. A string may be spelled with escapes (`a` as
-// `\u0061`), so a node may be inside an escape.
+// Goes down the trie only along spellings of the literals. A spelling may use escapes (`a` as `\u0061`), so a
+// node may stand inside of an escape.
 void Slices::read_literals(const LiteralSet& start, TableMask& out) const {
   const TokenTrie& trie = vocabulary_.trie();
   std::vector<std::pair<uint32_t, LiteralSet>> todo{{0, start}};
@@ -417,8 +418,7 @@ void Slices::read_literals(const LiteralSet& start, TableMask& out) const {
   }
 }
 
-// Returns the tokens of `done` that read_literals() would find, by a walk of only the nodes that lead to a
-// quote.
+// Returns what read_literals() would write to `done`, but visits only the nodes that lead to a quote.
 std::vector<TableMask::Done> Slices::completed(const LiteralSet& start) {
   const auto& ways = ways_to_quote();
   std::vector<TableMask::Done> done;
@@ -434,8 +434,8 @@ std::vector<TableMask::Done> Slices::completed(const LiteralSet& start) {
   return done;
 }
 
-// Reads each of `bytes` from a node: calls inside(child, rest) if literals go on behind the byte, and adds to
-// `done` a literal that the byte completes.
+// Reads each of `bytes` from a node. If literals go on behind the byte, it calls inside(child, rest). If the
+// byte completes a literal, the literal is added to `done`.
 template <class F>
 void Slices::read_byte(uint32_t at, const LiteralSet& from, const ByteSet& bytes,
                        std::vector<TableMask::Done>& done, F&& inside) const {
@@ -455,9 +455,9 @@ void Slices::read_byte(uint32_t at, const LiteralSet& from, const ByteSet& bytes
   });
 }
 
-// Returns, for each node, the bytes that lead to a quote. A string ends where a run of its characters is
+// Returns, for each node, the bytes that lead to a quote. The quote is where a run of string characters is
 // left, so the exits of this run give the nodes. If the spelling has no such run, every byte of the trie may
-// lead to an end.
+// lead to a quote.
 const std::unordered_map<uint32_t, ByteSet>& Slices::ways_to_quote() {
   if (!ways_.empty()) return ways_;
   const TokenTrie& trie = vocabulary_.trie();
@@ -483,7 +483,7 @@ const std::unordered_map<uint32_t, ByteSet>& Slices::ways_to_quote() {
 
 // Returns the bytes from the root to the node.
 std::string Slices::path(uint32_t node) const {
-  // Every node has a token below it, which begins with these bytes.
+  // Every node has a token below it, whose first bytes are those of the node.
   const TokenTrie& trie = vocabulary_.trie();
   return std::string(vocabulary_.bytes(trie.subtree_tokens(node).front()).substr(0, trie.node(node).depth));
 }

@@ -24,43 +24,41 @@
 
 namespace structgen {
 
-// The mask of one regex: `base` plus `added` minus `removed` are the tokens that stay inside it. For any*" &
-// ~("a"): `base` is the row of all string tokens and of those that end with a quote, `removed` holds `a"`,
-// and `blocked` holds tokens that go on behind `a"`, such as `a",`.
+// The mask of one regex. The tokens of `base`, plus `added`, minus `removed`, are inside it: the regex reads
+// them. For any*" & ~("a"): `base` has all string tokens and those that end with a quote, `removed` has `a"`,
+// and `blocked` has tokens that go on behind `a"`, such as `a",`.
 struct TerminalMask {
-  // A shared row, or null for no tokens.
+  // A shared row; null if it would be empty.
   const Words* base = nullptr;
   // Allowed tokens that `base` lacks.
   std::vector<TokenId> added;
   // Tokens of `base` that the regex refuses.
   std::vector<TokenId> removed;
-  // Inner trie nodes at which the regex may end, if `left` is null.
+  // Trie nodes with children at which the regex may end; unused if `left` is set.
   std::vector<uint32_t> exits;
-  // The number of the set `exits`, for TerminalWalks; Slices::terminal() sets it.
+  // The number of the node set `exits` for TerminalWalks; set by Slices::terminal().
   NodeSetId exit_set = TerminalWalks::none();
-  // Subtrees, from their first node to the one behind them, in which the regex may end at each node that is
-  // not inside a character. Free text ends nearly everywhere, and a list of all its nodes would be long.
+  // Subtrees, each as its first node and the node behind it: the regex may end at each node that is not
+  // inside a character. Free text may end nearly everywhere, and a list of all nodes would be long.
   std::vector<std::pair<uint32_t, uint32_t>> open;
-  // The exits of a run. If it is not null, the regex ends at each of them, except for the tokens in
-  // `blocked`.
+  // If not null, the exits of a run: the regex ends at each of them, except for the tokens in `blocked`.
   const RunExits* left = nullptr;
-  // Tokens at exits of `left` at which the regex does not end; sorted.
+  // Tokens that leave by `left` where the regex does not end; sorted.
   std::vector<TokenId> blocked;
   static constexpr uint32_t kUnknown = 0xFFFFFFFFu;
-  // An upper bound of the bytes that complete any text inside the regex.
+  // How many bytes complete any text inside the regex, as an upper bound.
   uint32_t slack = kUnknown;
-  // Tells that a step was omitted while the mask was made (base/effort.h), so the mask may lack tokens.
+  // True if something was omitted while the mask was made (base/effort.h), so that tokens may be missing.
   bool partial = false;
 };
 
-// What the tokens read of a whole table of literals, from the start of every literal. It holds for every
-// subset of the table.
+// How tokens read a table of literals from the start of every literal. It serves every subset of the table.
 struct TableMask {
   struct Inside {
     TokenId token;
-    // The token is a proper beginning of the strings `lo` to `hi` - 1 of the sorted table.
+    // The token is a proper beginning of strings with the numbers `lo` to `hi` - 1 of the sorted table.
     uint32_t lo, hi;
-    // Tells that the token begins exactly these strings. If it is false, the token ends inside an escape and
+    // True if the token begins all of these strings. If it is false, the token ends inside an escape and
     // begins only some of them, which the caller finds by stepping.
     bool exact;
   };
@@ -78,32 +76,33 @@ class Slices {
  public:
   Slices(RegexArena& regexes, const Vocabulary& vocabulary);
   TerminalWalks& walks() { return *walks_; }
-  // Returns the run of an element, or null if the element can form none.
+  // Returns the run of an element, or null if the element forms none.
   RunClass* run(RegexId element);
-  // Returns the exits of E* closed by one byte that E does not contain, or null for any other regex.
+  // For E* closed by one byte that E does not contain, returns the exits by this byte; null for any other
+  // regex.
   const RunExits* exits(RegexId regex);
   const TerminalMask& terminal(RegexId regex);
-  // Tells whether all tokens of JSON string characters lie inside the regex.
+  // Tells whether all tokens of JSON string characters are inside the regex.
   bool covers(RegexId regex);
-  // Returns, for a regex of bodies of JSON strings, the tokens that end with the closing quote or behind it,
-  // without the tokens inside. Returns null for any other regex.
+  // For a pattern of JSON strings, returns the tokens that hold the closing quote; the tokens inside are left
+  // out. Returns null for any other regex.
   const TerminalMask* leaving(RegexId regex);
   const TableMask& table(uint32_t table);
-  // Writes what the tokens read of literals from any state of a set. Unlike table() it keeps nothing, and it
-  // starts from the state's own subset, so every range is exact.
+  // Writes how tokens read literals from any state of a set. Unlike table() it remembers nothing. It uses the
+  // state's own subset, so every range is exact.
   void read_literals(const LiteralSet& start, TableMask& out) const;
-  // Returns the trie nodes right behind the closing quotes of literals, which are read from a state of a set.
-  // It walks the nodes that lead to a quote, and most literals leave these at their first byte.
+  // Returns the trie nodes right behind the closing quotes of literals that are read from a state of a set.
+  // It visits only nodes that lead to a quote, and most literals leave these at their first byte.
   std::vector<TableMask::Done> completed(const LiteralSet& start);
-  // Returns the regex without the excluded literals that no token completes; its mask and its exits stay
-  // equal.
+  // Returns the regex without the excluded literals that no token completes. Its mask and its exits are those
+  // of the whole regex.
   //
   //     any*" & ~(`ame"` | `"`)    with a token `"`: as it is
   //     any*" & ~(`ame"`)          any*", unless some token reads `ame"`
   RegexId visible(RegexId regex);
   std::size_t byte_size() const { return bytes_ + walks_->byte_size(); }
-  // Forgets all terminal masks and walks if their size exceeds `limit`. Rows stay, because masks point to
-  // them. The caller holds no reference from terminal() or walks(), and no set of nodes.
+  // Forgets all terminal masks and walks if they take more than `limit` bytes. Rows stay, because masks point
+  // to them. The caller must hold no reference from terminal() or walks(), and no set of nodes.
   void trim(std::size_t limit);
 
  private:
@@ -128,20 +127,20 @@ class Slices {
   void read_byte(uint32_t at, const LiteralSet& from, const ByteSet& bytes,
                  std::vector<TableMask::Done>& done, F&& inside) const;
   const std::unordered_map<uint32_t, ByteSet>& ways_to_quote();
-  // The differences that a walk finds between a regex and one whose mask is known.
+  // The differences between a new regex and a known one, whose mask is known, as compare() finds them.
   struct Changes {
-    // The tokens that only the new regex allows. Once they are many, `row` holds them instead.
+    // The tokens that only the new regex allows. If they become many, they move to `row`.
     std::vector<TokenId> added;
     std::unique_ptr<Words> row;
     std::size_t gained = 0;
-    // The tokens below nodes that only the known regex reads. The known mask may lack some of them.
+    // The tokens below nodes that only the known regex reads. The known mask may not allow all of them.
     std::vector<TokenId> lost;
     // The nodes at which only the new regex may end.
     std::vector<uint32_t> exits;
-    // Subtrees, each as its first node and the node behind it: the new regex may end at each node, the known
+    // Subtrees, each as its first node and the node behind it: the new regex may end at every node, the known
     // one at none.
     std::vector<std::pair<uint32_t, uint32_t>> open;
-    // Ranges of nodes at which only the known regex may end; sorted.
+    // Ranges of nodes at which only the known regex may end, sorted.
     std::vector<std::pair<uint32_t, uint32_t>> cut;
     uint32_t slack = 0;
     void gain(std::span<const TokenId> tokens, const Vocabulary& vocabulary);
@@ -160,7 +159,7 @@ class Slices {
   void list_open(TerminalMask& out) const;
   RegexArena& regexes_;
   const Vocabulary& vocabulary_;
-  // The terminal walks of these regexes. The member always has a value; trim() replaces it.
+  // The terminal walks of these regexes. It always has a value; trim() replaces it.
   std::optional<TerminalWalks> walks_;
   struct Held {
     std::shared_ptr<RunClass> run;
@@ -169,7 +168,7 @@ class Slices {
   };
   std::unordered_map<uint32_t, Held> runs_;  // by element
   std::unordered_map<uint32_t, std::unique_ptr<TerminalMask>> terminals_;
-  // The regexes that were walked last, with their first steps. terminals_ has the masks of all of them.
+  // The regexes that were walked last, each with its derivative by every byte. terminals_ has their masks.
   std::vector<std::pair<RegexId, FirstSteps>> walked_;
   // The number of tokens that begin with each byte.
   std::array<std::size_t, 256> tokens_by_byte_{};
@@ -179,7 +178,8 @@ class Slices {
   std::unordered_map<uint64_t, uint32_t> completes_;
   std::unordered_map<uint32_t, uint32_t> spares_;  // by regex
   std::unordered_map<uint32_t, uint32_t> slacks_;  // by regex
-  // The bytes that lead from each node to the closing quote of a string; empty until the first completed().
+  // For each trie node, the bytes that lead to the closing quote of a string; empty until the first
+  // completed().
   std::unordered_map<uint32_t, ByteSet> ways_;
   std::vector<std::unique_ptr<Words>> owned_;
   std::size_t bytes_ = 0;

@@ -71,7 +71,7 @@ bool blank(uint32_t bytes) {
   }
 }
 
-// Tells whether the bytes begin a character of blank().
+// Tells whether the bytes are a proper beginning of a character of blank().
 bool begins_blank(uint32_t bytes) {
   switch (bytes) {
     case 0xC2:
@@ -88,9 +88,9 @@ bool begins_blank(uint32_t bytes) {
   }
 }
 
-// Groups of bytes that patterns tend to tell apart. Each group is one category, and all other ASCII bytes are
-// the last one. A group is useless if only some of its bytes loop, so quotes, the backslash and brackets
-// stand alone.
+// Groups of bytes that patterns tend to tell apart, one category each; all other ASCII bytes are the last
+// category. A category is useful only if all its bytes stay in a set. Quotes, the backslash and brackets
+// often leave it, so each of them is a group.
 constexpr const char* kCategoryGroups[] = {"\t\r",
                                            "\n",
                                            " ",
@@ -133,8 +133,8 @@ constexpr std::array<Categories, 256> categories() {
   return out;
 }
 static_assert(std::size(kCategoryGroups) < 29);
-// Marks the bytes from 128 on that read() or blank() treats otherwise than the byte before. wide() tries only
-// these, and the bytes at which the regex's classes change.
+// Marks the bytes from 128 on that read() or blank() treats unlike the byte before. wide() tries only these
+// bytes, and those at which the regex's classes change.
 constexpr std::array<bool, 128> apart() {
   std::array<bool, 128> out{};
   for (int first : {0x80, 0x90, 0xA0, 0xC0, 0xC2, 0xE0, 0xED, 0xF0, 0xF4})
@@ -158,7 +158,7 @@ std::vector<Categories> categories_below(const TokenTrie& trie) {
   std::vector<Categories> out(trie.size(), 0);
   std::vector<uint32_t> parents(trie.size(), 0), path{0};  // node at each depth
   std::vector<Reader> reader(trie.size(), kBetween);
-  // The bytes of the character that a node is inside of, or that has just ended there.
+  // For each node: the bytes of the character that is unfinished there, or that has just ended.
   std::vector<uint32_t> begun(trie.size(), 0);
   std::vector<Categories> own(trie.size(), 0);
   for (uint32_t i = 1; i < trie.size(); ++i) {
@@ -175,12 +175,12 @@ std::vector<Categories> categories_below(const TokenTrie& trie) {
     else if (reader[i] == kBetween)
       own[i] = blank(begun[i]) ? kBlank : kWideCharacter;
     else if (!trie.tokens(i).empty())
-      // The token ends inside a character. These bytes also begin characters that are no blanks, so they
-      // count as one.
+      // The token ends inside a character. Its bytes may also begin a character that is no blank, so the node
+      // counts as one.
       own[i] = kWideCharacter;
   }
-  // The loop goes upwards from the leaves. A node inside a character is no place to begin, so it becomes
-  // kMalformed; bytes that are not UTF-8 make every node above them kMalformed too.
+  // From the leaves upwards: a node inside a character becomes kMalformed, because a walk must not begin
+  // there. Bytes that are not UTF-8 make every node above them kMalformed, too.
   std::vector<bool> bad(trie.size(), false);
   for (uint32_t i = trie.size(); i-- > 1;) {
     bad[i] = bad[i] || reader[i] == kBad;
@@ -192,13 +192,13 @@ std::vector<Categories> categories_below(const TokenTrie& trie) {
   return out;
 }
 
-// Tells whether a walk must look at the state: it is dead, or, unless the caller handles ends (pass_), the
-// regex ends there and not in `from`, or the other way round.
+// Tells whether a walk must look at `state`: it is dead, or the regex ends in only one of `from` and `state`.
+// The latter does not matter if the caller handles ends (pass_).
 bool Loops::stops(uint32_t from, uint32_t state) const {
   return state == WalkTable::kDead || (!pass_ && table_.ends(state) != table_.ends(from));
 }
 
-// Returns the categories all of whose bytes lead on from the state.
+// Returns the categories all of whose bytes may follow in the state.
 Categories Loops::alive(uint32_t state) {
   if (alive_.size() <= state) alive_.resize(state + 1, kUnknown);
   if (alive_[state] != kUnknown) return alive_[state];
@@ -215,7 +215,7 @@ Categories Loops::alive(uint32_t state) {
   return out;
 }
 
-// Returns the categories all of whose bytes lead back to the state.
+// Returns the categories all of whose bytes lead from the state back to it.
 Categories Loops::loop(uint32_t state) {
   Categories out = kUnknown & ~(kMalformed | kWideCharacter | kBlank);
   for (int b = 0; b < 128; ++b)
@@ -223,15 +223,16 @@ Categories Loops::loop(uint32_t state) {
   return out;
 }
 
-// Collects the states that the first state reaches by those categories whose bytes lead on from every state
-// of the set. A category that leads to a state where another one ends is left out: a backslash in a string
-// leads to a state behind which hardly any byte may follow. Returns false if there are too many states.
+// Collects the states that the first state reaches, by the categories whose bytes may follow in every state
+// of the set. A category is left out if it leads to a state in which another one dies: a backslash in a
+// string leads to a state behind which hardly any byte may follow. Returns false if there are too many
+// states.
 bool Loops::close(Closed& c) {
   c.ascii = alive(c.states[0]);
   for (std::size_t i = 0; i < c.states.size(); ++i) {
     const uint32_t from = c.states[i];
     const ClassMap& classes = table_.classes(from);
-    // The class of the byte before, if this byte leads into the set.
+    // The class of the byte before this one, if that byte leads into the set.
     uint32_t last = kUnknown;
     for (int b = 0; b < 128; ++b) {
       if (!(c.ascii & kCategories[b]) || last == classes.of[b]) continue;
@@ -250,8 +251,8 @@ bool Loops::close(Closed& c) {
   return true;
 }
 
-// Finds the set of a state. Its other states with the same live categories share the set, so that no later
-// question looks for theirs.
+// Finds the set of a state. If other states of the set can be followed by the same categories, this is also
+// their set, so they need no search.
 void Loops::ask(uint32_t state) {
   Closed c;
   c.states = {state};
@@ -272,13 +273,13 @@ void Loops::ask(uint32_t state) {
   closed_.push_back(std::move(c));
 }
 
-// Finds whether all blanks beyond ASCII, and all other characters beyond ASCII, lead from the set into the
-// set. It steps the UTF-8 reader and the regex together, with one byte of each range.
+// Finds out whether all blanks beyond ASCII lead from the set into the set, and whether all other characters
+// beyond ASCII do. It steps the UTF-8 reader and the regex together, with one byte of each range.
 void Loops::wide(Closed& closed) {
   struct Place {
     Reader reader;
-    // `at` is the state of the regex. `begun` holds the bytes of a character that may become a blank,
-    // otherwise 0.
+    // `at` is the state of the regex. `begun` holds the bytes of the begun character while it may become a
+    // blank; otherwise it is 0.
     uint32_t at, begun;
     bool operator==(const Place&) const = default;
   };

@@ -26,34 +26,34 @@ namespace structgen {
 class WalkTable;
 
 using Categories = uint32_t;
-// The category of blanks beyond ASCII (such as U+00A0), which \s and \S tell from other characters.
+// The category of blanks beyond ASCII (such as U+00A0); \s and \S tell them from other characters.
 constexpr Categories kBlank = 1u << 29;
-// The category of all other characters beyond ASCII, if they are well-formed UTF-8.
+// The category of all other characters beyond ASCII.
 constexpr Categories kWideCharacter = 1u << 30;
 // The category of bytes that are not UTF-8, and of nodes inside a character.
 constexpr Categories kMalformed = 1u << 31;
-// Returns the category of a byte, as a set of one.
+// Returns the category of a byte, as a set with one member.
 Categories category(uint8_t byte);
-// Returns, for each node, the categories of the bytes below it, without its own byte.
+// Returns, for each node, the categories of the bytes below it; the node's own byte does not count.
 std::vector<Categories> categories_below(const TokenTrie& trie);
 
 // Walks ask Loops only at nodes with more than this many nodes below.
 constexpr uint32_t kLoopsBelow = 1;
 
-// Tells one walk, with one table of transitions, which subtrees lead only round inside a set of states.
+// Tells for one walk below which nodes the regex only moves within a small set of states.
 class Loops {
  public:
-  // With `pass` the regex may end in any state of a set; the caller gives the bytes that may follow an end
-  // (`open`). Without `pass` the regex ends in all states of a set, or in none.
+  // Without `pass` the regex ends in all states of a set, or in none. With `pass` it may end in some of them;
+  // the caller of cover() then gives the bytes that may follow an end (`open`).
   Loops(const TokenTrie& trie, WalkTable& table, bool pass) : trie_(trie), table_(table), pass_(pass) {}
-  // Tells whether cover() is worth a call: the set of the state is known, or many tokens lie below the node.
+  // Tells whether cover() is likely to pay: the set of the state is known, or many tokens lie below the node.
   bool worth(uint32_t node, uint32_t state) const {
     if (state < of_.size() && of_[state] != kUnknown) return of_[state] != kNothing;
     return trie_.subtree_tokens(node).size() >= kMany;
   }
-  // Tells whether every byte below the node leads to a live state that, between characters, ends exactly if
-  // `state` ends. With `pass` the states may end differently, but then no byte below may be in `open`, the
-  // categories of the bytes that may follow an end.
+  // Tells whether the bytes below the node never leave the set of `state`. Between characters, the states
+  // that they lead to end exactly if `state` ends. With `pass` they may differ in this, but then no byte
+  // below the node may be in `open`, the categories of the bytes that may follow an end.
   bool cover(uint32_t node, uint32_t state, Categories open) {
     const Categories below = trie_.below(node);
     if (below & kMalformed) return false;
@@ -70,13 +70,13 @@ class Loops {
 
  private:
   static constexpr uint32_t kUnknown = 0xFFFFFFFFu, kNothing = 0xFFFFFFFEu;
-  // Below a node with fewer tokens than this, worth() refuses a state whose set is unknown.
+  // Below a node with fewer tokens than this, worth() answers no if the set of the state is not known.
   static constexpr std::size_t kMany = 48;
-  // A set has at most this many states. If more are reached, the state forms a set alone.
+  // A set has at most this many states. If a state reaches more, it forms a set alone.
   static constexpr std::size_t kStates = 4;
   struct Closed {
     std::vector<uint32_t> states;
-    // The categories of ASCII bytes that lead from each state into the set.
+    // The categories of ASCII bytes that lead from each state of the set into the set.
     Categories ascii = 0;
     Categories wide = 0;
     // Tells whether the regex may end in some state of the set.
@@ -92,7 +92,7 @@ class Loops {
   const TokenTrie& trie_;
   WalkTable& table_;
   const bool pass_;
-  // Tells that some set had too many states; from then on this walk takes each state alone.
+  // True once some set had too many states; from then on each state forms a set alone.
   bool large_ = false;
   // of_[state] is the number of the state's set.
   std::vector<uint32_t> of_;

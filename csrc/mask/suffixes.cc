@@ -38,9 +38,9 @@ class ByByte {
 
 }  // namespace
 
-// Works depth first. `open` holds the nodes of the vocabulary's trie that are not merged yet, level by level,
-// the deepest level last. In a level the nodes are sorted by byte, the smallest last. All nodes of one byte
-// become one node of the endings, and their children become the next level.
+// Works depth first. `open` holds the nodes of the vocabulary's trie that are not merged yet: level by level,
+// with the deepest level at the end, and within a level with the smallest byte at the end. All nodes of a
+// level with the same byte become one node of the endings; their children become the next level.
 void build_suffixes(const TokenTrie& trie, std::vector<SuffixStart> starts, Suffixes& out) {
   ByByte by_byte(trie);
   struct Level {

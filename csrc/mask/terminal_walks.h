@@ -51,14 +51,14 @@
 namespace structgen {
 
 struct TerminalWalk {
-  // All ends of the regex that have one label.
+  // The nodes at which the regex ends with one label.
   struct End {
-    // RegexNode::label() of the ends: the label of the text that was read of a labelled set of literals, or
-    // 0.
+    // The label as RegexNode::label() returns it: 0, or 1 + the label of the text that a labelled literal set
+    // has read.
     uint32_t label;
-    // The tokens that end where the regex ends and cannot go on.
+    // The tokens that end exactly where the regex ends, and behind which the regex cannot go on.
     std::span<const Suffixes::Entry> tokens;
-    // The nodes at which the regex ends and below which tokens go on; none() if there are none.
+    // The set of nodes at which the regex ends and below which tokens go on; none() if it is empty.
     NodeSetId next;
   };
   // The tokens behind which the regex can go on.
@@ -78,8 +78,7 @@ class TerminalWalks {
   NodeSetId root(const Suffixes& trie) { return sets_.intern(&trie, {&EndingsTrie::kRoot, 1}); }
   // Returns the set of some inner nodes of the vocabulary's trie, which are sorted.
   NodeSetId nodes(std::span<const uint32_t> nodes) { return sets_.intern(nullptr, nodes); }
-  // Returns the set of the inner nodes right behind a byte that leaves a run, without the nodes `completed`
-  // (sorted).
+  // Returns the set of those exits below which tokens go on, without the sorted nodes `completed`.
   NodeSetId exits(const RunExits& exits, std::span<const uint32_t> completed);
   const TerminalWalk& walk(RegexId regex, NodeSetId from);
   // Returns the bytes that lead on from some node of the set.
@@ -108,16 +107,16 @@ class TerminalWalks {
   RegexArena& regexes_;
   const TokenTrie& trie_;
   NodeSets sets_;
-  // What make() collects; the members keep their memory between its calls.
+  // The results that make() collects. They are members so that their memory is reused.
   std::vector<Suffixes::Entry> inside_;
   std::vector<Found> ends_;
-  // How many concatenations are being walked part by part, one inside the other.
+  // How many concatenations are being walked kid by kid, each inside of another.
   uint32_t nested_ = 0;
   BumpPool pool_;
   StableVector<TerminalWalk> walks_;
   // The answers of exits() for an empty `completed`.
   std::unordered_map<const RunExits*, NodeSetId> exits_;
-  // The numbers of walks by regex and set of nodes.
+  // The index of each known walk, by regex and set of nodes.
   FlatMap<uint64_t, uint32_t> known_;
 };
 

@@ -33,8 +33,8 @@ class TokenTrie {
     uint32_t byte : 8 = 0;
     uint32_t depth : 24 = 0;
   };
-  // The children of an inner node: the bytes that lead on, and the index in `children_` from which the child
-  // nodes stand, sorted by byte.
+  // The children of an inner node: `set` has their bytes. In `children_`, sorted by byte, they begin at the
+  // index `first`.
   struct Kids {
     ByteSet set;
     uint32_t first = 0;
@@ -42,7 +42,7 @@ class TokenTrie {
     uint32_t before[3] = {};
   };
 
-  // The arrays of a finished trie, which can be written to a file or mapped from one.
+  // The arrays of a finished trie, as they are written to a file or mapped from one.
   struct Parts {
     std::span<const Node> nodes;
     std::span<const Kids> kids;
@@ -51,14 +51,13 @@ class TokenTrie {
     std::span<const uint32_t> below;
   };
 
-  // Builds the trie from pairs (bytes, id). The bytes are never empty; several tokens may have the same
-  // bytes.
+  // Builds the trie from pairs (bytes, id). No token has empty bytes; several tokens may have the same bytes.
   void build(std::vector<std::pair<std::string_view, TokenId>> tokens);
 
   // Takes a finished trie, in memory that must outlive this object.
   void view(const Parts& parts);
   Parts parts() const { return {nodes_.all(), kids_.all(), children_.all(), order_.all(), below_.all()}; }
-  // Tells whether every index of a loaded trie stays inside the arrays, since walks check none.
+  // Tells whether every index of a loaded trie stays inside the arrays. Walks do not check this.
   bool sound(uint32_t vocabulary, uint32_t longest) const;
 
   // Returns the number of nodes, including the root.
@@ -74,7 +73,8 @@ class TokenTrie {
   static uint32_t count(const Kids& k) {
     return k.before[2] + (k.set.w[3] ? static_cast<uint32_t>(std::popcount(k.set.w[3])) : 0);
   }
-  // tokens() returns the tokens that end at the node, subtree_tokens() those that end at or below it.
+  // tokens() returns the tokens that end at the node, subtree_tokens() those that end at the node or below
+  // it.
   std::span<const TokenId> tokens(uint32_t i) const {
     return {order_.data() + nodes_[i].rank, nodes_[i + 1].rank - nodes_[i].rank};
   }
@@ -89,7 +89,7 @@ class TokenTrie {
   }
 
  private:
-  // The nodes in depth-first order, and a sentinel.
+  // The nodes in depth-first order, followed by a sentinel.
   Column<Node> nodes_;
   // The children of inner nodes; record 0 stands for no children.
   Column<Kids> kids_;

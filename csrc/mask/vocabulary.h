@@ -40,8 +40,8 @@ void for_each_token(std::span<const uint32_t> row, F&& f) {
     for (uint32_t bits = row[w]; bits; bits &= bits - 1)
       f(static_cast<TokenId>(w * 32 + static_cast<uint32_t>(std::countr_zero(bits))));
 }
-// Removes from `row` each token of `asked` for which fits(token) is false or too much work. Once the limit of
-// the call is met, it removes all tokens that remain to be looked at.
+// Removes from `row` each token of `asked` for which fits(token) is false or too much work. Once the call's
+// limit of work is met, all tokens that were not looked at are removed, too.
 template <class F>
 void keep_tokens(uint32_t* row, std::span<const uint32_t> asked, F&& fits) {
   bool tired = false;
@@ -64,25 +64,24 @@ class Vocabulary {
   Vocabulary(const std::vector<std::string_view>& tokens, std::vector<TokenId> eos,
              std::vector<TokenId> special);
 
-  // The arrays of a vocabulary, which can be written to a file or mapped from one.
+  // The arrays of a vocabulary, as they are written to a file or mapped from one.
   struct Parts {
     std::span<const char> text;
     std::span<const uint32_t> offsets;
     std::span<const TokenId> eos, special;
   };
-  // Takes a vocabulary that was made before, in memory that `keep` holds. The caller asks sound() before
-  // anything else.
+  // Takes a vocabulary whose arrays lie in memory that `keep` holds. The caller must call sound() first.
   Vocabulary(const Parts& parts, const TokenTrie::Parts& trie, std::shared_ptr<const void> keep);
   ~Vocabulary();
   Parts parts() const { return {text_.all(), offsets_.all(), eos_, special_}; }
   bool sound() const;
-  // Finds the tokens of one byte. The caller asks sound() first.
+  // Finds the tokens of one byte each. The caller must call sound() first.
   void look_for_bytes();
 
   uint32_t size() const { return static_cast<uint32_t>(offsets_.size() - 1); }
   uint32_t words() const { return (size() + 31) / 32; }  // int32 words of a bitmask row
-  // Returns the bytes of a token, or the path of a special token. A token that is never read, and an id out
-  // of range, have no bytes.
+  // Returns the bytes of a token, or special_path() of a special token. They are empty for a token that is
+  // never read and for an id out of range.
   std::string_view bytes(TokenId t) const {
     if (t < 0 || static_cast<uint32_t>(t) >= size()) return {};
     return {text_.data() + offsets_[t], offsets_[t + 1] - offsets_[t]};
@@ -99,16 +98,17 @@ class Vocabulary {
   // A token of more bytes than this is never read. Real tokens have up to 128 bytes, and a mask walks a token
   // at 0.7 us a byte.
   static constexpr std::size_t kLongestToken = 1024;
-  // Tokens of more than kLong bytes are read in the order of their ids, until they have kLongTogether bytes
-  // together.
+  // Tokens of more than kLong bytes are read in the order of their ids until they have kLongTogether bytes in
+  // total; the remaining ones are never read.
   static constexpr std::size_t kLong = 256, kLongTogether = 64u << 10;
-  // Tells whether every byte that UTF-8 uses is a token. If so, tokens can write every text of a grammar.
+  // Tells whether every byte that UTF-8 uses is a token. Then every text of a grammar can be written in
+  // tokens.
   bool complete() const { return complete_; }
   // Names the bytes that are no tokens, for a message: "the bytes 0x0A, 0x80".
   std::string missing() const;
   const TokenTrie& trie() const { return trie_; }
-  // Returns the run classes (mask/runs.h). They are a thread-safe cache, so they may grow in a const
-  // vocabulary.
+  // Returns the run classes (mask/runs.h). They are a cache that threads may share, so they may grow although
+  // the vocabulary is const.
   Runs& runs() const { return *runs_; }
   std::size_t byte_size() const;
 

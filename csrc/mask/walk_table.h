@@ -28,7 +28,7 @@ class WalkTable {
   uint32_t state(RegexId r) {
     if (r == RegexArena::empty()) return kDead;
     const auto [it, fresh] = index_.try_emplace(r.v, size());
-    // A new state gets places for its successors at its first step, because many states make no step.
+    // Many states make no step. So a state gets places for its successors at its first step.
     if (fresh) states_.push_back({r, regexes_.class_maps().one(), kUnplaced, regexes_.nullable(r)});
     return it->second;
   }
@@ -44,13 +44,13 @@ class WalkTable {
   uint32_t size() const { return static_cast<uint32_t>(states_.size()); }
 
  private:
-  // Places in successors_ that states share: the dead state has kToDead, and a state without its own places
-  // kUnplaced.
+  // Indices of successors_ that states share: kToDead for the dead state, kUnplaced for states without places
+  // of their own.
   static constexpr uint32_t kToDead = 0, kUnplaced = 1;
   struct State {
     RegexId regex;
     const ClassMap* classes;
-    // The index in successors_ of the successor by class 0; those by other classes follow.
+    // The index in successors_ of the successor by class 0. The successors by class 1, 2 and so on follow.
     uint32_t first;
     bool ends;
   };

@@ -603,8 +603,8 @@ bool RegexArena::all_bodies(RegexId r) const {
   return c.star() && c.element == any_character_ && end_ != empty() && c.tail == end_;
 }
 
-// Joins runs of characters: c{m,n} end & any{p,q} end becomes c{max(m,p),min(n,q)} end. Masks answer a run
-// from a row that all states share (mask/runs.h). Returns false if no text is left.
+// Joins runs of characters: c{m,n} end & any{p,q} end becomes c{max(m,p),min(n,q)} end. The mask of a run is
+// a row that all states share (mask/runs.h). Returns false if no text is left.
 bool RegexArena::join_runs(std::vector<uint32_t>& kids) {
   if (end_ == empty() || kids.size() < 2) return true;
   // If some kid is no run, the runs stay kids, because many such intersections share them.

@@ -235,7 +235,7 @@ class RegexArena {
   RegexId lifted(RegexId r, uint32_t reach);
 
   // ---- questions ----
-  // A regex as element{min,max} followed by a tail. For a regex x of another form: x{1,1}, and `counted` is
+  // A regex taken apart as element{min,max} and a tail. A regex x of another form is x{1,1}, and `counted` is
   // false.
   struct Counter {
     RegexId element, tail = epsilon();
