@@ -47,11 +47,11 @@
 
 namespace structgen {
 
-// A formula of either type, ValueId or TypedId, for code that only follows the structure.
+// A formula of one of the two types, ValueId or TypedId, for code that treats both alike.
 template <class F>
 concept FormulaType = std::same_as<F, ValueId> || std::same_as<F, TypedId>;
 
-// True and false mean the same for every kind of value, so a Truth converts to both types of formulas.
+// True or false. Both mean the same for every kind of value, so a Truth converts to either type of formula.
 struct Truth {
   uint32_t node;
   constexpr operator ValueId() const { return ValueId{node}; }
@@ -63,7 +63,7 @@ using TextId = Id<struct TextTag>;
 // The number of a sorted set of texts in a FormulaSpace.
 using StringSetId = Id<struct StringSetTag>;
 using RegionId = Id<struct RegionTag>;
-// The number of a key of objects, which is that of its text.
+// The number of a key of objects; it is the number of the key's text.
 using NameId = Id<struct NameTag>;
 
 // A node. The comments of Op (ops.h) say which of `a` to `d` an operator uses, and what they mean. A node
@@ -74,7 +74,7 @@ struct Formula {
   // The operands, of the formula's own type; FormulaSpace::kids reads them.
   const uint32_t* kids = nullptr;
   uint32_t n = 0;
-  // The bits (kHasVal and so on) of all operators in the formula and its operands.
+  // The bits kHasVal, kHasOrder and so on: which operators occur in the formula or in its operands.
   uint32_t has = 0;
   LocationId location() const { return LocationId{a}; }  // of kSchema
   TextId text() const { return TextId{a}; }              // of kPattern, kFormat and the numbers but kInteger
@@ -82,12 +82,11 @@ struct Formula {
   ValueId value() const { return ValueId{op == Op::kVal ? a : b}; }  // of kVal, kContent and the counts
 };
 
-// A set of keys of objects, as keywords describe it: the names of `properties`, the language of a
-// `patternProperties` or `propertyNames`, or a combination. `additionalProperties` is about And(Not names,
-// Not pattern).
+// A set of keys of objects: the names of `properties`, the language of a `patternProperties` or
+// `propertyNames`, or a combination of regions. `additionalProperties` is about And(Not names, Not pattern).
 struct Region {
   enum RegionKind : uint8_t { kNames, kLanguage, kAny, kNot, kAnd, kOr } kind = kAny;
-  // For kLanguage: the formula of strings that the keys satisfy.
+  // For kLanguage: the keys are the strings that satisfy this formula.
   ValueId language;
   std::span<const NameId> names;   // kNames: sorted
   std::span<const RegionId> kids;  // kNot, kAnd, kOr
@@ -121,8 +120,8 @@ class FormulaSpace {
   F one_of(std::vector<F> kids);
   const Formula& operator[](FormulaType auto f) const { return nodes_[f.v]; }
   auto kids(FormulaType auto f) const { return as<decltype(f)>({nodes_[f.v].kids, nodes_[f.v].n}); }
-  // conjuncts() returns the kids of an And, disjuncts() those of an Or, and both return `f` alone for any
-  // other formula. The result points to `f`, which must outlive it; the deleted overloads refuse a temporary.
+  // conjuncts() returns the kids of an And, disjuncts() those of an Or; for any other formula both return `f`
+  // alone. The result points to `f`, which must live longer; so the deleted overloads refuse a temporary.
   template <FormulaType F>
   auto conjuncts(const F& f) const {
     return operands(Op::kAnd, f);
@@ -134,9 +133,9 @@ class FormulaSpace {
   void conjuncts(FormulaType auto&&) const = delete;
   void disjuncts(FormulaType auto&&) const = delete;
   const OpRow& row(FormulaType auto f) const { return structgen::row(nodes_[f.v].op); }
-  // Returns true for an Or of many numeric constants (`"enum": [1, 2, ..., 100]`). Its negation stays one Not
-  // over the Or. With `uniqueItems` such an Or is a chunk of the captured items, which every later item
-  // denies. If the Not were pushed down to the atoms, each item would cost as much as all items before it.
+  // Returns true for an Or of many numeric constants (`"enum": [1, 2, ..., 100]`). With `uniqueItems` such an
+  // Or is a chunk of the captured items, which every later item denies. So its negation stays one Not over
+  // the Or. If each constant were negated, each item would cost as much as all items before it.
   bool is_number_set(FormulaType auto x) const {
     return nodes_[x.v].op == Op::kOr && nodes_[x.v].b == kNumberSet;
   }
@@ -144,24 +143,25 @@ class FormulaSpace {
   // ---- of any value ----
   ValueId schema(LocationId location) { return ValueId{atom_node(Op::kSchema, location.v)}; }
   ValueId types(uint32_t mask) { return ValueId{types_node(mask)}; }
-  // Turns a condition on values of kind `k` into a ValueId, which also holds for every other kind. A
-  // condition that is plainly false forbids the kind: `{"minLength": 3, "maxLength": 2}` accepts no string,
-  // and it accepts 5.
+  // Makes a ValueId of a condition on values of kind `k`; values of other kinds satisfy it. A condition that
+  // is plainly false forbids the kind: `{"minLength": 3, "maxLength": 2}` accepts no string, and it accepts
+  // 5.
   ValueId literal(Kind k, TypedId f) { return f == no() ? types(kAllKinds & ~kind_bit(k)) : ValueId{f.v}; }
-  // Returns the negation. An atom of strings also holds for numbers, so its negation is a Not over the atom
-  // and no atom.
+  // Returns the negation. An atom of strings also holds for every number, so its negation is no atom but a
+  // Not over the atom.
   ValueId deny(ValueId x);
   // Undoes literal(). `v` is a result of literal(), a set of numbers, or a constant.
   static TypedId of_its_kind(ValueId v) { return TypedId{v.v}; }
 
   // ---- of one kind ----
-  // The negation, pushed down to the atoms.
+  //
+  // Returns the negation, with every Not moved down to the atoms.
   TypedId negate(TypedId x);
   TypedId atom(Op op, uint32_t a = 0, uint32_t b = 0, uint32_t c = 0, uint32_t d = 0) {
     return TypedId{atom_node(op, a, b, c, d)};
   }
   TypedId atom(Op op, TextId text, uint32_t b = 0) { return atom(op, text.v, b); }
-  // Returns "the member's value satisfies the formula".
+  // Returns the question "the member's value satisfies the formula", which occurs in derivatives.
   TypedId val(ValueId value);
   // Returns "the string has `min` to `max` code points"; kUnbounded as `max` is no bound.
   TypedId length(uint32_t min, uint32_t max);
@@ -170,21 +170,21 @@ class FormulaSpace {
   // Returns "the string is the JSON text of a value that satisfies the formula".
   TypedId content(ValueId value) { return value == no() ? no() : atom(Op::kContent, 0, value.v); }
   const std::vector<std::string>& string_set(StringSetId id) const { return string_sets_[id.v]; }
-  // Return counts: all, at least n, or at most n of the members with a key in the region have a value that
-  // satisfies the formula.
+  // Return counts of members whose key is in the region: all() says that all of them have a value that
+  // satisfies the formula, some() that at least n have one, most() that at most n have one.
   TypedId all(RegionId region, ValueId value);
   TypedId some(RegionId region, ValueId value, uint32_t n);
   TypedId most(RegionId region, ValueId value, int64_t n);
-  // Return such counts over the items with an index from `first` to end - 1; kUnbounded as `end` is the end
+  // Return the same counts of the items with an index from `first` to end - 1; `end` = kUnbounded is the end
   // of the array.
   TypedId item_all(uint32_t first, uint32_t end, ValueId value);
   TypedId item_some(uint32_t first, uint32_t end, ValueId value, uint32_t n);
   TypedId item_most(uint32_t first, uint32_t end, ValueId value, int64_t n);
-  // Returns one of the six counts above, as `count` says; kAll ignores `n`.
+  // Returns the count that `count` names, by one of the functions above; kAll ignores `n`.
   TypedId members(Count count, RegionId region, ValueId value, int64_t n);
   TypedId items(Count count, uint32_t first, uint32_t end, ValueId value, int64_t n);
-  // Returns the derivative of a count by one member (or item) of its region, whose value is not known yet.
-  // `same` is the count over the members that are left, and fewer(n) is that count with the number n. "At
+  // Returns what a count asks once one member (or item) of its region is written, whose value is not known
+  // yet. `same` is the count over the members behind it, and fewer(n) is that count with the number n. "At
   // least 2 satisfy V" becomes: this member does and at least 1 of the others, or this member does not and at
   // least 2 of the others.
   template <typename F>
@@ -195,7 +195,7 @@ class FormulaSpace {
     const TypedId hit = val(value);
     return either(both(hit, less), both(negate(hit), same));
   }
-  // Applies `f` to each kid of an And, Or, One or Not, and makes the same connective of the results. Callers
+  // Applies `f` to each kid of an And, Or, One or Not, and joins the results by the same operator. Callers
   // remember the results, because formulas share kids.
   TypedId map_kids(FormulaType auto x, auto&& f) {
     check_depth();
@@ -203,7 +203,7 @@ class FormulaSpace {
     for (auto k : kids(x)) mapped.push_back(f(k));
     return rebuild(nodes_[x.v].op, mapped);
   }
-  // Does the same, and remembers the result for each formula in `memo`.
+  // The same, but the result for each formula is remembered in `memo`.
   template <FormulaType F>
   F map_kids(F x, FlatMap<uint32_t, F>& memo, auto&& f) {
     return memo.remember(x.v, [&] { return map_kids(x, f); });
@@ -214,8 +214,8 @@ class FormulaSpace {
   NameId intern_name(std::string_view name) { return NameId{intern_text(name).v}; }
   std::string_view text(TextId id) const { return texts_[id.v]; }
   std::string_view text(NameId name) const { return texts_[name.v]; }
-  // decimal() returns the number that a text spells, parsed once. short_decimal() throws kSchemaTooComplex if
-  // it has too many digits for an automaton (Decimal::require_short).
+  // decimal() returns the number that a text spells, which is parsed once. short_decimal() throws
+  // kSchemaTooComplex if the number has too many digits for an automaton (Decimal::require_short).
   const Decimal& decimal(TextId id);
   const Decimal& short_decimal(TextId id);
 
@@ -224,7 +224,7 @@ class FormulaSpace {
   RegionId name(NameId n) { return add_region({Region::kNames, {}, {&n, 1}, {}}); }
   RegionId any_key() { return RegionId{0}; }
   RegionId language(ValueId keys);
-  // Returns the keys in which a search for the regex succeeds.
+  // Returns the region of the keys in which the regex matches somewhere.
   RegionId pattern(std::string_view keys) {
     return language(literal(Kind::kString, atom(Op::kPattern, intern_text(keys))));
   }
@@ -237,7 +237,7 @@ class FormulaSpace {
   std::size_t byte_size() const;
 
  private:
-  // The field `b` of an Or that is_number_set().
+  // The field `b` of an Or for which is_number_set() is true.
   static constexpr uint32_t kNumberSet = 1;
   template <class Kids>
   using List = std::span<const std::ranges::range_value_t<Kids>>;

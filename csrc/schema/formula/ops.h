@@ -16,8 +16,8 @@
 
 namespace structgen {
 
-// The kinds of JSON values. `true` and `false` are two kinds, so that `"enum": [true, 1]` needs no atom for
-// booleans but a mask of kinds.
+// The kinds of JSON values. `true` and `false` are kinds of their own, so `"enum": [true, 1]` needs only a
+// mask of kinds for `true`.
 enum class Kind : uint8_t { kNull, kFalse, kTrue, kNumber, kString, kArray, kObject };
 constexpr int kKinds = 7;
 constexpr uint32_t kAllKinds = (1u << kKinds) - 1;
@@ -31,14 +31,14 @@ enum class Op : uint8_t {
   kOr,
   // Exactly one kid holds (`oneOf`).
   kOne,
-  // The negation of its kid; formula.cc lists the few operators over which it may stand.
+  // The negation of its kid; formula.cc lists the few operators that the kid may have.
   kNot,
-  // A subschema that has not been lowered yet; a = its location.
+  // A subschema that has not been lowered yet; a = the number of its location.
   kSchema,
   kTypes,  // a = mask of kinds
-  // Part of the derivative of an object by a member: "the value of the member satisfies formula a".
+  // A question in the derivative of an object by a member: "the member's value satisfies formula a".
   kVal,
-  // Strings: a search for the regex succeeds.
+  // The string contains a match of the regex.
   kPattern,  // a = text index
   kFormat,   // a = text index (name)
   kLength,   // a = min, b = max code points
@@ -46,35 +46,35 @@ enum class Op : uint8_t {
   kStrings,
   // The string is the JSON text of a value that satisfies formula b (schema/decide/content.cc).
   kContent,
-  // Numbers: the number is whole. With b = 1 it is also written without fraction and exponent: in draft 4,
-  // 1.0 is no integer.
+  // The number is whole. b = 1 asks more, for draft 4, where 1.0 is no integer: it has neither fraction nor
+  // exponent.
   kInteger,
   // The number is at least the bound. a = text index of the bound; b = 1: the bound itself is excluded.
   kAtLeast,
   kAtMost,
   kMultiple,  // a = text index
   kEqual,     // a = text index
-  // kAll: every member with a key in region a has a value that satisfies formula b. kSome: at least c such
-  // members do; kMost: at most c.
+  // Counts of the members whose key is in region a and whose value satisfies formula b. kAll: all members of
+  // the region do. kSome: at least c do. kMost: at most c do.
   kAll,
   kSome,
   kMost,
   // Always true; a = the list of names that gives the order in which keys are written.
   kOrder,
-  // kItemAll: every item with an index from a to d - 1 satisfies formula b. kItemSome: at least c of these
-  // items do; kItemMost: at most c.
+  // Counts of the items with an index from a to d - 1 that satisfy formula b. kItemAll: all do. kItemSome: at
+  // least c do. kItemMost: at most c do.
   kItemAll,
   kItemSome,
   kItemMost,
-  // Items differ from each other and from the captured values a. A formula of arrays has at most one such
-  // atom (schema/decide/unique.h).
+  // Items differ from each other and from the set a of captured values. A formula of arrays has at most one
+  // such atom (schema/decide/unique.h).
   kUnique,
-  // The array (or the object) differs from all captured values a (schema/decide/captured.h).
+  // The array or object differs from all values of the set a of captured values (schema/decide/captured.h).
   kArrayOutside,
   kObjectOutside,
 };
 
-// The families of operators. One piece of code lowers all operators of a family.
+// The families of operators. The operators of a family are treated by the same code.
 enum class Family : uint8_t {
   kConstant,
   kConnective,
@@ -103,15 +103,16 @@ enum class Count : uint8_t { kNone, kAll, kSome, kMost };
 constexpr uint32_t kHasVal = 1, kHasOrder = 2, kHasUnique = 4, kHasMultiple = 8, kHasContent = 16,
                    kHasOutside = 32;
 
-// What holds for an operator whatever its fields are.
+// The properties of an operator that do not depend on its fields.
 struct OpRow {
   Op op;
   Family family;
-  // The kind of values that the operator is about. Its atoms hold for all values of other kinds.
+  // The kind of values that the operator restricts; values of other kinds satisfy its atoms. No value: all
+  // kinds.
   std::optional<Kind> about = {};
   Count count = Count::kNone;
-  // True if `{}` or `[]` satisfies the atom: "every member ..." and "at most n" hold for them, "at least n"
-  // does not. For connectives the kids decide.
+  // True if `{}` or `[]` satisfies the atom, as it satisfies "every member ..." and "at most n", but not "at
+  // least n". For And, Or, One and Not the kids decide.
   bool closes = false;
   uint32_t has = 0;
 };
@@ -149,8 +150,7 @@ inline constexpr auto kOps = [] {
       {kItemSome, F::kItems, array, Count::kSome},
       {kItemMost, F::kItems, array, Count::kMost, true},
       {kUnique, F::kComparison, array, Count::kNone, true, kHasUnique},
-      // Whether the empty array or object satisfies these atoms depends on the captured values
-      // (Solver::closes).
+      // Whether `[]` or `{}` satisfies these atoms depends on the captured values (Solver::closes).
       {kArrayOutside, F::kOutside, array, Count::kNone, false, kHasOutside},
       {kObjectOutside, F::kOutside, object, Count::kNone, false, kHasOutside},
   });
@@ -162,9 +162,9 @@ static_assert([] {
   return kOps.back().op == Op::kObjectOutside;  // the last operator
 }());
 
-// Throws kUnsupportedSchema. Called where an operator does not belong to the family that is expected.
+// Throws kUnsupportedSchema. Code calls it for an operator of another family than it expects.
 [[noreturn]] void unknown_operator(Op op);
-// Throws kSchemaTooComplex. Called where no grammar can be made of a kContent (schema/decide/content.cc).
+// Throws kSchemaTooComplex. Code calls it if it can make no grammar of a kContent (schema/decide/content.cc).
 [[noreturn]] void content_too_complex();
 
 constexpr const OpRow& row(Op op) { return kOps[static_cast<std::size_t>(op)]; }

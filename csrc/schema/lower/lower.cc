@@ -36,21 +36,21 @@
 namespace structgen {
 
 namespace {
-// A chain of bare references (`a` is `$ref` b, b is `$ref` c, ...) has at most so many steps.
+// A chain of references to references (`a` is `$ref` b, b is `$ref` c, ...) has at most this many steps.
 constexpr uint32_t kMaxReferenceChain = 1'000;
-// A constant array or object nests at most so deep, because its formula nests as deep and derivatives
-// recurse.
+// A constant array or object nests at most this deep: its formula nests as deep, and derivatives recurse.
 constexpr uint32_t kMaxConstantDepth = 500;
 }  // namespace
 
-// Follows bare references, so that ten names of one schema share one node and its answers. In drafts 4 to 7 a
-// `$ref` hides its siblings, so it is bare whatever stands beside it.
+// Follows schemas that are only a `$ref`. So ten names of one schema share one node and its answers. In
+// drafts 4 to 7 a `$ref` hides its siblings, so a schema with a `$ref` is always of this kind.
 ValueId Lowering::reference(Loc l) {
   for (uint32_t hops = 0;; ++hops) {
     const Json& j = schemas_.json(l);
     if (j.type(l.node) == JsonType::kTrue) return FormulaSpace::yes();
     if (j.type(l.node) == JsonType::kFalse) return FormulaSpace::no();
-    // A value that is no schema (`"items": 5`) constrains nothing; the report names it.
+    // A value that is no schema (`"items": 5`) constrains nothing; the report names it. An empty object
+    // constrains nothing, either.
     if (!j.is_object(l.node) || j.size(l.node) == 0) return FormulaSpace::yes();
     const JsonRef ref = j.find(l.node, "$ref");
     const bool bare =
@@ -65,14 +65,15 @@ ValueId Lowering::reference(Loc l) {
   return node_of(l);
 }
 
-// Returns the atom of a schema. Equal Locs have one location; one schema in two dynamic scopes has two.
+// Returns the kSchema node of a schema. Equal Locs have one location; one schema in two dynamic scopes has
+// two.
 ValueId Lowering::node_of(const Loc& l) {
   return formulas_.schema(LocationId{
       loc_index_.number(mix(mix(mix(mix(0, l.doc.v), l.node), l.resource.v), l.scope.v), locs_, l)});
 }
 
-// Returns the atom of a broken reference. Its location is the text of the reference, so that raise_broken()
-// can name it and two broken references have two atoms.
+// Returns the kSchema node of a broken reference. Its location is that of the reference's text. So
+// raise_broken() can name the reference, and two broken references have two nodes.
 ValueId Lowering::broken_reference(Loc at, JsonRef text) {
   at.node = text;
   const ValueId f = node_of(at);
@@ -135,7 +136,8 @@ void Lowering::lower_types(const Loc& at, const Keywords& o, Conjuncts& out) {
       else if (t == "integer")
         integer = true;
       else if (t == "any")
-        // Draft 3 has the type "any". Real schemas still write it; the report names it.
+        // Draft 3 has the type "any". Schemas still use it; here it allows every kind, and the report names
+        // it.
         mask |= kAllKinds;
     };
     const JsonRef t = o[Word::kType];
@@ -143,8 +145,8 @@ void Lowering::lower_types(const Loc& at, const Keywords& o, Conjuncts& out) {
       for (uint32_t i = 0; i < j.size(t); ++i) take(j.item(t, i));
     else
       take(t);
-    // A number is a kind; an integer is a number with a condition. `"type": ["integer", "number"]` asks
-    // nothing more than `number`.
+    // A number is a kind of value; an integer is a number with a condition. Beside `number`, `integer` in the
+    // list of types adds nothing.
     if (number || integer) {
       if (integer && !number && !(mask & kind_bit(Kind::kNumber)))
         out.push_back(
@@ -187,8 +189,8 @@ ValueId Lowering::values(const Json& j, JsonRef array, DocumentId doc) {
   if (!strings.empty())
     add(Kind::kString, formulas_.literal(Kind::kString, formulas_.strings(std::move(strings))));
   if (!numbers.empty()) add(Kind::kNumber, formulas_.literal(Kind::kNumber, formulas_.any_of(numbers)));
-  // `arrays` and `objects` hold for values of one kind alone, unlike the literals above. So each union gets
-  // the alternative "another kind": a conjunct about arrays must not refuse the strings of the same enum.
+  // A formula of arrays holds for arrays only, and so a union of them would refuse the strings of the same
+  // enum. So each union gets the alternative "a value of another kind".
   if (!arrays.empty())
     add(Kind::kArray,
         formulas_.either(formulas_.types(kAllKinds & ~kind_bit(Kind::kArray)), formulas_.any_of(arrays)));
@@ -199,8 +201,8 @@ ValueId Lowering::values(const Json& j, JsonRef array, DocumentId doc) {
   return formulas_.all_of(parts);
 }
 
-// Returns the number of a list of names, in the order in which keys are written. `key` is the node of the
-// list in its document.
+// Returns the number of a list of names, which gives the order of keys. `key` is the list's node in its
+// document.
 MapId Lowering::map_of(uint64_t key, const std::vector<NameId>& names) {
   return map_index_.remember(key, [&] {
     maps_.push_back(names);
@@ -209,8 +211,8 @@ MapId Lowering::map_of(uint64_t key, const std::vector<NameId>& names) {
 }
 
 // Returns the formula of one JSON value. That of `[1, 2]` is: an array, item 0 is 1, item 1 is 2, there is an
-// item 1, and no item from index 2 on. A constant object has exactly its names in the same way; its keys are
-// written in the schema's order.
+// item 1, and there is no item from index 2 on. That of an object says in the same way that it has exactly
+// these names; they are written in the schema's order.
 ValueId Lowering::constant(const Json& j, JsonRef node, DocumentId doc) {
   check_depth();
   const uint64_t key = key_of(doc, node);
@@ -266,8 +268,8 @@ ValueId Lowering::constant(const Json& j, JsonRef node, DocumentId doc) {
 
 // ---- logic ----
 
-// Lowers references, `allOf`, `anyOf`, `oneOf`, `not` and `if`. Drafts forbid an empty `anyOf`; it constrains
-// nothing here, and the report names it.
+// Lowers references, `allOf`, `anyOf`, `oneOf`, `not` and `if`. An empty `anyOf`, which drafts forbid,
+// constrains nothing; the report names it.
 void Lowering::lower_logic(const Loc& at, const Keywords& o, Conjuncts& out) {
   const Json& j = o.json;
   for (Word w : {Word::kRef, Word::kDynamicRef}) {
@@ -295,8 +297,8 @@ void Lowering::lower_logic(const Loc& at, const Keywords& o, Conjuncts& out) {
     const ValueId test = sub(at, o[Word::kIf]);
     const ValueId yes = o.schema(Word::kThen) ? sub(at, o[Word::kThen]) : FormulaSpace::yes();
     const ValueId no = o.schema(Word::kElse) ? sub(at, o[Word::kElse]) : FormulaSpace::yes();
-    // `if I then T else E` is (I and T) or (not I and E). If T or E is missing, two disjuncts suffice that
-    // mention I once, which keeps the formula and its derivatives smaller.
+    // `if I then T else E` is (I and T) or (not I and E). Without T or without E, a disjunction that mentions
+    // I only once suffices; the formula and its derivatives are smaller.
     if (yes == FormulaSpace::yes())
       out.push_back(formulas_.either(test, no));
     else if (no == FormulaSpace::yes())
@@ -327,8 +329,8 @@ void Lowering::lower_numbers(const Loc&, const Keywords& o, Conjuncts& out) {
   if (o.number(Word::kMultipleOf)) put(formulas_.atom(Op::kMultiple, text(Word::kMultipleOf)));
 }
 
-// Returns the value of a keyword such as `minItems` as a whole number. A count beyond 2^31 means "more than
-// any text has" and becomes 2,000,000,000 (Decimal::count).
+// Returns the value of a keyword such as `minItems` as a whole number. A count beyond 2^31 is more than any
+// text has; it becomes 2,000,000,000 (Decimal::count).
 uint32_t Lowering::count(const Loc& at, JsonRef number, bool round_up) {
   return Decimal::parse_any(schemas_.json(at).text(number)).count(round_up);
 }
@@ -340,7 +342,7 @@ void Lowering::lower_strings(const Loc& at, const Keywords& o, Conjuncts& out) {
   uint32_t max = kUnbounded;
   if (o.number(Word::kMaxLength)) {
     max = count(at, o[Word::kMaxLength], false);
-    // The maximum counts as none, because otherwise every state of the string would hold a counter.
+    // A maximum that no text reaches is dropped. Otherwise every state of the string would hold a counter.
     if (max == 2'000'000'000) max = kUnbounded;
   }
   put(formulas_.length(min, max));
@@ -349,8 +351,8 @@ void Lowering::lower_strings(const Loc& at, const Keywords& o, Conjuncts& out) {
   if (o.schema(Word::kJsonContent)) put(formulas_.content(sub(at, o[Word::kJsonContent])));
 }
 
-// Lowers `format`, which has a vocabulary of its own and counts even if the validation vocabulary is turned
-// off.
+// Lowers `format`. It belongs to a vocabulary of its own, so it counts even if the validation vocabulary is
+// turned off.
 void Lowering::lower_format(const Keywords& o, Conjuncts& out) {
   const Json& j = o.json;
   if (o.string(Word::kFormat) && schemas_.options().enforce_formats && find_format(j.text(o[Word::kFormat])))
@@ -360,9 +362,9 @@ void Lowering::lower_format(const Keywords& o, Conjuncts& out) {
 
 // ---- objects ----
 
-// Lowers the keywords of objects. `properties` and `patternProperties` are counts over their keys;
-// `additionalProperties` is a count over the keys that neither of the two names; `propertyNames` forbids
-// every key outside of its language.
+// Lowers the keywords of objects. `properties` and `patternProperties` ask something of all members with
+// given keys. `additionalProperties` asks it of all members with other keys. `propertyNames` forbids every
+// member whose key is not in its language.
 void Lowering::lower_objects(const Loc& at, const Keywords& o, Conjuncts& out) {
   const Json& j = o.json;
   const auto put = [&](TypedId f) { out.push_back(formulas_.literal(Kind::kObject, f)); };
@@ -412,8 +414,8 @@ void Lowering::lower_objects(const Loc& at, const Keywords& o, Conjuncts& out) {
   lower_dependencies(at, o, out);
 }
 
-// `{"dependentRequired": {"a": ["b"]}}` is: no `a`, or a `b`. `dependencies` is the older word for both
-// kinds of consequence.
+// `{"dependentRequired": {"a": ["b"]}}` says: there is no `a`, or there is a `b`. `dependencies` is the older
+// keyword, with a list of names or a schema.
 void Lowering::lower_dependencies(const Loc& at, const Keywords& o, Conjuncts& out) {
   const Json& j = o.json;
   for (Word w : {Word::kDependentRequired, Word::kDependentSchemas, Word::kDependencies}) {
@@ -441,9 +443,9 @@ void Lowering::lower_dependencies(const Loc& at, const Keywords& o, Conjuncts& o
 
 // ---- arrays ----
 
-// Lowers the keywords of arrays. Up to 2019-09 `items` may be a list, with `additionalItems` for the rest;
-// later the list is `prefixItems`, and `items` is for the rest. `minItems: 3` is "there is an item with index
-// 2".
+// Lowers the keywords of arrays. Up to 2019-09 `items` may be a list of schemas, and `additionalItems` is for
+// the items behind the list. Later the list is `prefixItems`, and `items` is for the items behind it.
+// `minItems: 3` says "there is an item with index 2".
 void Lowering::lower_arrays(const Loc& at, const Keywords& o, Conjuncts& out) {
   const Json& j = o.json;
   const auto put = [&](TypedId f) { out.push_back(formulas_.literal(Kind::kArray, f)); };
@@ -473,7 +475,7 @@ void Lowering::lower_arrays(const Loc& at, const Keywords& o, Conjuncts& out) {
       put(formulas_.item_some(least - 1, least, FormulaSpace::yes(), 1));
   if (o.number(Word::kMaxItems))
     put(formulas_.item_all(count(at, o[Word::kMaxItems], false), kUnbounded, FormulaSpace::no()));
-  // An array of at most one item has no two equal items. Without the atom kUnique a state need not keep
+  // An array of at most one item has no two equal items. Without the atom kUnique, states need not keep
   // items.
   if (o.yes(Word::kUniqueItems) && !(o.number(Word::kMaxItems) && count(at, o[Word::kMaxItems], false) <= 1))
     put(formulas_.atom(Op::kUnique));

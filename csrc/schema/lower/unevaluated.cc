@@ -10,30 +10,29 @@
 namespace structgen {
 
 namespace {
-// One schema object has at most so many groups of keys, or of items, since each becomes a conjunct of the
-// formula.
+// The keys, or the items, of one schema object form at most this many groups. Each group becomes a conjunct
+// of the formula.
 constexpr std::size_t kMaxGroups = 4'096;
-// Subschemas that apply to one value nest at most so deep.
+// Subschemas that apply to the same value nest at most this deep.
 constexpr std::size_t kMaxPath = 1'000;
 }  // namespace
 
-// Collects a subschema that applies where `condition` holds. A subschema of `anyOf` or `oneOf`
-// (`conditional`) must also hold itself, because a branch that fails evaluates nothing. A subschema of
-// `allOf` holds anyway where the formula as a whole does.
+// Collects what a subschema evaluates where `condition` holds. A branch of `anyOf` or `oneOf` (`conditional`)
+// evaluates something only if the branch itself also holds. A branch of `allOf` must hold anyway.
 void Unevaluated::collect_kid(const Loc& at, JsonRef node, ValueId condition, bool conditional) {
   if (conditional) condition = lowering_.formulas().both(condition, lowering_.sub(at, node));
   if (condition == FormulaSpace::no()) return;
   collect(lowering_.schemas().child(at, node), condition, false);
 }
 
-// Collects the members or items that are evaluated by a schema and by the subschemas that apply to the same
-// value. `top`: the schema is the one with the unevaluated keyword. This keyword must not count, while an
+// Collects the members or items that a schema evaluates, together with the subschemas that apply to the same
+// value. `top` says that this schema has the unevaluated keyword itself, which then does not count. An
 // unevaluated keyword of a subschema evaluates everything.
 void Unevaluated::collect(const Loc& at, ValueId condition, bool top) {
   check_depth();
   SchemaSet& schemas = lowering_.schemas();
   if (!schemas.json(at).is_object(at.node)) return;
-  // A loop of references ends here; the scan reports it or, if references are dynamic, the solver.
+  // References lead in a loop. The scan reports the loop or, if the references are dynamic, the solver does.
   if (std::find(path_.begin(), path_.end(), at) != path_.end()) return;
   if (path_.size() > kMaxPath)
     throw Error(ErrorKind::kSchemaTooComplex, "subschemas nest too deeply").in(schemas.pointer(at_));
@@ -73,8 +72,8 @@ void Unevaluated::collect(const Loc& at, ValueId condition, bool top) {
   path_.pop_back();
 }
 
-// Collects the keys that the keywords of this object evaluate. If `additionalProperties` stands here, all
-// keys are evaluated: by it, or by the keywords beside it.
+// Collects the keys that the keywords of one schema object evaluate. If it has `additionalProperties`, all
+// keys are evaluated: by this keyword or by those beside it.
 void Unevaluated::collect_keys(const Loc&, const Keywords& o, ValueId condition, bool top) {
   FormulaSpace& formulas = lowering_.formulas();
   const Json& j = o.json;
@@ -91,8 +90,8 @@ void Unevaluated::collect_keys(const Loc&, const Keywords& o, ValueId condition,
       keys_.push_back({condition, formulas.pattern(j.key(o[Word::kPatternProperties], i))});
 }
 
-// Collects the items that the keywords of this object evaluate. Only from 2020-12 on `contains` evaluates the
-// items that satisfy its schema.
+// Collects the items that the keywords of one schema object evaluate. `contains` evaluates items only from
+// 2020-12 on: those that satisfy its schema.
 void Unevaluated::collect_items(const Loc& at, const Keywords& o, ValueId condition, bool top) {
   const Json& j = o.json;
   const bool tuple = o.draft <= Draft::k2019 && o.array(Word::kItems);
@@ -107,8 +106,7 @@ void Unevaluated::collect_items(const Loc& at, const Keywords& o, ValueId condit
     contains_.push_back({condition, lowering_.sub(at, o[Word::kContains])});
 }
 
-// Groups the keys by the set of conditions that evaluate them. Returns false if every key is always
-// evaluated.
+// Groups the keys by the conditions that evaluate them. Returns false if every key is always evaluated.
 bool Unevaluated::group_keys(KeyGroups& out) {
   FormulaSpace& formulas = lowering_.formulas();
   std::vector<NameId>& always = out.known;
@@ -144,7 +142,7 @@ bool Unevaluated::group_keys(KeyGroups& out) {
   return true;
 }
 
-// Returns the condition on unevaluated members: a conjunct for each group of keys.
+// Returns the condition on unevaluated members, with a conjunct for each group of keys.
 ValueId Unevaluated::properties(ValueId rest) {
   if (rest == FormulaSpace::yes()) return rest;
   FormulaSpace& formulas = lowering_.formulas();
@@ -157,8 +155,8 @@ ValueId Unevaluated::properties(ValueId rest) {
                 "too many conditional patterns to say which keys are unevaluated")
         .in(lowering_.schemas().pointer(at_), "unevaluatedProperties");
   std::vector<ValueId> out;
-  // A key may be in several patterns. So there is one group for each subset of the sets of patterns: the keys
-  // inside of the chosen sets and outside of all others.
+  // Patterns with the same conditions are one set. A key may match several sets of patterns, so there is a
+  // group for each choice of sets: the keys that match all chosen sets and no other set.
   for (std::size_t mask = 0; mask < (std::size_t{1} << n); ++mask) {
     std::vector<RegionId> inside = groups.open;
     Conditions evaluating = groups.everything;
@@ -169,8 +167,8 @@ ValueId Unevaluated::properties(ValueId rest) {
       inside.push_back(hit ? language : formulas.region_not(language));
       if (hit) evaluating.insert(in.begin(), in.end());
     }
-    // Adds a group: the keys of `keys` that are inside of the chosen patterns. They are evaluated under the
-    // conditions `in` and those of these patterns.
+    // Adds a group: those of `keys` that match exactly the chosen sets of patterns. The conditions `in`
+    // evaluate them, and those of the chosen sets.
     const auto add = [&](RegionId keys, Conditions in) {
       std::vector<RegionId> where = inside;
       where.push_back(keys);
@@ -185,9 +183,9 @@ ValueId Unevaluated::properties(ValueId rest) {
   return formulas.all_of(out);
 }
 
-// Returns the condition on unevaluated items: a conjunct for each range of indices. `ends` cuts the array
-// where a prefix ends. The conditions of `contains` have another form, because which items a `contains`
-// evaluates depends on the items.
+// Returns the condition on unevaluated items, with a conjunct for each range of indices; `ends` holds the
+// ends of the ranges. `contains` is treated in another way, because the items themselves decide which of them
+// it evaluates.
 ValueId Unevaluated::items(ValueId rest) {
   if (rest == FormulaSpace::yes()) return rest;
   FormulaSpace& formulas = lowering_.formulas();
@@ -215,10 +213,10 @@ ValueId Unevaluated::items(ValueId rest) {
         .in(lowering_.schemas().pointer(at_), "unevaluatedItems");
   std::vector<ValueId> out;
   for (std::size_t mask = 0; mask < (std::size_t{1} << conditional.size()); ++mask) {
-    // The formula asks that each item satisfies U, or a C_i whose c_i holds. This formula equals a
-    // conjunction over all sets M of conditions: some condition in M holds, or each item satisfies U or a C_i
-    // with i not in M. If M is the set of the false conditions, only the second half remains, in which every
-    // c_i holds.
+    // Let condition c_i evaluate the items that satisfy C_i, and let U be `rest`. The formula must say: each
+    // item satisfies U, or a C_i whose c_i holds. It is written as a conjunction over all sets M of
+    // conditions: some condition in M holds, or each item satisfies U or a C_i with i not in M. If M is the
+    // set of the conditions that are false, the second half must hold, and this is the condition above.
     ValueId value = rest, escape = FormulaSpace::no();
     for (std::size_t c = 0; c < conditional.size(); ++c) {
       if ((mask >> c) & 1) {

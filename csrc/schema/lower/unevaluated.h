@@ -31,41 +31,42 @@ namespace structgen {
 
 class Lowering;
 
-// Eliminates the unevaluated keywords of one schema object; properties() or items() is asked once.
+// Replaces the unevaluated keywords of one schema object by other conditions. Either properties() or items()
+// is called, once.
 class Unevaluated {
  public:
   Unevaluated(Lowering& lowering, const Loc& at) : lowering_(lowering), at_(at) {}
-  // Each returns the condition that unevaluated members, or items, satisfy `rest`.
+  // Returns the condition "every unevaluated member satisfies `rest`"; items() does the same for items.
   ValueId properties(ValueId rest);
   ValueId items(ValueId rest);
 
  private:
-  // Keys that are evaluated if `condition` holds.
+  // The keys of `region` are evaluated if `condition` holds.
   struct Keys {
     ValueId condition;
     RegionId region;
   };
-  // The items with an index below `end`, which are evaluated if `condition` holds.
+  // The items with an index below `end` are evaluated if `condition` holds.
   struct Items {
     ValueId condition;
     uint32_t end;
   };
-  // The items that satisfy `value`, which are evaluated if `condition` holds.
+  // The items that satisfy `value` are evaluated if `condition` holds.
   struct Contains {
     ValueId condition;
     ValueId value;
   };
-  // A set of conditions. Keys are evaluated if one of these holds.
+  // Several conditions, each of which suffices to evaluate some keys.
   using Conditions = std::set<ValueId>;
   // The keys of properties(), grouped by the set of conditions that evaluate them.
   struct KeyGroups {
-    // The complements of the patterns whose keys are evaluated without a condition. Such keys are in no
-    // group.
+    // The complements of the patterns whose keys are always evaluated. Every group keeps only keys in these
+    // complements.
     std::vector<RegionId> open;
-    // All names; names that are evaluated without a condition come first.
+    // All names; the names that are always evaluated come first.
     std::vector<NameId> known;
-    // Conditions that evaluate every key (`additionalProperties` in a branch). Every group contains these
-    // conditions.
+    // The conditions that evaluate every key, such as `additionalProperties` in a branch. They belong to
+    // every group.
     Conditions everything;
     std::map<Conditions, std::vector<NameId>> names;
     std::map<Conditions, std::vector<RegionId>> patterns;
@@ -81,7 +82,7 @@ class Unevaluated {
   std::vector<Keys> keys_;
   std::vector<Items> items_;
   std::vector<Contains> contains_;
-  // The schemas from `at_` down to the one that is collected now.
+  // The schemas from `at_` down to the one whose keywords are being collected.
   std::vector<Loc> path_;
 };
 

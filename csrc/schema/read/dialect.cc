@@ -42,7 +42,7 @@ constexpr WordInfo kWords[] = {
     {"maxLength", Word::kMaxLength, Form::kCount, About::kString, k4, k20},
     {"pattern", Word::kPattern, Form::kString, About::kString, k4, k20},
     {"format", Word::kFormat, Form::kString, About::kString, k4, k20},
-    // A keyword of this engine: a string holds the JSON text of a value that satisfies the schema.
+    // A keyword of this engine: the string holds the JSON text of a value that satisfies the schema.
     {"x-structgen-content", Word::kJsonContent, Form::kSchema, About::kString, k4, k20},
     {"items", Word::kItems, Form::kEither, About::kArray, k4, k20},
     {"prefixItems", Word::kPrefixItems, Form::kList, About::kArray, k20, k20},
@@ -81,8 +81,8 @@ constexpr WordInfo kWords[] = {
 
 }  // namespace
 
-// Looks a keyword up in a hash table with open addressing, which fills four cache lines. A compile makes few
-// look-ups; in a std::map each would miss the cache at every node.
+// Looks a keyword up in a hash table with open addressing, which fits into four cache lines. A compile makes
+// few look-ups; each node of a std::map on their way would miss the cache.
 const WordInfo* find_word(std::string_view text) {
   constexpr uint8_t kNone = 0xFF;
   static_assert(std::size(kWords) < 128);

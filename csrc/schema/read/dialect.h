@@ -72,7 +72,8 @@ enum class Word : uint8_t {
   kContentAnnotation,  // contentEncoding, contentMediaType, contentSchema: annotations that a report names
 };
 
-// The type that the keyword's value must have. A keyword with another value constrains nothing.
+// The type that the value of a keyword must have. If the value has another type, the keyword constrains
+// nothing.
 enum class Form : uint8_t {
   kAny,
   kString,
@@ -92,8 +93,8 @@ enum class Form : uint8_t {
   kMixed,   // an object of schemas or arrays of names (dependencies)
 };
 
-// The kind of values that the keyword is about; values of other kinds always satisfy the keyword. An integer
-// is a number.
+// The kind of values that a keyword restricts; values of other kinds satisfy the keyword. Integers are
+// numbers here.
 enum class About : uint8_t { kAny, kNumber, kString, kArray, kObject };
 
 struct WordInfo {
@@ -104,20 +105,20 @@ struct WordInfo {
   Draft first, last;
 };
 
-// all_words() is the table of every keyword of every draft.
+// Returns a row for each keyword of each draft.
 std::span<const WordInfo> all_words();
 std::string_view name_of(About about);
-// Returns where schemas stand in a value of the form: "schema", "list", "map", "either" (a schema or a list),
-// "mixed" (a map of schemas and of lists of names), or "" for nowhere.
+// Returns where schemas stand in a value of this form: "schema" (the value is one), "list", "map", "either"
+// (a schema or a list), "mixed" (a map of schemas and of lists of names), or "" (nowhere).
 std::string_view schemas_in(Form form);
-// Returns true if the keyword can make a value invalid, alone or together with a keyword beside it (`then`,
-// `minContains`).
+// Returns true if the keyword can make a value invalid. It may need a keyword beside it, as `then` and
+// `minContains` do.
 bool asserts(const WordInfo& w);
 // Returns the row of a keyword; null for a text that no draft knows.
 const WordInfo* find_word(std::string_view text);
 inline bool holds_schemas(const WordInfo& w) { return w.form >= Form::kSchema; }
 inline bool in_draft(const WordInfo& w, Draft d) { return w.first <= d && d <= w.last; }
-// Sets `out` to the draft of a metaschema. Returns false if the URI names no known metaschema.
+// Sets `out` to the draft whose metaschema has this URI. Returns false if no known metaschema has it.
 bool draft_of_uri(std::string_view uri, Draft& out);
 
 }  // namespace structgen

@@ -26,8 +26,8 @@
 namespace structgen {
 
 namespace {
-// find() makes a hash table for an object with at least so many members. Objects in a schema mostly have
-// fewer than ten, and a scan over ten names is faster than one hash.
+// An object with at least this many members gets a hash table for find(). Objects in a schema mostly have
+// fewer than ten members, and comparing ten names is faster than one hash.
 constexpr uint32_t kIndexFrom = 24;
 }  // namespace
 
@@ -46,12 +46,11 @@ JsonRef Json::find(JsonRef object, std::string_view key) const {
   return it == index.end() ? kNoJson : it->second;
 }
 
-// Builds one Json. The loop of run() takes the place of recursion: open_ is the stack of containers that are
-// not closed, and elements_ holds the finished elements of all these containers, those of the innermost
-// container last.
+// Builds one Json. It does not recurse: open_ is the stack of containers that are not closed, and elements_
+// holds the finished elements of all these containers, those of the innermost container last.
 //
-// For `{"a": [1, 2]}`, just before `]` is read: open_ = {object, array}, keys_ = {"a"}, elements_ = {1,
-// 2}. close() moves 1 and 2 into the array's range of children_; then the array is an element of the
+// For `{"a": [1, 2]}`, just before `]` is read: open_ = {object, array}, keys_ = {"a"}, elements_ = {1, 2}.
+// close() then moves 1 and 2 into the array's range of children_. After that the array is an element of the
 // object.
 class JsonParser {
  public:
@@ -77,7 +76,7 @@ class JsonParser {
       if (done == kNoJson) done = value();
       space();
       if (open_.empty()) break;
-      // value() has opened a container, whose first element is read next.
+      // value() has opened a container. Its first element is read next.
       if (done == kNoJson) continue;
       done = after_element(done);
     }
@@ -86,8 +85,8 @@ class JsonParser {
   }
 
  private:
-  // A container that is not closed yet. Its elements begin at elements_[begin], and end where those of a
-  // container inside of it begin.
+  // A container that is not closed yet. Its elements begin at elements_[begin]; they end where those of the
+  // next container in open_ begin.
   struct Open {
     JsonRef node;
     uint32_t begin;
@@ -103,11 +102,11 @@ class JsonParser {
   void space() {
     while (in_[at_] == ' ' || in_[at_] == '\n' || in_[at_] == '\t' || in_[at_] == '\r') ++at_;
   }
-  // peek() needs no test for the end, because a NUL stands behind the text, as behind every std::string.
+  // No test for the end is needed, because std::string puts a NUL behind the text.
   char peek() const { return in_[at_]; }
   std::string_view rest() const { return {in_ + at_, size_ - at_}; }
-  // Appends a node. It charges a unit of work for 16 bytes of text, in steps of 1 KB: every document consists
-  // of nodes, however long it is.
+  // Appends a node. Reading 16 bytes of text costs one unit of work. The units are charged here, 1 KB of text
+  // at a time, because every document consists of nodes.
   JsonRef add(JsonType type, uint32_t begin = 0, uint32_t n = 0) {
     if (at_ >= charged_ + 1024) {
       charge(static_cast<int64_t>((at_ - charged_) / 16));
@@ -154,8 +153,7 @@ class JsonParser {
     space();
   }
   // Adds a complete value to the innermost container, and reads the comma or the closing bracket behind it.
-  // Returns the container if it was closed, because it is now a complete value itself; returns kNoJson
-  // otherwise.
+  // Returns the container if this closed it, because it is now a complete value itself; otherwise kNoJson.
   JsonRef after_element(JsonRef element) {
     const bool object = out_.nodes_[open_.back().node].type == JsonType::kObject;
     elements_.push_back({object ? keys_.back() : kNoJson, element});
@@ -171,8 +169,8 @@ class JsonParser {
     ++at_;
     return close();
   }
-  // Moves the elements of the innermost container from the stack to its range of children_ and keys_. These
-  // elements are contiguous on the stack, because every container inside has already moved its own.
+  // Moves the elements of the innermost container from elements_ to its range of children_ and keys_. They
+  // are contiguous, because every container inside of it has already moved its own.
   JsonRef close() {
     const Open o = open_.back();
     open_.pop_back();
@@ -248,8 +246,8 @@ class JsonParser {
     }
     return add(JsonType::kNumber, static_cast<uint32_t>(begin), static_cast<uint32_t>(at_ - begin));
   }
-  // Reads a string. The bytes before the first escape stay in place, and the bytes behind it move to the
-  // front, to `to`. Bytes above 0x7F are taken without a check.
+  // Reads a string and decodes it in place. The bytes before the first escape stay where they are; those
+  // behind it move to the front, to `to`. Bytes above 0x7F are not checked here.
   JsonRef string() {
     const std::size_t begin = ++at_;
     run_of_characters();
@@ -282,10 +280,10 @@ class JsonParser {
     }
     return v;
   }
-  // Reads one escape, writes its character to `out`, and returns the number of bytes of the character. A high
-  // surrogate and a low surrogate behind it make one character. A high surrogate without a low surrogate
-  // behind it stands for itself, because JSON allows such a text, and a `pattern` or `const` may hold one. In
-  // `"\ud83d\u0041"` the second escape is no low surrogate, so it is read again from its backslash.
+  // Reads one escape, writes its character to `out`, and returns the character's number of bytes. A high
+  // surrogate and a low surrogate behind it make one character. A high surrogate alone stands for itself:
+  // JSON allows it, and a `pattern` or `const` may contain one. In `"\ud83d\u0041"` the second escape is no
+  // low surrogate, so it is read again from its backslash.
   std::size_t escape(char* out) {
     ++at_;
     const char c = peek();
@@ -318,14 +316,14 @@ class JsonParser {
     return character.copy(out, character.size());
   }
 
-  // The text, which is out_.text_, and its number of bytes.
+  // The text that is read, which is also out_.text_, and its number of bytes.
   char* in_ = nullptr;
   std::size_t size_;
   std::size_t at_ = 0, charged_ = 0;
   Json out_;
   std::vector<Open> open_;
   std::vector<Element> elements_;
-  // The keys whose values are not complete, one for each open object.
+  // The keys that were read and whose values are not complete: one for each open object.
   std::vector<JsonRef> keys_;
 };
 

@@ -29,10 +29,10 @@ class Json {
   bool is_string(JsonRef r) const { return type(r) == JsonType::kString; }
   bool is_number(JsonRef r) const { return type(r) == JsonType::kNumber; }
   bool is_bool(JsonRef r) const { return type(r) == JsonType::kTrue || type(r) == JsonType::kFalse; }
-  // Returns the text of a string (decoded to UTF-8; half of a surrogate pair is three bytes) or of a number
-  // (as written).
+  // Returns the text of a string, decoded to UTF-8, or of a number, as written. Half of a surrogate pair is
+  // decoded to three bytes.
   std::string_view text(JsonRef r) const { return {text_.data() + nodes_[r].begin, nodes_[r].n}; }
-  // Returns the number of members or items.
+  // Returns the number of members of an object or items of an array.
   uint32_t size(JsonRef r) const { return nodes_[r].n; }
   JsonRef item(JsonRef r, uint32_t i) const { return children_[nodes_[r].begin + i]; }
   std::string_view key(JsonRef object, uint32_t i) const { return text(keys_[nodes_[object].begin + i]); }

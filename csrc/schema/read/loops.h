@@ -18,9 +18,9 @@ namespace structgen {
 
 constexpr uint32_t kNotInPlace = 0xFFFFFFFFu;
 
-// Returns the indices of the references that lie on a loop, in order. `above[v]` is the schema that applies
-// schema v to its own value (v stands in its `allOf`, say), or kNotInPlace if v applies to a member, an item,
-// or a value elsewhere; above[v] < v. `references` are pairs of schemas: one that holds a reference, and its
+// Returns the indices of the references that lie on a loop, in order. A schema may apply another schema to
+// its own value, as by `allOf`. above[v] is the schema that applies schema v so; kNotInPlace if v is about a
+// member, an item or another value. above[v] < v. A reference is a pair: the schema that holds it, and its
 // target.
 std::vector<uint32_t> looping_references(std::span<const uint32_t> above,
                                          std::span<const std::pair<uint32_t, uint32_t>> references);

@@ -54,9 +54,9 @@ void append_segment(std::string& out, std::string_view segment) {
   }
 }
 
-// Returns null if the value has the type that the keyword needs, and otherwise the fault, as the report
-// states it. A keyword with a value of the wrong type (`"minLength": "3"`) constrains nothing and is no
-// error, as in common validators.
+// Returns null if the value has the type that the keyword needs. Otherwise returns what is wrong, for the
+// report. A keyword with a value of the wrong type (`"minLength": "3"`) constrains nothing and is no error;
+// common validators treat it alike.
 const char* misshapen(const Json& j, Form form, JsonRef v, Draft draft) {
   const auto unless = [](bool fits, const char* why) { return fits ? nullptr : why; };
   const bool schema = j.is_object(v) || j.is_bool(v);
@@ -109,8 +109,8 @@ SchemaSet::SchemaSet(std::string_view root, const Documents& others, const Schem
   others_ = nullptr;
 }
 
-// Adds a document. Its root is a resource even without an `$id`; its name is then the URI that the caller
-// gave.
+// Adds a document. Its root is a resource even without an `$id`; the resource then has the URI that the
+// caller gave.
 DocumentId SchemaSet::add_document(const std::string& uri, Json json) {
   const DocumentId doc{static_cast<uint32_t>(documents_.size())};
   documents_.push_back(std::make_unique<Json>(std::move(json)));
@@ -126,8 +126,8 @@ DocumentId SchemaSet::add_document(const std::string& uri, Json json) {
   return doc;
 }
 
-// Adds a schema that the engine wrote. The scan meets every target of its references, so they need neither
-// resolve_pending() nor the search for loops, and do not wait in pending_.
+// Adds a schema that the engine wrote. The scan itself meets every target of its references. So they need not
+// wait in pending_ for resolve_pending(), and no search for loops.
 Loc SchemaSet::add(std::string_view schema) {
   added_ = std::min(added_, documents_.size());
   const DocumentId doc = add_document("", Json::parse(schema));
@@ -140,7 +140,7 @@ Loc SchemaSet::add(std::string_view schema) {
   return Loc{doc, 0, resource, dynamic_ ? push_scope({}, resource) : ScopeId{}};
 }
 
-// Returns the draft that `$schema` names, or `inherited` if it names no known draft. Sets `validates` to
+// Returns the draft that `$schema` names, or `inherited` if it names none that is known. Sets `validates` to
 // false if the metaschema turns the validation vocabulary off.
 Draft SchemaSet::dialect_of(DocumentId doc, JsonRef node, Draft inherited, bool& validates) {
   const Json& j = *documents_[doc.v];
@@ -149,7 +149,7 @@ Draft SchemaSet::dialect_of(DocumentId doc, JsonRef node, Draft inherited, bool&
   if (s == kNoJson || !j.is_string(s)) return forced ? options_.draft : inherited;
   Draft d = inherited;
   if (draft_of_uri(j.text(s), d)) return forced ? options_.draft : d;
-  // The `$schema` may name a metaschema that the caller passed. The `$schema` of the metaschema gives the
+  // The `$schema` may name a metaschema that the caller passed. Then the metaschema's own `$schema` gives the
   // draft, and its `$vocabulary` says whether validation keywords count.
   if (!others_) return forced ? options_.draft : inherited;
   for (const auto& [uri, text] : *others_) {
@@ -169,8 +169,8 @@ Draft SchemaSet::dialect_of(DocumentId doc, JsonRef node, Draft inherited, bool&
 
 // ---- scan ----
 
-// Visits the schema at `node` and all schemas inside of it, unless the schema was visited before. `keyword`
-// and `parent` say how the schema was reached, for pointers.
+// Visits the schema at `node` and all schemas inside of it, unless it was visited before. `keyword` and
+// `parent` say how it was reached; pointers need this.
 void SchemaSet::scan(DocumentId doc, JsonRef node, ResourceId resource, VisitId parent,
                      std::string_view keyword) {
   if (scanned_.size() <= doc.v) scanned_.resize(doc.v + 1);
@@ -198,8 +198,8 @@ ResourceId SchemaSet::enter_resource(Visit& v) {
   const Json& j = *documents_[v.doc.v];
   if (!j.is_object(v.node)) return v.resource;
   const bool is_root = v.node == 0;
-  // At the root of a document the constructor or add() has set the draft. Any other schema inherits the draft
-  // of its resource, unless it has an identifier and a `$schema` of its own.
+  // At the root of a document the draft is already set, by the constructor or add(). Any other schema
+  // inherits the draft of its resource, unless it has both an identifier and a `$schema`.
   Draft draft =
       is_root ? resources_[resource_roots_.at(key_of(v.doc, 0)).v].draft : resources_[v.resource.v].draft;
   bool validates = is_root || resources_[v.resource.v].validates;
@@ -243,8 +243,8 @@ void SchemaSet::scan_schema(VisitId visit, std::vector<Visit>& todo) {
   const Visit v = visits_[visit.v];
   const Json& j = *documents_[v.doc.v];
   if (!j.is_object(v.node)) {
-    // `{"properties": {"a": 5}}`: the parent's keyword is named in the report, and `a` is left
-    // unconstrained.
+    // In `{"properties": {"a": 5}}` the value of `a` is no schema. The report names the parent's keyword, and
+    // `a` is left unconstrained.
     if (!j.is_bool(v.node) && v.parent != kNoVisit) {
       const std::string which =
           v.index != kNoIndex ? std::to_string(v.index) : "'" + std::string(v.member) + "'";
@@ -262,15 +262,15 @@ void SchemaSet::scan_schema(VisitId visit, std::vector<Visit>& todo) {
       notes_.push_back({visit, key, w ? "not a keyword of this draft" : "unknown keyword"});
       continue;
     }
-    // Beside a `$ref` that hides its siblings only schemas are still visited, because a reference may point
-    // into any of them, usually into `definitions`.
+    // If a `$ref` hides its siblings, only schemas among them are visited: a reference may point into any of
+    // them, usually into `definitions`.
     if (hidden && w->word != Word::kRef && w->word != Word::kDefs && !holds_schemas(*w)) continue;
     scan_word(visit, *w, key, value, todo);
   }
 }
 
-// Appends the schemas inside of a keyword's value to `todo`. Whatever has the form of a schema is visited,
-// even if the keyword has no effect (`then` without `if`), because references may lead there.
+// Appends the schemas inside of a keyword's value to `todo`. They are visited even if the keyword has no
+// effect (`then` without `if`), because references may lead to them.
 void SchemaSet::push_schemas(VisitId visit, Form form, std::string_view key, JsonRef value,
                              std::vector<Visit>& todo) const {
   const Visit& v = visits_[visit.v];
@@ -298,8 +298,8 @@ void SchemaSet::push_schemas(VisitId visit, Form form, std::string_view key, Jso
   }
 }
 
-// Checks the value of one keyword, appends the schemas inside of it to `todo`, and keeps its references,
-// anchors and notes for later steps.
+// Checks the value of one keyword, and appends the schemas inside of it to `todo`. Its references, anchors
+// and notes for the report are stored for later steps.
 void SchemaSet::scan_word(VisitId visit, const WordInfo& w, std::string_view key, JsonRef value,
                           std::vector<Visit>& todo) {
   const Visit v = visits_[visit.v];
@@ -322,7 +322,7 @@ void SchemaSet::scan_word(VisitId visit, const WordInfo& w, std::string_view key
     case Word::kSchemaUri: {
       Draft d = Draft::k2020;
       const auto given = [&](const auto& document) { return document.first == j.text(value); };
-      // An unknown draft matters only at the root, from which all other schemas inherit.
+      // An unknown `$schema` matters only at the root, from which all other schemas inherit the draft.
       if (v.node != 0 || options_.force_draft) break;
       if (!j.is_string(value) || (!draft_of_uri(j.text(value), d) && std::ranges::none_of(*others_, given)))
         notes_.push_back(
@@ -361,8 +361,8 @@ void SchemaSet::scan_word(VisitId visit, const WordInfo& w, std::string_view key
   }
 }
 
-// Names the parts of a keyword that constrain nothing because of their type: the `5` in `"required":
-// ["a", 5]`.
+// Notes those elements of a keyword's value that have the wrong type and constrain nothing, such as the `5`
+// in `"required": ["a", 5]`.
 void SchemaSet::note_misshapen_parts(VisitId visit, Word w, std::string_view key, JsonRef value) {
   const Json& j = *documents_[visits_[visit.v].doc.v];
   const auto names = [&](JsonRef list) {
@@ -385,9 +385,9 @@ void SchemaSet::note_misshapen_parts(VisitId visit, Word w, std::string_view key
   }
 }
 
-// Refuses values that have the right type and that no draft permits: `"type": "strnig"`, `"multipleOf": 0`.
-// The scan refuses such a value, because a text may never reach it: the part of the text may be optional, and
-// with `on_limit="subset"` a mask would omit the part silently.
+// Refuses values of the right type that no draft permits: `"type": "strnig"`, `"multipleOf": 0`. The scan
+// does this for all schemas, because a text may never need this one: the member may be optional, and with
+// `on_limit="subset"` a mask would omit it silently.
 void SchemaSet::check_value(VisitId visit, const WordInfo& w, std::string_view key, JsonRef value) {
   const Json& j = *documents_[visits_[visit.v].doc.v];
   const auto refuse = [&](const std::string& what) {
@@ -416,8 +416,8 @@ void SchemaSet::check_value(VisitId visit, const WordInfo& w, std::string_view k
     }
     default: break;
   }
-  // A malformed count is noted and read all the same: `"minItems": -1` as 0, `"minItems": 2.5` as 3,
-  // `"maxItems": 2.5` as 2.
+  // A malformed count is noted in the report and rounded: `"minItems": -1` is read as 0, `"minItems": 2.5` as
+  // 3, `"maxItems": 2.5` as 2.
   if (w.form != Form::kCount) return;
   const Decimal d = Decimal::parse_any(j.text(value));
   if (d.negative) {
@@ -428,7 +428,7 @@ void SchemaSet::check_value(VisitId visit, const WordInfo& w, std::string_view k
   }
 }
 
-// Checks the syntax alone. The regex itself is made when the pattern is lowered.
+// Checks only the syntax. The regex is made when the pattern is lowered.
 void SchemaSet::check_pattern(VisitId visit, std::string_view keyword, std::string_view text) {
   try {
     parse_pattern(text);
@@ -439,8 +439,8 @@ void SchemaSet::check_pattern(VisitId visit, std::string_view keyword, std::stri
   }
 }
 
-// Resolves the references of all documents, and scans their targets. A reference without a target is noted as
-// broken and not refused, because an `anyOf` with a broken branch has other branches.
+// Resolves the references of all documents, and scans their targets. A reference without a target is only
+// noted as broken: an `anyOf` with a broken branch has other branches.
 void SchemaSet::resolve_pending() {
   for (std::size_t i = 0; i < pending_.size(); ++i) {  // grows: a target may be new to the scan
     const Pending p = pending_[i];
@@ -450,8 +450,7 @@ void SchemaSet::resolve_pending() {
     try {
       target = resolve(Loc{v.doc, v.node, v.resource, {}}, p.reference, keyword);
     } catch (const Error& e) {
-      // The reference has no target. Schemas that need the reference are refused, and all others are not
-      // affected.
+      // The reference has no target. Only schemas that need the reference are refused.
       if (e.kind() != ErrorKind::kUnsupportedSchema ||
           !dangling(Loc{v.doc, v.node, v.resource, {}}, p.reference))
         throw;
@@ -470,8 +469,8 @@ void SchemaSet::resolve_pending() {
   find_loops();
 }
 
-// Returns true if the schema is about the value of its parent, such as one in `allOf` or `not`; one in
-// `properties` is not. An `if` without `then` and `else` is not lowered, so no loop leads through it.
+// Returns true if the schema applies to the same value as its parent, as in `allOf` or `not`, but not in
+// `properties`. An `if` without `then` and `else` is not lowered, so no loop leads through it.
 bool SchemaSet::in_place(const Visit& v) const {
   if (v.parent == kNoVisit || v.keyword == "$ref") return false;
   const WordInfo* w = find_word(v.keyword);
@@ -494,8 +493,8 @@ bool SchemaSet::in_place(const Visit& v) const {
   }
 }
 
-// Finds references on a loop and notes them as broken. A `$dynamicRef` is no edge here: its target depends on
-// a scope, which the scan does not know. Solver::restrict finds the loops through a `$dynamicRef`.
+// Finds the references that lie on a loop and notes them as broken. A `$dynamicRef` does not count here: its
+// target depends on a scope, which the scan does not know. Solver::restrict finds those loops.
 void SchemaSet::find_loops() {
   std::vector<std::pair<uint32_t, uint32_t>> references;
   for (const Pending& p : pending_)
@@ -516,8 +515,8 @@ void SchemaSet::find_loops() {
 
 // ---- resolution ----
 
-// Finds a resource by its absolute URI. A document of the caller with this URI is read and scanned when a
-// reference first needs it.
+// Finds a resource by its absolute URI. If the caller passed a document with this URI, it is read and scanned
+// on first use.
 bool SchemaSet::find_resource(const std::string& uri, ResourceId& out) {
   if (const auto it = by_uri_.find(uri); it != by_uri_.end()) {
     out = it->second;
@@ -536,12 +535,12 @@ bool SchemaSet::find_resource(const std::string& uri, ResourceId& out) {
   return false;
 }
 
-// Follows a JSON Pointer from `node`. Returns false if nothing stands there. `resource` becomes the innermost
-// resource on the way: `#/$defs/n/items` ends in the resource of `n` if `n` has an `$id`.
+// Follows a JSON Pointer from `node`. Returns false if it leads nowhere. `resource` becomes the innermost
+// resource on the path: `#/$defs/n/items` ends in the resource of `n` if `n` has an `$id`.
 bool SchemaSet::find_pointer(ResourceId& resource, DocumentId doc, JsonRef& node,
                              std::string_view pointer) const {
   const Json& j = *documents_[doc.v];
-  // `std::stoul` is safe below: nine digits at most, and nothing but digits.
+  // The pointer's indices have at most nine digits and nothing but digits, so `std::stoul` cannot fail below.
   while (!pointer.empty()) {
     if (pointer[0] != '/') return false;
     pointer.remove_prefix(1);
@@ -570,8 +569,8 @@ bool SchemaSet::find_pointer(ResourceId& resource, DocumentId doc, JsonRef& node
   return true;
 }
 
-// Returns false if the scan found the reference broken. The scan has resolved every reference once, so no
-// reference is resolved here if none is broken.
+// Returns false if the scan has noted the reference as broken. The scan resolved every reference, so if none
+// is broken, nothing is resolved here.
 bool SchemaSet::resolves(const Loc& from, std::string_view reference) {
   if (broken_.empty()) return true;
   if (looping_.count(key_of(from.doc, from.node))) return false;
@@ -609,8 +608,8 @@ bool SchemaSet::dangling(const Loc& from, std::string_view reference) {
          find_resource(std::string(absolute), resource);
 }
 
-// Resolves a reference. It is `#/a/b` or `#name` in the same resource, or a URI that either of these may
-// follow. Relative URIs are resolved by RFC 3986 (strings/uri.h). The fragment is percent-decoded first.
+// Resolves a reference: `#/a/b` or `#name` in the same resource, or a URI, perhaps with such a fragment.
+// Relative URIs are resolved by RFC 3986 (strings/uri.h). The fragment is percent-decoded first.
 Loc SchemaSet::resolve(const Loc& from, std::string_view reference, std::string_view keyword) {
   const auto fail = [&](const std::string& why) -> Error {
     return Error(ErrorKind::kUnsupportedSchema,
@@ -643,8 +642,8 @@ Loc SchemaSet::resolve(const Loc& from, std::string_view reference, std::string_
   return out;
 }
 
-// A `$dynamicRef` is first resolved like a `$ref`. Only if it ends at a `$dynamicAnchor`, the outermost
-// resource of the dynamic scope with the same dynamic anchor takes the place of the target.
+// A `$dynamicRef` is first resolved like a `$ref`. If this leads to a `$dynamicAnchor`, the target is
+// replaced by the same dynamic anchor of the outermost resource of the dynamic scope that has it.
 //
 //     tree    {"$id": "tree", "$dynamicAnchor": "node",
 //              "properties": {"kids": {"items": {"$dynamicRef": "#node"}}}}
@@ -659,8 +658,8 @@ Loc SchemaSet::resolve_dynamic(const Loc& from, std::string_view reference) {
   const std::string name = percent_decode(fragment);
   if (name.empty() || name[0] == '/' || !resources_[target.resource.v].dynamic_anchors.count(name))
     return target;
-  // The loop goes from the innermost resource to the outermost. Each match overwrites the previous match, so
-  // the outermost stays.
+  // The loop goes from the innermost resource to the outermost, so the outermost match is the last one and
+  // stays.
   for (ScopeId s = from.scope; s != ScopeId{}; s = scopes_[s.v].first) {
     const Resource& r = resources_[scopes_[s.v].second.v];
     const auto it = r.dynamic_anchors.find(name);
@@ -674,8 +673,8 @@ Loc SchemaSet::resolve_dynamic(const Loc& from, std::string_view reference) {
   return target;
 }
 
-// Does what resolve_dynamic() does, for 2019-09: `$recursiveAnchor: true` at the root of a resource is the
-// anchor.
+// Does what resolve_dynamic() does, for `$recursiveRef` of 2019-09. Its anchor is `$recursiveAnchor: true` at
+// the root of a resource.
 Loc SchemaSet::resolve_recursive(const Loc& from) {
   Loc target = resolve(from, "#", "$recursiveRef");
   if (!resources_[target.resource.v].recursive_anchor) return target;
@@ -690,9 +689,9 @@ Loc SchemaSet::resolve_recursive(const Loc& from) {
   return target;
 }
 
-// Returns the scope after `resource` is entered. A scope that has the resource stays as it is, because a
-// look-up finds the outermost match, which a second entry further in cannot change. So a recursive schema has
-// finitely many scopes. Equal scopes have one number.
+// Returns the scope after `resource` is entered; equal scopes have one number. A scope that already has the
+// resource stays as it is: a look-up takes the outermost match, which a second entry does not change. So a
+// recursive schema has finitely many scopes.
 ScopeId SchemaSet::push_scope(ScopeId scope, ResourceId resource) {
   for (ScopeId s = scope; s != ScopeId{}; s = scopes_[s.v].first)
     if (scopes_[s.v].second == resource) return scope;
@@ -702,8 +701,8 @@ ScopeId SchemaSet::push_scope(ScopeId scope, ResourceId resource) {
 Loc SchemaSet::child(const Loc& parent, JsonRef node) {
   Loc out{parent.doc, node, parent.resource, parent.scope};
   if (resource_roots_.size() > 1 || dynamic_) {
-    // `resource_roots_` has at least one entry per document. If it has only one entry, no schema inside of
-    // the document starts a resource.
+    // resource_roots_ has an entry for the root of each document. If there are no others, no schema inside of
+    // a document begins a resource.
     const auto it = resource_roots_.find(key_of(parent.doc, node));
     if (it != resource_roots_.end()) {
       out.resource = it->second;
@@ -715,9 +714,8 @@ Loc SchemaSet::child(const Loc& parent, JsonRef node) {
 
 // ---- pointers ----
 
-// Puts a pointer together from the visits above. It stops at a target of a `$ref` that the walk reached by
-// the reference alone, because the target stands below an unknown keyword. Such a pointer begins with
-// `/$ref`.
+// Makes a pointer from a visit and the visits above it. A `$ref` may lead to a schema below an unknown
+// keyword, which the scan reaches only by this reference. The pointer then begins there, with `/$ref`.
 std::string SchemaSet::visit_pointer(VisitId visit) const {
   std::vector<const Visit*> path;
   for (VisitId at = visit; at != kNoVisit; at = visits_[at.v].parent) {

@@ -22,17 +22,18 @@
 
 namespace structgen {
 
-// A document. In `{"$defs": {"n": {"$id": "b"}}}` there is one document with two resources: the root, and
-// `#/$defs/n`. A relative reference inside `n` is relative to `b`.
+// The number of a document, such as the root or a file that a reference names. A document may have several
+// resources: `{"$defs": {"n": {"$id": "b"}}}` has the root and `#/$defs/n`. A relative reference inside of
+// `n` is relative to `b`.
 using DocumentId = Id<struct DocumentTag>;
-// A resource: a schema with an `$id`, or the root of a document.
+// The number of a resource: a schema with an `$id`, or the root of a document.
 using ResourceId = Id<struct ResourceTag>;
-// A dynamic scope: the resources that were entered on the way to a schema (push_scope). 0 is the empty scope,
-// which is the only scope if no schema has a `$dynamicRef` or `$recursiveRef`.
+// The number of a dynamic scope: the resources that were entered on the path to a schema (push_scope). 0 is
+// the empty scope. Without a `$dynamicRef` or `$recursiveRef` there is no other scope.
 using ScopeId = Id<struct ScopeTag>;
 
-// The place of a schema: everything needed to read its keywords and to resolve its references. Two ways
-// to one schema give equal Locs unless their dynamic scopes differ, so formulas are remembered by Loc.
+// Where a schema stands: all that is needed to read its keywords and to resolve its references. Different
+// paths to one schema give equal Locs unless the dynamic scopes differ, so formulas are remembered by Loc.
 struct Loc {
   DocumentId doc;
   JsonRef node = 0;
@@ -41,76 +42,75 @@ struct Loc {
   friend bool operator==(const Loc&, const Loc&) = default;
 };
 
-// Returns a key for maps from the nodes of documents.
+// Returns a number for the node of a document, as a key of maps.
 inline uint64_t key_of(DocumentId doc, JsonRef node) { return (static_cast<uint64_t>(doc.v) << 32) | node; }
 
-// A keyword that is not enforced as it stands: the JSON Pointer of its schema, its name, and the reason.
+// A keyword that is not enforced as it is written: the JSON Pointer of its schema, its name, and the reason.
 struct ReportEntry {
   std::string pointer, keyword, reason;
 };
 
-// `draft` applies to a root without a `$schema`. If `enforce_formats` is false, `format` is an annotation.
+// `draft` is the draft of a root that has no `$schema`. If `enforce_formats` is false, `format` constrains
+// nothing.
 struct SchemaOptions {
   Draft draft = Draft::k2020;
-  // If true, `draft` also replaces a `$schema` of the root that names another draft.
+  // If true, `draft` applies even if the `$schema` of the root names another draft.
   bool force_draft = false;
   bool enforce_formats = true;
 };
 
-// All schemas of one compile. The constructor reads everything that the root reaches. Afterwards lowering
-// asks for the targets of references. A `SchemaSet` belongs to one grammar and one thread at a time.
+// All schemas of one compile. The constructor reads all that the root and its references lead to. Later,
+// lowering asks where references lead. A `SchemaSet` belongs to one grammar and one thread at a time.
 class SchemaSet {
  public:
   using Documents = std::vector<std::pair<std::string, std::string>>;  // URI, JSON text
 
-  // Throws kGrammar if the root, a document that a reference reaches, a pattern or a value is malformed, and
+  // Throws kGrammar if something is malformed: the root, another document, a pattern or a value. Throws
   // kUnsupportedSchema if a reference names a document that is not in `others`.
   SchemaSet(std::string_view root, const Documents& others, const SchemaOptions& options);
 
   const Json& json(const Loc& l) const { return *documents_[l.doc.v]; }
   Loc root() const { return root_; }
-  // Adds a schema that the engine itself wrote, whose references all point into the schema. Tool calls
-  // written as elements need it: the added schema says which strings hold no closing mark
-  // (write/elements.cc).
+  // Adds a schema that the engine itself wrote; its references must point into itself. Layouts of elements
+  // need it: this schema says which strings contain no closing mark (write/elements.cc).
   Loc add(std::string_view schema);
   // Returns true if some schema has `uniqueItems`.
   bool asks_distinct() const { return asks_distinct_; }
   bool added(const Loc& l) const { return l.doc.v >= added_; }
-  // Returns the place of a schema that stands at `node`, somewhere inside the schema `parent`.
+  // Returns the Loc of a schema that stands at `node`, inside of the schema `parent`.
   Loc child(const Loc& parent, JsonRef node);
   Draft draft(const Loc& l) const { return resources_[l.resource.v].draft; }
   bool validates(const Loc& l) const { return resources_[l.resource.v].validates; }
   // Returns the schema to which a reference in the schema `from` leads. Throws kUnsupportedSchema if it leads
   // nowhere; the error names `keyword`.
   Loc resolve(const Loc& from, std::string_view reference, std::string_view keyword = "$ref");
-  // Returns true if the document of the reference is known. Such a reference fails only because nothing
-  // stands at its pointer or anchor, and its schema stays usable as long as no text needs the reference.
+  // Returns true if the document of the reference is known, so that only its pointer or anchor can lead
+  // nowhere. The schema with such a reference stays usable as long as no text needs the reference.
   bool dangling(const Loc& from, std::string_view reference);
   // Returns false for a `$ref` that leads nowhere or lies on a loop (schema/read/loops.h).
   bool resolves(const Loc& from, std::string_view reference);
-  // Returns true if some reference leads nowhere, or leads back to its own schema without a step into the
+  // Returns true if some reference leads nowhere, or in a loop back to its own schema without a step into the
   // value.
   bool any_broken() const { return !broken_.empty(); }
-  // Returns the error for a broken reference; `text` is the place of the reference's text.
+  // Returns the error for a broken reference; `text` is the Loc of the reference's text.
   Error broken(const Loc& text) const;
   // Returns the target of a `$dynamicRef`, which depends on the dynamic scope (resolve.cc).
   Loc resolve_dynamic(const Loc& from, std::string_view reference);
   // Returns the target of a `$recursiveRef` of 2019-09; its reference is always `#`.
   Loc resolve_recursive(const Loc& from);
-  // Returns the JSON Pointer of a schema, for errors. Its time is linear in the schemas, because only errors
-  // need it.
+  // Returns the JSON Pointer of a schema, for errors. It visits all schemas, which is fast enough for errors.
   std::string pointer(const Loc& l) const;
   const SchemaOptions& options() const { return options_; }
   std::vector<ReportEntry> report() const;
-  // Returns an estimate of the bytes: a parsed document takes several times its text.
+  // Returns an estimate of the bytes that the documents take; a parsed document takes several times its text.
   std::size_t byte_size() const { return 8 * text_size_; }
 
  private:
   using VisitId = Id<struct VisitTag>;  // a schema that the scan came to: visits_
   static constexpr VisitId kNoVisit{0xFFFFFFFFu};
   static constexpr uint32_t kNoIndex = 0xFFFFFFFFu;
-  // A resource and the names inside of it. Each entry of `dynamic_anchors` is also one of `anchors`, because
-  // a plain `$ref` may use a dynamic anchor.
+  // A resource and the anchors inside of it. `anchors` also has all `dynamic_anchors`, because a plain `$ref`
+  // may name a dynamic anchor.
   struct Resource {
     std::string uri;
     DocumentId doc;
@@ -123,34 +123,33 @@ class SchemaSet {
     std::unordered_map<std::string, JsonRef> anchors;
     std::unordered_map<std::string, JsonRef> dynamic_anchors;
   };
-  // A schema that the scan has met, and its place relative to its parent. A pointer is put together from
-  // visits only when it is shown (visit_pointer).
+  // A schema that the scan has met, and how it was reached from its parent. visit_pointer() makes a JSON
+  // Pointer of visits when one is shown.
   struct Visit {
     DocumentId doc;
     JsonRef node;
     ResourceId resource;
-    // The visit of the schema around this one; kNoVisit for the root of a document. For the target of a
-    // reference it is the schema with the reference.
+    // The visit of the schema around this one; kNoVisit for the root of a document. If a reference led here,
+    // the visit of the schema that holds the reference.
     VisitId parent;
-    // The way from the parent: a keyword, then the name of a member or an index, if the keyword has
-    // several schemas.
+    // The step from the parent: a keyword and, if the keyword has several schemas, the name of a member or an
+    // index.
     std::string_view keyword;
     std::string_view member;
     uint32_t index = kNoIndex;
   };
-  // A line of the report without its pointer, which report() makes.
+  // A line of the report, as the scan notes it; report() adds its pointer.
   struct Note {
     VisitId visit;
     std::string_view keyword;
     std::string reason;
   };
-  // A reference that waits until its own document has been scanned.
+  // A reference. It is resolved when its own document has been scanned.
   struct Pending {
     VisitId visit;
     std::string_view reference;
     Word word;
-    // The schema to which the reference leads; kNoVisit until it is resolved, and for good if it leads
-    // nowhere.
+    // The schema to which the reference leads. kNoVisit before it is resolved, and if it leads nowhere.
     VisitId target = kNoVisit;
   };
   struct Broken {
@@ -187,7 +186,7 @@ class SchemaSet {
   std::size_t added_ = static_cast<std::size_t>(-1);
   std::vector<Resource> resources_;
   std::unordered_map<std::string, ResourceId> by_uri_;
-  // The resource whose root is a node, by key_of(document, node).
+  // The resource that begins at a node, by key_of(document, node).
   std::unordered_map<uint64_t, ResourceId> resource_roots_;
   // scanned_[document][node] is the visit of the schema at the node, or kNoVisit.
   std::vector<std::vector<VisitId>> scanned_;
@@ -197,7 +196,7 @@ class SchemaSet {
   std::vector<Broken> broken_;
   // The schemas whose `$ref` lies on a loop, by key_of(document, node).
   std::unordered_set<uint64_t> looping_;
-  // For each scope: the scope without its last resource, and that resource.
+  // scopes_[s] is scope s as a pair: the scope without its last resource, and this resource.
   std::vector<std::pair<ScopeId, ResourceId>> scopes_{{}};
   std::map<std::pair<ScopeId, ResourceId>, ScopeId> scope_index_;
   // True if some schema has a `$dynamicRef` or `$recursiveRef`. Otherwise no Loc needs a scope.

@@ -19,13 +19,13 @@ namespace structgen {
 
 struct FewNumber {
   Decimal value;
-  // True if only the canonical lexeme may be written: a condition asks for a whole number, so in the plain
-  // spelling 12 must not be 12.0 (Numbers::language).
+  // True if only the canonical lexeme may be written, because a condition asks for a whole number. In the
+  // plain spelling 12 may then not be written 12.0 (Numbers::language).
   bool whole;
 };
 
-// Appends the numbers that satisfy p. Returns false if there are too many or the method does not apply; `out`
-// is then undefined.
+// Lists the numbers that satisfy p, as far as the multiples of p's divisors between its bounds are few.
+// Returns false if there are too many or p has another form; `out` is then undefined.
 bool few_numbers(FormulaSpace& formulas, TypedId p, std::vector<FewNumber>& out);
 
 }  // namespace structgen

@@ -21,20 +21,22 @@
 namespace structgen {
 
 namespace {
-// A bound with more digits than this is far from zero: beside it kShortDivisor applies.
+// A bound with more digits than this is far from zero. Beside such a bound a divisor has at most
+// kShortDivisor digits.
 constexpr int64_t kFarBound = 30;
-// A divisor of more digits than this is refused beside a bound that is far from zero.
+// A divisor of more digits than this is refused beside a bound of more than kFarBound digits.
 constexpr std::size_t kShortDivisor = 3;
 
 // The languages of single conditions, shared by all grammars of an arena.
 struct NumberLanguages : RegexCache {
-  // of[spelling][size][narrow]: `size` says how large numbers may be.
+  // of[spelling][size][narrow] is the language for a spelling of numbers, a limit of digits (Domain), and the
+  // narrow or the full universe.
   std::optional<NumberLanguage> of[3][3][2];
   std::size_t byte_size() const override { return sizeof(*this); }
 };
 }  // namespace
 
-// Returns the languages of single conditions in a domain, and makes them on first use.
+// Returns the languages of single conditions in a domain, which are made on first use.
 NumberLanguage& Numbers::lexemes(Domain d) {
   const bool narrow = is(d, kNarrow);
   const std::size_t size = d & kHuge ? 2 : d & kDouble ? 1 : 0;
@@ -82,8 +84,8 @@ RegexId Numbers::language(TypedId p) {
   return out;
 }
 
-// The limit of digits is an intersection only if nothing else limits the digits. Three cases need no
-// intersection: no condition, `integer` alone, and divisors that count digits themselves.
+// The limit of digits is intersected only if nothing else limits the digits. It is not needed without
+// conditions, for `integer` alone, and for divisors whose automata count digits.
 RegexId Numbers::finite(TypedId p) {
   const Domain domain = hard(p) ? kNarrow : kAll;
   constexpr uint32_t kSmall = NumberLanguage::kReadableDigits - 8;
@@ -105,16 +107,16 @@ RegexId Numbers::finite(TypedId p) {
   return out;
 }
 
-// Returns the numbers of p up to the largest double. If there are none, or if it takes too much work to tell,
-// returns those of any size.
+// Returns the numbers of p up to the largest double. Returns those of any size if there are none, or if it
+// takes too much work to tell.
 RegexId Numbers::within_doubles(TypedId p, Domain domain) {
   const RegexId out = regexes_.both(combine(p, of(domain, kDouble)), lexemes(kDouble).within_doubles());
   const bool none = FirstLimit().otherwise(true, [&] { return regexes_.is_empty(out); });
   return none ? combine(p, of(domain, kHuge)) : out;
 }
 
-// Returns true if every number of the formula is read by the automaton of a hard divisor. Such an automaton
-// counts digits, so no further limit is needed.
+// Returns true if the automaton of a hard divisor reads every number of the formula. This automaton counts
+// digits, so no other limit of digits is needed.
 bool Numbers::counts_digits(TypedId p) {
   check_depth();
   const Formula& f = formulas_[p];
@@ -128,7 +130,7 @@ bool Numbers::counts_digits(TypedId p) {
   return f.op == Op::kOr && f.n > 0 && std::ranges::all_of(formulas_.kids(p), counts);
 }
 
-// Returns the number of digits of all constants of a formula; 1e300 has 301.
+// Returns the sum of the digits of all constants of a formula; 1e300 has 301 digits.
 uint32_t Numbers::size_of_constants(TypedId p) {
   check_depth();
   // Counting stops at kMany, because larger counts change nothing.
@@ -147,7 +149,8 @@ uint32_t Numbers::size_of_constants(TypedId p) {
   });
 }
 
-// Returns true if the formula has a divisor that is no power of ten; such formulas use the narrow universe.
+// Returns true if the formula has a hard divisor, which is no power of ten. Such formulas use the narrow
+// universe.
 bool Numbers::hard(TypedId p) {
   check_depth();
   const Formula& f = formulas_[p];
@@ -157,8 +160,8 @@ bool Numbers::hard(TypedId p) {
       p.v, [&] { return std::ranges::any_of(formulas_.kids(p), [&](TypedId k) { return hard(k); }); });
 }
 
-// Returns the domain of a part of a formula in kOffered: kWhole if the part, or one of its conjuncts, asks
-// for a whole number.
+// Returns the domain for a kid of a formula in kOffered: kWhole if the kid, or a conjunct of it, asks for a
+// whole number.
 Numbers::Domain Numbers::kid_domain(TypedId p, Domain domain) {
   if (!is(domain, kOffered)) return domain;
   const Formula& f = formulas_[p];
@@ -182,8 +185,8 @@ RegexId Numbers::atom(TypedId p, NumberLanguage& numbers) {
 
 // ---- conjunctions ----
 
-// Sorts the kids of a conjunction. A negated bound is the opposite bound, not (x >= 3) is x < 3, and is
-// merged with the others. Of two equal bounds the open one is tighter.
+// Sorts the kids of a conjunction. A negated bound is read as the opposite bound: not (x >= 3) is x < 3. Of
+// two equal bounds the open one is tighter.
 Numbers::Conditions Numbers::read(TypedId p) {
   Conditions out;
   for (TypedId k : formulas_.kids(p)) {
@@ -210,7 +213,7 @@ Numbers::Conditions Numbers::read(TypedId p) {
   return out;
 }
 
-// Returns the language of a conjunction. It tries the ways in the order in which numbers.h lists them.
+// Returns the language of a conjunction: it takes the first of the four ways in numbers.h that applies.
 RegexId Numbers::conjunction(TypedId p, Domain domain) {
   RegexId out;
   if (few(p, domain, out)) return out;
@@ -229,8 +232,8 @@ RegexId Numbers::conjunction(TypedId p, Domain domain) {
   return regexes_.both(std::span<const RegexId>(parts));
 }
 
-// Way 1 of numbers.h: the numbers are few, so each is listed. In kOffered each has the spellings that the
-// conditions on it allow.
+// Way 1 of numbers.h: the numbers are few, so each is listed. In kOffered each number has only the spellings
+// that its conditions allow.
 bool Numbers::few(TypedId p, Domain domain, RegexId& out) {
   std::vector<FewNumber> found;
   if (!few_numbers(formulas_, p, found)) return false;
@@ -241,15 +244,15 @@ bool Numbers::few(TypedId p, Domain domain, RegexId& out) {
   return true;
 }
 
-// Way 2 of numbers.h: one automaton of the divisors and the bounds. If there is no bound the way does not
-// apply, because the divisors alone have a smaller automaton.
+// Way 2 of numbers.h: one automaton of the divisors and the bounds. It needs a bound; the divisors alone have
+// a smaller automaton.
 bool Numbers::between(const Conditions& all, Domain domain, std::vector<RegexId>& parts) {
   if (all.divisors.size() != 1 || (!all.low && !all.high)) return false;
   const Decimal& divisor = all.divisors[0];
   if (!NumberLanguage::is_hard(divisor)) return false;
-  // Whether the beginning of a number can be completed ("at least 10^40 and a multiple of 1001") is decided
-  // by a search through all remainders, digit by digit, up to the bound. A bound that would make this search
-  // too long is refused before the search.
+  // The automaton searches through all remainders, digit by digit up to the bound, to tell whether a begun
+  // number can be completed ("at least 10^40 and a multiple of 1001"). A bound that would make this search
+  // too long is refused here.
   const auto far = [](const std::optional<NumberLanguage::Bound>& b, bool beyond) {
     return b && b->value.negative == beyond && b->value.scientific_exponent() >= kFarBound;
   };
@@ -273,20 +276,20 @@ bool Numbers::joined(const Conditions& all, Domain domain, std::vector<RegexId>&
   return true;
 }
 
-// Returns the language of a formula in a domain, by structure. All but a conjunction are operations of the
-// regex algebra.
+// Returns the language of a formula in a domain, by the formula's structure. Every connective but the
+// conjunction is an operation of the regex algebra.
 RegexId Numbers::combine(TypedId p, Domain domain) {
   check_depth();
   domain = kid_domain(p, domain);
   if (p == FormulaSpace::no()) return RegexArena::empty();
-  // In the spelling kAny a number without a condition may be any JSON lexeme. Every other spelling has a set
-  // of lexemes of its own.
+  // In the spelling kAny a number without a condition may be any lexeme of JSON. In every other spelling the
+  // lexemes of all numbers form a language of their own.
   if (p == FormulaSpace::yes())
     return spelling_ != NumberSpelling::kAny ? lexemes(domain).any() : json_number(regexes_);
   auto& memo = memo_[domain];
   if (const auto* known = memo.find(p.v)) return *known;
   const Formula f = formulas_[p];
-  // The domain in which complements are taken.
+  // The domain in which the complement is taken.
   const Domain all = is(domain, kOffered) ? of(kAll, domain) : domain;
   RegexId out;
   switch (f.op) {
@@ -301,8 +304,8 @@ RegexId Numbers::combine(TypedId p, Domain domain) {
       break;
     }
     case Op::kOne: {
-      // `none` holds the lexemes that no kid so far has, `one` those that exactly one kid has. The loop makes
-      // the result linear in the kids; a disjunction of conjunctions would be quadratic.
+      // `none` holds the lexemes that no kid so far has, `one` those that exactly one kid has. So the work
+      // grows linearly with the kids; a disjunction of conjunctions would be quadratic.
       RegexId none = lexemes(domain).any(), one = RegexArena::empty();
       for (TypedId k : formulas_.kids(p)) {
         const RegexId r = combine(k, all), offered = domain == all ? r : combine(k, domain);
@@ -315,8 +318,8 @@ RegexId Numbers::combine(TypedId p, Domain domain) {
     case Op::kNot: out = regexes_.minus(lexemes(domain).any(), combine(formulas_.kids(p)[0], all)); break;
     default: out = atom(p, lexemes(domain));
   }
-  // A language that is undecided() stays as it is, because under a complement empty() in its place would
-  // allow too much.
+  // If it takes too much work to tell whether the language is empty, it stays: under a complement, empty()
+  // would allow too much.
   if (!plainly_nonempty(formulas_, p) && regexes_.node(out).boolean && regexes_.judged_empty(out))
     out = RegexArena::empty();
   memo.emplace(p.v, out);

@@ -30,30 +30,30 @@
 
 namespace structgen {
 
-// Returns the lexemes of formulas of numbers. A Numbers belongs to one grammar. The languages of single
-// conditions belong to the arena, where all grammars share them.
+// Turns formulas of numbers into regexes of their lexemes. A Numbers belongs to one grammar. The languages of
+// single conditions belong to the arena, where all grammars share them.
 class Numbers {
  public:
   Numbers(FormulaSpace& formulas, RegexArena& regexes, NumberSpelling spelling)
       : formulas_(formulas), regexes_(regexes), spelling_(spelling) {}
-  // Returns the lexemes of the numbers that satisfy p, within the limits of digits that numbers.cc explains.
-  // Throws if it takes too much work to tell whether there is one.
+  // Returns the lexemes of the numbers that satisfy p; numbers.cc says how many digits they may have. Throws
+  // if it takes too much work to tell whether there is such a number.
   RegexId language(TypedId p);
 
  private:
-  // Which lexemes a language is about. kAll: every lexeme of the numbers that satisfy the formula. kNarrow:
-  // every lexeme in a narrower universe (numbers/number.h), for formulas with a hard divisor. kOffered and
-  // kWhole are for the plain spelling, and language() says why. kOffered: kAll without the zeros behind the
-  // point of numbers that must be whole. kWhole: kOffered without any zeros at the end of a fraction. kDouble
-  // and kHuge are bits that are added to another domain: numbers may have as many digits as the largest
-  // double, or any number of digits.
+  // Which lexemes a language has. kAll: every lexeme of the numbers that satisfy the formula. kNarrow: only
+  // lexemes of a narrower universe (numbers/number.h), for formulas with a hard divisor. kOffered and kWhole
+  // serve the plain spelling; language() says why. kOffered: like kAll, but a number that must be whole has
+  // no zeros behind a point. kWhole: like kOffered, but no fraction ends with a zero. kDouble and kHuge are
+  // added to another domain: numbers may have as many digits as the largest double, or any number of digits.
   enum Domain : uint8_t { kAll, kNarrow, kOffered, kWhole, kDouble, kHuge = 2 * kDouble };
   static Domain of(Domain kind, Domain like) { return static_cast<Domain>(kind | (like & ~kWhole)); }
   static bool is(Domain d, Domain kind) { return (d & kWhole) == kind; }
-  // The kids of one conjunction, sorted by the way in which they are decided.
+  // The kids of one conjunction, sorted by what they ask.
   struct Conditions {
     std::optional<NumberLanguage::Bound> low, high;
-    // The divisors; `integer` is the divisor 1. Those with a common multiple of few digits are joined.
+    // The divisors; `integer` is the divisor 1. Divisors are replaced by their common multiple while it has
+    // few digits.
     std::vector<Decimal> divisors;
     // The number of divisors before they were joined.
     uint32_t asked = 0;
@@ -65,7 +65,7 @@ class Numbers {
     std::vector<TypedId> others;
   };
   Conditions read(TypedId p);
-  // Returns the lexemes of p like language(), without a decision whether there are any.
+  // Returns the lexemes of p like language(), but does not decide whether there are any.
   RegexId finite(TypedId p);
   RegexId within_doubles(TypedId p, Domain domain);
   bool counts_digits(TypedId p);

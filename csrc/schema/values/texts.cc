@@ -41,7 +41,7 @@ namespace structgen {
 
 namespace {
 
-// A part of a list that has so many texts or more is a subset of the list's table.
+// If at least this many texts of a list are left, they become a subset of the list's literal table.
 constexpr uint32_t kLongList = 64;
 
 // Languages that all grammars of an arena share.
@@ -69,7 +69,8 @@ RegexId Texts::canonical_body() {
     ByteSet raw = ByteSet::range(0x20, 0xFF);
     raw.remove('"');
     raw.remove('\\');
-    // A control character, `"` or `\` has one escape here: the escape of two bytes if it exists, else \u00XX.
+    // Each control character, `"` and `\` has one escape here: a short one such as \n if it exists, else
+    // \u00XX.
     std::vector<RegexId> one{regexes_.bytes(raw)};
     for (uint32_t c = 0; c <= '\\'; ++c) {
       const char byte = static_cast<char>(c);
@@ -87,8 +88,8 @@ RegexId Texts::one(std::string_view text) {
 RegexId Texts::any_of(std::vector<std::string> texts) {
   std::erase_if(texts, [](const std::string& t) { return !valid_utf8(t); });
   if (texts.empty()) return RegexArena::empty();
-  // In the arena's spelling the texts are a literal set, which knows all escapes of each text. Its labels are
-  // not needed.
+  // In the arena's spelling the texts are a literal set, which reads all escapes of each text. Labels are not
+  // needed.
   if (decides_) return regexes_.literal_set(regexes_.tables().add(std::move(texts)), {}, false);
   std::vector<RegexId> parts;
   for (const std::string& t : texts) parts.push_back(one(t));
@@ -107,15 +108,15 @@ RegexId Texts::of(TypedId p) {
   if (p == FormulaSpace::yes()) return all_;
   return memo_.remember(p.v, [&] {
     const RegexId r = combine(p);
-    // A language stays if it is undecided(), because empty() in its place would allow too much below a
-    // complement.
+    // If it takes too much work to tell whether the language is empty, it stays: under a complement, empty()
+    // would allow too much.
     const bool doubtful = decides_ && !plainly_nonempty(formulas_, p) && regexes_.node(r).boolean;
     return doubtful && regexes_.judged_empty(r) ? RegexArena::empty() : r;
   });
 }
 
-// Returns the language of a formula by structure: a connective is an operation of the regex algebra,
-// everything else an atom.
+// Returns the language of a formula by its structure: a connective is an operation of the regex algebra, and
+// any other formula is an atom.
 RegexId Texts::combine(TypedId p) {
   const OpRow& row = formulas_.row(p);
   if (row.family != Family::kConnective) return atom(formulas_[p]);
@@ -124,7 +125,7 @@ RegexId Texts::combine(TypedId p) {
   std::vector<RegexId> parts;
   for (TypedId k : formulas_.kids(p)) parts.push_back(of(k));
   if (row.op == Op::kOr) return regexes_.alt(std::span<const RegexId>(parts));
-  // `none` holds the texts that no part so far has, `one` those that exactly one part has.
+  // `none` holds the texts that no kid so far has, `one` those that exactly one kid has.
   RegexId none = all_, one = RegexArena::empty();
   for (const RegexId r : parts) {
     one = regexes_.alt(regexes_.minus(one, r), regexes_.both(none, r));
@@ -153,9 +154,8 @@ RegexId Texts::atom(const Formula& f) {
   }
 }
 
-// Takes the shortest list of a conjunction, and drops the texts that another conjunct refuses. A list is
-// asked by binary search, a length by counting, and any other conjunct by running the text through its
-// language.
+// Takes the shortest list of a conjunction, and drops the texts that other conjuncts refuse. Another list is
+// asked by binary search, a length by counting characters, and any other conjunct by its regex.
 bool Texts::some_of(TypedId p, StringSetId& list, Bits& kept) {
   check_depth();
   const Op op = formulas_[p].op;
@@ -203,8 +203,8 @@ bool Texts::some_of(TypedId p, StringSetId& list, Bits& kept) {
   return true;
 }
 
-// Returns the bitset of the texts of `list` that are also in `other`, and stores it. The texts of the shorter
-// list are looked up in the longer one.
+// Returns the bitset of the texts of `list` that are also in `other`, and remembers it. The texts of the
+// shorter list are looked up in the longer one.
 std::span<const uint64_t> Texts::common(StringSetId list, StringSetId other) {
   const auto& texts = formulas_.string_set(list);
   const auto& others = formulas_.string_set(other);
@@ -241,9 +241,9 @@ std::vector<std::string> Texts::listed(StringSetId list, const Bits& kept) const
   return out;
 }
 
-// Returns the regex of the texts that constants() lists. A long part is a subset of the table of the whole
-// list, which costs a bit for each text. A short part is a table of its own, so that equal parts of different
-// lists have one regex.
+// Returns the regex of the texts that constants() lists. Many texts become a subset of the table of the whole
+// list, which costs a bit for each text. Few texts become a table of their own, so that equal texts of
+// different lists have one regex.
 std::optional<RegexId> Texts::constants(TypedId p) {
   StringSetId list;
   Bits bits;
@@ -259,17 +259,17 @@ std::optional<RegexId> Texts::constants(TypedId p) {
   return any_of(listed(list, bits));
 }
 
-// Returns the texts of `min` to `max` characters, as one counted repetition.
+// Returns all texts of `min` to `max` characters, as one counted repetition.
 RegexId Texts::length(uint32_t min, uint32_t max) {
   return regexes_.cat(regexes_.repeat(any_character(regexes_, spelling_), min, max), end_);
 }
 
-// Computes the least and the greatest number of code points in the texts of r, terminator included, from the
+// Computes how many code points the texts of r have at least and at most, terminator included, from the
 // structure of r. Returns false if r has & or ~, or bytes that are no whole character.
 bool Texts::lengths(RegexId r, uint64_t& min, uint64_t& max) {
   check_depth();
   const RegexNode& n = regexes_.node(r);
-  // Counts stop here; no schema asks for so long a string.
+  // Lengths beyond this count as this; no schema asks for so long a string.
   constexpr uint64_t kMany = 1ull << 40;
   uint64_t lo, hi;
   if (regexes_.is_character(r)) {
@@ -302,9 +302,9 @@ bool Texts::lengths(RegexId r, uint64_t& min, uint64_t& max) {
   }
 }
 
-// Returns the language of a conjunction. A list of texts beside other conditions is filtered text by text:
-// every if/then and oneOf over a discriminator intersects such lists, and automata of their differences would
-// be far larger.
+// Returns the language of a conjunction. If one conjunct is a list of texts, each text is tested against the
+// others. Every if/then and oneOf over a discriminator has such conjunctions, for which an intersection of
+// automata would be far larger.
 RegexId Texts::conjunction(TypedId p) {
   if (const auto list = constants(p)) return *list;
   std::vector<RegexId> parts;
@@ -324,11 +324,11 @@ RegexId Texts::conjunction(TypedId p) {
   return min == 0 && max == kUnbounded ? rest : with_length(rest, min, max);
 }
 
-// Applies a length to any language, with three forms that add no second automaton:
-//   [a-z]{0,9} and minLength 2         becomes [a-z]{2,9}: the counter changes
-//   a fixed text and a length          the text or nothing
-//   one of the two bounds holds anyway only the other bound is added
-// The results of the first two are runs, which masks answer without a walk (mask/runs.h).
+// Restricts any language to texts of `min` to `max` characters. Three forms need no second automaton:
+//   [a-z]{0,9} and minLength 2             becomes [a-z]{2,9}: the counter changes
+//   a fixed text and a length              the text or nothing
+//   a bound that all texts meet anyway     is left out
+// The results of the first two forms are runs, which masks read without a walk (mask/runs.h).
 RegexId Texts::with_length(RegexId rest, uint32_t min, uint32_t max) {
   const RegexNode n = regexes_.node(rest);
   if (n.kind == RegexKind::kCat && RegexId{n.b} == end_) {

@@ -22,26 +22,27 @@
 
 namespace structgen {
 
-// Turns formulas of strings into regexes, for one formula space and one spelling.
+// Turns formulas of strings into regexes, for one FormulaSpace and one spelling.
 class Texts {
  public:
   Texts(FormulaSpace& formulas, RegexArena& regexes, const Spelling& spelling);
-  // Returns the spelled texts that satisfy p. The result may be undecided() in the algebra.
+  // Returns the texts that satisfy p, spelled. The arena may not know whether there is one
+  // (RegexArena::undecided).
   RegexId of(TypedId p);
-  // Returns of(p), or empty() if there is no text. Throws if that takes too much work to tell.
+  // Returns of(p), or empty() if no text satisfies p. Throws if this takes too much work to tell.
   RegexId decided(TypedId p);
-  // Returns every text.
+  // Returns every text, spelled, with its terminator.
   RegexId all() const { return all_; }
-  // Returns the spellings of one text.
+  // Returns all spellings of one text.
   RegexId one(std::string_view text);
-  // Returns the spellings of several texts. A text that is not UTF-8 (half of a surrogate pair) has none and
-  // is dropped.
+  // Returns all spellings of several texts. A text that is not UTF-8 (half of a surrogate pair) has no
+  // spelling and is dropped.
   RegexId any_of(std::vector<std::string> texts);
-  // Lists the texts of a formula such as `enum` beside `maxLength`: a list of texts, perhaps under further
-  // conditions. Returns false if the formula has no list.
+  // If p is a list of texts, perhaps with further conditions (`enum` beside `maxLength`), writes the texts
+  // that satisfy p. Returns false if p has no list.
   bool constants(TypedId p, std::vector<std::string>& kept);
-  // Returns every text in one spelling: raw where JSON allows it, otherwise the shortest escape. Intersected
-  // with a language it has one spelling for each text, so that texts can be counted and enumerated.
+  // Returns every text in one spelling only: raw where JSON allows it, otherwise the shortest escape. The
+  // intersection with this regex has each text once, so its texts can be counted and listed.
   RegexId canonical_body();
 
  private:
@@ -60,12 +61,12 @@ class Texts {
   FormulaSpace& formulas_;
   RegexArena& regexes_;
   const Spelling& spelling_;
-  // True if the spelling is the arena's own. Emptiness is then decided, and lists become literal sets.
+  // True if the spelling is the arena's own. Then of() decides emptiness, and lists become literal sets.
   const bool decides_;
   const RegexId end_, all_;
   FlatMap<uint32_t, RegexId> memo_;
-  // tables_ holds the table of a list. common_ holds, for two lists, the subset of the first list that both
-  // contain.
+  // tables_ holds the literal table of each list. For a pair of lists, common_ holds the subset of the first
+  // list that is also in the second.
   FlatMap<uint32_t, uint32_t> tables_;
   FlatMap<uint64_t, uint32_t> common_;
 };

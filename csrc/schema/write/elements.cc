@@ -18,9 +18,9 @@ namespace structgen {
 
 namespace {
 
-// Returns the texts from which a reader that removes one newline in front, and one behind, gets a text of
-// `r`. If a text of `r` itself begins or ends with a newline, a second newline must stand there, which gives
-// four parts.
+// A reader removes one newline in front of a string and one behind it. Returns the texts of which such a
+// reader gets a text of `r`. If a text of `r` begins or ends with a newline, another newline must stand
+// beside it; this gives four alternatives.
 RegexId within_newlines(RegexArena& regexes, RegexId r) {
   const RegexId newline = regexes.byte('\n');
   const RegexId begins = regexes.cat(newline, RegexArena::anything());
@@ -31,10 +31,11 @@ RegexId within_newlines(RegexArena& regexes, RegexId r) {
   return regexes.alt(std::span<const RegexId>(parts));
 }
 
-// At most so many names on offer get an alternative each; above that a key is captured and looked up.
+// Up to this many names on offer get an alternative each. If there are more, the key is captured and looked
+// up.
 constexpr std::size_t kApartInElements = 500;
 
-// Returns an ECMA pattern that finds any of the texts; special characters are escaped.
+// Returns an ECMA pattern that matches a text if it contains one of the texts.
 std::string found_in(const std::vector<std::string>& texts, const std::vector<std::string>& more) {
   std::string out;
   for (const std::vector<std::string>* some : {&texts, &more})
@@ -48,7 +49,7 @@ std::string found_in(const std::vector<std::string>& texts, const std::vector<st
   return out;
 }
 
-// Returns the kinds of JSON values that a layout writes in one way, as a mask.
+// Returns a mask of the kinds of JSON values that belong to one kind of Written.
 uint32_t kinds(std::size_t written) {
   switch (static_cast<Written>(written)) {
     case Written::kText: return kind_bit(Kind::kString);
@@ -61,17 +62,17 @@ uint32_t kinds(std::size_t written) {
   return 0;
 }
 
-// Appends the terminal of a mark, if the layout has this mark.
+// Appends a terminal that reads the mark, if the layout has this mark.
 void add_mark(RegexId mark, std::vector<Symbol>& to) {
   if (mark != RegexArena::epsilon()) to.push_back(Symbol::terminal(mark));
 }
 
 }  // namespace
 
-// Returns the objects of the schema that can be written as elements: their strings do not contain the mark
-// that ends a string, nor their keys the mark that ends a key. In a nested layout this holds at every depth.
-// Only a schema can ask for something at every depth, so the result is the conjunction with a second schema.
-// `keys` and `values` are false in unwritable(), which tries one condition at a time.
+// Returns the objects of `root` that can be written as elements: no string contains the mark that ends a
+// string, and no key the mark that ends a key. In a nested layout this holds at every depth. Only a schema
+// can restrict every depth, so the conditions are written as a second schema. `keys` and `values` turn the
+// two conditions on; unwritable() tries each alone.
 ValueId JsonProductions::arguments(ValueId root, bool keys, bool values) {
   const ElementText& text = layout_.elements->text;
   const auto finding = [&](const std::vector<std::string>& texts) {
@@ -108,8 +109,8 @@ void JsonProductions::unwritable(ValueId root) {
   throw Error(ErrorKind::kUnsatisfiableSchema, why).in(schemas_->pointer(schemas_->root()));
 }
 
-// Adds the members of an object, or the items of an array, between two marks. An empty object or array has an
-// alternative of its own in layouts without blanks inside (`bare`).
+// Adds the members of an object, or the items of an array, between two marks. In layouts without blanks
+// inside (`bare`) an empty object or array is an alternative of its own.
 void JsonProductions::add_inside(RegexId begin, Symbol inside, bool closes, bool more, RegexId end,
                                  Alternatives& out) {
   const ElementLayout& layout = *layout_.elements;
@@ -126,7 +127,7 @@ void JsonProductions::add_inside(RegexId begin, Symbol inside, bool closes, bool
   out.add(sequence);
 }
 
-// Adds the objects of a formula, one for each branch with an order of keys of its own.
+// Adds the objects of a formula. Each branch that orders keys in its own way gives an alternative.
 void JsonProductions::add_object(TypedId objects, RegexId begin, RegexId end, Alternatives& out) {
   uint32_t more = kOrderBranches;
   for_each_object(objects, more, [&](TypedId p) {
@@ -143,7 +144,7 @@ void JsonProductions::add_array(TypedId arrays, RegexId begin, RegexId end, Alte
       add_inside(begin, call({kFirstItems, p}), solver_.closes(p), !solver_.item_cells(p).empty(), end, out);
 }
 
-// Adds the items that may follow, each behind its mark.
+// Adds the items that may come next, each behind its mark.
 void JsonProductions::expand_items(const Rule& r, Alternatives& out) {
   const TypedId p = r.array();
   if (may_end(r)) out.add({});
@@ -157,8 +158,8 @@ void JsonProductions::expand_items(const Rule& r, Alternatives& out) {
     }
 }
 
-// Returns true if the object or array may end here. It returns false for an empty one in a `bare` layout,
-// which add_inside() writes, because no blanks stand between its marks.
+// Returns true if the object or array may end here. In a `bare` layout an empty one is written by
+// add_inside(), because no blanks stand between its marks; then the answer is false.
 bool JsonProductions::may_end(const Rule& r) {
   const bool first = r.kind == kFirstMembers || r.kind == kFirstItems;
   if (first && layout_.elements->text.bare) return false;
@@ -166,8 +167,8 @@ bool JsonProductions::may_end(const Rule& r) {
   return solver_.objects().offers(r.object()).close;
 }
 
-// Adds the keys that may follow. Each known name is an alternative; all keys of a class are one alternative,
-// whose key is captured.
+// Adds the keys that may come next. Each known name is an alternative. The keys of a class are one
+// alternative together, in which the key is captured.
 void JsonProductions::add_elements(const Rule& r, const Offers& offers, Alternatives& out) {
   const ElementMarks<RegexId>& marks = layout_.elements->marks;
   const RegexId before = r.kind == kMembers ? regexes_.cat(marks.between, marks.before) : marks.before;
@@ -180,8 +181,8 @@ void JsonProductions::add_elements(const Rule& r, const Offers& offers, Alternat
   if (may_end(r)) out.add({});
   const Plan& plan = solver_.objects().plan_of(r.object());
   const std::vector<PlanNameId> names = names_in(offers.names);
-  // Many alternatives would slow down every step of the parse state, so the key is captured and looked up
-  // instead.
+  // Too many alternatives would slow down every step of the parser. So the key is captured, and the name is
+  // looked up once it is read.
   if (names.size() > kApartInElements) {
     std::vector<std::string> texts;
     for (PlanNameId i : names) texts.push_back(plan.texts[i.v]);
@@ -204,10 +205,10 @@ void JsonProductions::add_elements(const Rule& r, const Offers& offers, Alternat
            call({kFreeElement, r.object(), c})});
 }
 
-// Returns the key that stands in the text `read`, in front of the mark that ends a key.
+// The text `read` is a key and the mark that ends it. Returns the key.
 std::string JsonProductions::key_of(std::string_view read) const {
   const ElementText& text = layout_.elements->text;
-  // If the mark is a special token, it begins with the byte 0xFF, which no UTF-8 text contains.
+  // The mark may also be a special token, which is read as bytes from 0xFF on; no UTF-8 text contains 0xFF.
   std::string_view key = read.substr(0, std::min(read.find(text.middle), read.find('\xFF')));
   if (!text.keys->write) return std::string(key);
   std::string out;
@@ -227,7 +228,7 @@ std::string JsonProductions::key_of(std::string_view read) const {
   return out;
 }
 
-// Adds the symbols behind a key. For each step they are the value and the members behind it.
+// Adds what follows a key: for each step the value of the member, then the members behind it.
 void JsonProductions::add_members(const std::vector<Objects::Step>& steps, std::string_view key, bool nearest,
                                   Alternatives& out) {
   const NameId name = layout_.elements->text.named_end ? formulas_.intern_name(key) : NameId{};
@@ -235,7 +236,7 @@ void JsonProductions::add_members(const std::vector<Objects::Step>& steps, std::
     out.add({call({kElement, step.value, name}), call({kMembers, step.next})});
 }
 
-// Returns what stands behind a value: the marks that close the value and the element, and blanks.
+// Returns what follows a value: the marks that close the value and its element, then blanks.
 RegexId JsonProductions::behind(const Rule& r, Written kind) {
   const ElementMarks<RegexId>& marks = layout_.elements->marks;
   const ElementText& text = layout_.elements->text;
@@ -249,8 +250,8 @@ RegexId JsonProductions::behind(const Rule& r, Written kind) {
   return regexes_.cat(std::span<const RegexId>(parts));
 }
 
-// Adds the value of a member, up to the next key, or adds an item with its marks. Values of different kinds
-// have alternatives of their own, because the mark in front of a value may name its kind.
+// Adds the value of a member up to the next key, or an item with its marks. Each kind of value has an
+// alternative of its own, because the mark in front of a value may name the kind.
 void JsonProductions::expand_element(const Rule& r, Alternatives& out) {
   const ElementMarks<RegexId>& marks = layout_.elements->marks;
   const ElementText& text = layout_.elements->text;
@@ -278,7 +279,7 @@ void JsonProductions::expand_element(const Rule& r, Alternatives& out) {
     const RegexId close = behind(r, Written::kText);
     const Contents held = solver_.contents(strings);
     RegexId texts = strings_->of(held.texts);
-    // For strings without any condition, the removal of newlines makes no difference.
+    // If any string is allowed, removing newlines leads to no other set of strings.
     if (text.newlines && strings != free_) texts = within_newlines(regexes_, texts);
     begin(begins(Written::kText));
     sequence.push_back(Symbol::terminal(regexes_.cat(texts, close)));
@@ -293,7 +294,7 @@ void JsonProductions::expand_element(const Rule& r, Alternatives& out) {
   const auto alike = [&](std::size_t a, std::size_t b) {
     return marks.after[a] == marks.after[b] && marks.ends[a] == marks.ends[b];
   };
-  // The kinds after kText, up to this one, are written as JSON.
+  // The kinds of Written behind kText, up to this one, are written as JSON.
   const Written last = text.nested ? Written::kNumber : Written::kObject;
   for (std::size_t i = 1; i <= static_cast<std::size_t>(last); ++i) {
     bool seen = false;
@@ -304,7 +305,8 @@ void JsonProductions::expand_element(const Rule& r, Alternatives& out) {
         mask |= kinds(k);
       }
     if (seen || (strings == free_ && alike(i, 0)))
-      // A string may be any text here, so the text of a number adds nothing.
+      // Any string is allowed here, and it may look like a number, so an alternative for numbers adds
+      // nothing.
       continue;
     const ValueId value = formulas_.both(v, formulas_.types(mask));
     if (!solver_.nonempty(value)) continue;

@@ -21,23 +21,23 @@
 
 namespace structgen {
 
-// The kinds of values that a layout may distinguish by the mark behind the key, such as
-// `type="number">`.
+// The kinds of values that a layout may tell apart by the mark behind the key, such as `type="number">`.
 enum class Written : uint8_t { kText, kNull, kBoolean, kNumber, kArray, kObject };
 constexpr std::size_t kWritten = 6;
 
-// The marks of a layout. `Mark` is a RegexId, or a node of a grammar.
+// The marks of a layout: the texts around keys, values and items. `Mark` is a RegexId, or the number of a
+// node of a grammar.
 template <class Mark>
 struct ElementMarks {
   Mark before{}, middle{}, close{};
-  // The marks around an item. Only a nested layout has them.
+  // The marks in front of an item and behind it. Only a nested layout has them.
   Mark item{}, item_close{};
   std::array<Mark, kWritten> after{};
-  // ends[kind] stands between a value and the mark that closes its member or item.
+  // ends[kind] follows a value of this kind, in front of the mark that closes its member or item.
   std::array<Mark, kWritten> ends{};
   // The blanks that may stand between elements, and around values that are JSON.
   Mark blank{};
-  // The mark in front of every member and item except the first.
+  // The mark that separates members, and items: it stands in front of each but the first.
   Mark between{};
 
   // Calls f(mark) for all marks, in an order that does not depend on the type of mark.
@@ -51,22 +51,22 @@ struct ElementMarks {
 
 // How a layout writes keys and strings.
 struct ElementText {
-  // The text that ends a key, and the text that ends a string.
+  // `middle` ends a key, `close` ends a string.
   std::string middle, close;
-  // The texts that no key contains.
+  // Texts that may not occur in a key.
   std::vector<std::string> key_never;
   const Spelling* keys = &kUtf8;
-  // True if one newline in front of a string and one behind it are not part of the string.
+  // True if a reader removes one newline in front of a string and one behind it.
   bool newlines = false;
   // True if strings are written as JSON, like other values.
   bool quoted = false;
-  // An ECMA regex that must match somewhere in every key; empty if there is none.
+  // An ECMA regex that must match somewhere in every key; empty if any key is allowed.
   std::string key_pattern{};
-  // True if objects and arrays inside of the object are written as elements, too.
+  // True if arrays and objects inside of the outermost object are written as elements, too, and not as JSON.
   bool nested = false;
   // True if the key is repeated behind `close`, followed by `middle`.
   bool named_end = false;
-  // True if, in a nested layout, blanks may stand between elements and nowhere else.
+  // For a nested layout: true if blanks may stand between elements and nowhere else.
   bool bare = false;
 };
 

@@ -22,19 +22,19 @@
 
 namespace structgen {
 
-// At most so many branches of one object are kept apart because each has an order of keys of its own.
+// At most this many branches of one object are kept apart because they order keys in different ways.
 constexpr uint32_t kOrderBranches = 16;
 
-// The layout of JSON: the text between its lexemes, and the texts that no string may contain.
+// The layout of JSON: what may stand between its lexemes, and which texts no string may contain.
 struct JsonLayout {
   enum Mode : uint8_t {
-    // Every gap has at most kGapLimit characters of " \n\r\t".
+    // Every gap is at most kGapLimit characters of " \n\r\t".
     kFlexible,
     kCompact,   // nothing in a gap
     kOneBlank,  // at most one blank after "," and ":", nothing elsewhere
     kSpaced,    // one blank after "," and ":", nothing elsewhere
-    // Each member or item has a line of its own, indented by two spaces a level; ": " stands behind keys, and
-    // nothing inside an empty [] or {}.
+    // Each member or item stands on a line of its own, indented by two spaces a level. ": " stands behind
+    // keys. An empty array or object is [] or {}.
     kPretty,
     kPattern,  // `pattern` in every gap
   } mode = kFlexible;
@@ -44,7 +44,7 @@ struct JsonLayout {
   // True if the constants are written as in Python: None, True and False. Strings then have the spelling
   // kPlainJson.
   bool python = false;
-  // The layout of the outermost object as elements; null if that object is JSON as well.
+  // Says how the outermost object is written as elements; null if it is written as JSON.
   std::shared_ptr<const ElementLayout> elements;
 };
 
@@ -55,7 +55,7 @@ class JsonProductions : public Productions {
   // much work to tell.
   JsonProductions(RegexArena& regexes, std::unique_ptr<SchemaSet> schemas, const JsonLayout& layout,
                   PropertyOrder order, NumberSpelling numbers);
-  // parse/productions.h describes the functions that are overridden here.
+  // The functions below that are overridden are described in parse/productions.h.
   RuleId root() const { return root_; }
   void expand(RuleId rule, const Reading& reading, Alternatives& out) override;
   GrammarTraits traits() const override;
@@ -78,9 +78,10 @@ class JsonProductions : public Productions {
   }
 
  private:
-  // The kinds of rules: what each is about, and what comes next. "Of an object" means a state of an object,
-  // "of an array" a formula of arrays, "of a value" a formula of any value. A reader is told the captured
-  // text or the label that was read. Readers come last, because call() compares kinds with kNamed.
+  // The kinds of rules, each with its subject and with what was just read. "Of an object" means: the subject
+  // is a state of an object; "of an array": a formula of arrays; "of a value": a formula of any value. A
+  // reader is told the captured text or the label that was read. Readers stand behind kNamed, because call()
+  // compares kinds with it.
   enum RuleKind : uint32_t {
     kValue,       // of a value
     kArrayFirst,  // of an array
@@ -105,13 +106,12 @@ class JsonProductions : public Productions {
     kFreeElement,    // reader, of an object and a class: the key of an element was written
     kListedElement,  // reader, of an object: the known key of an element was written
   };
-  // How a rule of an array treats uniqueItems. kAsAsked: the formula has the condition. kAllowed: the grammar
-  // lets items repeat, and a table beside the states refuses repeated items (engine/distinct.h).
-  // kAmongNumbers: as kAllowed, behind an item that was a number; numbers then have the lexemes of numbers
+  // How a rule of an array treats uniqueItems. kAsAsked: the rule's formula has the condition. kAllowed: the
+  // grammar lets items repeat, and a table beside the states refuses repeated items (engine/distinct.h).
+  // kAmongNumbers: as kAllowed, but an earlier item was a number; further numbers have the lexemes of numbers
   // with a condition (numbers/number.h).
   enum Repeats : uint32_t { kAsAsked, kAllowed, kAmongNumbers };
-  // A rule: its kind, its subject, and its place. Equal rules have one number, so that equal stacks of
-  // the parser are equal.
+  // A rule. Equal rules have one number, so that equal stacks of the parser are equal.
   struct Rule {
     Rule(RuleKind k, ValueId value, NameId key = {}) : kind(k), a(value.v), b(key.v) {}
     Rule(RuleKind k, TypedId array, Repeats repeats = kAsAsked) : kind(k), a(array.v), b(repeats) {}
@@ -126,25 +126,26 @@ class JsonProductions : public Productions {
     PlanNameId name() const { return PlanNameId{b}; }
     KeyClassId cls() const { return KeyClassId{b}; }
     RuleKind kind;
-    // What the rule is about (an object, an array, a value, a key); the functions above read it as its type.
+    // The subject: an object, an array, a value or a key, by number. The functions above return it as its
+    // type.
     uint32_t a, b = 0;
     // The levels of indentation, in pretty layout; 0 in all others.
     uint32_t depth = 0;
-    // The number of JSON strings around the text of the rule, each inside of the next.
+    // How many JSON strings the text of the rule stands in, one inside of the other.
     uint32_t inside = 0;
-    // True if items of lasting arrays, and lasting keys (Unique::lasting), may repeat (Productions::lenient).
+    // True if items of lasting arrays, and lasting keys (Unique::lasting), may repeat; see
+    // Productions::lenient.
     bool lenient = false;
     friend bool operator==(const Rule&, const Rule&) = default;
   };
-  // Returns f(). If an error without a place passes, it gets the place of the innermost schema that was being
-  // processed.
+  // Returns f(). An error of f() that names no schema gets the innermost schema that was being processed.
   template <class F>
   auto placed(F&& f);
-  // Returns the number of the rule `r` with this depth, inside of as many JSON strings as the text that is
+  // Returns the number of the rule `r` at this depth. It stands in as many JSON strings as the rule that is
   // being expanded.
   RuleId rule(Rule r, uint32_t depth);
-  // Returns a symbol that calls the rule. A reader's symbol is a Symbol::reader, which is told the text or
-  // label that was read.
+  // Returns a symbol for the rule. If the rule is a reader, the symbol is a Symbol::reader, which is told the
+  // captured text or the label.
   Symbol call(const Rule& r, uint32_t depth = 0) {
     return r.kind >= kNamed ? Symbol::reader(rule(r, depth)) : Symbol::rule(rule(r, depth));
   }
@@ -172,22 +173,23 @@ class JsonProductions : public Productions {
                      Alternatives& out, bool nearest);
   void expand_read(const Rule& r, const Reading& reading, Alternatives& out);
   void expand_key(const Rule& r, const Reading& reading, Alternatives& out, bool nearest);
-  // Sets `key` if it is known. Returns no value if the steps depend on the key's text, which a mask does not
-  // know.
+  // Returns the steps behind a key that was just read, and sets `key` if its text is known. Returns no value
+  // if the steps depend on the text and a mask does not know it.
   std::optional<std::vector<Objects::Step>> read_key(const Rule& r, const Reading& reading, std::string& key);
   std::vector<Objects::Step> nearest_steps(const std::vector<Objects::Step>& steps, bool nearest);
-  // Returns a lower bound of the bytes of a member without its value.
+  // Returns a lower bound of the bytes of a member, its value excluded.
   uint64_t member_bytes(const Plan& plan, PlanNameId name, uint32_t depth);
-  // Translate the constants of a text between JSON (`null`) and the words of the layout (`None`).
+  // to_json() replaces the words for null, false and true of the layout (`None`) by those of JSON (`null`);
+  // from_json() does the opposite.
   std::string to_json(std::string_view written) const { return renamed(written, 1, 0); }
   std::string from_json(std::string_view json) const { return renamed(json, 0, 1); }
   std::string renamed(std::string_view text, std::size_t from, std::size_t to) const;
   // ---- strings as they are written ----
   void refuse_unwritten();
-  // Returns the spellings in `body` that contain no excluded text.
+  // Returns those spellings in `body` that contain none of JsonLayout::excludes.
   RegexId clean(RegexId body);
   RegexId spelled(const Plan& plan, PlanNameId name);
-  // Returns the names that have a spelling with an excluded text.
+  // Returns the names of which some spelling contains one of JsonLayout::excludes.
   Bits unclean(const Plan& plan, PlanId id);
   // ---- elements.cc ----
   ValueId arguments(ValueId root, bool keys = true, bool values = true);
@@ -204,7 +206,7 @@ class JsonProductions : public Productions {
   void expand_element(const Rule& r, Alternatives& out);
   std::string key_of(std::string_view read) const;
   void for_each_object(TypedId p, uint32_t& more, const std::function<void(TypedId)>& f);
-  // Each returns a terminal: punctuation with the gaps around it.
+  // Each returns a terminal: a bracket, comma or colon with the gaps around it.
   Symbol open(char bracket);
   Symbol close(char bracket, uint32_t depth, bool nothing_inside);
   Symbol comma(uint32_t depth, bool before_key);
@@ -224,19 +226,19 @@ class JsonProductions : public Productions {
   RegexId gap_;
   // The blanks that may stand behind a comma and a colon.
   RegexId after_;
-  // The texts without an excluded text; empty() if no text is excluded.
+  // All texts that contain none of JsonLayout::excludes; empty() if nothing is excluded.
   RegexId clean_ = RegexArena::empty();
   FlatMap<uint32_t, RegexId> cleaned_;
-  // The index in unclean_names_ for each plan.
+  // The index in unclean_names_ of each plan's names.
   FlatMap<uint32_t, uint32_t> unclean_;
   std::vector<Bits> unclean_names_;
-  // The languages of strings and of keys as elements write them.
+  // Turns formulas of strings, and of keys, into regexes as elements write them.
   std::unique_ptr<Texts> strings_, keys_;
-  // The condition that the layout itself sets on strings of elements.
+  // The formula of the strings that the layout can write as elements.
   TypedId free_;
   StableVector<Rule> rules_;
   InternTable rule_index_;
-  // The number of JSON strings around the rule that is being expanded.
+  // How many JSON strings the rule that is being expanded stands in.
   uint32_t inside_ = 0;
   // True if the rule that is being expanded is lenient.
   bool lenient_ = false;
