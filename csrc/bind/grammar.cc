@@ -43,7 +43,7 @@ void check(const BoundGrammar& self, const Kids& kids) {
     if (k >= self.source.nodes.size()) throw Error(ErrorKind::kValue, "node out of range");
 }
 
-// Binds methods that only one thread at a time may run in free-threaded Python.
+// Binds a method. In free-threaded Python a lock lets only one thread at a time run it.
 struct Locked {
   nb::class_<BoundGrammar>& bound;
   template <class... Parts>
@@ -90,7 +90,7 @@ void bind_grammar(nb::module_& m) {
       .def(
           "pattern",
           [](BoundGrammar& self, std::string_view text, bool ascii) {
-            // The pattern is parsed here for its error alone; lowering parses it again.
+            // The pattern is parsed here only to raise its error at once; lowering parses it again.
             released([&] { parse_pattern(text, Flavor::kPython, ascii); });
             return add(self, {.op = NodeOp::kPattern, .text = (ascii ? "(?a)" : "") + std::string(text)});
           },

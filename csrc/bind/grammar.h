@@ -14,7 +14,7 @@ struct BoundGrammar {
   std::vector<structgen::JsonPart> schemas;
 };
 
-// Throws kValue, which is a ValueError in Python, for an unknown name.
+// Throws kValue (a ValueError in Python) for an unknown name.
 structgen::NumberSpelling number_spelling(std::string_view name);
 structgen::JsonOptions json_options(const std::string& whitespace, bool any_order, const std::string& numbers,
                                     bool plain_strings, bool enforce_formats, int draft);

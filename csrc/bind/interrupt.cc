@@ -19,16 +19,17 @@ namespace structgen {
 
 namespace {
 
-// The thread that runs Python code for the main thread; 0 if there is none. The GIL guards it.
+// The thread that runs Python code for the main thread (with_python_stack()); 0 if there is none. The GIL
+// guards it.
 struct Helper {
   unsigned long thread;
-  // True if came() has sent KeyboardInterrupt to the thread. Interrupt::is_asked() becomes true later, after
-  // came() has released the GIL; by then the thread may have raised the exception.
+  // True once came() has sent KeyboardInterrupt to this thread. Interrupt::is_asked() becomes true only after
+  // came() has released the GIL, and by then the thread may have raised the exception.
   bool interrupted;
 };
 Helper python_helper{0, false};
 
-// The GIL is taken, because only Python knows whether a signal came.
+// Only Python knows whether a signal came, so the GIL is taken to ask it.
 bool came() {
   const nb::gil_scoped_acquire held;
   if (PyOS_InterruptOccurred() == 0) return false;
@@ -41,8 +42,8 @@ bool came() {
 
 bool in_main_thread() {
   struct Known {
-    // `main` holds for the process whose fork_count() + 1 this is. A child must ask again: the thread that
-    // forked is its main thread.
+    // The fork_count() + 1 of the process for which `main` was set. A forked child must set it again: its
+    // main thread is the thread that forked.
     uint64_t process;
     bool main;
   };
@@ -60,7 +61,7 @@ bool in_main_thread() {
 bool (*signal_question())() { return in_main_thread() ? came : nullptr; }
 
 void handle_interrupt() {
-  // This thread works for another thread, which will run the handler.
+  // This thread works for another thread, and that one will run the handler.
   if (Interrupt::current()) {
     PyErr_SetNone(PyExc_KeyboardInterrupt);
     throw nb::python_error();

@@ -65,20 +65,21 @@ const char* kind_name(ErrorKind k) {
   return "value";
 }
 
-// Returns a text for people. JSON may contain half of a surrogate pair, which Python's decoder would refuse.
+// Returns a text for people to read. JSON may contain half of a surrogate pair, which Python's decoder would
+// refuse.
 nb::str shown(const std::string& text) {
   return nb::steal<nb::str>(
       PyUnicode_DecodeUTF8(text.data(), static_cast<Py_ssize_t>(text.size()), "backslashreplace"));
 }
 
-// Returns the exception for an error. Python makes it, because its class is written in Python.
+// Returns the Python exception for an error. Python code makes it, because its class is written in Python.
 nb::object python_error(const Error& e) {
   return nb::module_::import_("structgen.errors")
       .attr("from_core")(kind_name(e.kind()), shown(e.what()), shown(e.pointer()), shown(e.keyword()),
                          e.offset());
 }
 
-// nanobind calls this for every exception that leaves a binding; all but Error are passed on to nanobind.
+// nanobind calls this for every exception that leaves a binding. An exception other than Error is thrown on.
 void translate(const std::exception_ptr& p, void*) {
   try {
     std::rethrow_exception(p);
@@ -86,7 +87,7 @@ void translate(const std::exception_ptr& p, void*) {
     try {
       const nb::object error = python_error(e);
       PyErr_SetObject(reinterpret_cast<PyObject*>(Py_TYPE(error.ptr())), error.ptr());
-      // A KeyboardInterrupt, raised while Python made the exception, takes its place.
+      // Ctrl-C may be pressed while Python makes the exception. Then the KeyboardInterrupt is raised instead.
     } catch (nb::python_error& other) {
       other.restore();
     }
@@ -102,7 +103,7 @@ std::vector<TokenId> to_tokens(nb::handle h) {
 std::shared_ptr<Vocabulary> make_vocabulary(nb::list tokens, std::vector<TokenId> eos,
                                             std::vector<TokenId> special) {
   std::vector<std::string_view> views;
-  // A tuple holds the tokens, because other threads may change the list.
+  // The tokens are copied into a tuple, because other threads may change the list.
   const nb::tuple held(tokens);
   views.reserve(held.size());
   for (nb::handle t : held) {
@@ -132,9 +133,9 @@ void save(const Vocabulary& vocabulary, const std::string& path, const nb::bytes
   released([&] { save_vocabulary(vocabulary, words, path); });
 }
 
-// Returns true if a reference in the schema seems to name a schema of the specification. Only then are the
-// texts of those schemas, 31 kB, handed over. A search in the text suffices, because a wrong "yes" costs only
-// time.
+// Returns true if the schema's text seems to refer to a schema of the specification. Only then are the texts
+// of those schemas, 31 kB, passed to the core. A wrong "yes" costs only time, so the text is searched and not
+// parsed.
 bool names_metaschema(std::string_view schema) {
   constexpr std::string_view kHost = "json-schema.org/";
   for (std::size_t at = 0; (at = schema.find(kHost, at)) != std::string_view::npos; at += kHost.size()) {
@@ -150,7 +151,7 @@ bool names_metaschema(std::string_view schema) {
     blanks();
     if (!strip(":")) continue;
     blanks();
-    // The end of "$ref", "$dynamicRef" or "$recursiveRef".
+    // The text ends with "$ref", "$dynamicRef" or "$recursiveRef".
     if (before.ends_with("ef\"")) return true;
   }
   return false;
@@ -175,8 +176,8 @@ std::shared_ptr<Grammar> json_schema(Compiler& c, std::string_view schema,
   return released([&] { return c.json_schema(schema, registry, o, subset); });
 }
 
-// Compiles with every option at its default, as most calls do: no options are converted. Returns null if a
-// reference needs documents.
+// Compiles with every option at its default, as most calls do, so no options are converted. Returns null if a
+// reference needs other documents.
 std::shared_ptr<Grammar> json_schema_text(Compiler& c, std::string_view schema, bool subset) {
   if (names_metaschema(schema)) return nullptr;
   return released([&] { return c.json_schema(schema, {}, JsonOptions(), subset); });
@@ -187,7 +188,7 @@ std::string_view from_bytes(const nb::bytes& b) { return {b.c_str(), b.size()}; 
 
 using BoundMatcher = Sole<Matcher>;
 
-// Binds a method of Matcher that takes no lock; one thread at a time may use it.
+// Binds a method of Matcher that takes no lock. One thread at a time may call it.
 template <class R, class... Args>
 auto sole(R (Matcher::*method)(Args...)) {
   return [method](BoundMatcher& self, Args... args) {
@@ -202,7 +203,7 @@ auto sole(R (Matcher::*method)(Args...) const) {
     return (self.*method)(args...);
   };
 }
-// Binds a method of Matcher that works without the GIL. `shown` turns its result into a value of Python.
+// Binds a method of Matcher that runs without the GIL. `shown` turns the method's result into a Python value.
 template <class R, class... Args, class Shown = std::identity>
 auto working(R (Matcher::*method)(Args...), Shown shown = {}) {
   return [method, shown](BoundMatcher& self, Args... args) {
@@ -210,7 +211,7 @@ auto working(R (Matcher::*method)(Args...), Shown shown = {}) {
     return shown(released([&] { return (self.*method)(args...); }));
   };
 }
-// Returns f(), run without the GIL under the lock of a grammar's world.
+// Returns f(). It runs without the GIL, and holds the lock of a grammar's world.
 template <class F>
 auto in_world(Grammar& g, F&& f) {
   return released([&] {
@@ -218,15 +219,15 @@ auto in_world(Grammar& g, F&& f) {
     return f();
   });
 }
-// Returns f(), which reads `given`. If all steps of `given` are known, the GIL stays held.
+// Returns f(), which reads `given`. If all its steps are known, f is quick and the GIL stays held.
 template <class Given, class F>
 auto reading(const BoundMatcher& m, const Given& given, F&& f) {
-  // At most so many known steps are read with the GIL held, which takes about 50 us.
+  // At most this many known steps are read with the GIL held, which takes about 50 us.
   constexpr std::size_t kMost = 4096;
   return given.size() <= kMost && m.known(given) ? f() : released(f);
 }
 
-// Bind a method that reads tokens, and one that reads bytes.
+// Bind a method under two names: one version reads tokens, the other bytes.
 template <class R>
 auto reading_tokens(R (Matcher::*method)(std::span<const TokenId>)) {
   return [method](BoundMatcher& self, nb::handle t) {
@@ -244,8 +245,8 @@ auto reading_bytes(R (Matcher::*method)(std::string_view)) {
   };
 }
 
-// Calls f(row) with the row of a mask. If f throws or returns false, the row is cleared: a caller that goes
-// on must not sample from half a mask.
+// Calls f with a row of the mask. If f throws or returns false, the row is cleared: a caller that ignores
+// this must not sample from half a mask.
 template <class F>
 bool fill(BoundMatcher& m, nb::handle mask, int64_t row, F&& f) {
   const Use use(m);
@@ -258,7 +259,7 @@ bool fill(BoundMatcher& m, nb::handle mask, int64_t row, F&& f) {
   return true;
 }
 
-// Fills the row, and returns mask_exact().
+// Fills the row, and returns whether it holds all allowed tokens (mask_exact()).
 bool fill_bitmask(BoundMatcher& m, nb::handle mask, int64_t row) {
   fill(m, mask, row, [&](uint32_t* p) {
     if (!m.fill_row_fast(p)) released([&] { m.fill_row(p); });
@@ -267,7 +268,8 @@ bool fill_bitmask(BoundMatcher& m, nb::handle mask, int64_t row) {
   return m.mask_exact();
 }
 
-// Fills the row and returns True if the mask is known; returns False otherwise. Never waits or works.
+// Fills the row and returns true if the mask is known; returns false otherwise. It neither waits nor makes a
+// mask.
 bool fill_known(BoundMatcher& m, nb::handle mask, int64_t row) {
   const Use use(m);
   Rows rows(mask, m.grammar().vocabulary().words());
@@ -280,7 +282,8 @@ bool fill_within(BoundMatcher& m, nb::handle mask, int64_t row, std::size_t budg
   });
 }
 
-// A fork of the matcher reads the tokens, so that a call which begins again finds the matcher unchanged.
+// A copy of the matcher reads the tokens. So if the call is begun again after Ctrl-C, the matcher is
+// unchanged.
 std::pair<std::size_t, nb::bytes> replay(BoundMatcher& m, nb::handle ids, std::size_t most) {
   const Use use(m);
   const std::size_t count = nb::len(ids);
@@ -295,7 +298,7 @@ std::pair<std::size_t, nb::bytes> replay(BoundMatcher& m, nb::handle ids, std::s
   return {read.of.size(), nb::bytes(read.rows.data(), read.rows.size() * sizeof(uint32_t))};
 }
 
-// Returns the exception of Python that this failure is translated to.
+// Returns the Python exception for this failure.
 nb::object raised(const std::exception_ptr& failure) {
   try {
     std::rethrow_exception(failure);
@@ -308,8 +311,8 @@ nb::object raised(const std::exception_ptr& failure) {
   }
 }
 
-// Returns the index of each matcher's row: those of `given`, or 0, 1, 2 and so on. Throws if an index occurs
-// twice. Writes nothing.
+// Returns the row index of each matcher: those of `given`, or 0, 1, 2 and so on. Throws if an index occurs
+// twice. It writes no row.
 std::vector<int64_t> places_of(const std::optional<std::vector<int64_t>>& given, Rows& rows,
                                std::size_t count) {
   std::vector<int64_t> out;
@@ -334,7 +337,7 @@ std::vector<int64_t> places_of(const std::optional<std::vector<int64_t>>& given,
 // Returns an empty list if every row was filled; otherwise the error of each matcher, or None.
 nb::list fill_bitmasks(nb::list matchers, nb::handle mask, unsigned threads,
                        const std::optional<std::vector<int64_t>>& given) {
-  // A tuple holds the matchers, because other threads may change the list.
+  // The matchers are copied into a tuple, because other threads may change the list.
   const nb::tuple held(matchers);
   nb::list errors;
   if (held.size() == 0) {
@@ -364,7 +367,7 @@ nb::list fill_bitmasks(nb::list matchers, nb::handle mask, unsigned threads,
 
 }  // namespace
 
-// Turns a name of an option into its value; structgen/json_options.py has checked the name.
+// Returns the value of an option's name, which structgen/json_options.py has checked.
 NumberSpelling number_spelling(std::string_view name) {
   if (name == "any") return NumberSpelling::kAny;
   if (name == "plain") return NumberSpelling::kPlain;
@@ -547,8 +550,8 @@ void bind_compiler(nb::module_& m) {
           "grammar"_a, "compile_work"_a, "mask_work"_a,
           "Other limits of a compiler and of a grammar of it; while nobody else has either.")
       .def_prop_ro("byte_size", [](Compiler& c) { return released([&] { return c.byte_size(); }); })
-      // The argument is a reference, because a shared_ptr would keep the Python object alive and free it
-      // under the GIL. No lock of the core is held while `forget` runs.
+      // The argument is a reference: a shared_ptr would keep the Python object alive and free it under the
+      // GIL. No lock of the core is held while `forget` runs.
       .def(
           "keep",
           [](Compiler& c, Grammar& g, const nb::typed<nb::callable, void(Grammar)>& forget) {
@@ -675,8 +678,8 @@ void bind_matcher(nb::module_& m) {
 
 NB_MODULE(_core, m) {
   work_interrupt = Interrupt::check;
-  // Objects that threads hold at the end of a process (a server's, a user's) are no leaks. A page of warnings
-  // would be the last thing that the user reads.
+  // Objects that threads still hold when the process ends (a server's, a user's) are no leaks. nanobind's
+  // warnings about them would be the last lines that the user sees.
   nb::set_leak_warnings(false);
   m.doc() = "C++ core of structgen; use the classes of the structgen package instead.";
   nb::register_exception_translator(translate);

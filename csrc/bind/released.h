@@ -14,14 +14,14 @@
 
 namespace structgen {
 
-// Returns the question that a call in this thread asks to learn whether to end; null if the thread gets no
-// signals. The caller holds the GIL.
+// Returns a function that tells a call of this thread whether it has to end because of Ctrl-C. Returns null
+// if the thread gets no signals. The caller holds the GIL.
 bool (*signal_question())();
-// Runs Python's handler of SIGINT. Throws what the handler raises. The caller holds no lock.
+// Runs Python's handler of SIGINT, and throws what it raises. The caller must hold no lock.
 void handle_interrupt();
 
-// One attempt at an interruptible call. A signal that arrived without ending the call is handed back to
-// Python.
+// One attempt to run an interruptible call. If a signal came but did not end the call, the destructor hands
+// it back to Python.
 class Attempt {
  public:
   explicit Attempt(bool may_end) : call_(may_end ? signal_question() : nullptr) {}
@@ -37,8 +37,8 @@ class Attempt {
   bool ended_ = false;
 };
 
-// Returns f(), which ends with Interrupted when Ctrl-C is pressed. Python's handler then runs; if it returns,
-// f begins again. After kMost interrupts f runs to its end.
+// Returns f(). If Ctrl-C is pressed, f ends with Interrupted and Python's handler runs; if the handler
+// returns, f begins again. After kMost interrupts f is no longer interrupted.
 template <class F>
 auto interruptible(F&& f) {
   constexpr int kMost = 16;
@@ -55,10 +55,12 @@ auto interruptible(F&& f) {
   }
 }
 
-// Calls f, which is Python code, with megabytes of stack: on a thread of its own if this one has little left.
+// Calls f, which is Python code, with megabytes of stack. If this thread has little stack left, f runs on a
+// thread of its own.
 nanobind::object with_python_stack(const nanobind::callable& f);
 
-// Returns f(), run without the GIL, with enough stack, and interruptible. Nearly every binding calls it.
+// Returns f(). It runs without the GIL, with enough stack, and Ctrl-C can end it. Nearly every binding uses
+// this.
 template <class F>
 auto released(F&& f) {
   return interruptible([&] {

@@ -30,8 +30,8 @@ structgen_status status_of(ErrorKind kind) {
   return STRUCTGEN_ERROR_INTERNAL;
 }
 
-// The error of missing memory. It is made in advance, because no memory may be left to make it, and is never
-// freed.
+// The error of missing memory. It is made in advance, because there may be no memory left to make it; it is
+// never freed.
 structgen_error& no_memory() {
   static structgen_error* const error =
       new (std::nothrow) structgen_error{STRUCTGEN_ERROR_MEMORY, "out of memory", {}, {}, -1};
@@ -45,7 +45,7 @@ std::vector<T> list(const T* at, std::size_t n, const char* what) {
   return n ? std::vector<T>(at, at + n) : std::vector<T>();
 }
 
-// Returns the text behind `b`. The error for text that is not UTF-8 names the offset of the byte.
+// Returns the text of `b`. If it is not UTF-8, the error names the offset of the wrong byte.
 std::string_view utf8(const structgen_bytes& b, const char* what) {
   const std::string_view text = bytes(b);
   if (valid_utf8(text)) return text;
@@ -58,13 +58,13 @@ std::string_view utf8(const structgen_bytes& b, const char* what) {
       .at(static_cast<int64_t>(i));
 }
 
-// Reads a limit of the C interface: 0 means the standard value, a negative number means no limit.
+// Turns a limit of the C interface into units of work: 0 means `standard`, a negative number means no limit.
 int64_t limit(int64_t given, int64_t standard) {
   if (given < 0) return Meter::kEndless;
   return given == 0 ? standard : std::min(given, Meter::kEndless);
 }
 
-// Returns a layout by its name; any other text is a pattern for whitespace.
+// Returns the layout of this name. Any other text is read as a pattern for whitespace.
 JsonLayout layout(const char* whitespace) {
   const std::string_view name = whitespace ? whitespace : "one-blank";
   return layout_of(utf8({name.data(), name.size()}, "whitespace"));
@@ -206,7 +206,7 @@ structgen_status structgen_compiler_new(const structgen_vocabulary* vocabulary,
     const structgen_limits asked = options_of(limits);
     const int64_t memory = asked.memory == 0 ? int64_t{256} << 20 : asked.memory;
     if (memory < 0) bad_argument("limits: memory is negative");
-    // The standard values are those of structgen/limits.py for servers.
+    // These standard values are those that structgen/limits.py has for servers.
     const WorkLimits work{limit(asked.compile, 10'000'000), limit(asked.mask, 200'000)};
     *out = new structgen_compiler{
         std::make_shared<Compiler>(v.vocabulary, true, static_cast<std::size_t>(memory), work),
@@ -261,7 +261,7 @@ structgen_status structgen_compile_serialized(structgen_compiler* compiler, stru
   });
 }
 
-// Makes the first mask now, so that the first request finds it.
+// Makes the first mask now, so that the first request does not wait for it.
 structgen_status structgen_grammar_prepare(const structgen_grammar* grammar, structgen_error** error) {
   return guarded(error, [&] {
     Matcher matcher(given(grammar, "the grammar is NULL").grammar);

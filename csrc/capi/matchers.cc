@@ -13,8 +13,7 @@ using namespace structgen::capi;
 
 namespace {
 
-// Throws unless the row has a word for each 32 tokens. More words are allowed, because models pad their
-// logits.
+// Throws unless the row has a bit for each token. It may have more words, because models pad their logits.
 void check_row(const Matcher& matcher, const int32_t* row, std::size_t words) {
   const std::size_t needed = matcher.grammar().vocabulary().words();
   if (!row) bad_argument("the row is NULL");
@@ -34,8 +33,8 @@ std::span<const TokenId> ids(const int32_t* tokens, std::size_t n) {
   return {tokens, n};
 }
 
-// Copies as much of the text as fits, and sets *size to its whole length, so that the caller can ask again
-// with more room.
+// Copies as much of the text as fits into the buffer. Sets *size to the length of the whole text, so that the
+// caller can ask again with a larger buffer.
 void put(std::string_view text, char* buffer, std::size_t capacity, std::size_t* size) {
   if (!buffer && capacity) bad_argument("the buffer is NULL");
   given(size, "size is NULL");
@@ -43,7 +42,7 @@ void put(std::string_view text, char* buffer, std::size_t capacity, std::size_t*
   *size = text.size();
 }
 
-// Returns f(), for a question that cannot fail, or -1 if the handle is NULL or in use.
+// Returns f(), which cannot fail; -1 if the handle is NULL or in use.
 template <class F>
 auto asked(structgen_matcher* matcher, F&& f) noexcept -> decltype(f(matcher->matcher)) {
   try {
@@ -92,7 +91,7 @@ structgen_status structgen_matcher_fill(structgen_matcher* matcher, int32_t* row
     const Held use(matcher);
     check_row(*use, row, words);
     uint32_t* const at = cleared(*use, row, words);
-    // On an error the row is cleared: a host that ignores the status must not sample from an old mask.
+    // On an error the row is cleared: a caller that ignores the status must not sample from an old mask.
     try {
       if (!use->fill_row_fast(at)) use->fill_row(at);
     } catch (...) {
@@ -112,7 +111,7 @@ structgen_status structgen_matcher_fill_batch(structgen_matcher* const* matchers
     std::ranges::sort(sorted);
     if (std::ranges::adjacent_find(sorted) != sorted.end())
       bad_argument("the same matcher stands twice in the batch; fork it");
-    // All arguments are checked before a row is written, so an error of one leaves all rows as they were.
+    // All arguments are checked before any row is written. So a wrong argument leaves all rows unchanged.
     for (std::size_t i = 0; i < n; ++i)
       check_row(given(matchers[i], "a matcher is NULL").matcher, rows[i], words);
     std::vector<Sole<Matcher>*> all;

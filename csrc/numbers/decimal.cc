@@ -29,7 +29,7 @@ double Decimal::approximate() const {
   return negative ? -out : out;
 }
 
-// Collects all digits with the exponent of the last one, then drops the zeros at both ends.
+// Collects all digits and the exponent of the last one, then drops the zeros at both ends.
 Decimal Decimal::parse_any(std::string_view text) {
   const auto bad = [&]() -> Error {
     return Error(ErrorKind::kGrammar, "'" + std::string(text.substr(0, 40)) + "' is not a JSON number");
@@ -57,8 +57,8 @@ Decimal Decimal::parse_any(std::string_view text) {
     if (rest[i] != 'e' && rest[i] != 'E') throw bad();
     ++i;
     if (i < rest.size() && rest[i] == '+') ++i;
-    // An exponent beyond kMost counts as kMost: no text has enough digits to bring the number back below
-    // 10^kHugeExponent.
+    // A larger exponent counts as kMost. No text has enough digits behind a point to bring such a number
+    // below 10^kHugeExponent.
     constexpr int64_t kMost = 2 * kHugeExponent;
     int64_t e = 0;
     const auto [end, error] = std::from_chars(rest.data() + i, rest.data() + rest.size(), e);
@@ -104,7 +104,7 @@ std::string Decimal::frac_part() const {
   return std::string(n - digits.size(), '0') + digits;
 }
 
-// Compares the places of the first digits. If they are equal, it compares the digits as texts, because
+// Compares the exponents of the first digits. If they are equal, it compares the digits as texts, because
 // neither text has leading zeros.
 int compare_magnitude(const Decimal& a, const Decimal& b) {
   if (a.zero() || b.zero()) return static_cast<int>(!a.zero()) - static_cast<int>(!b.zero());

@@ -13,7 +13,8 @@
 namespace structgen {
 
 constexpr int64_t kMaxDecimalExponent = 4000;
-// A larger exponent of the first digit (in scientific notation) is taken for this one, 10^18.
+// The largest exponent, 10^18. A number whose first digit has a larger exponent (in scientific notation) is
+// read with this one.
 constexpr int64_t kHugeExponent = 1'000'000'000'000'000'000;
 
 // A number: (-1)^negative * digits * 10^exponent. "1.50e3" has the digits "15" and the exponent 2. The digits
@@ -23,8 +24,8 @@ struct Decimal {
   std::string digits;
   int64_t exponent = 0;
 
-  // Reads a number. Throws kGrammar if the text is no number, and kSchemaTooComplex if its exponent is very
-  // large.
+  // Reads a number. Throws kGrammar if the text is no number, and kSchemaTooComplex if its exponent is too
+  // large (require_short()).
   static Decimal parse(std::string_view json_number);
   // Reads a number with an exponent of any size. Throws kGrammar if the text is no number.
   static Decimal parse_any(std::string_view json_number);
@@ -38,15 +39,16 @@ struct Decimal {
   double approximate() const;
   bool zero() const { return digits.empty(); }
   bool integer() const { return exponent >= 0; }
-  // int_part() and frac_part() return the digits before and behind the point when the magnitude is written
-  // without exponent, without leading zeros (but "0") and without trailing zeros.
+  // Write the magnitude without an exponent: int_part() returns the digits before the point, without leading
+  // zeros (but "0"); frac_part() returns the digits behind it, without trailing zeros.
   std::string int_part() const;
   std::string frac_part() const;
   // Returns the exponent of the first digit: 2 for 123.4, -2 for 0.05.
   int64_t scientific_exponent() const { return exponent + static_cast<int64_t>(digits.size()) - 1; }
 };
 
-// Both functions return -1, 0 or 1: a is smaller than, equal to or larger than b.
+// Compare two numbers, compare_magnitude() without their signs. They return -1, 0 or 1: a is smaller than,
+// equal to, or larger than b.
 int compare_magnitude(const Decimal& a, const Decimal& b);
 int compare(const Decimal& a, const Decimal& b);
 

@@ -23,40 +23,42 @@
 namespace structgen {
 
 struct NumberLanguage::Divisor {
-  // `odd` is c without its factors 2 and 5: the divisor that remains when enough zeros follow.
+  // The divisor is c / 10^s. `odd` is c without its factors 2 and 5: of a number that ends with enough zeros,
+  // only `odd` must still be a divisor.
   uint64_t c = 1, odd = 1;
   int64_t s = 0;
   // The smallest t such that 10^t is a multiple of c / odd.
   int64_t twos = 0;
 
-  // Throws kSchemaTooComplex, see NumberLanguage::multiple_of().
+  // Throws kSchemaTooComplex for the divisors that NumberLanguage::multiple_of() refuses.
   explicit Divisor(const Decimal& d);
 };
 
-// Plain unsigned decimals whose value is M / 10^s, where c divides M and first <= M <= last. Both ends are
-// multiples of c. Of the multiples of 0.75 between 1 and 3, c is 75, s is 2, and M is 150, 225 or 300.
+// Describes plain unsigned decimals: their value is M / 10^s, where c divides M and first <= M <= last. Both
+// `first` and `last` are multiples of c. For the multiples of 0.75 between 1 and 3, c is 75, s is 2, and M is
+// 150, 225 or 300.
 struct Multiples {
   uint64_t c;
   uint32_t s = 0;
   Wide first = 0, last = 0;
-  // False: there is no last.
+  // If false, M has no largest value, and `last` means nothing.
   bool ends = false;
-  // If there is no last: the most digits before the point, or kUnlimited.
+  // If `ends` is false: the most digits before the point, or kUnlimited.
   uint32_t most_whole = NumberLanguage::kUnlimited;
-  // A fraction of at most so many digits may end in zeros.
+  // A fraction of at most this many digits may end in zeros.
   uint32_t zeros_until = 0;
-  // False: there is no fraction.
+  // If false, the number has neither point nor fraction.
   bool point = true;
-  // True: the point stands behind the first digit, which is not 0, and a fraction follows.
+  // If true, the number has one digit before the point, which is not 0, and a fraction.
   bool mantissa = false;
 };
 
-// An automaton over digits and a point, unfolded as they are read. A State is a value; State{} is the
-// first one.
+// An automaton that reads digits and a point, as a lazy language. Its states are values of type State;
+// State{} is the first one.
 template <class State>
 class DigitAutomaton : public LazyLanguage {
  public:
-  // The node of the first state.
+  // Returns the regex of the first state.
   RegexId start(RegexArena& arena) { return node(arena, State{}); }
   RegexId unfold(RegexArena& arena, uint32_t index) override {
     constexpr std::string_view kBytes = "0123456789.";
@@ -86,17 +88,17 @@ class DigitAutomaton : public LazyLanguage {
  protected:
   virtual bool step(State& state, char c) const = 0;
   virtual bool accepts(const State& state) const = 0;
-  // It accepts, or some continuation does.
+  // Returns true if the state accepts, or some continuation of it does.
   virtual bool alive(const State& state) const = 0;
-  // Finds a shortest continuation, if it is known.
+  // Writes a shortest continuation that is accepted, if it can be computed without a search.
   virtual bool completed(const State&, std::string&) const { return false; }
-  // Two states of one language are one.
+  // Returns true if both states have one language; they are then one node.
   virtual bool same(const State& x, const State& y) const = 0;
-  // Equal for states that are one.
+  // Returns a hash, which is equal for states that are same().
   virtual uint64_t hash(const State& state) const = 0;
 
  private:
-  // Units of work to unfold one state, beside those of its nodes.
+  // Unfolding a state costs this many units of work, beside the work for its nodes.
   static constexpr int64_t kUnfolding = 600;
   RegexId node(RegexArena& arena, const State& state) {
     if (!alive(state)) return RegexArena::empty();
@@ -112,8 +114,8 @@ class DigitAutomaton : public LazyLanguage {
   InternTable index_;
 };
 
-// A way to complete a decimal number: `whole` digits, then `fraction` digits behind a point. The point
-// is written unless one was read (`point`).
+// How to complete a begun decimal number: `whole` more digits before the point, then `fraction` digits behind
+// it. `point` says that the point must still be written if there is a fraction.
 struct Completing {
   uint32_t whole, fraction;
   bool point;
@@ -127,11 +129,11 @@ struct Completing {
   }
 };
 
-// Calls `take` with every way to add digits, ordered by the length of the text, until it returns true.
-// `grows`: the whole part may get longer. `point`: a point was read.
+// Calls `take` with every Completing, ordered by the length of the text, until it returns true. `grows` says
+// that more digits may be written before the point, `point` that a point was already read.
 template <class Take>
 bool complete(bool grows, bool point, Take&& take) {
-  // The digits of a Wide, minus a few.
+  // Longer texts are not tried: a Wide holds 38 digits, and a few of them are needed for the divisor.
   constexpr uint32_t kLongest = 36;
   for (uint32_t length = 1; length <= kLongest; ++length) {
     if (point) {
@@ -146,14 +148,14 @@ bool complete(bool grows, bool point, Take&& take) {
   return false;
 }
 
-// The least y of `digits` digits such that (r * 10^digits + y) * 10^zeros is 0 mod c; with `nonzero`,
-// one whose last digit is not 0. False: there is none.
+// Finds the least y of `digits` digits such that c divides (r * 10^digits + y) * 10^zeros. With `nonzero`,
+// the last digit of y must not be 0. Returns false if there is no such y.
 inline bool least_digits(uint64_t r, uint32_t digits, uint32_t zeros, uint64_t c, bool nonzero, Wide& y) {
   for (; zeros > 0 && std::gcd<uint64_t>(c, 10) > 1; --zeros) c /= std::gcd<uint64_t>(c, 10);
   const Wide size = power_of_ten(digits);
   y = (c - r % c * (size % c) % c) % c;
   for (int tries = 0; tries < 10 && y < size; ++tries, y += c)
-    // The last digits repeat after ten steps.
+    // y grows by c in each step. After ten steps its last digits repeat.
     if (!nonzero || y % 10 != 0) return true;
   return false;
 }

@@ -34,14 +34,14 @@ namespace structgen {
 
 namespace {
 
-// A divisor has at most so many digits behind the point.
+// A divisor has at most this many digits behind the point.
 constexpr uint32_t kMaxScale = 40;
 
 [[noreturn]] void divisor_too_complex(const std::string& why) {
   throw Error(ErrorKind::kSchemaTooComplex, "multipleOf: " + why);
 }
 
-// c / gcd(c, 10^t): the divisor of a number that t zeros follow.
+// Returns c / gcd(c, 10^t). If c divides N * 10^t, the result divides N.
 uint64_t reduced(uint64_t c, int64_t t) {
   for (; t > 0; --t) {
     const uint64_t g = std::gcd<uint64_t>(c, 10);
@@ -51,21 +51,22 @@ uint64_t reduced(uint64_t c, int64_t t) {
   return c;
 }
 
-// The digits of a mantissa that were read.
+// What was read of a mantissa, such as 1.25 in 1.25e3.
 struct Mantissa {
   enum Phase : uint8_t { kBegin, kWhole, kFraction } phase = kBegin;
-  // Digits read behind the point.
+  // The number of digits that were read behind the point.
   uint32_t digits = 0;
-  // The remainder.
+  // The remainder modulo c of the digits that were read, as a number without its point.
   uint64_t r = 0;
-  // The last digit was not 0; unless the automaton is exact, any digit.
+  // True if the last digit of the fraction was not 0. If the automaton is not `exact`, one such digit
+  // anywhere suffices.
   bool nonzero = false;
   friend bool operator==(const Mantissa&, const Mantissa&) = default;
 };
 
-// d.ddd whose digits are 0 mod c. The last digit before the zeros stands at place `last`: at most, or
-// exactly if `exact`. (At most is only used if c is prime to 10; then zeros on the right change
-// nothing.)
+// The mantissas d.ddd whose digits, without the point and without zeros at the end, are a multiple of c. Let
+// f be the number of these digits behind the point. If `exact`, f is `last`; otherwise f is at most `last`.
+// The latter is used only if neither 2 nor 5 divides c; zeros at the end then make no difference.
 class MantissaMultiples : public DigitAutomaton<Mantissa> {
  public:
   MantissaMultiples(uint64_t c, uint32_t last, bool exact) : c_(c), last_(last), exact_(exact) {}
@@ -88,7 +89,7 @@ class MantissaMultiples : public DigitAutomaton<Mantissa> {
     if (!beyond) q.r = static_cast<uint64_t>((static_cast<Wide>(q.r) * 10 + d) % c_);
     if (q.phase == State::kFraction && !beyond) {
       ++q.digits;
-      // If the number of digits is exact, the last digit decides; else any digit does.
+      // With `exact` only the last digit must not be 0; otherwise any digit suffices.
       q.nonzero = d != 0 || (!exact_ && q.nonzero);
     }
     if (q.phase == State::kBegin) q.phase = State::kWhole;
@@ -104,13 +105,13 @@ class MantissaMultiples : public DigitAutomaton<Mantissa> {
     if (q.phase == State::kBegin) return true;
     const uint32_t left = last_ - q.digits;
     if (exact_ || left == 0) return completes(q, left);
-    // The digits to come are not all zero, or an earlier one was not.
+    // Tries to complete the mantissa with m more digits, the last of which is not 0.
     for (uint32_t m = 1; m <= left; ++m)
       if (completes(q, m)) return true;
     return false;
   }
 
-  // True if m more digits, the last of which is not 0, make a multiple.
+  // Returns true if m more digits, the last of which is not 0, make a multiple.
   bool completes(const State& q, uint32_t m) const {
     Wide y = 0;
     return least_digits(q.r, m, 0, c_, true, y);
@@ -135,8 +136,9 @@ NumberLanguage::Divisor::Divisor(const Decimal& d) {
   for (uint64_t rest = c; rest != odd; rest = reduced(rest, 1)) ++twos;
 }
 
-// Multiples without exponent. Three forms: c followed by zeros, the automaton, and for 10^-k a plain
-// regex.
+// Returns the multiples without an exponent. If all multiples are whole tens, hundreds and so on (s < 0),
+// zeros follow the multiples of c. If c is 1 (the divisor is 10^-k), a regex suffices. Otherwise an automaton
+// reads them.
 RegexId NumberLanguage::plain_multiples(const Divisor& d, bool with_zero) {
   if (d.s < 0) {
     const auto zeros = static_cast<uint32_t>(-d.s);
@@ -175,7 +177,7 @@ RegexId NumberLanguage::plain_multiples(const Divisor& d, bool with_zero) {
   return arena_.alt(arena_.cat(positive, arena_.optional(fraction)), arena_.cat(digit(0, 0), small));
 }
 
-// One digit and an exponent x: digit * 10^(x+s) must be 0 mod c.
+// Returns the multiples with one digit and an exponent x, such as 3e5: c divides digit * 10^(x+s).
 RegexId NumberLanguage::one_digit_multiples(const Divisor& d) {
   RegexId out = RegexArena::empty();
   const int64_t s = d.s;
@@ -188,7 +190,7 @@ RegexId NumberLanguage::one_digit_multiples(const Divisor& d) {
   return out;
 }
 
-// d.ddd whose last digit before the zeros stands at place `last`, and which is 0 mod c.
+// Returns the mantissas of MantissaMultiples. If c is 1, a regex suffices.
 RegexId NumberLanguage::mantissas(uint64_t c, uint32_t last, bool exact) {
   if (c != 1) return arena_.define<MantissaMultiples>(c, last, exact).start(arena_);
   const RegexId parts[] = {digit(1, 9), point_, digits(exact ? last - 1 : 0, last - 1), digit(1, 9),
@@ -196,15 +198,15 @@ RegexId NumberLanguage::mantissas(uint64_t c, uint32_t last, bool exact) {
   return arena_.cat(parts);
 }
 
-// Mantissas with f digits behind the point and exponent x: N * 10^t must be 0 mod c, with t = x - f + s
-// >= 0.
+// Returns the multiples whose mantissa has a fraction. With f digits behind the point and the exponent x, the
+// digits are a number N, and c divides N * 10^t for t = x - f + s >= 0.
 RegexId NumberLanguage::fraction_multiples(const Divisor& d, bool huge, bool tiny) {
   RegexId out = RegexArena::empty();
   const int64_t s = d.s;
-  // d is a power of ten, or the size does not matter.
+  // In the full universe the exponent may have any size.
   if (!narrow_) {
     for (uint32_t f = 1; f <= kMantissaDigits; ++f)
-      // From twos on only `odd` matters. t < 0 is impossible, because N does not end in a zero.
+      // From t = twos on only `odd` must divide N. t < 0 is impossible, because N does not end in a zero.
       for (int64_t t = 0; t <= d.twos; ++t) {
         const int64_t x = t + f - s;
         const RegexId parts[] = {mantissas(reduced(d.c, t), f, true), e_,
@@ -219,7 +221,7 @@ RegexId NumberLanguage::fraction_multiples(const Divisor& d, bool huge, bool tin
     const RegexId parts[] = {mantissas(reduced(d.c, t), f, true), e_, exponent_equal(x)};
     out = arena_.alt(out, arena_.cat(parts));
   };
-  // Exponents so large that only `odd` matters. The automaton is the same for every f up to `free`.
+  // For these exponents t >= twos, so only `odd` must divide N. One automaton serves every f up to `free`.
   const int64_t free = !huge ? 0 : std::min<int64_t>(kMantissaDigits, kLongMin + s - d.twos);
   if (free > 0) {
     const RegexId parts[] = {mantissas(d.odd, static_cast<uint32_t>(free), false), e_,
@@ -241,7 +243,7 @@ RegexId NumberLanguage::fraction_multiples(const Divisor& d, bool huge, bool tin
 bool NumberLanguage::is_hard(const Decimal& divisor) { return divisor.digits != "1" || divisor.exponent > 0; }
 
 bool NumberLanguage::common_multiple(const Decimal& a, const Decimal& b, Decimal& out) {
-  // value = odd * 2^twos * 5^fives.
+  // The value is odd * 2^twos * 5^fives, where neither 2 nor 5 divides `odd`.
   struct Factors {
     uint64_t odd;
     int64_t twos, fives;
@@ -267,7 +269,7 @@ bool NumberLanguage::common_multiple(const Decimal& a, const Decimal& b, Decimal
 RegexId NumberLanguage::multiple_of(const Decimal& divisor) {
   if (divisor.digits == "1" && divisor.exponent == 0 && !divisor.negative) return integers();
   const Divisor d(divisor);
-  // Without exponents there is no negative zero.
+  // In spellings without exponents zero is never written with a minus sign.
   if (!exponents_) return arena_.alt(plain_multiples(d, true), minus_sign(plain_multiples(d, false)));
   const RegexId parts[] = {plain_multiples(d, true), zero_, one_digit_multiples(d),
                            fraction_multiples(d, true, true)};

@@ -27,12 +27,12 @@ namespace structgen {
 
 namespace {
 
-// The most digits of a bound times 10^s.
+// A bound times 10^s has at most this many digits.
 constexpr int64_t kMaxDigits = 30;
 constexpr Wide kMaxDivisor = 1'000'000'000'000'000'000;
 
-// 10^n, or 10^37 where that is more than a Wide holds. Beyond 10^30 a power is only compared with divisors
-// and bounds, which are less than 10^30 there.
+// Returns 10^n, or 10^37 if 10^n does not fit into a Wide. The caller only compares it with divisors and
+// bounds, which are less than 10^30, so a smaller power serves as well.
 Wide power(uint32_t n) { return power_of_ten(std::min(n, 37u)); }
 
 uint32_t digits_of(Wide x) {
@@ -44,17 +44,18 @@ uint32_t digits_of(Wide x) {
 struct BetweenPhases {
   enum Phase : uint8_t { kBegin, kZero, kWhole, kFraction };
 };
-// A state of the automaton after some digits.
+// A state of the automaton. P is the number that the digits read so far make, without their point.
 struct DigitsBetween {
   BetweenPhases::Phase phase = BetweenPhases::kBegin;
-  // Past the first bound, and there is no last one: only r matters.
+  // True if P already exceeds the first bound and there is no last bound. Then only the remainder r matters.
   bool free = false;
-  // True: the last digit of the fraction was not 0. It counts where zeros have a limit.
+  // True if the last digit of the fraction was not 0. It matters where the fraction may not end in zeros.
   bool nonzero = false;
-  // Digits that were read; in a fraction, those behind the point, at most most_digits_.
+  // The number of digits that were read; within a fraction only those behind the point, counted up to
+  // most_digits_.
   uint32_t n = 0;
   uint64_t r = 0;  // P mod c
-  // P. States that differ in nothing else are one, see sides().
+  // P. States that differ only in P may still have one language; sides() tells.
   Wide p = 0;
 };
 
@@ -72,7 +73,7 @@ class MultiplesBetween : public DigitAutomaton<DigitsBetween>, BetweenPhases {
  private:
   using State = DigitsBetween;
 
-  // Finds a shortest text of digits that completes the number begun.
+  // Writes the shortest digits that complete the begun number.
   bool completed(const State& q, std::string& text) const override {
     if (q.phase == kBegin || of_.mantissa) return false;
     const uint32_t read = q.phase == kFraction ? q.n : 0;
@@ -89,16 +90,17 @@ class MultiplesBetween : public DigitAutomaton<DigitsBetween>, BetweenPhases {
     });
   }
 
-  // Compares the digits read so far with as many leading digits of `bound`: -1 below, 0 equal, 1 above.
-  // `digits`: those of the bound's whole part.
+  // Compares P with as many leading digits of `bound`. Returns -1 if P is smaller, 0 if they are equal, 1 if
+  // P is larger. `digits` is the number of digits of the bound's whole part.
   int side(const State& q, Wide bound, uint32_t digits) const {
     const uint32_t left =
         q.phase == kFraction ? s_ - std::min(q.n, s_) : s_ + (digits > q.n ? digits - q.n : 0);
     const Wide prefix = bound / power(left);
     return q.p < prefix ? -1 : q.p > prefix;
   }
-  // If P equals the beginning of a bound, that says what P is. Else only its remainder matters: with
-  // the same number of digits to come, all that it may become lies on one side of the bound.
+  // Returns on which side of the two bounds P lies. If the side is 0, P is known: it equals the beginning of
+  // the bound. Otherwise only its remainder matters, because all numbers that begin with P lie on one side of
+  // the bound.
   std::pair<int, int> sides(const State& q) const {
     const bool inside = !q.free && q.phase >= kWhole;
     return {inside ? side(q, of_.first, first_digits_) : 0,
@@ -146,15 +148,15 @@ class MultiplesBetween : public DigitAutomaton<DigitsBetween>, BetweenPhases {
     return true;
   }
 
-  // True if some multiple of c lies in [from, to] and within the bounds.
+  // Returns true if some multiple of c lies in [from, to] and within the bounds.
   bool any(Wide from, Wide to) const {
     from = std::max(from, of_.first);
     if (of_.ends) to = std::min(to, of_.last);
     return from <= to && (from + c_ - 1) / c_ * c_ <= to;
   }
 
-  // The least y of `digits` digits such that p, y and then `zeros` zeros are a multiple within the
-  // bounds.
+  // Finds the least y of `digits` digits such that the digits of p, then y, then `zeros` zeros are a multiple
+  // within the bounds. Returns false if there is none.
   bool least_inside(Wide p, uint32_t digits, uint32_t zeros, bool nonzero, Wide& y) const {
     constexpr Wide kMost = ~Wide{0} / 10;
     const Wide unit = power(zeros), size = power(digits), common = std::gcd(c_, static_cast<uint64_t>(unit));
@@ -191,7 +193,7 @@ class MultiplesBetween : public DigitAutomaton<DigitsBetween>, BetweenPhases {
       return false;
     }
     const uint32_t n = q.phase == kFraction ? q.n : 0, zeros = s_ - std::min(n, s_);
-    // 1: zeros may not follow to the end. (Behind the point itself one zero must.)
+    // `from` is 1 if zeros alone may not follow up to the end. Right behind the point one zero must follow.
     const Wide unit = power(zeros), from = q.nonzero || std::max(n, 1u) <= of_.zeros_until ? 0 : 1;
     if (from >= unit) return false;
     if (!q.free) return any(q.p * unit + from, q.p * unit + unit - 1);
@@ -205,16 +207,16 @@ class MultiplesBetween : public DigitAutomaton<DigitsBetween>, BetweenPhases {
     return static_cast<uint64_t>(v);
   }
 
-  // Behind any digits, so many more lead to a multiple: the divisor has at most 19 digits.
+  // Any digits can be completed to a multiple by this many digits, because the divisor has at most 19 digits.
   static constexpr uint32_t kEnough = 20;
   const Multiples of_;
   const uint64_t c_;
   const uint32_t s_;
-  // True if the digits before the point have a limit.
+  // True if the number of digits before the point is limited.
   const bool counts_;
-  // So many digits of a fraction are counted.
+  // DigitsBetween::n counts the digits of a fraction up to this number.
   const uint32_t most_digits_;
-  // The numbers of digits of the whole parts of the two bounds.
+  // How many digits the whole part of the first bound has, and that of the last.
   const uint32_t first_digits_, last_digits_;
 };
 
@@ -224,8 +226,8 @@ RegexId NumberLanguage::decimals(const Multiples& of) {
   return arena_.define<MultiplesBetween>(of).start(arena_);
 }
 
-// Unsigned multiples between two magnitudes; without `high`, from `low` on. False: the bounds have too
-// many digits.
+// Returns the unsigned multiples between two magnitudes, or from `low` on if `high` is null. Returns false if
+// the bounds have too many digits.
 bool NumberLanguage::magnitudes_between(const Divisor& d, const Bound& low, const Bound* high, bool with_zero,
                                         RegexId& out) {
   Wide first = 0, last = 0;
@@ -250,8 +252,8 @@ bool NumberLanguage::magnitudes_between(const Divisor& d, const Bound& low, cons
   of.zeros_until = zeros_until_;
   out = decimals(of);
   if (!exponents_) return true;
-  // Scientific lexemes. Those with a fraction are at least 10^16 or below 10^-4 (narrow universe),
-  // where bounds are rare.
+  // The scientific lexemes follow. In the narrow universe those with a fraction are at least 10^16 or below
+  // 10^-4, where bounds are rare.
   const Decimal huge{false, "1", kLongMin}, tiny{false, "1", kLongMax + 1};
   const auto within = [&](RegexId lexemes, bool from, bool to) {
     if (from) lexemes = arena_.both(lexemes, above(low.value, low.open));
@@ -263,8 +265,8 @@ bool NumberLanguage::magnitudes_between(const Divisor& d, const Bound& low, cons
     out = arena_.alt(
         out, within(fraction_multiples(d, true, false), compare_magnitude(low.value, huge) > 0, false));
   for (int64_t x = kLongMin; high && x <= high->value.scientific_exponent(); ++x) {
-    // d.ddd with at most 16 digits, times 10^x: a number with x + s digits to come, of which the last
-    // are zeros.
+    // A mantissa d.ddd of at most 16 digits, times 10^x, is a number with x + s further digits, whose last
+    // ones are zeros.
     const auto places = static_cast<uint32_t>(x) + s;
     const Wide zeros = power(places - kMantissaDigits),
                c = d.c / std::gcd(d.c, static_cast<uint64_t>(zeros)) * zeros;
@@ -298,7 +300,8 @@ bool NumberLanguage::multiples_between(const Decimal& divisor, const Bound* low,
   };
   const Bound zero{Decimal{}, false};
   RegexId positive = RegexArena::empty(), negative = RegexArena::empty();
-  // From max(low, 0) up to high; and with a minus sign from max(-high, 0) up to -low.
+  // The numbers >= 0 lie between max(low, 0) and `high`. The magnitudes of the negative numbers lie between
+  // max(-high, 0) and -low.
   if (!high || !high->value.negative) {
     const bool above_zero = low && !low->value.negative;
     if (!magnitudes_between(d, above_zero ? *low : zero, high, true, positive)) return false;

@@ -95,9 +95,9 @@ RegexId NumberLanguage::either_sign(RegexId magnitudes) {
   return arena_.cat(arena_.optional(arena_.byte('-')), magnitudes);
 }
 
-// Texts beside a bound, digit by digit from place `at` on, as the manual shows: at the first place j where a
-// digit differs it is above the bound's (or below it), and rest(j) follows. Where no digit differs, `equal`
-// follows.
+// Returns texts of digits that are larger than the digits of `bound` from index `at` on (`above`), or
+// smaller. At the first index j at which a digit differs, it is larger (or smaller) than the bound's, and
+// rest(j) follows. If no digit differs, `equal` follows.
 template <class Rest>
 RegexId NumberLanguage::beside(std::string_view bound, std::size_t at, bool above, RegexId equal,
                                Rest&& rest) {
@@ -111,7 +111,7 @@ RegexId NumberLanguage::beside(std::string_view bound, std::size_t at, bool abov
 
 // ---- exponents ----
 
-// Leading zeros are skipped first.
+// An exponent may have leading zeros, which are read first.
 RegexId NumberLanguage::count_at_least(int64_t n) {
   if (n <= 0) return some_digits_;
   const std::string bound = std::to_string(n);
@@ -139,7 +139,7 @@ RegexId NumberLanguage::count_equal(int64_t n) {
   return arena_.cat(arena_.star(digit(0, 0)), arena_.literal(std::to_string(n)));
 }
 
-// An exponent has a sign, and 0 has both signs: e+0 and e-0 are equal.
+// The sign of an exponent decides how its digits are compared. 0 has both signs: e+0 and e-0 are equal.
 RegexId NumberLanguage::exponent_at_least(int64_t k) {
   if (k > 0) return arena_.cat(plus_, count_at_least(k));
   return arena_.alt(arena_.cat(plus_, some_digits_), minus_sign(count_at_most(-k)));
@@ -163,7 +163,7 @@ RegexId NumberLanguage::exponent_between(int64_t lo, int64_t hi) {
   return lo == -kNone ? exponent_at_most(hi) : arena_.both(exponent_at_least(lo), exponent_at_most(hi));
 }
 
-// In the narrow universe only exponents from kLongMin on or up to kLongMax.
+// In the narrow universe a mantissa with a fraction has only exponents from kLongMin on, or up to kLongMax.
 RegexId NumberLanguage::long_exponent(int64_t lo, int64_t hi) {
   if (!narrow_) return exponent_between(lo, hi);
   RegexId out = RegexArena::empty();
@@ -185,8 +185,8 @@ RegexId NumberLanguage::with_fraction(RegexId first, RegexId fraction, RegexId e
 
 // ---- fractions ----
 
-// `read` digits of the fraction are written. A fraction that may end in zeros may end at any digit; a
-// longer one must go on to a digit that is not 0.
+// Where a fraction may end in zeros, it may end at any digit. A longer fraction must go on to a digit that is
+// not 0.
 RegexId NumberLanguage::open_tail(std::size_t read) {
   if (exponents_) return any_digits_;
   if (!may_end_in_zero(read)) return to_nonzero_;
@@ -214,8 +214,8 @@ RegexId NumberLanguage::digits_above(std::string_view fraction, std::size_t at, 
   return beside(fraction, at, true, equal, [&](std::size_t j) { return tail(j + 1); });
 }
 
-// Behind a beginning of the bound the fraction may also end, if it may end in its last digit: then it
-// is smaller. The last digit of the bound is not 0.
+// A fraction that is a beginning of the bound's fraction is smaller, because the last digit of the bound is
+// not 0. So the fraction may end wherever it may end in its last digit.
 RegexId NumberLanguage::digits_below(std::string_view fraction, std::size_t at, bool strict) {
   RegexId out = strict ? RegexArena::empty() : zeros(fraction.size());
   for (std::size_t j = fraction.size(); j-- > at;) {
@@ -234,7 +234,7 @@ RegexId NumberLanguage::fraction_above(std::string_view fraction, bool strict) {
   return arena_.cat(point_, digits_above(fraction, 0, strict));
 }
 
-// `bare`: no fraction at all is below the bound, too.
+// `bare` says that a number without a fraction is below the bound, too.
 RegexId NumberLanguage::fraction_below(std::string_view fraction, bool strict, bool bare) {
   if (fraction.empty()) return strict || !bare ? RegexArena::empty() : zero_fraction_;
   const RegexId out = arena_.cat(point_, digits_below(fraction, 0, strict));
@@ -243,7 +243,8 @@ RegexId NumberLanguage::fraction_below(std::string_view fraction, bool strict, b
 
 // ---- plain decimals ----
 
-// Whole parts of more digits, of as many digits, and the equal one with a larger fraction.
+// The larger numbers have a whole part of more digits, a larger one of as many digits, or the bound's whole
+// part and a larger fraction.
 RegexId NumberLanguage::plain_above(const Decimal& bound, bool strict) {
   const std::string whole = bound.int_part();
   const auto size = static_cast<uint32_t>(whole.size());
@@ -265,10 +266,10 @@ RegexId NumberLanguage::plain_below(const Decimal& bound, bool strict, bool with
   return arena_.alt(arena_.alt(below_one, same), size < 2 ? RegexArena::empty() : arena_.cat(shorter));
 }
 
-// ---- scientific lexemes; their magnitude is never 0 ----
+// ---- scientific lexemes of numbers other than 0, without sign ----
 
-// Larger exponents; the same exponent with a larger first digit; or the same first digit and a larger
-// rest.
+// The larger numbers have a larger exponent, or the same exponent and a larger first digit, or both equal and
+// larger digits behind the first.
 RegexId NumberLanguage::scientific_above(const Decimal& bound, bool strict) {
   const int64_t k = bound.scientific_exponent();
   const int first = digit_at(bound.digits, 0);
@@ -301,7 +302,7 @@ RegexId NumberLanguage::scientific_below(const Decimal& bound, bool strict) {
 RegexId NumberLanguage::scientific_equal(const Decimal& value) {
   const int64_t k = value.scientific_exponent();
   const int first = digit_at(value.digits, 0);
-  // All exponents of this size are one.
+  // All exponents of this size count as one exponent, kHugeExponent.
   if (std::abs(k) == kHugeExponent) {
     const RegexId e = k > 0 ? exponent_at_least(kHugeExponent) : exponent_at_most(-kHugeExponent);
     return value.digits.size() == 1
@@ -358,7 +359,7 @@ RegexId NumberLanguage::any() {
   return arena_.alt(minus_sign(above(Decimal{}, true)), magnitude());
 }
 
-// A scientific integer has an exponent that is at least the number of digits of its fraction.
+// An integer with an exponent has an exponent of at least the number of digits of its fraction.
 RegexId NumberLanguage::integers() {
   if (integers_ != kUnset) return integers_;
   const RegexId positive = arena_.cat(digit(1, 9), any_digits_);
@@ -392,7 +393,7 @@ RegexId NumberLanguage::within_doubles() {
 
 RegexId NumberLanguage::finite_any() {
   const RegexId whole = arena_.cat(digit(1, 9), digits(0, kReadableDigits - 1));
-  // Between 0 and 1.
+  // The numbers between 0 and 1.
   const RegexId small = arena_.cat(digit(0, 0), some_fraction_);
   const RegexId positive = arena_.alt(arena_.cat(whole, any_fraction_), small);
   return arena_.alt(arena_.cat(digit(0, 0), zero_fraction_), either_sign(positive));
@@ -403,7 +404,8 @@ RegexId NumberLanguage::finite_integers() {
   return arena_.cat(arena_.alt(digit(0, 0), whole), zero_fraction_);
 }
 
-// Above a negative bound are all positive numbers and the negative ones of smaller magnitude.
+// Above a negative bound are the negative numbers of smaller magnitude, and all numbers that are not
+// negative.
 RegexId NumberLanguage::at_least(const Decimal& bound, bool exclusive) {
   if (!bound.zero() && !bound.negative) return above(bound, exclusive);
   if (bound.negative) {
@@ -427,8 +429,8 @@ RegexId NumberLanguage::at_most(const Decimal& bound, bool exclusive) {
   return arena_.alt(negative, below(bound, exclusive, true));
 }
 
-// Numbers with a very large exponent. Their plain form is a row of zeros, which no text can hold beyond
-// 2^31.
+// Returns the lexemes of a number with a very large exponent. Without an exponent it would be a row of zeros,
+// more than 2^31 of which no text holds.
 RegexId NumberLanguage::equal_to_far(const Decimal& value) {
   constexpr int64_t kLongest = int64_t{1} << 31;
   RegexId out = exponents_ ? scientific_equal(value) : RegexArena::empty();

@@ -40,56 +40,59 @@ namespace structgen {
 class RegexArena;
 struct Multiples;
 
-// Every lexeme of RFC 8259.
+// Returns every lexeme of a number by RFC 8259.
 RegexId json_number(RegexArena& arena);
 
 enum class NumberSpelling : uint8_t { kAny, kPlain, kCanonical };
 
-// The languages of conditions in one arena, one spelling and one universe.
+// Makes the languages of conditions, for one arena, one spelling and one universe. Each function returns the
+// lexemes of the universe whose value satisfies a condition.
 class NumberLanguage {
  public:
-  // `most_digits`: the most digits before the point of a multiple, in spellings without exponents; or
-  // kUnlimited.
+  // `most_digits` limits the digits before the point of a multiple, in spellings without exponents;
+  // kUnlimited stands for no limit.
   NumberLanguage(RegexArena& arena, NumberSpelling spelling, bool narrow, uint32_t most_digits);
 
-  // Every lexeme of the universe.
+  // Returns every lexeme of the universe.
   RegexId any();
   RegexId integers();
-  // The integers that are written without fraction and exponent; draft 4 asks for these.
+  // Returns the integers that are written without fraction and exponent, as draft 4 asks.
   RegexId plain_integers();
   RegexId at_least(const Decimal& bound, bool exclusive);
   RegexId at_most(const Decimal& bound, bool exclusive);
-  // Throws kSchemaTooComplex if the divisor has more than 18 digits (without zeros at its end), or more
-  // than 40 decimals unless it is 10^-k.
+  // Throws kSchemaTooComplex for two kinds of divisors: those with more than 18 digits, not counting zeros at
+  // the end, and those with more than 40 digits behind the point that are not 10^-k.
   RegexId multiple_of(const Decimal& divisor);
-  // A bound; open: the bound itself is excluded.
+  // A bound. `open` says that the bound itself is excluded.
   struct Bound {
     Decimal value;
     bool open = false;
   };
-  // The multiples between two bounds (null: no bound), as one automaton. False: they cannot be written
-  // in this way (too many digits, or no hard divisor).
+  // Makes one automaton of the multiples between two bounds; null stands for no bound. Returns false if there
+  // is no such automaton: the numbers have too many digits, or the divisor is not hard.
   bool multiples_between(const Decimal& divisor, const Bound* low, const Bound* high, RegexId& out);
-  // True if the divisor is not 10^-k. The multiples of such divisors are kept in the narrow universe.
+  // Returns true if the divisor is not 10^-k. The multiples of such divisors are taken from the narrow
+  // universe.
   static bool is_hard(const Decimal& divisor);
-  // The divisor whose multiples are the multiples of both. False: it has more digits than multiple_of()
-  // takes.
+  // Finds the divisor whose multiples are the multiples of both `a` and `b`. Returns false if multiple_of()
+  // would refuse it.
   static bool common_multiple(const Decimal& a, const Decimal& b, Decimal& out);
   RegexId equal_to(const Decimal& value);
 
-  // The next three are lexemes without exponent and with at most kReadableDigits digits before the point:
-  // every reader has a finite double or an integer for them.
-  // All such lexemes, to be intersected with a condition.
+  // Returns the lexemes without an exponent and with at most kReadableDigits digits before the point. Every
+  // reader has a finite double or an integer for such a lexeme.
   RegexId finite();
-  // any() within them.
+  // Returns the lexemes of any() that finite() has.
   RegexId finite_any();
-  // integers() within them.
+  // Returns the lexemes of integers() that finite() has.
   RegexId finite_integers();
   static constexpr uint32_t kReadableDigits = 308, kUnlimited = 0xFFFFFFFFu;
-  // No further from zero than the largest double, which has so many digits.
+  // The largest double has this many digits. within_doubles() returns the lexemes of numbers that are no
+  // further from zero.
   static constexpr uint32_t kDoubleDigits = 309;
   RegexId within_doubles();
-  // The digits that printf's %f writes; longer fractions do not end in a zero.
+  // In the plain spelling, a fraction of more digits than this (which printf's %f writes) does not end in a
+  // zero.
   static constexpr uint32_t kPlainFraction = 6;
 
  private:
@@ -104,21 +107,23 @@ class NumberLanguage {
   RegexId scientific_equal(const Decimal& value);
   RegexId equal_to_far(const Decimal& value);
   RegexId scientific_any();
-  // The digits of a mantissa's fraction, of which the last one before the zeros is not 0.
+  // Returns the digits of a mantissa's fraction: `digits` digits, the last of which is not 0, then any zeros.
   RegexId exact_fraction(uint32_t digits);
   RegexId minus_sign(RegexId magnitudes);
-  // Without exponents zero has no minus sign, so it must not be among the magnitudes.
+  // Returns the lexemes with and without a minus sign. In spellings without exponents zero has no minus sign,
+  // so `magnitudes` must not contain zero.
   RegexId either_sign(RegexId magnitudes);
 
-  // ---- fractions: digits after the point, of which `read` are written ----
-  // More digits of a fraction that may end here.
+  // ---- fractions: the digits that may follow behind `read` digits of a fraction ----
+  //
+  // Returns these digits, or none, because the fraction may end here.
   RegexId tail(std::size_t read);
-  // More digits of a fraction whose last digit is a zero. The fraction must go on unless it may end in a
-  // zero.
+  // Returns these digits behind a digit 0. Only if a fraction may end in a zero here, it may end without
+  // another digit.
   RegexId open_tail(std::size_t read);
-  // Digits that are not all zero.
+  // Returns these digits, at least one of which is not 0.
   RegexId nonzero(std::size_t read);
-  // Zeros of a fraction, behind each of which the fraction may end.
+  // Returns only zeros, as many as may stand at the end of a fraction.
   RegexId zeros(std::size_t read);
   bool may_end_in_zero(std::size_t read) const { return read <= zeros_until_; }
   RegexId digits_above(std::string_view fraction, std::size_t at, bool strict);
@@ -127,24 +132,25 @@ class NumberLanguage {
   RegexId fraction_below(std::string_view fraction, bool strict, bool bare);
   template <class Rest>
   RegexId beside(std::string_view bound, std::size_t at, bool above, RegexId equal, Rest&& rest);
-  // The digits behind place j of n.
+  // Returns the n - j - 1 digits behind digit j of n digits.
   RegexId behind(uint32_t n, std::size_t j) {
     return digits(n - static_cast<uint32_t>(j) - 1, n - static_cast<uint32_t>(j) - 1);
   }
   RegexId digit(int lo, int hi);
   RegexId digits(uint32_t min, uint32_t max);
 
-  // ---- exponents: sign and digits after the e ----
-  // Digits, with leading zeros, of a value >= n.
+  // ---- exponents: sign and digits behind the e ----
+  //
+  // Returns the digits, with leading zeros, of the numbers >= n.
   RegexId count_at_least(int64_t n);
   RegexId count_at_most(int64_t n);
   RegexId count_equal(int64_t n);
   RegexId exponent_at_least(int64_t k);
   RegexId exponent_at_most(int64_t k);
   RegexId exponent_equal(int64_t k);
-  // From lo to hi; -kNone and kNone stand for no bound.
+  // Returns the exponents from lo to hi; -kNone and kNone stand for no bound.
   RegexId exponent_between(int64_t lo, int64_t hi);
-  // The exponents from lo to hi behind a mantissa with a fraction.
+  // Returns the exponents from lo to hi that may follow a mantissa with a fraction.
   RegexId long_exponent(int64_t lo, int64_t hi);
   RegexId one_digit(int lo, int hi, RegexId exponents);  // [lo-hi](.0+)?e
   RegexId with_fraction(RegexId first, RegexId fraction, RegexId exponents);
@@ -154,7 +160,8 @@ class NumberLanguage {
   RegexId decimals(const Multiples& of);
   RegexId plain_multiples(const Divisor& d, bool with_zero);
   RegexId one_digit_multiples(const Divisor& d);
-  // Narrow universe: mantissas with large exponents, with small ones.
+  // Returns multiples whose mantissa has a fraction. In the narrow universe `huge` asks for those with
+  // exponents from kLongMin on, `tiny` for those with exponents up to kLongMax.
   RegexId fraction_multiples(const Divisor& d, bool huge, bool tiny);
   bool magnitudes_between(const Divisor& d, const Bound& low, const Bound* high, bool with_zero,
                           RegexId& out);
@@ -162,27 +169,27 @@ class NumberLanguage {
 
   static constexpr uint32_t kMantissaDigits = 16;
 
-  // Narrow universe: the exponents of mantissas with a fraction.
+  // In the narrow universe a mantissa with a fraction has an exponent >= kLongMin or <= kLongMax.
   static constexpr int64_t kLongMin = 16, kLongMax = -5;
   static constexpr int64_t kNone = INT64_MAX;
 
   RegexArena& arena_;
   const bool exponents_, narrow_;
   const uint32_t most_digits_;
-  // A fraction of at most so many digits may end in zeros.
+  // A fraction of at most this many digits may end in zeros.
   const uint32_t zeros_until_;
   RegexId point_, e_, plus_;          // "." [eE] \+?
   RegexId any_digits_, some_digits_;  // \d* \d+
   RegexId to_nonzero_;                // \d*[1-9]
-  // A fraction with its point: any or none, one that is not zero, one that is zero or none.
+  // Each with its point: any fraction or none; a fraction that is not zero; a fraction of zeros or none.
   RegexId any_fraction_, some_fraction_, zero_fraction_;
   RegexId point_zeros_;  // (\.0+)?
-  // The fraction of a scientific lexeme: 1 to 16 digits, the last of which is not 0, then zeros.
+  // The fraction of a mantissa: 1 to 16 digits, the last of which is not 0, then any zeros.
   RegexId mantissa_;
   RegexId any_exponent_;
-  // Scientific lexemes of zero; empty without exponents.
+  // The lexemes of zero with an exponent; empty in spellings without exponents.
   RegexId zero_;
-  // Computed on first use.
+  // The results of magnitude() and integers(), or kUnset before the first use.
   RegexId magnitude_, integers_;
 };
 

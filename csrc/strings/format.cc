@@ -35,7 +35,7 @@ string digit(int d) { return string(1, static_cast<char>('0' + d)); }
 
 // ---- dates and times: RFC 3339 ----
 
-// Returns the pattern of a date with the days of its month; 29 February only in leap years.
+// Returns the pattern of a date. Each month has its number of days; February has 29 only in leap years.
 string date() {
   const string leap_year =
       any_of({"\\d\\d(?:0[48]|[2468][048]|[13579][26])", "(?:[02468][048]|[13579][26])00"});
@@ -44,15 +44,15 @@ string date() {
   return any_of({"\\d{4}-" + month_day, leap_year + "-02-29"});
 }
 
-// A leap second is 23:59:60 in UTC, so the local time is 23:59 plus the offset. One pattern ties the hours of
-// both digit by digit, another one the minutes; the patterns are intersected. Written out they would be 2,881
-// combinations.
+// A leap second is 23:59:60 in UTC, so the local time is 23:59 plus the offset. One pattern compares the
+// hours of both digit by digit, another one the minutes, and the patterns are intersected. One pattern of all
+// combinations would have 2,881 alternatives.
 constexpr const char* kHour = "(?:[01]\\d|2[0-3])";
 constexpr const char* kMinute = "[0-5]\\d";
 constexpr const char* kFraction = "(?:\\.\\d+)?";
 
-// Builds the pattern of hh:mm:60 sign hh:mm. The hours (or the minutes) of the time and the offset must be
-// one of the pairs that were added.
+// Builds the pattern of hh:mm:60, a sign, and hh:mm. The hours (or the minutes) of time and offset must be a
+// pair that was added.
 struct PairList {
   bool hours;
   char sign;
@@ -66,8 +66,8 @@ struct PairList {
   string look() const { return "(?=(?:" + alternatives + ")$)"; }
 };
 
-// With the sign + the local time is one minute before the offset, so the hours are equal unless the offset's
-// minutes are 00. With the sign - both add up to 23:59.
+// With the sign + the local time is one minute before the offset: the hours are equal, unless the offset's
+// minutes are 00. With the sign - the time and the offset add up to 23:59.
 string leap_equal_hours() {
   PairList tens{true, '+', {}}, units{true, '+', {}};
   for (int d = 0; d < 3; ++d) tens.add(digit(d) + "\\d", digit(d) + "\\d");
@@ -94,8 +94,8 @@ string leap_opposite() {
   return hours.look() + tens.look() + units.look();
 }
 
-// Returns the pattern of 00:59:60+01:00 and the like, one for each full hour of the offset: the local hour is
-// one less.
+// Returns the pattern of the leap seconds whose offset is + a full hour, such as 00:59:60+01:00: the local
+// hour is one less.
 string leap_full_hour() {
   string out;
   for (int o = 0; o < 24; ++o) {
@@ -134,7 +134,8 @@ string ipv4() {
   return octet + "(?:\\." + octet + "){3}";
 }
 
-// Returns the forms of RFC 4291, with `::` at each place.
+// Returns the pattern of IPv6 addresses (RFC 4291): one alternative for each number of groups in front of
+// `::`.
 string ipv6() {
   const string h = "[0-9A-Fa-f]{1,4}";
   const string tail = any_of({h + ":" + h, ipv4()});
@@ -148,12 +149,12 @@ string ipv6() {
 // ---- names (hostname.h) ----
 
 string hostname() { return hostname_pattern(); }
-// The argument holds the separators of labels by RFC 3490, section 3.1.
+// These separators of labels are those of RFC 3490, section 3.1.
 string idn_hostname() { return idn_hostname_pattern(".\\u3002\\uFF0E\\uFF61"); }
 
 // ---- mail: RFC 5321, 6531 ----
 
-// `wide` holds further characters of a local part (RFC 6531).
+// `wide` holds the characters beyond ASCII that a local part may have (RFC 6531).
 string mail(const string& wide, const string& domain) {
   const string atom = "[A-Za-z0-9!#$%&'*+/=?^_`{|}~" + wide + "-]+";
   const string quoted = "\"(?:[ !#-\\[\\]-~" + wide + "]|\\\\[ -~])*\"";
@@ -166,7 +167,7 @@ string idn_email() { return mail("\\u0080-\\u{10FFFF}", idn_hostname_pattern("."
 
 // ---- resource identifiers: RFC 3986, 3987 ----
 
-// The characters that an IRI allows and a URI does not; all are empty for a URI.
+// The characters that an IRI allows beyond those of a URI; empty for a URI.
 struct UriPieces {
   // Unreserved characters beyond ASCII (ucschar).
   string wide;
@@ -186,7 +187,7 @@ UriPieces iri_pieces() {
 
 constexpr const char* kPercent = "%[0-9A-Fa-f]{2}";
 
-// Returns the pattern of a URI or IRI; with `reference` also of a relative reference.
+// Returns the pattern of a URI or IRI; with `reference` relative references match, too.
 string uri_like(const UriPieces& u, bool reference) {
   const string common = "A-Za-z0-9._~!$&'()*+,;=" + u.wide;
   const auto chars = [&](const string& extra) { return any_of({"[" + common + extra + "-]", kPercent}); };
@@ -209,7 +210,7 @@ string uri_reference() { return uri_like({}, true); }
 string iri() { return uri_like(iri_pieces(), false); }
 string iri_reference() { return uri_like(iri_pieces(), true); }
 
-// Returns the pattern of RFC 6570. By erratum 6937 the apostrophe is a literal.
+// Returns the pattern of URI templates (RFC 6570). By erratum 6937 the apostrophe is a literal.
 string uri_template() {
   const UriPieces wide = iri_pieces();
   const string literal =
@@ -227,11 +228,11 @@ string uuid() { return "[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}"; }
 string json_pointer() { return "(?:/(?:[^~/]|~[01])*)*"; }
 string relative_json_pointer() { return "(?:0|[1-9]\\d*)(?:#|" + json_pointer() + ")"; }
 
-// The pattern of the format `regex` takes groups down to this depth, and any text in deeper ones, because
-// balance is not regular; so the language is a superset. The depth is three, because a mask walks all levels.
-// Otherwise the language is ECMA-262 with annex B, where a lone `]`, `{` or `}` is a character: brackets and
-// groups are closed, escapes are complete, and only what can be repeated is repeated (a look-behind passes,
-// too).
+// The pattern of the format `regex` checks groups down to this depth and takes any text in deeper ones,
+// because balanced groups are no regular language. So it accepts more than the format. The depth is three,
+// because a mask walks all levels. Otherwise it accepts ECMA-262 with annex B, where a lone `]`, `{` or `}`
+// is a character: brackets and groups are closed, escapes are complete, and only what can be repeated is
+// repeated; a repeated look-behind passes, too.
 constexpr int kGroupDepth = 3;
 
 string regex() {
@@ -285,7 +286,7 @@ const FormatInfo* find_format(std::string_view name) {
 
 std::span<const FormatInfo> all_formats() { return kFormats; }
 
-// Returns the parsed pattern of a format. The first call parses it, for the whole process.
+// Returns the parsed pattern of a format. It is parsed once for the whole process, by the first call.
 static const Pattern& parsed(const FormatInfo& format) {
   static std::array<Pattern, std::size(kFormats)> patterns;
   static std::array<std::atomic<bool>, std::size(kFormats)> known;
@@ -302,7 +303,7 @@ static const Pattern& parsed(const FormatInfo& format) {
 
 namespace {
 struct FormatLanguages : RegexCache {
-  // of[i] is the language of format i, or empty() until it is made.
+  // of[i] is the language of format i; empty() before its first use.
   std::array<RegexId, std::size(kFormats)> of{};
   std::size_t byte_size() const override { return sizeof(*this); }
 };

@@ -17,23 +17,23 @@ namespace structgen {
 
 class RegexArena;
 
-// A row of the table of formats.
+// What is known of one format.
 struct FormatInfo {
   std::string_view name;
-  // True if the language is that of the specification; false if it is a larger one.
+  // True if the regex accepts exactly what the specification accepts; false if it accepts more.
   bool exact;
-  // For the report: what of the format is not enforced. Empty if `exact`.
+  // What of the format is not enforced, for the report; empty if `exact`.
   std::string_view note;
-  // Returns an ECMA pattern of the whole text.
+  // Returns an ECMA pattern that matches the whole text.
   std::string (*pattern)();
 };
 
-// Returns the format of this name, or nullptr if JSON Schema has none; such a name is only an annotation.
+// Returns the format of this name, or nullptr for an unknown name, which constrains nothing.
 const FormatInfo* find_format(std::string_view name);
 std::span<const FormatInfo> all_formats();
 
 // Returns the texts of a format in `spelling`, each with its terminator. In the arena's own spelling the
-// result is stored.
+// result is remembered.
 RegexId lower(RegexArena& arena, const FormatInfo& format, const Spelling& spelling);
 
 }  // namespace structgen

@@ -13,22 +13,22 @@ using std::string;
 
 string labels(const string& label, const string& dot) { return label + "(?:[" + dot + "]" + label + ")*"; }
 
-// Returns the pattern of the part behind "xn--": perhaps ASCII and a hyphen, then the numbers of Punycode
-// (RFC 3492). The first number begins with the thresholds 1, 1 and 26, so two digits say at most 35, which is
-// U+00A3; a label allows nothing below U+00B7. At most four further digits stay inside Unicode. The last
-// digit of a number is a letter.
+// Returns the pattern of what follows "xn--" in a label: perhaps ASCII and a hyphen, then the numbers of
+// Punycode (RFC 3492). The thresholds of the first number begin with 1, 1 and 26. So two digits say at most
+// 35, which is U+00A3, while a label allows nothing below U+00B7. At most four further digits stay inside
+// Unicode. The last digit of a number is a letter.
 string punycode() {
   return "(?:[A-Za-z0-9-]+-)?[B-Zb-z0-9][B-Zb-z0-9][0-9]{0,4}[A-Za-z](?:[A-Za-z0-9]*[A-Za-z])?";
 }
 
-// Returns a look-ahead that refuses names with an A-label ("xn--...") that is certainly invalid. `begin` is a
-// pattern of the text before a label.
+// Returns a look-ahead that refuses host names with a label "xn--..." that is certainly invalid. `begin` is a
+// pattern of all text that may stand before a label.
 string sound_a_labels(const string& begin, const string& dot) {
   return "(?!" + begin + "[Xx][Nn]--(?!" + punycode() + "(?:[" + dot + "]|$)))";
 }
 
-// Returns the rule of RFC 5893: no label has a character that is read from the right, or each label obeys the
-// rule of its own direction.
+// Returns the rule of RFC 5893: no label has a character that is read from right to left, or each label obeys
+// the rule of its own direction.
 string bidi_rule(const string& dot) {
   const string right = kRight, arabic = kArabicNumber, marks = string("[") + kNonspacing + "]*";
   const string european = string("0-9") + kEuropeanNumber, neutral = string(kNeutral) + "-",
@@ -44,8 +44,8 @@ string bidi_rule(const string& dot) {
   return "(?=(?:[^" + right + arabic + "]*|" + labels(label, dot) + ")$)";
 }
 
-// Returns the rule of RFC 5892, appendix A.1: before the joiner stands a virama, or letters join on both
-// sides.
+// Returns the rule of RFC 5892, appendix A.1: a virama stands before the joiner, or letters join on both
+// sides of it.
 string joiner_rules() {
   const string virama = kVirama, transparent = kTransparent;
   const string no_left = string("[^") + kJoinsNext + transparent + virama + "]\\u200C|[^" + kJoinsNext +
@@ -76,8 +76,8 @@ string idn_hostname_pattern(const string& dot) {
       "(?=" +
       labels("(?:[^\\u30FB" + dot + "]*|" + any + "*" + kana + any + "*)", dot) +
       "$)"
-      // The next lines follow from the line above and bidi_rule. They stand here so that no search has to
-      // find them out.
+      // These conditions follow from the line above and bidi_rule. They are written out so that a search need
+      // not find that out.
       "(?!" +
       begin + "[" + kRight + "]" + any +
       "*\\u30FB)"
@@ -90,11 +90,12 @@ string idn_hostname_pattern(const string& dot) {
       "(?!" +
       begin + "(?![Xx][Nn]--)" + any +
       "{2}--)"
-      // Capital letters stand only in labels that are all ASCII.
+      // A label with a capital letter has only ASCII characters.
       "(?![^]*(?:[A-Z]" +
       any + "*[^\\x00-\\x7F" + dot + "]|[^\\x00-\\x7F" + dot + "]" + any +
       "*[A-Z]))"
-      // The A-label of n characters, one of them not ASCII, has at least n + 6 octets; n + 7 if one is ASCII.
+      // If a label has n characters and at least one is not ASCII, its form with "xn--" has at least n + 6
+      // bytes; n + 7 if another one is ASCII.
       "(?!" +
       begin + any +
       "{64})"

@@ -12,10 +12,12 @@
 
 namespace structgen {
 
-// hostname_label() is the pattern of one label by RFC 1123, without the rules of A-labels.
+// Returns the pattern of one label of a host name by RFC 1123. The rules of labels that begin with "xn--" are
+// not part of it.
 std::string hostname_label();
 std::string hostname_pattern();
-// `dot` is the inside of a character class: the separators of labels.
+// Returns the pattern of an internationalised host name. `dot` is the inside of a character class: the
+// characters that separate labels.
 std::string idn_hostname_pattern(const std::string& dot);
 
 }  // namespace structgen

@@ -10,14 +10,14 @@ namespace structgen {
 
 namespace {
 
-// `escape` of a LiteralSet packs four numbers: a Mode (3 bits at 28), digits read (2 bits at 26), the high
-// surrogate (10 bits at 16), and the value of the digits (16 bits).
+// LiteralSet::escape holds four numbers: a Mode (3 bits at bit 28), how many digits were read (2 bits at 26),
+// the high surrogate (10 bits at 16), and the value of the digits (16 bits).
 enum Mode : uint32_t {
   kPlain = 0,
   kBackslash = 1,
-  // After \u.
+  // \u was read; hex digits follow.
   kHex = 2,
-  // After a high surrogate; a low one must follow.
+  // The escape of a high surrogate was read; that of a low one must follow.
   kNeedBackslash = 3,
   kNeedU = 4,
   kLowHex = 5,
@@ -55,8 +55,8 @@ bool may_be_raw(uint8_t b) { return b >= 0x20 && b != '"' && b != '\\'; }
 
 }  // namespace
 
-// Moves the state over a character that was read as an escape: only strings that go on with this character
-// are left.
+// Moves the state over a character whose escape was read. Only the strings that go on with this character are
+// left.
 bool JsonLiterals::take_codepoint(const LiteralTables& tables, LiteralSet& s, uint32_t cp) const {
   const LiteralTables::Range r = tables.with_codepoints(s, cp, cp);
   s.lo = r.lo;
@@ -66,8 +66,8 @@ bool JsonLiterals::take_codepoint(const LiteralTables& tables, LiteralSet& s, ui
   return tables.normalise(s);
 }
 
-// Reads a hex digit of \uXXXX. The digits so far stand for a range of code points. If the range holds high
-// surrogates, it also stands for the characters above U+FFFF whose pairs begin with one: after `\uD8` only
+// Reads a hex digit of \uXXXX. The digits read so far stand for a range of code points. High surrogates in
+// the range also stand for the characters above U+FFFF whose pairs begin with one of them: after `\uD8` only
 // such characters are left.
 bool JsonLiterals::step_hex(const LiteralTables& tables, LiteralSet& s, uint32_t digit) const {
   const uint32_t e = s.escape;
@@ -87,8 +87,8 @@ bool JsonLiterals::step_hex(const LiteralTables& tables, LiteralSet& s, uint32_t
     s.escape = pack(kLowHex, count, high_of(e), value);
     return tables.normalise(s);
   }
-  // The strings left go on with a code point from `first` to `last`, or with one above U+FFFF whose high
-  // surrogate is among these.
+  // The strings go on with a code point from `first` to `last`, or with one above U+FFFF whose high surrogate
+  // is in this range.
   const int64_t h0 = std::max<int64_t>(first, 0xD800), h1 = std::min<int64_t>(last, 0xDBFF);
   LiteralTables::Range astral{0, 0};
   if (h0 <= h1)
@@ -112,8 +112,8 @@ bool JsonLiterals::step_hex(const LiteralTables& tables, LiteralSet& s, uint32_t
   return tables.normalise(s);
 }
 
-// Returns true if some string goes on with a character from `first` to `last` that has an escape: a letter
-// (\n) or digits.
+// Returns true if some string goes on with a character from `first` to `last` that can be escaped, by a
+// letter (\n) or by digits.
 bool JsonLiterals::any_escaped(const LiteralTables& tables, const LiteralSet& s, uint32_t first,
                                uint32_t last, bool with_letter) const {
   const auto here = [&](uint32_t c) {
@@ -127,7 +127,7 @@ bool JsonLiterals::any_escaped(const LiteralTables& tables, const LiteralSet& s,
          ((first <= '"' && '"' <= last && here('"')) || (first <= '\\' && '\\' <= last && here('\\')));
 }
 
-// Reads a digit of \u00XX. The step fails if no string goes on with such a character.
+// Reads a digit of \u00XX. Returns false if no string goes on with such a character.
 bool JsonLiterals::step_plain_hex(const LiteralTables& tables, LiteralSet& s, uint8_t byte) const {
   const int digit = byte >= 'A' && byte <= 'F' ? -1 : hex_digit(byte);
   if (digit < 0) return false;
@@ -151,11 +151,11 @@ bool JsonLiterals::step(const LiteralTables& tables, LiteralSet& s, uint8_t byte
       if (byte == '\\') {
         LiteralSet t = s;
         if (tables.table(s.table).texts[t.lo].size() == t.depth)
-          // The first string of the range ends here, so it has no next character.
+          // The first string ends here. The next string tells what may follow.
           ++t.lo;
         if (!tables.normalise(t)) return false;
         const auto& text = tables.table(s.table).texts[t.lo];
-        // The text so far ends within a character.
+        // The text read so far ends inside a character of several bytes.
         if ((static_cast<uint8_t>(text[t.depth]) & 0xC0) == 0x80) return false;
         if (plain_ && !any_escaped(tables, t, 0, '\\', true) && !any_escaped(tables, t, 0, 0x1F, false))
           return false;
@@ -199,8 +199,8 @@ ByteSet JsonLiterals::first_bytes(const LiteralTables& tables, const LiteralSet&
         if (tables.allowed(s, i)) out.add('"');
         ++i;
       }
-      // Within a character of several bytes no escape begins. Whether the text stands within one is seen from
-      // the next byte of the strings.
+      // No escape begins inside a character of several bytes. The next byte of the strings shows whether the
+      // text stands inside one.
       if (plain_) {
         LiteralSet after = s;
         bool done;

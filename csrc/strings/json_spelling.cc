@@ -14,8 +14,8 @@ namespace structgen {
 
 namespace {
 
-// An escape behind its backslash: `u` and four digits. A character c above U+FFFF is written as c - 0x10000
-// in 20 bits: a high surrogate (D8 to DB), then a low one (DC to DF).
+// What follows the backslash: `u` and four hex digits. A character c above U+FFFF has two such escapes. The
+// 20 bits of c - 0x10000 are split into a high surrogate (first byte D8 to DB) and a low one (DC to DF).
 constexpr SpelledDigit kHexBmp[] = {{4, true, 0, "u"}, {4, true, 0, {}}, {4, true, 0, {}}, {4, true, 0, {}}};
 constexpr SpelledDigit kHexAstral[] = {{2, true, 8, "uU"},    {4, true, 0, {}}, {4, true, 0, {}},
                                        {2, true, 12, "\\uU"}, {4, true, 0, {}}, {4, true, 0, {}}};
@@ -49,7 +49,7 @@ RegexId plain_escapes(RegexArena& arena, const CodepointSet& set) {
   return arena.alt(parts);
 }
 
-// Returns all that may stand behind a backslash for the characters of the set.
+// Returns everything that may stand behind a backslash for a character of the set.
 RegexId all_escapes(RegexArena& arena, const CodepointSet& set) {
   ByteSet letters;
   for (auto [c, letter] : kShortEscapes)
@@ -64,7 +64,8 @@ RegexId all_escapes(RegexArena& arena, const CodepointSet& set) {
   return arena.alt(parts);
 }
 
-// Returns the spellings of a set, marked as one character. `escapes` is what may stand behind a backslash.
+// Returns all spellings of a set's characters, marked as RegexNode::character. `escapes` is what may stand
+// behind a backslash.
 RegexId json_characters(RegexArena& arena, const CodepointSet& set, RegexId escapes) {
   if (set.empty()) return RegexArena::empty();
   static const CodepointSet raw{{0x20, 0x21}, {0x23, 0x5B}, {0x5D, kMaxCodepoint}};
@@ -98,7 +99,7 @@ std::string write_json(std::string_view text) {
   return out;
 }
 
-// Returns the spellings of a set: some characters are entities, all others are UTF-8.
+// Returns the spellings of a set's characters: those of kMarks are entities, all others are UTF-8.
 template <const auto& kMarks>
 RegexId with_entities(RegexArena& arena, const CodepointSet& set) {
   std::vector<RegexId> parts;
@@ -133,7 +134,7 @@ const Spelling kMarkupEntities{with_entities<kMarkup>, write_entities<kMarkup>};
 
 std::string json_body(std::string_view text) { return write_json(text) + '"'; }
 
-// Undoes json_body(), and reads only what json_body() writes: short escapes, and \u00XX below U+0020.
+// Undoes json_body(). It reads only what json_body() writes: short escapes, and \u00XX below U+0020.
 std::string from_json_body(std::string_view body) {
   std::string out;
   body.remove_suffix(1);

@@ -11,7 +11,7 @@ namespace structgen {
 
 // Resolves a reference (RFC 3986, section 5.2): "b#x" against "http://h/a" is "http://h/b#x".
 std::string resolve_uri(std::string_view base, std::string_view reference);
-// Replaces %41 by `A` and the like. A percent sign without two hex digits behind it stays.
+// Replaces each %XX by the byte XX: %41 becomes `A`. A percent sign without two hex digits behind it stays.
 std::string percent_decode(std::string_view text);
 // Splits a URI at the first '#': `absolute` is the text before it, `fragment` the text behind it.
 void split_fragment(std::string_view uri, std::string_view& absolute, std::string_view& fragment);
