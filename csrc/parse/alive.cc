@@ -11,8 +11,7 @@ namespace structgen {
 
 namespace {
 constexpr uint32_t kNoContext = 0xFFFFFFFFu;
-// stack() takes stacks deeper than this for readable, because it was asked about their lower parts before
-// they grew.
+// A stack deeper than this counts as readable: stack() was asked about its lower part before it grew.
 constexpr uint32_t kMaxAskedDepth = 2'000;
 uint64_t key(uint32_t a, uint32_t b) { return (static_cast<uint64_t>(a) << 32) | b; }
 }  // namespace
@@ -27,8 +26,8 @@ Alive::Alive(RegexArena& regexes, Productions& productions, StackArena& stacks)
 
 Alive::Pending Alive::pending(Value v) { return numbered(numbers_, pendings_, v, v); }
 
-// Returns r itself if no text is lost, and epsilon() or empty() if every text that reads a byte is lost. The
-// parser compares ids, so equal languages need one id.
+// The result is r itself if no text is lost. If every text that reads a byte is lost, it is epsilon() or
+// empty(). The parser compares numbers of regexes, so equal languages need one number.
 RegexId Alive::restricted(RegexId r, RegexId follow) {
   if (follow == RegexArena::empty() || r == RegexArena::poison()) return r;
   const ByteSet& set = regexes_.byte_set(regexes_.node(follow).a);
@@ -38,9 +37,9 @@ RegexId Alive::restricted(RegexId r, RegexId follow) {
   return regexes_.both(r, regexes_.optional(regexes_.cat(regexes_.bytes(~set), RegexArena::anything())));
 }
 
-// A terminal that reads a byte ends the pending; a terminal that reads nothing keeps it. A lexeme begins a
-// new pending: the bytes that may not follow the lexeme. For other symbols that read text the regex is
-// poison(), which callers take as "any text".
+// A terminal that reads a byte ends the pending; one that reads nothing keeps it. A lexeme begins a new
+// pending: the bytes that may not follow it. Any other symbol that reads text gives the regex poison(), which
+// callers take for "any text".
 void Alive::steps(Symbol s, Pending from, std::vector<Step>& out) {
   const Value v = pendings_[from];
   switch (s.kind()) {
@@ -73,7 +72,7 @@ void Alive::steps(Symbol s, Pending from, std::vector<Step>& out) {
   }
 }
 
-// Adds p, unless the mark of p shows that p was added since the last clear().
+// Adds p, unless its mark shows that it is in the set.
 void Alive::Set::add(Pending p) {
   if (marks.size() <= p) marks.resize(p + 1, 0);
   if (marks[p] == mark) return;
@@ -81,7 +80,7 @@ void Alive::Set::add(Pending p) {
   list.push_back(p);
 }
 
-// Adds to `to` every pending that may stand behind the symbol.
+// Adds to `to` every pending that is possible behind the symbol.
 void Alive::out(Symbol s, Pending from, Set& to) {
   if (s.kind() == Symbol::kRule && productions_.traits_of(s.rule_id()).plain) {
     for (Pending p : rule(s.rule_id(), from).out) to.add(p);
@@ -92,8 +91,8 @@ void Alive::out(Symbol s, Pending from, Set& to) {
   for (const Step& step : steps_) to.add(step.to);
 }
 
-// Returns the entry of a rule behind a pending, and puts a new entry on the work list. The rule at_, which
-// asks, becomes a user of the entry.
+// Returns what is known of a rule that begins with the pending `from`; a new rule is put on the work list.
+// The rule that asks (at_) becomes a user of it.
 Alive::Rule& Alive::rule(RuleId r, Pending from) {
   const uint64_t at = key(r.v, from);
   auto it = rules_.find(at);
@@ -107,8 +106,8 @@ Alive::Rule& Alive::rule(RuleId r, Pending from) {
   return out;
 }
 
-// Computes the least fixpoint: a rule is visited again when the result of a rule that it uses has grown. The
-// work list is a stack, so most rules are final before their users are visited again.
+// Computes the least fixpoint. A rule is visited again when the `out` of a rule that it uses has grown. The
+// work list is a stack, so most rules are complete before their users are visited again.
 void Alive::solve() {
   settle();
   for (uint64_t at : open_) {
@@ -119,7 +118,8 @@ void Alive::solve() {
   open_.clear();
 }
 
-// Empties the work list of solve(). A visit passes the symbols of all alternatives of a rule, by out().
+// Visits the rules on the work list until it is empty. A visit follows each alternative of a rule, symbol by
+// symbol.
 void Alive::settle() {
   Alternatives alternatives;
   while (!todo_.empty()) {
@@ -166,7 +166,7 @@ bool Alive::stack(StackId s, Pending from, uint32_t depth) {
     // `after` is a copy, because the calls below overwrite next_.
     std::vector<Pending> after;
     if (e.top.kind() == Symbol::kRule && productions_.traits_of(e.top.rule_id()).plain) {
-      // After an exception rules are half solved, so their entries are erased; a later call asks anew.
+      // An exception leaves rules half solved. They are erased here, and a later call solves them anew.
       Undo forget([&] {
         for (uint64_t at : open_) rules_.erase(at);
         open_.clear();

@@ -25,26 +25,26 @@ namespace structgen {
 
 class RegexArena;
 
-// Tells for the stacks of one parser whether they can be read to their end. Each answer is stored.
+// Tells whether the stacks of one parser can be read to their end. Each answer is remembered.
 class Alive {
  public:
-  // A pending (what may not follow the lexeme read last) is known by its number.
+  // The number of a pending: what may not follow the lexeme that was read last.
   using Pending = uint32_t;
-  // The pending without a restriction and without a context: any byte may follow.
+  // The pending that forbids no byte and has no context.
   static constexpr Pending kClear = 0;
   Alive(RegexArena& regexes, Productions& productions, StackArena& stacks);
   // Returns true if the stack can be read to its end.
   bool stack(StackId s) { return !restricted_ || stack(s, kClear, 0); }
-  // Returns the texts of r whose first byte is not in `follow` (a kBytes regex, or empty()).
+  // Returns the texts of r without those whose first byte is in `follow` (a kBytes regex, or empty()).
   RegexId restricted(RegexId r, RegexId follow);
-  // One way to pass a symbol that is no rule: a text of `regex` is read, and `to` is pending behind it.
+  // One way to pass a symbol that is no rule: a text of `regex` is read, and then `to` is the pending.
   struct Step {
     Pending to;
     RegexId regex;
   };
-  // Appends the ways to pass the symbol s behind the pending `from`.
+  // Appends the ways to pass the symbol s where `from` is the pending.
   void steps(Symbol s, Pending from, std::vector<Step>& out);
-  // Returns true for a rule of a grammar with lexemes. Pendings matter only in such rules
+  // Returns true for a rule of a grammar with lexemes. Only such rules depend on the pending
   // (RuleTraits::plain).
   bool plain(RuleId r) const { return productions_.traits_of(r).plain; }
   // Returns the pending that keeps the context of p and lets any byte follow.
@@ -54,8 +54,8 @@ class Alive {
   std::size_t byte_size() const { return stacks_known_.byte_size() + rules_.size() * 64; }
 
  private:
-  // What a pending means: the bytes that may not follow (a kBytes regex, or empty()), and the context of
-  // lexemes.
+  // The value of a pending: the bytes that may not follow (a kBytes regex, or empty()), and the number of the
+  // context.
   struct Value {
     RegexId follow;
     uint32_t context;
@@ -63,18 +63,18 @@ class Alive {
       return std::pair(x.follow.v, x.context) <=> std::pair(y.follow.v, y.context);
     }
   };
-  // The key of no rule.
+  // Stands for no rule, as a key of rules_.
   static constexpr uint64_t kNone = ~0ull;
-  // The entry of a rule behind a pending; `out` holds the pendings behind the rule that are known so far.
+  // What is known of a rule that begins with a given pending. `out` holds the pendings with which it may end.
   struct Rule {
     std::vector<Pending> out;
-    // The rules to visit again when `out` grows.
+    // The rules that used `out`. They must be visited again when it grows.
     std::vector<uint64_t> users;
     bool done = false;
-    // True while the rule is on the work list.
+    // True while the rule waits in the work list todo_.
     bool waiting = true;
   };
-  // A set of pendings. clear() takes constant time, because it only raises `mark`.
+  // A set of pendings. clear() takes constant time: it only raises `mark`.
   struct Set {
     std::vector<Pending> list;
     // marks[p] equals `mark` if pending p is in the set.
@@ -98,21 +98,21 @@ class Alive {
   // The answer of GrammarTraits::restricted.
   const bool restricted_;
   StackArena& stacks_;
-  // pendings_[number] is what a pending means; numbers_ holds the numbers.
+  // pendings_[p] is the value of pending p; numbers_ finds the number of a value.
   std::vector<Value> pendings_;
   std::map<Value, Pending> numbers_;
-  // Holds the entry of each rule behind a pending, keyed by 2^32 * rule + pending.
+  // What is known of each rule, by 2^32 * rule + pending.
   std::unordered_map<uint64_t, Rule> rules_;
-  // The rules whose set of pendings may still grow.
+  // The keys of the rules whose `out` may still grow.
   std::vector<uint64_t> open_;
-  // The work list: rules to visit.
+  // The keys of the rules that must be visited.
   std::vector<uint64_t> todo_;
-  // The rule that is being visited.
+  // The key of the rule that is being visited.
   uint64_t at_ = kNone;
-  // Sets and lists that calls reuse, to save allocations.
+  // Sets and lists that calls share, to save allocations.
   Set now_, next_, found_;
   std::vector<Step> steps_;
-  // Holds the answers of stack(), keyed by 2^32 * stack + pending.
+  // The answers of stack(), by 2^32 * stack + pending.
   FlatMap<uint64_t, bool> stacks_known_;
 };
 

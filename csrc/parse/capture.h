@@ -17,21 +17,21 @@
 
 namespace structgen {
 
-// All captured texts of a parser. Capture 0 means that nothing is captured; capture 1 is unknown().
+// All captured texts of one parser. Capture 0 means that no text is captured; capture 1 is unknown().
 class CaptureArena {
  public:
   CaptureArena() {
     nodes_.emplace_back();
     nodes_.emplace_back();
   }
-  // Returns the capture whose text is not known; masks use it to stand for any text (mask/fill.h).
+  // Returns the capture whose text is not known. In masks it stands for every text (mask/fill.h).
   static constexpr CaptureId unknown() { return CaptureId{1}; }
-  // Begins a capture inside of `outer`. Inside of unknown() the new capture is unknown() as well.
+  // Returns a new, empty capture inside of the capture `outer`; unknown() if `outer` is unknown().
   CaptureId start(CaptureId outer) { return outer == unknown() ? outer : add(outer, kStart); }
-  // Returns the capture with one more byte. Capture 0 and unknown() stay as they are.
+  // Returns the capture with one more byte at its end. Capture 0 and unknown() stay as they are.
   CaptureId append(CaptureId c, uint8_t byte) { return c.v <= 1 ? c : add(c, byte); }
-  // Returns the text since the innermost start. `outer` becomes the enclosing capture with that text
-  // appended.
+  // Ends the innermost capture and returns its text. `outer` becomes the capture around it, to which this
+  // text is appended.
   std::string finish(CaptureId c, CaptureId& outer) {
     std::string text;
     while (nodes_[c.v].byte != kStart) {
@@ -44,7 +44,8 @@ class CaptureArena {
       for (char b : text) outer = append(outer, static_cast<uint8_t>(b));
     return text;
   }
-  // Returns the text since the innermost start. `c` becomes the enclosing capture as it was at that start.
+  // Returns the text of the innermost capture. `c` becomes the capture around it, as it was when the inner
+  // one began.
   std::string innermost(CaptureId& c) const {
     std::string text;
     for (; nodes_[c.v].byte != kStart; c = CaptureId{nodes_[c.v].parent})
@@ -53,7 +54,7 @@ class CaptureArena {
     c = CaptureId{nodes_[c.v].parent};
     return text;
   }
-  // Copies a capture of another arena into this one.
+  // Copies a capture of another CaptureArena into this one.
   CaptureId import(const CaptureArena& from, CaptureId c) {
     std::vector<uint32_t> bytes;
     for (; c.v > 1; c = CaptureId{from.nodes_[c.v].parent}) bytes.push_back(from.nodes_[c.v].byte);
@@ -63,9 +64,9 @@ class CaptureArena {
   std::size_t byte_size() const { return nodes_.byte_size() + index_.byte_size(); }
 
  private:
-  // Stands in for a byte where a capture begins.
+  // Stands in place of a byte where a capture begins.
   static constexpr uint32_t kStart = 256;
-  // The last byte of a capture, or kStart, and the capture without that byte.
+  // A capture as its last byte (or kStart) and the capture without this byte.
   struct Node {
     uint32_t parent = 0;
     uint32_t byte = 0;
@@ -76,7 +77,7 @@ class CaptureArena {
         [&](uint32_t i) { return nodes_[i].parent == parent.v && nodes_[i].byte == byte; },
         [&] { return nodes_.emplace_back(Node{parent.v, byte}); })};
   }
-  // nodes_[id] ends a capture; index_ finds equal captures.
+  // nodes_[c] is the last node of capture c; index_ finds equal captures.
   StableVector<Node> nodes_;
   InternTable index_;
 };

@@ -73,15 +73,15 @@
 namespace structgen {
 
 namespace {
-// An error costs so many units of work for each open rule that the error leaves.
+// An error costs this many units of work for each open rule that it leaves.
 constexpr int64_t kFrameWork = 40;
-// choices() compares the names of at most so many literals together with their values; of a larger set it
-// compares the names alone.
+// For a set of at most this many literals, choices() compares each name together with its value. Of a larger
+// set it compares only the names.
 constexpr std::size_t kFewChoices = 64;
 }  // namespace
 
-// Returns the literals of a set, sorted by `least`: a lower bound of the bytes of the literal and of what its
-// reader reads. Above kFewChoices literals the bound leaves the reader out.
+// Returns the literals of a set, sorted by Choice::least. Above kFewChoices literals `least` counts only the
+// literal.
 std::vector<Completion::Choice> Completion::choices(const LiteralSet& set, RuleId reader) {
   RegexArena& regexes = parser_.regexes();
   const LiteralTable& table = regexes.tables().table(set.table);
@@ -99,9 +99,9 @@ std::vector<Completion::Choice> Completion::choices(const LiteralSet& set, RuleI
   return out;
 }
 
-// Returns the shortest texts of a labelled regex, each with the text of the reader of its label. The literal
-// decides what follows, so each is tried with its own rest. For {"id": 1, "description": "..."} the shortest
-// pair wins, not the shortest name; of equally short pairs the first wins.
+// Returns the shortest texts of a labelled regex, each followed by the text of the reader that is told its
+// label. The literal decides what follows, so each literal is tried with its own reader. For {"id": 1,
+// "description": "..."} the shortest pair wins, not the shortest name; of equally short pairs the first wins.
 Completion::Ways Completion::labelled(RegexId r, RuleId reader) {
   check_depth();
   RegexArena& regexes = parser_.regexes();
@@ -118,7 +118,7 @@ Completion::Ways Completion::labelled(RegexId r, RuleId reader) {
   }
   const LiteralSet set = regexes.literal_set_of(r);
   if (set.escape != 0) {
-    // After a backslash each next byte leaves a different set of literals.
+    // A backslash was read. Each next byte may leave another set of literals.
     regexes.live(r).for_each([&](uint8_t b) {
       for (Way& w : labelled(regexes.step(r, b), reader)) keep(best, w.to, static_cast<char>(b) + w.text, {});
     });
@@ -131,19 +131,19 @@ Completion::Ways Completion::labelled(RegexId r, RuleId reader) {
   return best;
 }
 
-// Appends a text to a capture, unless nothing is captured or the text is unknown.
+// Appends a text to a capture. Does nothing if no text is captured or the captured text is unknown.
 void Completion::capture(CaptureId& c, std::string_view text) {
   if (c.v <= 1) return;
   for (char b : text) c = parser_.captures().append(c, static_cast<uint8_t>(b));
 }
 
-// Returns the shortest texts of one symbol.
+// Returns the shortest texts of one symbol that begins with the pending `from`.
 Completion::Ways Completion::symbol(Symbol s, Pending from) {
   if (s.kind() == Symbol::kRule) {
     Ways found = rule(s.rule_id(), Reading{}, from);
     if (parser_.alive().plain(s.rule_id()) || from == Alive::kClear) return found;
-    // A rule without lexemes has no pendings, so a text of such a rule is kept if its first byte may stand
-    // here.
+    // A rule without lexemes does not depend on the pending. Of its shortest texts those are kept whose first
+    // byte the pending allows.
     const RegexId follow = parser_.alive().follow(from);
     std::erase_if(found, [&](const Way& w) {
       return !w.text.empty() && follow != RegexArena::empty() &&
@@ -164,7 +164,7 @@ Completion::Ways Completion::symbol(Symbol s, Pending from) {
   return out;
 }
 
-// Ends the innermost capture, and returns the shortest texts of the reader that is told its text.
+// Ends the innermost capture. Returns the shortest texts of the reader that is told the captured text.
 Completion::Ways Completion::read(RuleId reader, CaptureId& c, Pending from) {
   Reading reading;
   reading.kind = Reading::kUnknown;
@@ -177,7 +177,7 @@ Completion::Ways Completion::read(RuleId reader, CaptureId& c, Pending from) {
   return rule(reader, reading, from);
 }
 
-// Returns the shortest texts of a sequence of symbols. `c` is the capture that is open in front of it.
+// Returns the shortest texts of a sequence of symbols. `c` is the capture that is open before it.
 Completion::Ways Completion::sequence(std::span<const Symbol> symbols, Pending from, CaptureId c) {
   check_depth();
   Ways now{{from, "", c}};
@@ -214,8 +214,8 @@ Completion::Ways Completion::sequence(std::span<const Symbol> symbols, Pending f
   return now;
 }
 
-// Returns f(), which searches for what follows `bytes` bytes that are written already. The search may write
-// that many bytes less. What it left out (now_.cut) is counted from the beginning of those bytes again.
+// Returns f(), which searches for what follows `bytes` bytes that are already written. The search may write
+// that many bytes less. Afterwards now_.cut is counted from the beginning of these bytes again.
 template <class F>
 Completion::Ways Completion::behind(std::size_t bytes, F&& f) {
   const uint32_t room = now_.room, cut = std::exchange(now_.cut, kNone);
@@ -226,13 +226,14 @@ Completion::Ways Completion::behind(std::size_t bytes, F&& f) {
   return out;
 }
 
-// Returns the shortest texts of a set of stacks, from the top down. There are alternatives only where stacks
-// join. Results behind an open capture are not stored, because the symbols there depend on the captured text.
+// Returns the shortest texts of a set of stacks, symbol by symbol from the top. There are alternatives only
+// where several stacks have different tops. If a capture is open, results are not remembered, because they
+// depend on the captured text.
 Completion::Ways Completion::stack(StackId s, Pending from, CaptureId c) {
   check_depth();
   Ways done, now{{from, "", c}};
   while (!now.empty()) {
-    // The limit of steps applies to each symbol of a stack by itself.
+    // Each symbol of a stack has a limit of steps of its own.
     if (depth_ == 0 && !settling_) steps_ = 0;
     for (const Way& w : now) work_ += 1 + w.text.size() / 256;
     charge(static_cast<int64_t>(4 * now.size()));
@@ -280,7 +281,7 @@ Completion::Ways Completion::stack(StackId s, Pending from, CaptureId c) {
   return done;
 }
 
-// Returns the shortest texts of an item: the rest of its regex, then its stacks.
+// Returns the shortest texts of an item: what is left of its regex, then its stacks.
 Completion::Ways Completion::item(const Item& i) {
   if (i.regex == RegexArena::poison()) {
     now_.poison = true;
@@ -304,7 +305,7 @@ Completion::Ways Completion::item(const Item& i) {
   return best;
 }
 
-// Returns the shortest texts of a rule that are known so far. The rule at_, which asks, is visited again when
+// Returns the shortest texts of a rule that are known so far. The rule that asks (at_) is visited again when
 // more are known.
 Completion::Ways Completion::settled(const Key& key) {
   const auto [it, fresh] = settled_.try_emplace(key);
@@ -314,7 +315,7 @@ Completion::Ways Completion::settled(const Key& key) {
   return it->second.ways;
 }
 
-// Computes the least fixpoint over the rules that were asked for.
+// Computes the least fixpoint over all rules that were asked for.
 void Completion::settle() {
   Alternatives alts;
   while (!todo_.empty()) {
@@ -347,8 +348,7 @@ void Completion::settle() {
   }
 }
 
-// Returns the shortest texts that complete a state. If the search finds none, the fixpoint of settle() is
-// computed.
+// Returns the shortest texts that complete a state. If the search finds none, settle() computes a fixpoint.
 Completion::Ways Completion::all(StateId s) {
   Ways out;
   for (const Item& i : parser_.items(s)) keep_all(out, item(i));
@@ -359,7 +359,7 @@ Completion::Ways Completion::all(StateId s) {
       settle();
       for (const Item& i : parser_.items(s)) keep_all(out, item(i));
     } while (!todo_.empty());
-    // After an exception the fixpoint is incomplete, so all of it is dropped.
+    // An exception leaves the fixpoint incomplete, so all of it is dropped.
   } catch (...) {
     settled_.clear();
     todo_.clear();
@@ -414,9 +414,9 @@ const std::string& Completion::of(StateId s) {
     return out;
   } catch (...) {
     states_.erase(s.v);
-    // A search that failed may have stopped before it met poison, so the state counts as tainted.
+    // The search failed, perhaps before it met poison. So the state counts as one that met poison.
     tainted_states_.insert(s.v);
-    // Charges the time that the error took to leave the frames of all open rules.
+    // Leaving the stack frames of all open rules took time. This charges it.
     meter.spend(kFrameWork * depth_);
     throw;
   }

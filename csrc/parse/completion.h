@@ -25,30 +25,29 @@
 
 namespace structgen {
 
-// Finds and keeps the completions of one parser.
+// Finds and remembers the completions of one parser.
 class Completion {
  public:
-  // Among the shortest texts the first in the order of bytes is taken. So the rest of a completion is the
-  // completion of the state behind its beginning, and every process finds the same completion, whatever was
-  // asked before. Rules within rules go at most `recursion` deep; an object of n required keys has 3 n of
-  // them.
+  // Of several shortest texts the first in the order of bytes is taken. So a completion without its first
+  // bytes is the completion of the state behind them, and every process finds the same completion, whatever
+  // was asked before. Rules within rules go at most `recursion` deep; an object of n required keys needs 3 n.
   Completion(Parser& parser, Productions& productions, uint32_t recursion = kRecursion)
       : parser_(parser), productions_(productions), recursion_(recursion) {}
   // The default of `recursion`.
   static constexpr uint32_t kRecursion = 1'500;
-  // Returns a shortest text that completes the state, which is empty for an accepting state. Throws
-  // kBudgetExceeded if the limits of the search end it.
+  // Returns a shortest text that completes the state; it is empty for an accepting state. Throws
+  // kBudgetExceeded if the search meets its limits.
   const std::string& of(StateId s);
   // Returns the number of bytes of a shortest text of a rule or a regex, or kNone if none was found within
   // the limits.
   static constexpr uint32_t kNone = 0xFFFFFFFFu;
   uint32_t length(RuleId r);
   uint32_t length(RegexId r);
-  // Returns true if of(s) met poison while it searched. With the captured text known there might be a shorter
-  // completion.
+  // Returns true if of(s) met poison while it searched. If the captured text were known, there might be a
+  // shorter completion.
   bool text_matters(StateId s) const { return tainted_states_.contains(s.v); }
-  // Returns how many rules and stack entries were visited in all calls so far. Callers limit their own work
-  // by this number.
+  // Returns how many rules and stack entries all calls so far have visited. Callers limit their work by this
+  // number.
   uint64_t work() const { return work_; }
   std::size_t byte_size() const {
     return bytes_ + floors_.byte_size() + stacks_.byte_size() + rules_.byte_size() +
@@ -57,27 +56,27 @@ class Completion {
 
  private:
   using Pending = Alive::Pending;
-  // A shortest text for one pending behind it (parse/alive.h); without lexemes there is only one pending.
-  // `capture` is the capture that is open behind the text.
+  // A shortest text that ends with a given pending (parse/alive.h). Grammars without lexemes have only one
+  // pending. `capture` is the capture that is open behind the text.
   struct Way {
     Pending to;
     std::string text;
     CaptureId capture;
   };
   using Ways = std::vector<Way>;
-  // A rule behind a pending: what is asked about.
+  // A question: the shortest texts of a rule that begins with the pending `from`.
   struct Key {
-    // The rule, and the label that its reader is told. In stacks_ it is the number of the set of stacks.
+    // The rule, together with the label that its reader is told. In stacks_ it is the number of a set of
+    // stacks.
     uint64_t rule;
     Pending from;
     friend auto operator<=>(const Key&, const Key&) = default;
   };
-  // Stands in for a depth if no open rule hid an alternative.
+  // Stands for no depth: no alternative was skipped because it leads back into an open rule.
   static constexpr uint32_t kClean = 0xFFFFFFFFu;
-  // One search visits at most so many rules. Beyond them it takes the first text that it finds, and beyond
-  // ten times as many it throws.
+  // After this many rules a search takes the first text that it finds; after ten times as many it throws.
   static constexpr uint64_t kMaxSteps = 2'000;
-  // A text that is searched for has at most so many bytes; longer ones are dropped.
+  // A search drops texts of more bytes than this.
   static constexpr uint32_t kMaxText = 200'000;
   void begin_search();
   Ways item(const Item& i);
@@ -92,8 +91,8 @@ class Completion {
   template <class F>
   Ways behind(std::size_t bytes, F&& f);
   Ways sequence(std::span<const Symbol> symbols, Pending from, CaptureId c);
-  // A literal of a set, with its label and a lower bound of the bytes of the literal and of what its reader
-  // reads.
+  // A literal of a set, with its label. `least` is a lower bound of the bytes of the literal and of what its
+  // reader reads behind it.
   struct Choice {
     std::string text;
     uint32_t label, least;
@@ -108,16 +107,16 @@ class Completion {
   uint64_t own_text(std::span<const Symbol> symbols);
   uint64_t floor_of_rules(std::span<const Symbol> symbols);
   uint32_t floor(RuleId r, const Reading& reading, uint32_t depth);
-  // Returns the bytes that a stored text takes. Texts may be long, and a mask under a budget stores one for
-  // each token.
+  // Returns the bytes that a remembered text takes in memory. Texts may be long, and a mask under a budget
+  // remembers one for each token.
   static std::size_t size_of(const std::string& text) {
     return 80 + (text.capacity() > 15 ? text.capacity() + 17 : 0);
   }
   static std::size_t size_of(const Ways& ways);
   void keep(Ways& best, Pending to, std::string text, CaptureId c);
   void keep_all(Ways& best, Ways found);
-  // The results that are stored until the epoch ends. They lie in one pool: as strings in a map they were a
-  // million allocations, which took 100 ms to free.
+  // Results that are kept until the epoch ends. They lie in one pool. As strings in a map they were a million
+  // allocations, which took 100 ms to free.
   class Kept {
    public:
     struct KeptWay {
@@ -148,74 +147,75 @@ class Completion {
   Parser& parser_;
   Productions& productions_;
   const uint32_t recursion_;
-  // Hold the completions of states, and the shortest texts of regexes.
+  // The completions of states, and the shortest texts of regexes.
   std::unordered_map<uint32_t, std::string> states_, regexes_;
-  // The regexes whose search was too large; shortest() throws for them at once.
+  // The regexes whose search was too large. shortest() throws for them at once.
   std::unordered_set<uint32_t> unknown_;
-  // Holds the answers of floor(), by rule and label.
+  // The answers of floor(), by rule and label.
   FlatMap<uint64_t, uint32_t> floors_;
-  // Hold the final ways of sets of stacks, and of rules.
+  // The final shortest texts of sets of stacks, and of rules.
   Kept stacks_, rules_;
-  // Holds the states whose search met poison or failed.
+  // The states whose search met poison or failed.
   std::unordered_set<uint32_t> tainted_states_;
-  // What a search found for a rule while an outer rule was open. The outer rule hid the alternatives that
-  // lead through it, so the result holds only until that rule is closed; later searches may find shorter
+  // What a search found for a rule while an outer rule was open. Alternatives that lead back into the outer
+  // rule were skipped. So the result holds only until that rule is closed; later searches may find shorter
   // texts.
   struct Partial {
     Ways ways;
-    // The smallest depth of an open rule that hid an alternative; kClean if no rule did and only `room` ended
-    // the search.
+    // The smallest depth of an open rule because of which an alternative was skipped. kClean if none was
+    // skipped and only `room` limited the search.
     uint32_t low;
-    // `room`: the most bytes that the search could write. `cut`: a lower bound of the bytes of the texts that
-    // the search gave up.
+    // `room` is the most bytes that the search could write. `cut` is a lower bound of the bytes of the texts
+    // that it gave up.
     uint32_t room, cut;
     bool exact() const { return cut == kNone; }
   };
   std::map<Key, Partial> found_;
-  // until_[d] holds the keys of found_ whose answers are dropped when the open rule of depth d is closed.
+  // until_[d] holds the keys of the answers in found_ that are dropped when the open rule of depth d is
+  // closed.
   std::vector<std::vector<Key>> until_;
   void forget_from(uint32_t depth);
-  // The rules in progress, with their depths.
+  // The rules that are being searched, with their depths.
   std::map<Key, uint32_t> open_;
-  // The shortest texts of one rule in the fixpoint of settle(), which is computed if the search finds none: a
-  // rule may need texts of itself further inside. Final texts stay.
+  // The shortest texts of a rule, as far as settle() knows them. settle() computes a fixpoint if the search
+  // finds no text: a rule may need shorter texts of itself further inside. Final texts stay.
   struct Settled {
     Ways ways;
-    // The rules to visit again when `ways` grows.
+    // The rules that used `ways`. They must be visited again when it grows.
     std::vector<Key> users;
-    // True while the rule is on the work list.
+    // True while the rule waits in the work list.
     bool waiting = true;
   };
   Ways all(StateId s);
   Ways settled(const Key& key);
   void settle();
-  // Holds the rules of the fixpoint, and the keys of those to visit.
+  // The rules of the fixpoint, and the work list of rules to visit.
   std::map<Key, Settled> settled_;
   std::vector<Key> todo_;
   // The rule that settle() is visiting.
   const Key* at_ = nullptr;
-  // True while settle() runs; settled_poison_ is true if it met poison.
+  // True while settle() runs. settled_poison_ is true if settle() met poison.
   bool settling_ = false;
   bool settled_poison_ = false;
-  // How far the search for the current rule may go, and what it left out.
+  // How far the search for a rule may go, and what it left out.
   struct Progress {
-    // The bytes that the search may still write. A captured text may lead to a new rule without an end, so
-    // readers of captured texts are not searched when no byte is left.
+    // The bytes that the search may still write. If none is left, readers of captured texts are not searched,
+    // because captured texts may lead to new rules without an end.
     uint32_t room = kNone;
-    // A lower bound of the bytes of every text that was left out, counted from where the search began; kNone
-    // if none was.
+    // A lower bound of the bytes of every text that was left out, counted from the search's beginning; kNone
+    // if none was left out.
     uint32_t cut = kNone;
-    // The smallest depth of an open rule that the search met; kClean if it met none.
+    // The smallest depth of an open rule that the search met again; kClean if it met none.
     uint32_t low = kClean;
     bool poison = false;
   };
-  // The search for the current rule; depth_ counts the rules in progress.
+  // The progress for the rule that is searched now; depth_ is the number of open rules.
   Progress now_;
   uint32_t depth_ = 0;
   // True while tie() looks for a text that is as short as the best one.
   bool ties_ = false;
-  // Counts the rules that the current search has visited, at most 10 * kMaxSteps; work_ is the answer of
-  // work(), and bytes_ counts the bytes of kept texts.
+  // steps_ is the number of rules that the current search has visited, at most 10 * kMaxSteps. work_ is the
+  // answer of work(). bytes_ is the memory of remembered texts.
   uint64_t steps_ = 0;
   uint64_t work_ = 0;
   std::size_t bytes_ = 0;

@@ -11,23 +11,23 @@
 namespace structgen {
 
 namespace {
-// One question visits at most kRules rules, which nest at most kLevels deep; further rules count as ones that
-// do not grow.
+// One question visits at most kRules rules, which nest at most kLevels deep. Further rules count as rules of
+// one length.
 constexpr uint32_t kRules = 2'000;
 constexpr uint32_t kLevels = 200;
-// longest() visits at most so many states; beyond them it returns kUnknown.
+// longest() visits at most this many states; then it returns kUnknown.
 constexpr std::size_t kStates = 4'000;
-// on_the_way() looks beside the completion only at states with at most so many next bytes.
+// on_the_way() looks beside the completion only at states in which at most this many bytes may follow.
 constexpr int kBeside = 8;
 
-// Returns the span of two ranges that stand one behind the other.
+// Returns the span of a text that consists of two parts with these spans.
 uint32_t together(uint32_t a, uint32_t b) {
   return std::max(a, b) == Lengths::kFar ? Lengths::kFar : std::min(a + b, Lengths::kFar - 1);
 }
 }  // namespace
 
-// Returns the part that is `a`, then `b`. Either one grows while the other has its shortest text, or both
-// grow.
+// Joins two parts that follow each other. Its range is that of one part while the other has its shortest
+// text, or the sum of both ranges.
 Growth::Part Growth::then(const Part& a, const Part& b) {
   Part out{Lengths::sum(a.least, b.least), {}};
   for (const LengthRange& s :
@@ -108,7 +108,8 @@ Growth::Part Growth::sequence(std::span<const Symbol> symbols) {
   return out;
 }
 
-// A rule inside itself counts as one that does not grow. So the range may become smaller, which is allowed.
+// A rule inside of itself counts as a rule of one length. This may make the range smaller than it is, which
+// is allowed.
 Growth::Part Growth::rule(Symbol s) {
   const RuleId r = s.rule_id();
   const uint32_t least = lengths_.symbol(s);
@@ -123,8 +124,8 @@ Growth::Part Growth::rule(Symbol s) {
   const Undo up([&] { --depth_; });
   Bound b;
   if (productions_.bound(r, b)) {
-    // It is not known which symbol of `any` will come. So the part grows only if every symbol of `any` grows,
-    // or a symbol of `all` does.
+    // Only one symbol of `any` will come, and it is not known which. So the part's length can grow only if
+    // that of every symbol of `any` can, or that of some symbol of `all`.
     Part any{0, {0, b.any.empty() ? 0 : kFar}};
     for (const Symbol a : b.any) {
       const Part p = symbol(a);
@@ -166,8 +167,9 @@ Growth::LengthRange Growth::by_parts(StateId s) {
   return out;
 }
 
-// Returns the best range of lengths on or beside a shortest completion of a state, with the bytes to it.
-// After `"UP"` in an object of enums the completion is `}`; the `,` beside it leads to keys, which grow.
+// Returns the best range of lengths that begins on a shortest completion of a state or one byte beside it.
+// The bytes up to there are added. After `"UP"` in an object of enums the completion is `}`; the `,` beside
+// it leads to keys, which may have any length.
 Growth::LengthRange Growth::on_the_way(StateId s) {
   const std::string& text = completion_.of(s);
   LengthRange out = by_parts(s);
@@ -200,8 +202,8 @@ Growth::LengthRange Growth::closer(StateId s) {
   return out;
 }
 
-// Searches depth first. The states of a finite language have no cycle, so each is visited once. A state that
-// grows, or that is met again on its own path, shows that there is no longest text.
+// Searches depth first. A finite language has no cycle of states, so each state is visited once. There is no
+// longest text if a state has a range without an end, or is met again on its own path.
 uint32_t Growth::longest(StateId s) {
   if (const uint32_t* known = longest_.find(s.v)) return *known;
   struct Open {
@@ -254,7 +256,7 @@ uint32_t Growth::longest(StateId s) {
       open(to);
   }
   if (stop == 0) return *longest_.find(s.v);
-  // kUnknown is stored for the first state alone; kFar holds for every state on the path.
+  // kUnknown is remembered only for the first state, kFar for every state on the path.
   for (const Open& o : path) {
     if (stop == kFar)
       longest_[o.state.v] = kFar;

@@ -30,26 +30,28 @@
 
 namespace structgen {
 
-// Computes and keeps the ranges of lengths of one parser.
+// Computes and remembers the ranges of lengths of one parser's states.
 class Growth {
  public:
   static constexpr uint32_t kFar = Lengths::kFar;
   Growth(Parser& parser, Productions& productions, Completion& completion, Lengths& lengths)
       : parser_(parser), productions_(productions), completion_(completion), lengths_(lengths) {}
-  // The two numbers above, in bytes. `from` is kFar if no range is known.
+  // For some n <= `from`, the state has a completion of each length from n to n + `span` bytes; a `span` of
+  // kFar has no end. `from` is kFar if no range is known.
   struct LengthRange {
     uint32_t from = kFar, span = 0;
     bool endless() const { return span == kFar; }
     // Returns true if this range has more lengths than the other, or as many and begins earlier.
     bool better(const LengthRange& o) const { return span != o.span ? span > o.span : from < o.from; }
   };
-  // Returns the range that the parts of s show if it has no end, and closer(s) otherwise.
+  // Returns the range that the parts of s alone show, if it has no end; otherwise closer(s).
   LengthRange of(StateId s);
-  // Returns the best range that the parts of s show, or the places along a shortest completion and one byte
-  // beside it. The parts alone may have a bound, such as the longest text of an enum.
+  // Returns the better one of two ranges: the one that the parts of s show, and the best one that begins
+  // along a shortest completion of s or one byte beside it. The parts alone may have a bound, such as the
+  // longest text of an enum.
   LengthRange closer(StateId s);
-  // Returns the bytes of the longest text that completes the state. kFar: there is no longest one. kUnknown:
-  // the answer takes too much work, or depends on the captured text.
+  // Returns the length in bytes of the longest text that completes the state. kFar: there is no longest text.
+  // kUnknown: the answer takes too much work, or depends on the captured text.
   uint32_t longest(StateId s);
   static constexpr uint32_t kUnknown = kFar + 1;
   std::size_t byte_size() const {
@@ -58,7 +60,8 @@ class Growth {
   }
 
  private:
-  // A part of a text: an upper bound in bytes of its shortest text, and its range of lengths.
+  // What is known of a part of a text: an upper bound of the bytes of its shortest text, and its range of
+  // lengths.
   struct Part {
     uint32_t least;
     LengthRange some;
@@ -78,11 +81,11 @@ class Growth {
   Productions& productions_;
   Completion& completion_;
   Lengths& lengths_;
-  // Hold known ranges: the answers of closer() and by_parts(), and those of stacks, rules and regexes.
+  // Known ranges: the answers of closer() and of by_parts(), and the ranges of stacks, rules and regexes.
   // longest_ holds the answers of longest().
   FlatMap<uint32_t, LengthRange> states_, parts_, stacks_, rules_, regexes_;
   FlatMap<uint32_t, uint32_t> longest_;
-  // The number of rules in progress, and the number of rules that the current question has visited.
+  // How many rules are being computed, and how many rules the current question has visited.
   uint32_t depth_ = 0, steps_ = 0;
 };
 

@@ -51,22 +51,22 @@ namespace structgen {
 namespace {
 // Marks a rule whose bound is being computed.
 constexpr uint32_t kOpen = Lengths::kFar + 1;
-// An escape such as `\u0041` has at most so many bytes.
+// An escape such as `\u0041` has at most this many bytes.
 constexpr uint32_t kEscaped = 6;
-// Behind a token that ends within an escape, at most so many bytes are missing: two escapes, for a pair of
-// surrogates.
+// A token may end inside of an escape. At most this many bytes are then missing: two escapes, for a surrogate
+// pair.
 constexpr uint32_t kEscapePair = 12;
-// One question visits at most so many rules, because an object has a rule for each property; further rules
+// One question visits at most this many rules, because an object has a rule for each property. Further rules
 // count as kFar.
 constexpr uint32_t kSteps = 5'000;
-// behind_any() visits at most so many derivatives of a regex, with at most so many units of work: half a
-// millisecond. Beyond either limit it returns kFar.
+// behind_any() visits at most kDerivatives derivatives of a regex and does at most so many units of work:
+// half a millisecond. At either limit it returns kFar.
 constexpr std::size_t kDerivatives = 256;
 constexpr int64_t kDerivativeWork = 5'000;
-// A search for a bound may take at least so many units of work, however little the call has left.
+// A search for a bound always gets at least this many units of work.
 constexpr int64_t kLeastWork = 1'000;
 
-// Returns a * n, or kFar where the product is larger.
+// Returns a * n, or kFar if the product is larger.
 uint32_t times(uint64_t a, uint64_t n) {
   return n == 0 || a == 0 ? 0 : static_cast<uint32_t>(std::min<uint64_t>(a * n, Lengths::kFar));
 }
@@ -74,7 +74,7 @@ uint32_t times(uint64_t a, uint64_t n) {
 
 // ---- regexes ----
 
-// Returns an upper bound of the bytes of every text of r; kFar if there is none, or none is known.
+// Returns an upper bound of the bytes of every text of r; kFar if there is no bound or none is known.
 uint32_t Lengths::longest(RegexId r) {
   check_depth();
   const RegexNode n = parser_.regexes().node(r);
@@ -95,8 +95,8 @@ uint32_t Lengths::longest(RegexId r) {
   }
 }
 
-// Returns an upper bound of the characters of every text of r, each counted as one byte; kFar if none is
-// known.
+// Returns an upper bound of the number of characters of every text of r, where an unescaped byte counts as a
+// character; kFar if none is known.
 uint32_t Lengths::longest_denied(RegexId r) {
   check_depth();
   const RegexNode n = parser_.regexes().node(r);
@@ -113,8 +113,8 @@ uint32_t Lengths::longest_denied(RegexId r) {
   return out + 1;
 }
 
-// Returns an upper bound of the bytes of the longest spelling of a string of the set, with the closing quote:
-// each character as an escape of kEscaped bytes.
+// Returns an upper bound of the bytes of the longest spelling of a string of the set, with the closing quote.
+// Each character counts as an escape of kEscaped bytes.
 uint32_t Lengths::longest_of(const LiteralSet& set) const {
   const LiteralTable& table = parser_.regexes().tables().table(set.table);
   std::size_t most = 0;
@@ -122,12 +122,12 @@ uint32_t Lengths::longest_of(const LiteralSet& set) const {
   return sum(times(most - std::min<std::size_t>(most, set.depth), kEscaped), kEscapePair);
 }
 
-// Returns an upper bound of the shortest text for two forms of intersections, and kFar for all others.
-// `begun` asks for begun() in place of regex().
-// - Strings without finitely many denied ones: each string of one-byte characters that is longer than every
-//   denied string is in the language.
-// - A pattern and a maximum of characters: a maximum larger than what the pattern needs rules out no shortest
-//   text.
+// Returns an upper bound of the bytes of the shortest text for two forms of intersections, and kFar for all
+// others. With `begun` it returns the bound that begun() returns.
+// - Strings with finitely many exceptions: every string of one-byte characters that is longer than all
+//   exceptions is in the language.
+// - A pattern and a maximum of characters: if the maximum is larger than what the pattern needs, it excludes
+//   no shortest text.
 uint32_t Lengths::boolean(RegexId r, bool begun, bool endless) {
   RegexArena& regexes = parser_.regexes();
   const RegexNode n = regexes.node(r);
@@ -150,11 +150,11 @@ uint32_t Lengths::boolean(RegexId r, bool begun, bool endless) {
     else
       return kFar;
   }
-  // Beside a pattern the run must be a mere length, `any character{m,n}`: the shortest text of the pattern
-  // may lack the characters that another run asks for.
+  // Beside a pattern only a mere length, `any character{m,n}`, is allowed as the run. The shortest text of
+  // the pattern may lack the characters that any other run asks for.
   if (pattern != RegexArena::empty() && !(is_length(run) && regexes.node(pattern).body())) return kFar;
   if (run == RegexArena::empty() || denied >= kFar) return kFar;
-  // Elements in front of the counter are the rest of a character that was begun.
+  // What stands in front of the counter is the rest of a character of which some bytes were read.
   uint32_t out = 0;
   RegexArena::Counter repeat = regexes.counter(run);
   for (; !repeat.counted; repeat = regexes.counter(repeat.tail))
@@ -172,14 +172,15 @@ uint32_t Lengths::boolean(RegexId r, bool begun, bool endless) {
   return sum(out, times(regex(repeat.element), count));
 }
 
-// Returns true for `any character{m,n}` and the end of the text: a mere length.
+// Returns true for `any character{m,n}` followed by the end of the string: a mere length.
 bool Lengths::is_length(RegexId r) const {
   const RegexArena& regexes = parser_.regexes();
   const RegexArena::Counter c = regexes.counter(r);
   return c.counted && c.element == regexes.any_character() && c.tail == regexes.end();
 }
 
-// Returns true for the rest of a begun character, then a counter of characters, then anything.
+// Returns true for a counter of characters followed by anything. The rest of a begun character may stand in
+// front of it.
 bool Lengths::is_run(RegexId r) const {
   const RegexArena& regexes = parser_.regexes();
   RegexArena::Counter c = regexes.counter(r);
@@ -187,8 +188,8 @@ bool Lengths::is_run(RegexId r) const {
   return c.counted && regexes.is_character(c.element);
 }
 
-// Returns an upper bound that a search finds. The search gets an eighth of the work that is left, because a
-// bound is there to save work.
+// Returns an upper bound that a search for a completion finds. It gets only an eighth of the work that is
+// left, because the bound is there to save work.
 template <class Id>
 uint32_t Lengths::searched(Id of) {
   constexpr int64_t kMost = 50'000;
@@ -196,9 +197,9 @@ uint32_t Lengths::searched(Id of) {
   return told([&] { return std::min(kFar, completion_.length(of)); }).value_or(kFar);
 }
 
-// Returns begun() of a regex with few derivatives: the largest number of bytes from a derivative to the
-// nearest end. Example: "any text without `</think>`" has one derivative for each beginning of the mark, and
-// a few within characters of several bytes.
+// Returns begun() of a regex with few derivatives: the largest number of bytes from a derivative to its
+// nearest end. "Any text without `</think>`" has one derivative for each beginning of `</think>`, and a few
+// inside of characters of several bytes.
 uint32_t Lengths::behind_any(RegexId r) {
   RegexArena& regexes = parser_.regexes();
   const WorkScope part(meter.task(), std::clamp(meter.left() / 8, kLeastWork, kDerivativeWork));
@@ -240,7 +241,7 @@ uint32_t Lengths::behind_any(RegexId r) {
       .value_or(kFar);
 }
 
-// Returns an upper bound by the structure of a regex, for an intersection by boolean(). If neither gives a
+// Returns an upper bound by the structure of a regex; boolean() does so for an intersection. If this gives no
 // bound, a search looks for one.
 uint32_t Lengths::regex(RegexId r) {
   check_depth();
@@ -269,8 +270,8 @@ uint32_t Lengths::regex(RegexId r) {
   return out;
 }
 
-// In `a{3}` a token may end behind each `a`, so at most two more `a` are needed, and the rest of the `a` that
-// was begun.
+// In `a{3}` a token may end behind any `a`. So at most two more `a` are needed, and what is left of an `a` in
+// which a token ended.
 uint32_t Lengths::begun(RegexId r) {
   check_depth();
   if (const uint32_t* known = begun_.find(r.v)) return *known;
@@ -300,7 +301,8 @@ uint32_t Lengths::begun(RegexId r) {
   return out;
 }
 
-// Returns an upper bound of the bytes that complete r behind any token that ends with a whole character of r.
+// Returns how many bytes complete r behind any token that ends with a whole character of r, as an upper
+// bound.
 uint32_t Lengths::left(RegexId r) {
   check_depth();
   if (parser_.regexes().is_character(r)) return 0;
@@ -323,9 +325,9 @@ uint32_t Lengths::left(RegexId r) {
   return out;
 }
 
-// The regex is an intersection of a pattern of string bodies and a maximum of characters, both between two
-// characters. A maximum that exceeds the longest token plus the rest of the pattern rules out no text, so the
-// bound of the pattern holds.
+// Handles one form of regex: an intersection of a pattern of strings and a maximum of characters, both
+// between two characters. If the maximum exceeds the longest token plus what completes the pattern, it
+// excludes no text. Then the bound of the pattern holds.
 uint32_t Lengths::characters(RegexId r) {
   const RegexArena& regexes = parser_.regexes();
   const RegexNode n = regexes.node(r);
@@ -341,8 +343,8 @@ uint32_t Lengths::characters(RegexId r) {
 
 // ---- rules and stacks ----
 
-// Returns an upper bound of the shortest text of a symbol; kFar for lexemes, and for other symbols whose
-// length depends on the text in front of them.
+// Returns an upper bound of the bytes of a symbol's shortest text. Returns kFar for lexemes and other symbols
+// whose texts depend on the text before them.
 uint32_t Lengths::symbol(Symbol s) {
   switch (s.kind()) {
     case Symbol::kTerminal: return regex(s.regex());
@@ -354,15 +356,16 @@ uint32_t Lengths::symbol(Symbol s) {
   }
 }
 
-// Returns an upper bound of the shortest text of a rule: the bound that the productions give, else the least
-// bound of its alternatives.
+// Returns an upper bound of the bytes of a rule's shortest text: the bound that the productions give,
+// otherwise the smallest bound of its alternatives.
 uint32_t Lengths::rule(RuleId r, bool reader) {
   check_depth();
   if (const uint32_t* known = rules_.find(r.v)) {
     met_open_ += *known == kOpen;
     return std::min(*known, kFar);
   }
-  // The bytes that may not follow a lexeme restrict the next part, so the sum of the parts is no bound.
+  // The pending of a lexeme may exclude the shortest text of what follows it. So the sum of bounds is no
+  // bound here.
   if (productions_.traits_of(r).plain) return kFar;
   if (depth_ == 0) steps_ = 0;
   if (++steps_ > kSteps) {
@@ -396,8 +399,8 @@ uint32_t Lengths::rule(RuleId r, bool reader) {
   close.keep();
   if (!bound) met_open_ = 0;
   const uint32_t out = std::move(bound).value_or(kFar);
-  // A bound that was found while another rule was in progress is stored. kFar is not stored, because the
-  // other rule may be its cause.
+  // A bound that was found while another rule was being computed still holds and is remembered. kFar is not
+  // remembered: the other rule may be its cause.
   if (out < kFar || met_open_ == 0 || depth_ == 1)
     rules_[r.v] = out;
   else
@@ -406,8 +409,8 @@ uint32_t Lengths::rule(RuleId r, bool reader) {
   return out;
 }
 
-// Returns the least bound of the rule's alternatives. Sets `hard` if an alternative holds a reader or a
-// capture.
+// Returns the smallest bound of the rule's alternatives. Sets `hard` if some alternative contains a reader or
+// a capture.
 uint32_t Lengths::search(RuleId r, bool& hard) {
   Alternatives alts;
   productions_.expand_shortest(r, Reading{}, alts);

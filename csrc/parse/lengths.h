@@ -27,10 +27,10 @@
 
 namespace structgen {
 
-// Computes a value of a set of stacks from the values of its entries. join(entry, value of the rest, value so
-// far) adds one entry to `value so far`, which begins as `none`. A set that contains the empty stack begins
-// as `end`; with `last` such a set has the value `end`, whatever its entries. A loop follows stacks with one
-// entry at each level; where stacks join, the function recurses. `memo` keeps the values.
+// Computes a value of a set of stacks from the values of its entries. The value begins as `none`; join(entry,
+// value of its rest, value so far) adds one entry. If the set contains the empty stack, it begins as `end`
+// instead; with `last` it then is `end`, whatever the entries. Where a set has one entry, a loop goes down;
+// where it has several, the function recurses. `memo` keeps the values.
 template <class Value, class Join>
 Value along(const StackArena& stacks, FlatMap<uint32_t, Value>& memo, StackId s, Value none, Value end,
             bool last, const Join& join) {
@@ -67,35 +67,35 @@ Value along(const StackArena& stacks, FlatMap<uint32_t, Value>& memo, StackId s,
   return out;
 }
 
-// Computes and keeps the bounds of the states, rules and regexes of one parser.
+// Computes and remembers the bounds of one parser's states, rules and regexes.
 class Lengths {
  public:
-  // Stands in for a bound if none is known. Every known bound, in bytes, is smaller.
+  // Stands for "no bound is known". Known bounds, in bytes, are smaller.
   static constexpr uint32_t kFar = 1u << 30;
-  // Returns a + b, or kFar where the sum is larger.
+  // Returns a + b, or kFar if the sum is larger.
   static uint32_t sum(uint64_t a, uint64_t b) {
     return static_cast<uint32_t>(std::min<uint64_t>(a + b, kFar));
   }
-  // `reach` is the number of bytes of the longest token.
+  // `reach` is the length in bytes of the longest token.
   Lengths(Parser& parser, Productions& productions, Completion& completion, uint32_t reach)
       : parser_(parser), productions_(productions), completion_(completion), reach_(reach) {}
   // Returns an upper bound of the bytes that complete the state s.
   uint32_t of(StateId s);
-  // regex() returns an upper bound of the shortest text of r. begun() returns an upper bound of the bytes
-  // that complete r behind any one token that has read a beginning of r.
+  // regex() returns an upper bound of the bytes of r's shortest text. begun() returns how many bytes complete
+  // a text of r behind any one token that read a beginning of it, as an upper bound.
   uint32_t regex(RegexId r);
   uint32_t begun(RegexId r);
-  // Returns an upper bound of the bytes that complete r behind any token of whole characters that does not
-  // end the string. Returns kFar if no bound is known, or if r does not stand between two characters of a
-  // string.
+  // Returns how many bytes complete r behind any token that consists of whole characters and does not end the
+  // string, as an upper bound. Returns kFar if no bound is known, or if r does not stand between two
+  // characters of a string.
   uint32_t characters(RegexId r);
-  // Return an upper bound of the shortest text of a symbol, and of a set of stacks.
+  // Return an upper bound of the bytes of the shortest text of a symbol, or of a set of stacks.
   uint32_t symbol(Symbol s);
   uint32_t stack(StackId s);
-  // Returns regex(r) if r is an intersection that has a text of every length from its bound on, as far as its
-  // characters include one of one byte. Returns kFar for every other regex.
+  // Returns regex(r) if r is an intersection that has a text of every length from this bound on, provided
+  // that some of its characters take one byte. Returns kFar for every other regex.
   uint32_t endless(RegexId r) { return boolean(r, false, true); }
-  // Returns the index of the entry with the least bound; the set of stacks must have entries.
+  // Returns the index of the set's entry with the smallest bound; the set must have entries.
   std::size_t nearest(StackId s);
   std::size_t byte_size() const {
     return states_.byte_size() + stacks_.byte_size() + rules_.byte_size() + regexes_.byte_size() +
@@ -120,12 +120,12 @@ class Lengths {
   Productions& productions_;
   Completion& completion_;
   const uint32_t reach_;
-  // Hold known bounds: of states, of sets of stacks, of rules (or kOpen), of regexes, and the answers of
-  // begun() and left().
+  // The known bounds of states, sets of stacks, rules (kOpen while they are computed) and regexes, and the
+  // answers of begun() and left().
   FlatMap<uint32_t, uint32_t> states_, stacks_, rules_, regexes_, begun_, left_;
-  // Counts how often a rule was met that is in progress or that was given up at kSteps.
+  // How often a rule was met that was being computed, or that was given up because of kSteps.
   uint32_t met_open_ = 0;
-  // The number of rules in progress, and the number of rules that the current question has visited.
+  // How many rules are being computed, and how many rules the current question has visited.
   uint32_t depth_ = 0, steps_ = 0;
 };
 

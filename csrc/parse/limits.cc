@@ -4,7 +4,8 @@
 
 namespace structgen {
 
-// A stack has a higher number than the stacks below it, so one pass over the numbers computes all.
+// A set of stacks has a larger number than the sets below it, so one pass in the order of the numbers
+// suffices.
 uint32_t StackLimits::least(StackId s) {
   for (uint32_t at = static_cast<uint32_t>(least_.size()); at <= s.v; ++at) {
     uint32_t least = kUnlimited;
@@ -31,12 +32,12 @@ bool StackLimits::possible(StackId s, const Productions& productions) {
   return possible_[s.v] != 0;
 }
 
-// Returns a set of stacks with its top entries changed; `memo` holds the changed stacks below.
+// Returns a set of stacks with its top entries changed. `memo` holds the results for the sets below.
 StackId StackLimits::changed(StackId s, Change change, const Memo& memo) {
   const auto to = [&](StackId rest) {
     return least(rest) == kUnlimited ? rest : StackId{memo.find(rest.v)->second};
   };
-  // The entries are copied, because the arena grows below and moves them.
+  // The entries are copied, because the arena moves its own when it grows below.
   std::vector<StackEntry> entries;
   for (const StackEntry& e : stacks_.entries(s)) entries.push_back({e.top, to(e.rest)});
   std::vector<StackId> parts{stacks_.has_end(s) ? StackArena::end() : StackArena::none()};
@@ -61,7 +62,7 @@ StackId StackLimits::changed(StackId s, Change change, const Memo& memo) {
   return stacks_.unite(parts);
 }
 
-// A loop works from the bottom of the stacks up, because a recursion could be too deep.
+// Works from the bottom of the stacks upwards in a loop, because a recursion could be too deep.
 StackId StackLimits::mapped(StackId s, Change change, Memo& memo) {
   if (least(s) == kUnlimited) return s;
   if (const auto it = memo.find(s.v); it != memo.end()) return StackId{it->second};

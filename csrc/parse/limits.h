@@ -21,23 +21,23 @@
 
 namespace structgen {
 
-// Computes the changes of stacks with marks, for one arena. All results are stored.
+// Changes the marks in the stacks of one arena. All results are remembered.
 class StackLimits {
  public:
-  // Stands in for the smallest mark if there is none.
+  // The result of least() for stacks without a mark.
   static constexpr uint32_t kUnlimited = 0xFFFFFFFFu;
   explicit StackLimits(StackArena& stacks) : stacks_(stacks) {}
-  // Returns the smallest mark of the stacks, or kUnlimited if they have none.
+  // Returns the smallest mark in the stacks, or kUnlimited if they have none.
   uint32_t least(StackId s);
   // Returns true if the stacks have a mark, or if reading them may push one.
   bool possible(StackId s, const Productions& productions);
-  // Returns the stacks after one more token has begun. Of two stacks that differ only in one mark, the one
-  // with the smaller mark is dropped, because the other allows all that it does.
+  // Returns the stacks after one more token has begun. If two stacks differ only in one mark, the one with
+  // the smaller mark is dropped, because the other allows all that this one allows.
   StackId begin_token(StackId s) { return mapped(s, kBegin, begun_); }
   // Returns the stacks without their marks.
   StackId without(StackId s) { return mapped(s, kWithout, without_); }
-  // Returns the stacks after one more token has begun; only stacks with a mark at 0 are dropped. take_back()
-  // is the inverse.
+  // Returns the stacks after one more token has begun, and drops only those with a mark at 0. take_back()
+  // undoes it.
   StackId begin_token_exactly(StackId s) { return mapped(s, kExactly, exactly_); }
   StackId take_back(StackId s) { return mapped(s, kBack, back_); }
   std::size_t byte_size() const {
@@ -52,10 +52,10 @@ class StackLimits {
   StackId changed(StackId s, Change change, const Memo& memo);
 
   StackArena& stacks_;
-  // least_[s] is the result of least() for stack s, possible_[s] that of possible().
+  // least_[s] is the answer of least(s), possible_[s] that of possible(s).
   std::vector<uint32_t> least_;
   std::vector<uint8_t> possible_;
-  // Hold the results of mapped() for each kind of change, by stack.
+  // The results of mapped() for each kind of change, by set of stacks.
   Memo begun_, without_, exactly_, back_;
 };
 

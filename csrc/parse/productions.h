@@ -19,43 +19,43 @@
 
 namespace structgen {
 
-// What a note says: a named part begins (kOpen) or ends (kClose) here. In a left-recursive rule, a part that
-// begins with the rule itself is known only after its first part was read; then the part began where the rule
-// was entered (kOpened), and an empty part ended there, too (kClosed; see grammar/productions.h). kEnter and
-// kLeave stand around such a rule. kGap and kGapEnd stand around the text between two lexemes: a part that
-// ends behind a gap ends in front of it.
+// What a note says. kOpen, kClose: a capture begins or ends here. In a left-recursive rule, a capture that
+// begins with the rule itself is known only after the rule's first text was read. kOpened then says that it
+// began where the rule was entered, and kClosed that an empty capture also ended there
+// (grammar/productions.h). kEnter and kLeave stand before and behind such a rule. kGap and kGapEnd stand
+// before and behind the text between two lexemes: a capture that ends behind a gap ends in front of it
+// instead.
 enum class NoteKind : uint32_t { kOpen, kClose, kOpened, kClosed, kEnter, kLeave, kGap, kGapEnd };
 inline uint32_t note_number(NoteKind kind, uint32_t name) { return name * 8 + static_cast<uint32_t>(kind); }
 inline NoteKind note_kind(uint32_t number) { return static_cast<NoteKind>(number % 8); }
 inline uint32_t note_name(uint32_t number) { return number / 8; }
 
-// This byte stands in a terminal where one token must end and another begin. No text and no token contains
-// it.
+// A terminal reads this byte where one token must end and another begin. No text and no token contains it.
 constexpr uint8_t kEdge = 0xFE;
 
-// A symbol holds a number of at most this value.
+// The largest number that a symbol can hold.
 constexpr uint32_t kMaxNumber = (1u << 28) - 1;
 
-// A symbol of an alternative or a stack: what is read next.
+// A symbol of an alternative or a stack: it says what is read next.
 struct Symbol {
   enum Kind : uint32_t {
     kTerminal = 0,  // a regex
     kRule = 1,      // a nonterminal
     // Reads nothing; from here on text is captured.
     kCapture = 2,
-    // A nonterminal that is told the label or the captured text before it; its alternatives depend on that.
+    // A nonterminal that is told the label or the captured text before it; its alternatives depend on this.
     kReader = 3,
-    // A terminal of a grammar with a lexer. Which other lexemes could be read decides where it ends; see
-    // Productions::lexeme.
+    // A terminal of a grammar with a lexer. The lexemes that compete with it decide where it ends
+    // (Productions::lexeme).
     kLexeme = 4,
     // Reads nothing; the next byte must not be in a set (a kBytes regex).
     kFollow = 5,
-    // Reads nothing; marks a place that find_spans() reports (parse/spans.h).
+    // Reads nothing; marks where a capture begins or ends, for find_spans() (parse/spans.h).
     kNote = 6,
-    // Reads nothing; says in which context the next lexemes are read.
+    // Reads nothing; sets the context for the lexemes that follow.
     kAfter = 7,
-    // Reads nothing; in the text that the symbols above it read, so many tokens may still begin
-    // (parse/limits.h).
+    // Reads nothing. It holds a number: this many more tokens may begin in the text that the symbols above it
+    // read (parse/limits.h).
     kLimit = 8,
   };
   uint32_t v = 0;
@@ -76,7 +76,8 @@ struct Symbol {
   friend bool operator<(Symbol a, Symbol b) { return a.v < b.v; }
 };
 
-// A view of alternatives that another object stores; alternative i is symbols[ends[i-1] .. ends[i]).
+// Alternatives whose memory belongs to another object. Alternative i has the symbols from ends[i-1] to
+// ends[i] - 1.
 struct AlternativeList {
   std::span<const Symbol> symbols;
   std::span<const uint32_t> ends;
@@ -91,11 +92,11 @@ struct AlternativeList {
   }
 };
 
-// The alternatives of a rule in one flat buffer: alternative i is symbols[ends[i-1] .. ends[i]).
+// The alternatives of a rule in one list. Alternative i has the symbols from ends[i-1] to ends[i] - 1.
 struct Alternatives {
   std::vector<Symbol> symbols;
   std::vector<uint32_t> ends;
-  // For a reader that was told kFresh: the numbers of the alternatives that hold for some fresh texts only.
+  // For a reader that was told kFresh: the numbers of the alternatives that do not hold for all fresh texts.
   std::vector<uint32_t> assumed;
   void add(std::span<const Symbol> sequence) {
     symbols.insert(symbols.end(), sequence.begin(), sequence.end());
@@ -107,7 +108,7 @@ struct Alternatives {
   auto each() const { return list().each(); }
 };
 
-// Returns the alternatives in the order of their costs, with the cost of each; equal costs keep their order.
+// Returns the alternatives with their costs, sorted by cost; equal costs keep their order.
 template <class Cost>
 auto by_cost(const Alternatives& all, Cost&& cost) {
   using Priced = std::pair<decltype(cost(all[0])), std::span<const Symbol>>;
@@ -125,11 +126,12 @@ struct Reading {
     kLabel,
     // The reader is told the captured text, in `text`.
     kText,
-    // A text was captured, but the caller (a mask) keeps it secret; see RegexKind::kPoison.
+    // A text was captured, but it is not told, because a mask has to hold for many texts; see
+    // RegexKind::kPoison.
     kUnknown,
-    // The reader is told only that the text differs from all texts with which the reader compares it. The
-    // alternatives hold for every such text; an alternative that holds for some of them only is listed in
-    // `assumed`.
+    // Only this is told: the text differs from all texts with which the reader compares it. The alternatives
+    // hold for every such text. An alternative that holds only for some of them is listed in
+    // Alternatives::assumed.
     kFresh,
   } kind = kNone;
   uint32_t label = 0;
@@ -140,14 +142,15 @@ struct Reading {
   static Reading fresh() { return {kFresh, 0, {}}; }
 };
 
-// One way to read a lexeme: a regex, and the bytes that must not follow its text.
+// One part of a lexeme's texts: a regex, and the bytes that must not follow these texts.
 struct LexemePart {
   RegexId regex;
-  // The bytes that must not follow, as a kBytes regex; empty() if any byte may.
+  // The bytes that must not follow, as a kBytes regex; empty() if any byte may follow.
   RegexId follow;
 };
 
-// An upper bound of a text: `bytes` bytes, plus all symbols of `all`, plus the longest symbol of `any`.
+// An upper bound of a shortest text: `bytes` bytes, plus those of all symbols in `all`, plus those of the
+// longest symbol in `any`.
 struct Bound {
   uint64_t bytes = 0;
   std::vector<Symbol> all, any;
@@ -155,22 +158,23 @@ struct Bound {
 
 // What holds of a whole grammar.
 struct GrammarTraits {
-  // Some lexeme may forbid every byte that could follow it, so stacks may be unreadable (parse/alive.h).
+  // Some lexeme may forbid every byte that could follow it. Then some stacks cannot be read to their end
+  // (parse/alive.h).
   bool restricted = false;
-  // The grammar consists of lexemes: no expansion depends on the text before it, and one live byte shows that
-  // the text can go on.
+  // The grammar consists of lexemes only. No alternative then depends on the text before it, and if some byte
+  // may follow, the text can be completed.
   bool context_free = false;
-  // Terminals contain kEdge, which stands where a token must begin. Such a grammar may also limit tokens.
+  // Terminals contain kEdge where a token must begin. Such a grammar may also limit tokens.
   bool edged = false;
-  // kEdge stands only where a text may end, and marks no edge of tokens (holes/quotient.h).
+  // kEdge stands only where a text may end, and not where a token must begin (holes/quotient.h).
   bool bordered = false;
-  // Some text of a terminal may have no continuation: only poison follows, and poison may turn out to be
+  // A text that a terminal reads may have no completion: only poison follows it, and poison may turn out to be
   // nothing.
   bool unproven = false;
-  // A reader may refuse a text although its answer to an unknown text is not poison. If false, the answer to
-  // an unknown text holds for every text, except behind poison.
+  // Some reader may refuse a text although its answer for an unknown text is not poison. If false, the answer
+  // for an unknown text holds for every text, except behind poison.
   bool tries_texts = false;
-  // Some reader may ask that a text equals an earlier one. If false, no reader refuses a text that differs
+  // Some reader may demand that a text equals an earlier one. If false, every reader takes a text that differs
   // from all earlier ones.
   bool asks_alike = false;
   // Some array asks that its items differ.
@@ -179,24 +183,24 @@ struct GrammarTraits {
 
 // What holds of one rule.
 struct RuleTraits {
-  // Whether the items or keys of an array or object must differ although the rule itself does not compare
-  // them (kDistinct). kAny: the rule reads an array or object from behind its bracket, whose items may be
-  // alike. kNone: the rule reads no array and no object.
+  // What the rule reads. kNone: neither an array nor an object. kAny: an array or object, from behind its
+  // opening bracket. kDistinct: the same, but its items or keys must differ and the rule itself does not
+  // compare them.
   enum class Items : uint8_t { kNone, kAny, kDistinct };
   Items items = Items::kNone;
-  // Readers compare the texts of the rule with each other (items under uniqueItems).
+  // Readers compare texts of the rule with each other, as items under uniqueItems.
   bool compared = false;
   // The rule is a reader that compares the text that it is told with other texts.
   bool compares = false;
-  // The rule belongs to a grammar with lexemes, so its expansions do not depend on the text before it.
+  // The rule belongs to a grammar with lexemes. Its alternatives do not depend on the text before it.
   bool plain = false;
-  // Tokens may be limited within a text of the rule (parse/limits.h).
+  // A text of the rule may contain a limit on tokens (parse/limits.h).
   bool limits = true;
-  // At least so many bytes stand behind a text of the rule in every whole text.
+  // At least this many bytes follow a text of the rule in every whole text.
   uint64_t needed_behind = 0;
 };
 
-// A grammar, as the parser sees it: rules whose alternatives are asked for one rule at a time.
+// A grammar as the parser sees it. The parser asks for the alternatives of one rule at a time.
 class Productions {
  public:
   virtual ~Productions() = default;
@@ -207,37 +211,37 @@ class Productions {
   //
   // Appends the alternatives of a rule to `out`.
   virtual void expand(RuleId rule, const Reading& reading, Alternatives& out) = 0;
-  // Returns the ways to read a lexeme in a context; none if the lexeme cannot be read there.
+  // Returns the parts of a lexeme in a context; none if the lexeme cannot begin there.
   virtual std::span<const LexemePart> lexeme(uint32_t /*lexeme*/, uint32_t /*context*/) { return {}; }
-  // Appends alternatives for the texts of the rule in which another rule stands for the texts that both rules
-  // share, so that a search through all rules meets these texts once. Returns false if there are none but
-  // those of expand().
+  // Several rules may share texts. Appends alternatives of the rule in which another rule stands for the
+  // shared texts, so that a search through all rules meets these texts once. Returns false if expand()
+  // already gives the only alternatives.
   virtual bool expand_shared(RuleId /*rule*/, Alternatives& /*out*/) { return false; }
 
   // ---- shortest texts ----
   //
-  // The parser calls this before each search for a shortest completion. All calls until the next search share
-  // one limit of steps.
+  // The parser calls start_search() before each search for a shortest completion. All calls until the next
+  // search share one limit of steps.
   virtual void start_search() {}
-  // Appends alternatives, one of which has a shortest text of the rule. A provider that knows more leaves out
-  // others.
+  // Appends alternatives of the rule, one of which has a shortest text of the rule. Other alternatives may be
+  // left out.
   virtual void expand_shortest(RuleId rule, const Reading& reading, Alternatives& out) {
     expand(rule, reading, out);
   }
-  // Sets an upper bound of the rule's shortest text, without a search. The bound of a reader must hold
-  // whatever it is told. Returns false if no bound is known.
+  // Sets an upper bound of the rule's shortest text without a search. The bound of a reader must hold
+  // whatever the reader is told. Returns false if no bound is known.
   virtual bool bound(RuleId /*rule*/, Bound& /*out*/) { return false; }
 
   // ---- texts that are compared ----
   //
-  // Appends the texts that a comparing reader treats differently from all others. Returns false if there are
+  // Appends the texts that a comparing reader treats unlike all other texts. Returns false if there are
   // `most` such texts or more.
   virtual bool compared_with(RuleId /*reader*/, std::size_t /*most*/, std::vector<std::string>& /*out*/) {
     return true;
   }
-  // narrow() finds a rule for a part of the texts of a compared rule: those that equal one of `texts`, those
-  // of one of `rules`, and with `others` all remaining ones. `out` is the rule itself if these are all of its
-  // texts; `any` says whether there is such a text. Returns false if that is not known.
+  // narrow() finds a rule for some of the texts of a compared rule: those that equal one of `texts`, those of
+  // one of `rules`, and with `others` all that are neither. `out` may be the rule itself, if these are all
+  // its texts. `any` says whether there is such a text. Returns false if this is not known.
   struct Choice {
     std::span<const std::string> texts;
     std::span<const RuleId> rules;
@@ -247,24 +251,24 @@ class Productions {
     return false;
   }
   // Appends one text for each value of a compared rule. Returns false if there are `most` values or more, or
-  // if counting them takes too much work.
+  // if counting takes too much work.
   virtual bool values(RuleId /*rule*/, uint32_t /*most*/, std::vector<std::string>& /*out*/) { return false; }
-  // Returns a rule with the texts of `start` and, beside them, texts in which items or keys repeat though
-  // they must differ: in arrays and objects where some other item or key is always left (engine/distinct.h).
-  // Returns `start` if there is no such rule.
+  // Returns a lenient rule: it has the texts of `start`, and also texts in which items or keys repeat
+  // although they must differ. It is lenient only in arrays and objects where some other item or key is
+  // always left (engine/distinct.h). Returns `start` if there is no such array or object.
   virtual RuleId lenient(RuleId start) { return start; }
-  // Returns the literal set of which each item of a kDistinct rule is a text; empty() if there is none.
+  // Returns a literal set that contains each item of a kDistinct rule; empty() if there is none.
   virtual RegexId choices(RuleId /*rule*/) { return {}; }
 
   // ---- numbers that grow as rules are expanded ----
   //
   // Returns how often something was omitted because it was too much to tell (base/effort.h).
   virtual uint64_t omitted() const { return 0; }
-  // Returns true if alternatives were omitted for lack of work, and the regex arena does not know of that.
+  // Returns true if alternatives were omitted for lack of work, which the regex arena does not count.
   virtual bool inexact() const { return false; }
   // Returns the number of keys of the largest object among the rules.
   virtual std::size_t most_keys() const { return 0; }
-  // Returns the bytes of all that the object stores.
+  // Returns the bytes that the object takes.
   virtual std::size_t byte_size() const { return 0; }
 };
 

@@ -50,21 +50,21 @@ namespace structgen {
 
 namespace {
 
-// One place has at most so many items; find_spans() throws beyond that.
+// One place has at most this many items; otherwise find_spans() throws.
 constexpr uint32_t kMaxReadings = 5'000;
-// Between two bytes lie at most so many nodes; find_spans() throws beyond that.
+// One place has at most this many nodes; otherwise find_spans() throws.
 constexpr uint32_t kMaxNodes = 200'000;
-// Two sets of stacks are intersected down to this depth; find_spans() throws beyond that.
+// Two sets of stacks are intersected down to this depth; otherwise find_spans() throws.
 constexpr uint32_t kMaxStackDepth = 20'000;
 constexpr uint32_t kNone = 0xFFFFFFFFu;
 constexpr std::size_t kNowhere = static_cast<std::size_t>(-1);
 
 [[noreturn]] void too_much(const char* what) { throw Error(ErrorKind::kBudgetExceeded, what); }
 
-// What tells nodes at one place apart. With `set` the node is the set of stacks `stack`; without it the node
-// is the symbol `top` above the set of rests `stack`. `capture` is the capture that is open, and `label` the
-// label of the literal that was just read. `follow` and `context` come from the kFollow and kAfter symbols
-// that were passed (parse/alive.h).
+// The identity of a node at one place. If `set` is true, the node is the set of stacks `stack`. Otherwise it
+// is the symbol `top` above the stacks `stack`. `capture` is the capture that is open, and `label` the label
+// of the literal that was just read. `follow` and `context` were set by the kFollow and kAfter symbols that
+// were passed (parse/alive.h).
 struct Key {
   bool set;
   uint32_t top;
@@ -76,17 +76,17 @@ struct Key {
   friend auto operator<=>(const Key&, const Key&) = default;
 };
 
-// A step between two nodes of one place. kPop leads from a set to one of its tops, kExpand from a rule to an
-// alternative, kNote over a note. kSame is every other step.
+// A step from one node to another at the same place. kPop leads from a set to one of its top symbols, kExpand
+// from a rule to one of its alternatives, kNote over a note. kSame is any other step.
 struct Edge {
   enum Kind : uint8_t { kPop, kExpand, kSame, kNote } kind;
   uint32_t to;
-  // For kExpand: the symbols of the alternative but the first one, which were pushed below it.
+  // For kExpand: the symbols of the alternative behind the first one. They were pushed below it.
   std::span<const Symbol> pushed;
 };
 
-// A way to read the next byte: the index of an item of the place, and the symbol that was pushed below this
-// item, if any.
+// One way in which a node reads the next byte: the index of an item of the place, and the symbol that was
+// pushed below this item, if there was one.
 struct Reads {
   uint32_t item;
   std::optional<Symbol> pushed;
@@ -97,18 +97,18 @@ struct Node {
   Key key;
   std::vector<Edge> out;
   std::vector<Reads> reads;
-  // The stacks of the node from which the rest of the text can be read.
+  // Those stacks of the node with which the rest of the text can be read.
   StackId good = StackArena::none();
 };
 
-// The place between two bytes: places_[i] stands before byte i of the text.
+// What is known of one place: places_[i] stands before byte i of the text.
 struct Place {
   std::vector<Item> items;
-  // good[k]: the stacks of item k from which the rest of the text can be read.
+  // good[k]: those stacks of item k with which the rest of the text can be read.
   std::vector<StackId> good;
-  // stays[k]: the item that item k of the place before becomes here, or kNone.
+  // stays[k]: the item of this place that item k of the place before becomes, or kNone.
   std::vector<uint32_t> stays;
-  // ends[k]: the node behind the end of item k of the place before, or kNone.
+  // ends[k]: the node of this place at which item k of the place before ends, or kNone.
   std::vector<uint32_t> ends;
   std::vector<Node> nodes;
 };
@@ -170,8 +170,8 @@ class Search {
     }
   }
 
-  // Returns the stacks that read the byte behind a place. Where a token begins, some stacks are dropped
-  // (parse/limits.h). back() is the inverse.
+  // Returns the stacks after the byte behind this place was read. If a token begins with this byte, its
+  // limits drop some stacks (parse/limits.h). back() undoes it.
   StackId ahead(std::size_t place, StackId s) {
     return begins_[place] ? parser_.limits().begin_token_exactly(s) : s;
   }
@@ -197,7 +197,7 @@ class Search {
     return it->second;
   }
 
-  // Returns the node of a key at the current place. A new node is put on the work list of grow().
+  // Returns the number of a node at the current place. A new node waits for grow().
   uint32_t node(const Key& key) {
     std::vector<Node>& nodes = places_[at_].nodes;
     const auto [it, fresh] = numbers_.try_emplace(key, static_cast<uint32_t>(nodes.size()));
@@ -235,12 +235,12 @@ class Search {
     }
   }
 
-  // Adds the edges of a node that is a symbol above its rests, as Parser::follow does for each kind of
-  // symbol.
+  // Adds the edges of a node that is a symbol above stacks. Parser::follow treats each kind of symbol in the
+  // same way.
   void symbol(uint32_t n, const Key& key) {
     const Symbol top{key.top};
     const StackId rest{key.stack};
-    // `below` is the node behind the symbol: the set of its rests.
+    // The node behind the symbol: the set of the stacks below it.
     Key below = key;
     below.set = true;
     below.top = 0;
@@ -321,7 +321,7 @@ class Search {
     }
   }
 
-  // Adds an item that reads the next byte. A regex that reads nothing was passed by an edge already.
+  // Adds an item that reads the next byte. If the regex also matches the empty text, an edge has passed it.
   void reads(uint32_t n, RegexId regex, StackId stack, CaptureId capture, std::optional<Symbol> pushed) {
     const RegexNode& r = regexes_.node(regex);
     if (regex == RegexArena::empty() || regex == RegexArena::poison() || r.kind == RegexKind::kEpsilon ||
@@ -333,15 +333,15 @@ class Search {
 
   // ---- backwards: what leads to the end ----
 
-  // Sets `good` of all items and nodes, from the last place to the first. Items are judged by the next place,
-  // and nodes by the items of their own place.
+  // Sets `good` of all items and nodes, from the last place to the first. The `good` of an item follows from
+  // the next place, that of a node from the items of its own place.
   void backwards() {
     for (at_ = places_.size(); at_-- > 0;) {
       Place& now = places_[at_];
       now.good.assign(now.items.size(), StackArena::none());
       if (at_ + 1 == places_.size()) {
         if (!complete_)
-          // At the end of the text another token may begin, so a limit on tokens may drop stacks here.
+          // Another token may begin at the end of the text. So a limit on tokens may drop stacks here.
           for (std::size_t k = 0; k < now.items.size(); ++k) {
             StackLimits& limits = parser_.limits();
             now.good[k] = limits.take_back(limits.begin_token_exactly(now.items[k].stack));
@@ -388,7 +388,7 @@ class Search {
     return good;
   }
 
-  // Returns what stands below the symbols, for those stacks of the set that begin with all of them.
+  // Returns what is below the given symbols in those stacks of the set that begin with all of them.
   StackId stripped(StackId s, std::span<const Symbol> symbols) const {
     for (Symbol top : symbols) {
       StackId below = StackArena::none();
@@ -399,7 +399,7 @@ class Search {
     return s;
   }
 
-  // Returns the intersection of two sets of stacks, and stores it.
+  // Returns the intersection of two sets of stacks, and remembers it.
   StackId common(StackId a, StackId b, uint32_t depth = 0) {
     check_depth();
     if (a == b || a == StackArena::none()) return a;
@@ -422,12 +422,11 @@ class Search {
 
   // ---- forwards again: one derivation's notes ----
 
-  // The items or nodes of the derivation that was chosen so far, each with the stacks that are still
-  // possible.
+  // Some items or nodes, by number, each with the stacks that the choices so far leave.
   using Chosen = std::map<uint32_t, StackId>;
 
-  // At each place this pass collects all nodes that can be reached without a note, passes the best note, and
-  // repeats until no note ranks before reading the next byte.
+  // At each place this pass collects all nodes that can be reached without passing a note, and passes the
+  // note with the best rank. It repeats this until reading the next byte ranks before all notes.
   void choose() {
     Chosen items;
     for (at_ = 0; at_ < places_.size(); ++at_) {
@@ -451,7 +450,7 @@ class Search {
       std::vector<Chosen> met;
       while (true) {
         met.push_back(here);
-        // Follows all edges that pass no note, and collects the notes that it meets, the best rank first.
+        // Follows all edges but those over notes, and collects the notes that it meets, best rank first.
         bool end = false;
         std::map<std::pair<int, uint32_t>, Chosen> notes;
         std::vector<uint32_t> todo;
@@ -500,8 +499,8 @@ class Search {
     }
   }
 
-  // Returns the rank of a note. A note with a rank below 0 is passed before the next byte is read, a note
-  // above 0 only if no byte can be read.
+  // Returns the rank of a note; small ranks come first. A note with a rank below 0 is passed before the next
+  // byte is read, one above 0 only if no byte can be read.
   static int rank(uint32_t number) {
     switch (note_kind(number)) {
       case NoteKind::kEnter: return -3;
@@ -516,10 +515,10 @@ class Search {
     return 0;
   }
 
-  // Passes a note. The note opens a named part, or closes the innermost open part of its name.
+  // Passes a note: a capture opens, or the innermost open capture of this name closes.
   void note(uint32_t number) {
     const uint32_t name = note_name(number);
-    // If a part ends behind a gap, its span ends in front of the gap.
+    // If the capture would end behind a gap, it ends in front of the gap instead.
     const auto close = [&](std::size_t end) {
       for (std::size_t i = open_.size(); i-- > 0;)
         if (open_[i].name == name) {
@@ -562,7 +561,7 @@ class Search {
   std::unordered_map<uint64_t, StackId> common_;
   std::vector<Span> open_, spans_;
   std::vector<std::size_t> entered_;
-  // The gap between lexemes that choose() passed last.
+  // The last gap between lexemes that choose() has passed.
   Span gap_{0, kNowhere, kNowhere};
 };
 

@@ -8,8 +8,8 @@
 namespace structgen {
 
 namespace {
-// Below this depth unite() keeps equal tops as two entries. The set stays the same and shares less; the
-// recursion is bounded for stacks of any depth.
+// Below this depth unite() keeps two entries with equal tops apart. The union holds the same stacks but
+// shares less, and the recursion is bounded.
 constexpr uint32_t kMergeDepth = 200;
 }  // namespace
 
@@ -78,7 +78,7 @@ StackId StackArena::unite(std::span<StackId> all) {
   return all[0];
 }
 
-// Merges two sorted lists of entries. Equal tops become one entry above the union of their rests.
+// Merges two sorted lists of entries. Equal tops become one entry, above the union of what they stand on.
 StackId StackArena::unite(StackId a, StackId b, uint32_t depth) {
   check_depth();
   if (a == b || b == none()) return a;
@@ -104,8 +104,8 @@ StackId StackArena::unite(StackId a, StackId b, uint32_t depth) {
       ++i;
       ++j;
     } else {
-      // Several entries may have this top, each pair of top and rest once: a set does not grow when parts of
-      // itself are united with it.
+      // Several entries may have this top. Each pair of a top and a set below it is kept once, so a set does
+      // not grow when parts of itself are added to it.
       const Symbol top = x[i].top;
       const auto first = static_cast<std::ptrdiff_t>(out.size());
       for (; i < x.size() && x[i].top == top; ++i) out.push_back(x[i]);

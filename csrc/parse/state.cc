@@ -58,15 +58,16 @@
 namespace structgen {
 
 namespace {
-// At most so many rules in a row may be passed without reading a byte; deeper ones are refused.
+// At most this many rules may be entered one inside of the other before a byte is read; a deeper grammar is
+// refused.
 constexpr uint32_t kMaxClosureDepth = 2'000;
-// At most so many frontiers are in the making at once; building one may need another.
+// At most this many frontiers are being built at once. Building one may need another.
 constexpr uint32_t kMaxNested = 100;
-// Beyond so many pairs of a lexeme and a stack in one state, the stacks of equal lexemes are united.
+// If a state has more pairs of a lexeme and a stack than this, the stacks of equal lexemes are united.
 constexpr std::size_t kManyLexemes = 500;
-// A state has at most so many items; kBudgetExceeded is thrown beyond that.
+// A state has at most this many items; otherwise kBudgetExceeded is thrown.
 constexpr uint32_t kMaxItems = 5'000;
-// Edges without a byte of text between them stand at most so many in a row.
+// At most this many edges may follow each other without a byte of text between them.
 constexpr uint32_t kMaxEdges = 64;
 constexpr const char* kTooDeep = "rules nest too deeply before the first character";
 }  // namespace
@@ -92,14 +93,14 @@ std::size_t Parser::byte_size() const {
 }
 
 void Parser::look_at_size() {
-  // The size is checked again after so many new states and sets of stacks.
+  // The size is checked again after this many new states and sets of stacks.
   constexpr uint32_t kLook = 512;
   if (states_.size() + stacks_.size() < next_look_) return;
   if (byte_size() > regexes_.most()) out_of_memory(regexes_.most());
   next_look_ = states_.size() + stacks_.size() + kLook;
 }
 
-// Returns the alternatives of a rule, and stores them unless something was omitted.
+// Returns the alternatives of a rule, which are remembered unless something was omitted.
 AlternativeList Parser::expand(RuleId rule) {
   if (const uint32_t* known = expansion_index_.find(rule.v)) return expansions_[*known];
   Alternatives alts;
@@ -112,8 +113,8 @@ AlternativeList Parser::expand(RuleId rule) {
   return kept;
 }
 
-// Appends the alternatives of a rule. In a world that omits, a rule whose alternatives take too much work to
-// tell gets none for now.
+// Appends the alternatives of a rule. If they take too much work to find, a world that omits appends none for
+// now.
 void Parser::expand(RuleId rule, const Reading& reading, Alternatives& out) {
   const Effort& effort = regexes_.effort();
   if (!effort.omits()) return productions_.expand(rule, reading, out);
@@ -126,9 +127,9 @@ void Parser::expand(RuleId rule, const Reading& reading, Alternatives& out) {
   out = {};
 }
 
-// Returns the state that make() makes; make() has no value if everything that may follow was omitted. A
-// completion was promised for this text, so make() is then called again with most of the work that is left,
-// and undecided questions are asked anew.
+// Returns the state that make() makes. make() has no value if all that may follow was omitted. Since this
+// text was promised a completion, make() is then called again: it gets most of the work that is left, and
+// undecided questions are asked anew.
 template <class F>
 StateId Parser::fed(F&& make) {
   if (const std::optional<StateId> made = make()) return *made;
@@ -148,8 +149,8 @@ void Parser::forget_starved() {
 
 void Parser::add_item(RegexId regex, StackId stack, CaptureId capture, Frontier& out) {
   const Item item{regex, stack, capture};
-  // A loop may come back to this item only if it captures text; every other loop ends at a stack that was
-  // visited before.
+  // Only if text is captured can following symbols lead back to this item. Without a capture such a loop ends
+  // at a stack that was already visited.
   if (capture.v != 0 && std::find(out.items.begin(), out.items.end(), item) != out.items.end()) return;
   if (out.items.size() > kMaxItems)
     throw Error(ErrorKind::kBudgetExceeded, "a parse state has too many alternatives");
@@ -165,7 +166,7 @@ void Parser::add_item(RegexId regex, StackId stack, CaptureId capture, Frontier&
   close(stack, capture, reading, out);
 }
 
-// Follows each alternative: its first symbol becomes the top, and the others are pushed below.
+// Follows the first symbol of each alternative; the other symbols are pushed below it.
 void Parser::follow_alternatives(AlternativeList alts, StackId rest, CaptureId capture, Frontier& out) {
   charge(static_cast<int64_t>(alts.symbols.size()));
   for (const std::span<const Symbol> symbols : alts.each())
@@ -175,7 +176,8 @@ void Parser::follow_alternatives(AlternativeList alts, StackId rest, CaptureId c
       follow(symbols[0], stacks_.push(symbols.subspan(1), rest), capture, Reading{}, out);
 }
 
-// Adds the items of the symbol `top` above `rest`. `reading` is what a reader at the top is told.
+// Adds the items with which the symbol `top` above the stacks `rest` begins. `reading` is what a reader at
+// the top is told.
 void Parser::follow(Symbol top, StackId rest, CaptureId capture, const Reading& reading, Frontier& out) {
   check_depth();
   switch (top.kind()) {
@@ -189,8 +191,8 @@ void Parser::follow(Symbol top, StackId rest, CaptureId capture, const Reading& 
     case Symbol::kNote:
     case Symbol::kLimit: close(rest, capture, Reading{}, out); return;
     case Symbol::kRule: {
-      // The rule stood above these rests before, on another way or in a cycle of rules that match the empty
-      // text.
+      // The rule was already followed above these stacks: by another alternative, or in a cycle of rules that
+      // match the empty text.
       if (capture.v == 0 && base_ != StackArena::none() && !first_visit(stacks_.push(top, rest))) return;
       const Deeper level(depth_, kMaxClosureDepth, ErrorKind::kBudgetExceeded, kTooDeep);
       follow_alternatives(expand(top.rule_id()), rest, capture, out);
@@ -224,8 +226,8 @@ bool Parser::first_visit(StackId s) {
   return true;
 }
 
-// Adds the items of a stack whose top may be read. Without a capture the stack's stored frontier is merged
-// in. If the stack is base_, whose frontier build_frontier() is building, only reached_ is set.
+// Adds the items with which a set of stacks begins. Without a capture its remembered frontier is merged in.
+// If the set is base_, whose frontier build_frontier() merges itself, only reached_ is set.
 void Parser::close(StackId stack, CaptureId capture, const Reading& reading, Frontier& out) {
   if (capture.v == 0 && reading.kind == Reading::kNone) {
     if (base_ == StackArena::none()) return merge(frontier(stack), out);
@@ -248,19 +250,18 @@ void Parser::merge(const KnownFrontier& from, Frontier& out) {
   out.accepting = out.accepting || from.accepting;
 }
 
-// Adds the items of a frontier, without texts whose first byte is in `follow`.
+// Adds the items of a frontier, but without texts whose first byte is in `follow`.
 void Parser::merge_restricted(const KnownFrontier& from, RegexId follow, Frontier& out) {
   for (const Item& i : from.items) {
     const RegexId r = restricted(i.regex, follow);
-    // An item that reads nothing is left out, since the frontier holds the items behind it already.
+    // An item that reads nothing is left out: the frontier already has the items behind it.
     if (r != RegexArena::empty() && r != RegexArena::epsilon()) out.items.push_back({r, i.stack, i.capture});
   }
   out.lexemes.insert(out.lexemes.end(), from.lexemes.begin(), from.lexemes.end());
   out.accepting = out.accepting || from.accepting;
 }
 
-// Adds the items of a frontier, and turns its lexemes into items: the context before a lexeme decides how far
-// the lexeme reaches.
+// Adds the items of a frontier. Its lexemes become items, because the context now tells how far they reach.
 void Parser::merge_in_context(const KnownFrontier& from, uint32_t context, Frontier& out) {
   out.items.insert(out.items.end(), from.items.begin(), from.items.end());
   out.accepting = out.accepting || from.accepting;
@@ -272,9 +273,9 @@ void Parser::merge_in_context(const KnownFrontier& from, uint32_t context, Front
     }
 }
 
-// Collects the items of a set of stacks: for each entry those of its top and, if the top may read nothing,
-// those of the stacks below. Frontiers are stored, so one more symbol on a stack costs one symbol. Returns
-// false if the frontier of `missing` must be built first.
+// Collects the items with which a set of stacks begins: for each entry those of its top symbol and, if this
+// may read nothing, those of the stacks below. Frontiers are remembered, so a deeper stack costs only its new
+// symbol. Returns false if the frontier of `missing` must be built first.
 bool Parser::build_frontier(StackId stack, Frontier& out, StackId& missing) {
   out.accepting = stacks_.has_end(stack);
   for (const StackEntry& e : stacks_.entries(stack)) {
@@ -318,9 +319,9 @@ bool Parser::build_frontier(StackId stack, Frontier& out, StackId& missing) {
 const Parser::KnownFrontier& Parser::frontier(StackId stack) {
   check_depth();
   if (const KnownFrontier* known = known_frontier(stack)) return *known;
-  // Stacks may be deep, so a loop builds the frontiers below first. The test of what may follow a lexeme can
-  // ask for a frontier while another is being built, so the members that describe the current one are saved
-  // and restored.
+  // Stacks may be deep, so a loop builds the frontiers below first. While a frontier is being built, the
+  // question what may follow a lexeme may need another one. So the members that describe the current frontier
+  // are saved and restored.
   const StackId base = base_;
   const bool reached = reached_;
   const uint32_t visit = visit_, depth = depth_;
@@ -367,7 +368,7 @@ const Parser::KnownFrontier& Parser::frontier(StackId stack) {
   return *known_frontier(stack);
 }
 
-// Unites the regexes above equal stacks, then the stacks below equal regexes.
+// Sorts the items and unites them: the regexes above equal stacks, then the stacks below equal regexes.
 void Parser::normalise(std::vector<Item>& items) {
   if (items.size() < 2) return;
   std::sort(items.begin(), items.end(), [](const Item& x, const Item& y) {
@@ -380,7 +381,8 @@ void Parser::normalise(std::vector<Item>& items) {
     group.clear();
     for (; j < items.size() && items[j].stack == items[i].stack && items[j].capture == items[i].capture;
          ++j) {
-      // A labelled regex ends in its label, and poison has no end, so neither can be united with others.
+      // A labelled regex must end with its own label, and poison has no end. Neither can be united with
+      // another regex.
       if (regexes_.node(items[j].regex).labelled || items[j].regex == RegexArena::poison())
         merged.push_back(items[j]);
       else
@@ -407,9 +409,9 @@ void Parser::normalise(std::vector<Item>& items) {
   items.erase(std::unique(items.begin(), items.end()), items.end());
 }
 
-// In a long list each lexeme gets one set of stacks, because an ambiguous grammar adds entries at every place
-// of the text. In a short list each entry keeps its own stack, so that one that cannot be read to its end is
-// left out by itself.
+// In a long list each lexeme gets one set of stacks: an ambiguous grammar would add entries with every byte
+// of the text. In a short list each entry keeps its own set, so that an entry that cannot be read to its end
+// can be dropped alone.
 void Parser::normalise(std::vector<Pending>& lexemes) {
   sort_unique(lexemes);
   if (lexemes.size() < kManyLexemes) return;
@@ -424,7 +426,7 @@ void Parser::normalise(std::vector<Pending>& lexemes) {
   lexemes.resize(n);
 }
 
-// Returns true if the text may end here, where a token ends as well.
+// Returns true if the text may end here, given that a token ends here, too.
 bool Parser::ends_at_edge(std::span<const Item> items, uint32_t depth) {
   check_depth();
   if (depth == kMaxEdges) return false;
@@ -449,7 +451,7 @@ StateId Parser::at_edge(StateId s) {
   return out;
 }
 
-// Returns the state of items in normal form. `kept` says that the items lie in pool_.
+// Returns the state of items that normalise() has sorted. `kept` says that the items lie in pool_ already.
 StateId Parser::intern(std::span<const Item> items, bool accepting, bool kept) {
   if (marked_ && !accepting) accepting = ends_at_edge(items, 0);
   if (items.empty() && !accepting) return dead();
@@ -526,7 +528,7 @@ StateId Parser::continuation(StackId stack, CaptureId capture) {
   return make(Item{RegexArena::epsilon(), stack, capture});
 }
 
-// Returns the state behind `stack`; no value if everything that may follow was omitted.
+// Returns the state behind `stack`; no value if all that may follow was omitted.
 std::optional<StateId> Parser::continued(StackId stack, CaptureId capture) {
   const Omissions omissions(omitted_);
   if (capture.v == 0) {
@@ -547,7 +549,7 @@ StateId Parser::start(RuleId rule) {
   return continuation(stacks_.push(Symbol::rule(rule), StackArena::end()), CaptureId{0});
 }
 
-// Returns an empty frontier that reuses memory, since a walk makes thousands of frontiers.
+// Returns an empty frontier whose memory is reused, because a walk makes thousands of frontiers.
 Parser::Frontier Parser::borrow() {
   if (spare_.empty()) return {};
   Frontier out = std::move(spare_.back());
@@ -562,8 +564,8 @@ StateId Parser::step_uncached(StateId s, uint8_t byte) {
   return fed([&] { return stepped(s, byte); });
 }
 
-// Returns the successor of s by the byte: a derivative for each item, and the frontier of its stacks if the
-// regex may end. Returns no value if everything that may follow was omitted.
+// Returns the successor of s by the byte. It has a derivative for each item and, if the derivative may be
+// empty, the frontier of the item's stacks. Returns no value if all that may follow was omitted.
 std::optional<StateId> Parser::stepped(StateId s, uint8_t byte) {
   const std::span<const Item> from = items(s);
   charge(6 + 4 * static_cast<int64_t>(from.size()));
@@ -590,21 +592,21 @@ std::optional<StateId> Parser::stepped(StateId s, uint8_t byte) {
     }
   }
   if (omissions.any() && !f.accepting && f.lexemes.empty() &&
-      // An item above an omitted stack could read blanks at most, and nothing after them, so it is not
-      // counted.
+      // An item above a stack whose continuation was omitted does not count: it could read blanks at most,
+      // and nothing behind them.
       std::ranges::all_of(
           f.items, [&](const Item& i) { return std::ranges::find(starved, i.stack) != starved.end(); }))
     return std::nullopt;
   normalise(f.items);
-  // A state shares the items of the frontier from which alone it comes.
+  // If all items come from one frontier, the state shares the frontier's list.
   const bool kept = std::ranges::equal(f.items, last);
   const StateId out = intern(kept ? last : f.items, f.accepting, kept);
   spare_.push_back(std::move(f));
   return out;
 }
 
-// Returns the state behind a text within which no item ends, and makes no state or derivative on the way.
-// Returns no value if an item is of another form, or if nothing may follow.
+// Returns the state behind a text inside of which no item ends, without the states and derivatives between.
+// Returns no value if RegexArena::past() cannot serve an item, or if nothing may follow.
 std::optional<StateId> Parser::past(StateId s, std::string_view text) {
   if (marked_ || regexes_.effort().omits()) return std::nullopt;
   std::vector<Item> to;
@@ -639,8 +641,8 @@ StateId Parser::advance(StateId s, std::string_view text, std::size_t& read) {
   return step(s, static_cast<uint8_t>(text[0]));
 }
 
-// Makes the table of successors when a state is stepped for the first time. Not earlier: every second state
-// of a walk stands behind the last byte of a token, and is never stepped.
+// Makes the table of successors when a state is first stepped. Every second state of a walk stands behind the
+// last byte of a token and is never stepped, so it gets no table.
 std::atomic<uint32_t>* Parser::make_row(StateId s) {
   State& st = states_[s.v];
   const ClassMap* c = regexes_.class_maps().one();
@@ -733,7 +735,7 @@ StateId Parser::limited(StateId s, bool begin) {
 
 StackId Parser::import_stack(Parser& from, StackId s, ImportMemo& memo) {
   if (s.v <= 1) return s;
-  // The list visits the stacks below first, without recursion, since stacks may be deep.
+  // The states or stacks below are visited first, by a list and not by recursion, since stacks may be deep.
   std::vector<uint32_t> todo{s.v};
   while (!todo.empty()) {
     const StackId at{todo.back()};

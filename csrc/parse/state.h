@@ -32,7 +32,7 @@
 
 namespace structgen {
 
-// One way to read on: the rest of a terminal, the stacks behind it, and the capture that is open.
+// One way to read on: what is left of a terminal, the stacks behind it, and the capture that is open.
 struct Item {
   RegexId regex;
   StackId stack;
@@ -45,60 +45,60 @@ struct Item {
   }
 };
 
-// A successor by several bytes that was made without the states between (Parser::leap).
+// A step over several bytes at once, for which the states between were not made (Parser::leap).
 struct Jump {
   const Jump* next;
   std::string_view text;
   StateId to;
 };
 
-// A state. Its items never change. Fields that are computed later are atomic, because other threads may read
-// them.
+// A state. Its items never change. Other threads may read a state, so fields that are computed later are
+// atomic.
 struct State {
   // The items, of which there are n.
   const Item* items = nullptr;
   uint32_t n = 0;
   // True if the text may end here.
   bool accepting = false;
-  // True if some item captures text. Then each byte has a transition of its own, because each makes another
+  // True if some item captures text. Then each byte leads to another state, because each makes another
   // captured text.
   bool capturing = false;
   // True if the regex of some item is RegexArena::poison().
   bool poisoned = false;
-  // In a grammar that limits tokens, if no mark can run out behind any next token (Limits::unlimited): the
-  // state after the next token has begun, and this state without its marks. `unmarked` is unknown() if a mark
-  // can run out, and 0 until unlimited() is asked.
+  // For grammars that limit tokens (Limits::unlimited). If no limit can be used up by the next token: `begun`
+  // is the state after this token has begun, `unmarked` is this state without its marks. `unmarked` is
+  // unknown() if a limit can be used up, and 0 before unlimited() is asked.
   std::atomic<uint32_t> begun{0}, unmarked{0};
-  // The classes of bytes by which `next` is indexed; set with the first step.
+  // The classes of bytes that are the index of `next`; set by the first step.
   const ClassMap* classes = nullptr;
-  // The successor for each class of bytes, or unknown(); the table is made with the first step.
+  // The successor for each class of bytes, or unknown(). The table is made by the first step.
   std::atomic<std::atomic<uint32_t>*> next{nullptr};
-  // The list of jumps, at most Parser::kMostJumps.
+  // The known jumps from this state, at most Parser::kMostJumps of them.
   std::atomic<const Jump*> jumps{nullptr};
   // The bytes that may follow; null until Parser::live() is asked.
   const ByteSet* live = nullptr;
   // The mask of the state, which the MaskBuilder of the epoch owns (mask/fill.h).
   std::atomic<const void*> mask{nullptr};
-  // A budget of at least so many tokens refuses no token of the mask; 0 until it is computed
+  // A budget of at least this many tokens refuses no token of the mask; 0 before it is computed
   // (budget/rows.cc).
   std::atomic<uint32_t> loose{0};
 };
 
-// Makes and steps the states of one grammar. The caller holds the owner's lock, except for peek() and
+// Makes and steps the states of one grammar. The caller holds the world's lock, except for peek() and
 // state().
 class Parser {
  public:
-  // dead() is the state that reads nothing. unknown() is no state: it means that a step was not computed yet.
+  // dead() is the state that reads nothing. unknown() is no state: it says that a step was not computed yet.
   static constexpr StateId dead() { return StateId{0}; }
   static constexpr StateId unknown() { return StateId{0xFFFFFFFFu}; }
-  // A state remembers at most so many successors by several bytes; further ones are made byte by byte.
+  // A state remembers at most this many jumps. Further texts are read byte by byte.
   static constexpr std::size_t kMostJumps = 64;
 
-  // Both arguments must outlive the parser.
+  // `regexes` and `productions` must live longer than the parser.
   Parser(RegexArena& regexes, Productions& productions);
   // Returns the state before a text of the rule.
   StateId start(RuleId rule);
-  // Returns the state before exactly these symbols.
+  // Returns the state that reads exactly these symbols.
   StateId before(std::span<const Symbol> symbols) {
     return continuation(stacks_.push(symbols, StackArena::end()), CaptureId{0});
   }
@@ -113,8 +113,9 @@ class Parser {
     if (!next) return unknown();
     return StateId{next[st.classes->of[byte]].load(std::memory_order_acquire)};
   }
-  // Returns a computed successor by the first bytes of a text that is not empty: by several bytes if a jump
-  // fits, by one otherwise; unknown() if none was computed. Sets `read` to the number of bytes.
+  // Returns a successor that is already computed, by the first bytes of a text that is not empty: by a jump
+  // if one fits, otherwise by one byte. Sets `read` to the number of bytes. Returns unknown() if none was
+  // computed.
   StateId peek(StateId s, std::string_view text, std::size_t& read) const {
     for (const Jump* j = states_[s.v].jumps.load(std::memory_order_acquire); j; j = j->next)
       if (text.starts_with(j->text)) {
@@ -126,58 +127,58 @@ class Parser {
   }
   // Returns the successor by one byte; dead() if the byte may not follow.
   StateId step(StateId s, uint8_t byte);
-  // Returns the successor by the first byte of a text that is not empty, or by several bytes within literals
-  // such as the keys of an object. Sets `read` to their number.
+  // Returns a successor by the first bytes of a text that is not empty: by one byte, or by several within
+  // literals such as the keys of an object. Sets `read` to the number of bytes.
   StateId advance(StateId s, std::string_view text, std::size_t& read);
-  // Returns step(s, byte), or takes the step again under the given Effort if it leads nowhere, because its
-  // way may have been omitted. LookAgain asks undecided questions again; Trust is for a byte that a mask
-  // allows.
+  // Returns step(s, byte). If it leads nowhere, alternatives may have been omitted, so the step is made again
+  // under the given Effort (base/effort.h). LookAgain asks undecided questions again; Trust is for a byte
+  // that a mask allows.
   template <class Effort>
   StateId step_with(StateId s, uint8_t byte);
   // Returns the bytes that may follow.
   const ByteSet& live(StateId s);
 
-  // Returns the state of these items and, if an item may read nothing, of the items behind it.
+  // Returns the state of these items. If an item may read nothing, the items behind it are added.
   StateId make(std::span<const Item> items, bool accepting);
-  // Returns the state of one item. The result is stored if the item's capture is 0 or unknown().
+  // Returns the state of one item. It is remembered if the item's capture is 0 or unknown().
   StateId make(const Item& item);
-  // Returns the state of exactly these items, which come from a state: none is added behind items that may
-  // read nothing.
+  // Returns the state of exactly these items. They come from a state, so the items behind those that may read
+  // nothing are among them.
   StateId of_items(std::vector<Item> items, bool accepting);
-  // Returns a state that reads only a part of what s reads, for an s with too many ways to go on: one item of
-  // s, above one stack of its set. choose(stack) picks the entry at each level. Returns dead() if this part
-  // has no completion.
+  // Returns a state that reads only some of the texts of s, for an s with too many items: one item of s,
+  // above one single stack. choose(stack) picks the entry at each level of the stack. Returns dead() if this
+  // item and stack have no completion.
   StateId one_way(StateId s, std::size_t item, const std::function<std::size_t(StackId)>& choose);
-  // Returns the state behind a terminal that has just ended above `stack`.
+  // Returns the state in which a terminal above `stack` has just ended.
   StateId continuation(StackId stack, CaptureId capture);
   // Returns the state behind a text, by a step for each byte; dead() if the text cannot be read.
   StateId read(StateId s, std::string_view text) {
     for (std::size_t i = 0; i < text.size() && s != dead(); ++i) s = step(s, static_cast<uint8_t>(text[i]));
     return s;
   }
-  // Returns the items of continuation(stack) if no text is captured. Makes no state.
+  // Returns the items of continuation(stack), where no text is captured. Makes no state.
   std::span<const Item> begins(StackId stack) {
     const KnownFrontier& known = frontier(stack);
     omitted_ += known.starved;
     return known.items;
   }
 
-  // Limits on tokens (parse/limits.h). begin_token() returns the state after a token has begun; it is
-  // accepting if s is. without_limits() returns s without its marks. least_limit() returns the smallest mark.
+  // For limits on tokens (parse/limits.h). begin_token() returns the state after a token has begun; it
+  // accepts if s does. without_limits() returns s without its marks. least_limit() returns its smallest mark.
   StateId begin_token(StateId s) { return limited(at_edge(s), true); }
-  // Returns s with the items behind edges (kEdge) added, for a place where a token may begin.
+  // Returns s with the items that stand behind an edge (kEdge), for a point at which a token may begin.
   StateId at_edge(StateId s);
   bool edged() const { return edged_; }
-  // Returns true for the regex that stands where a text may end and that reads no byte of it
+  // Returns true for the regex that only marks where a text may end; it reads no byte of the text
   // (GrammarTraits::bordered).
   bool marks(RegexId r) { return marked_ && !edged_ && r == regexes_.byte(kEdge); }
-  // Returns true if terminals contain kEdge, at edges of tokens or where a text may end.
+  // Returns true if terminals contain kEdge: where a token must begin, or where a text may end.
   bool marked() const { return marked_; }
-  // Returns how often the alternatives of a rule were omitted (base/effort.h).
+  // Returns how often alternatives of rules were omitted (base/effort.h).
   uint64_t omitted() const { return omitted_; }
   StateId without_limits(StateId s) { return limited(s, false); }
   uint32_t least_limit(StateId s);
-  // Returns true if a mark counts tokens here, or in some text that may follow.
+  // Returns true if the stacks have a mark, or some text that may follow pushes one.
   bool may_limit(StateId s);
   bool may_limit(StackId s) { return limits_.possible(s, productions_); }
   StackLimits& limits() { return limits_; }
@@ -196,13 +197,14 @@ class Parser {
   bool unproven() const { return productions_.traits().unproven; }
   bool tries_texts() const { return productions_.traits().tries_texts; }
 
-  // Copies a state of another parser with the same regexes and rule ids into this parser. Each source needs a
-  // `memo` of its own, because each parser numbers its stacks.
+  // Copies a state of another parser that has the same regexes and rules. Each such parser needs a `memo` of
+  // its own, because each numbers its stacks in its own way.
   using ImportMemo = FlatMap<uint32_t, uint32_t>;
   StateId import(Parser& from, StateId s, ImportMemo& memo);
 
  private:
-  // A lexeme that may begin here, and the stacks behind it. A context tells how far the lexeme reaches.
+  // A lexeme that may begin here, and the stacks behind it. How far it reaches is decided once its context is
+  // known.
   struct Pending {
     uint32_t lexeme;
     StackId stack;
@@ -211,25 +213,25 @@ class Parser {
       return std::tie(x.lexeme, x.stack.v) <=> std::tie(y.lexeme, y.stack.v);
     }
   };
-  // What may be read at the top of a set of stacks, while build_frontier() collects it. Terminals that may
-  // read nothing were passed already.
+  // What may be read first in a set of stacks, as build_frontier() collects it. Behind a terminal that may
+  // read nothing, it has what follows this terminal, too.
   struct Frontier {
     std::vector<Item> items;
     std::vector<Pending> lexemes;
     bool accepting = false;
     bool empty() const { return items.empty() && lexemes.empty() && !accepting; }
   };
-  // A finished frontier. Its lists lie in pool_, as those of expansions_ do: an epoch has a hundred thousand
-  // of them, and as vectors they took 100 ms to free at the epoch's end.
+  // A finished frontier. Its lists lie in pool_, like those of expansions_. An epoch has a hundred thousand
+  // of them; as vectors they took 100 ms to free.
   struct KnownFrontier {
     std::span<const Item> items;
     std::span<const Pending> lexemes;
     bool accepting;
-    // True if the frontier is empty because alternatives were omitted; fed() then makes it again.
+    // True if the frontier is empty only because alternatives were omitted; fed() then makes it again.
     bool starved;
     bool empty() const { return items.empty() && lexemes.empty() && !accepting; }
   };
-  // The members that make states; state.cc explains each.
+  // The functions below make states; state.cc says what each does.
   Frontier borrow();
   std::optional<StateId> past(StateId s, std::string_view text);
   const KnownFrontier& frontier(StackId stack);
@@ -257,7 +259,7 @@ class Parser {
   void normalise(std::vector<Item>& items);
   void normalise(std::vector<Pending>& lexemes);
   StateId intern(std::span<const Item> items, bool accepting, bool kept = false);
-  // Throws if the arena takes more bytes than RegexArena::most().
+  // Throws if the regexes and states take more bytes than RegexArena::most().
   void look_at_size();
   std::atomic<uint32_t>* make_row(StateId s);
   StateId step_uncached(StateId s, uint8_t byte);
@@ -267,54 +269,54 @@ class Parser {
 
   RegexArena& regexes_;
   Productions& productions_;
-  // True if tokens end at edges (GrammarTraits::edged).
+  // True if terminals contain kEdge where a token must begin (GrammarTraits::edged).
   const bool edged_;
-  // True if terminals contain kEdge, at edges of tokens or where a text may end.
+  // True if terminals contain kEdge: where a token must begin, or where a text may end.
   const bool marked_;
   StackArena stacks_;
   Alive alive_;
   StackLimits limits_;
   CaptureArena captures_;
-  // states_[id] is a state; index_ finds equal states.
+  // The states by number; index_ finds equal states.
   StableVector<State> states_;
-  // Holds the answers of live(), each once.
+  // The answers of live(), each once.
   StableVector<ByteSet> lives_;
   InternTable live_index_;
-  // look_at_size() checks the size again when states and stacks together reach this number.
+  // When there are this many states and sets of stacks together, look_at_size() checks the size again.
   uint32_t next_look_ = 0;
   InternTable index_;
-  // Holds the lists of states, frontiers and expansions.
+  // The memory of the lists of states, frontiers and expansions.
   BumpPool pool_;
-  // Holds the alternatives of rules without a reading; the index is keyed by rule.
+  // The alternatives of rules that are told nothing; expansion_index_ finds them by rule.
   StableVector<AlternativeList> expansions_;
   FlatMap<uint32_t, uint32_t> expansion_index_;
-  // Holds the frontiers of sets of stacks; the index is keyed by set.
+  // The frontiers of sets of stacks; frontier_index_ finds them by set.
   StableVector<KnownFrontier> frontiers_;
   FlatMap<uint32_t, uint32_t> frontier_index_;
-  // Holds frontiers whose memory borrow() hands out again.
+  // Frontiers that are not in use; borrow() hands them out again, so that their memory is reused.
   std::vector<Frontier> spare_;
-  // Holds the successors of states that capture text, by state and byte.
+  // The successors of states that capture text, by state and byte.
   FlatMap<uint64_t, uint32_t> capture_steps_;
-  // Hold the states of one item, by regex and stack: [0] without a capture, [1] with an unknown capture.
+  // The states of one item, by regex and stack: [0] for capture 0, [1] for an unknown capture.
   FlatMap<uint64_t, StateId> singles_[2];
   // The results of limited(), by state and `begin`.
   FlatMap<uint64_t, uint32_t> limited_;
-  // Holds the results of at_edge(), by state.
+  // The results of at_edge(), by state.
   FlatMap<uint32_t, uint32_t> edges_;
-  // The frontier that is being built: the stack below the current symbol, whether that stack was reached, and
-  // which stacks were visited.
+  // About the frontier that is being built: base_ is the set of stacks below the symbol that is being
+  // followed; reached_ says that this symbol may read nothing.
   StackId base_ = StackArena::none();
   bool reached_ = false;
   std::vector<uint32_t> visited_;
-  // visited_[stack] is visit_ if the current frontier has visited the stack; depth_ counts rules passed in a
-  // row.
+  // visited_[s] equals visit_ if the set of stacks s was visited while the current symbol was followed.
+  // depth_ counts the rules that were entered one inside of the other.
   uint32_t visit_ = 0;
   uint32_t depth_ = 0;
   // The number of frontiers that are being built.
   uint32_t nested_ = 0;
-  // Counts the rules and stacks behind which everything was omitted.
+  // How often all that may follow a rule or a stack was omitted.
   uint64_t omitted_ = 0;
-  // Holds the stacks whose frontiers are starved, so that forget_starved() can drop them.
+  // The sets of stacks whose frontiers are starved; forget_starved() drops these frontiers.
   std::vector<StackId> starved_;
 };
 
