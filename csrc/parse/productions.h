@@ -168,14 +168,14 @@ struct GrammarTraits {
   bool edged = false;
   // kEdge stands only where a text may end, and not where a token must begin (holes/quotient.h).
   bool bordered = false;
-  // A text that a terminal reads may have no completion: only poison follows it, and poison may turn out to be
-  // nothing.
+  // A text that a terminal reads may have no completion: only poison follows it, and poison may turn out to
+  // be nothing.
   bool unproven = false;
   // Some reader may refuse a text although its answer for an unknown text is not poison. If false, the answer
   // for an unknown text holds for every text, except behind poison.
   bool tries_texts = false;
-  // Some reader may demand that a text equals an earlier one. If false, every reader takes a text that differs
-  // from all earlier ones.
+  // Some reader may demand that a text equals an earlier one. If false, every reader takes a text that
+  // differs from all earlier ones.
   bool asks_alike = false;
   // Some array asks that its items differ.
   bool asks_distinct = false;
