@@ -13,8 +13,8 @@
 
 namespace structgen {
 
-// Returns which of n nodes can be reached from those of `todo`. next(node, go) must call go(to) for each
-// successor.
+// Returns which of n nodes can be reached from the nodes of `todo`. next(node, go) must call go(to) for each
+// successor of the node.
 template <class F>
 std::vector<bool> reached(std::size_t n, std::vector<uint32_t> todo, F&& next) {
   std::vector<bool> out(n, false);
@@ -57,7 +57,7 @@ void components(const std::vector<std::vector<uint32_t>>& next, F&& found) {
           low[at] = std::min(low[at], order[to]);
         continue;
       }
-      // The node reaches no earlier open node, so it is one component with all nodes above it on the stack.
+      // The node reaches no earlier open node. So it forms a component with all nodes above it on the stack.
       if (low[at] == order[at]) {
         std::size_t first = open.size() - 1;
         while (open[first] != at) --first;

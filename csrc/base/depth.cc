@@ -19,7 +19,7 @@ namespace structgen {
 
 namespace {
 
-// So many bytes of a stack are kept for functions that do not call check_depth(), and for signal handlers.
+// This many bytes of a stack are kept for functions that do not call check_depth(), and for signal handlers.
 constexpr std::size_t kReserve = 48u << 10;
 
 // The lowest and the highest address of a thread's stack.
@@ -29,7 +29,8 @@ struct Bounds {
 
 uintptr_t here() { return reinterpret_cast<uintptr_t>(__builtin_frame_address(0)); }
 
-// Returns bounds for a stack whose size the system does not tell: fewer bytes than any thread has.
+// Returns bounds of a stack whose size the system does not tell. They are narrower than the stack of any
+// thread.
 Bounds guess() { return {here() - (64u << 10), here()}; }
 
 Bounds own_stack() {
@@ -54,8 +55,8 @@ Bounds own_stack() {
 #endif
 }
 
-// Returns the lowest address of this thread's stack; the system is asked once for each thread. A coroutine
-// may have switched to another stack since then, of which only a guess is known.
+// Returns the lowest address of this thread's stack; the system is asked once for each thread. If a coroutine
+// has switched to another stack since then, the address is a guess.
 uintptr_t lowest() {
   thread_local constinit Bounds known{};
   if (known.high == 0) known = own_stack();
@@ -83,8 +84,8 @@ Work::Work() : before_(stack_floor) {
 
 namespace {
 
-// Work that another thread does while the caller waits. An interrupt of the caller's call interrupts the
-// work.
+// Work that another thread does while the caller waits. If the caller's call is interrupted, the work is,
+// too.
 class Errand {
  public:
   explicit Errand(const std::function<void()>& work) : work_(work) {}
@@ -100,7 +101,7 @@ class Errand {
     done_ = true;
     over_.notify_one();
   }
-  // Waits until the work is done; the thread may end later.
+  // Waits until the work is done; its thread may end later.
   void wait() {
     std::unique_lock hold(lock_);
     while (!done_) {
@@ -176,7 +177,7 @@ void elsewhere(const std::function<void()>& work) {
 
 void stack_is_low() {
   if (!room::working()) {
-    // No stack_floor was set for this thread, so the end of its stack decides.
+    // This thread has no stack_floor, so the end of its stack is the limit.
     const uintptr_t low = lowest() + kReserve;
     if (here() >= low) return;
   }

@@ -35,11 +35,11 @@ constexpr std::size_t kStack = 6u << 20;
 constexpr std::size_t kStack = 6u << 20;
 #endif
 
-// The stack of the current work must not grow down to this address. UINTPTR_MAX before the thread's first
+// The lowest address to which the stack of the current work may grow. UINTPTR_MAX before the thread's first
 // work.
 extern constinit thread_local uintptr_t stack_floor;
 
-// Throws kSchemaTooComplex, unless stack_floor was never set for this thread and its stack still has room.
+// Throws kSchemaTooComplex. Returns only if this thread has no stack_floor yet and its stack still has room.
 void stack_is_low();
 
 // Throws kSchemaTooComplex if the stack of the current work is used up.
@@ -48,8 +48,8 @@ inline void check_depth() {
     stack_is_low();
 }
 
-// Counts one level of a recursion while the object lives. The constructor throws an Error of kind `kind` if
-// `depth` has reached `most`.
+// Counts one level of a recursion while it lives. If `depth` is `most` already, the constructor throws an
+// Error of kind `kind`.
 class Deeper {
  public:
   Deeper(uint32_t& depth, uint32_t most, ErrorKind kind, const char* what) : depth_(depth) {
@@ -69,7 +69,7 @@ namespace room {
 bool working();
 // Returns true if this thread's stack has kStack bytes left.
 bool enough();
-// While an object lives, the thread may use kStack bytes of its stack, or as many as are left.
+// While it lives, this thread may use kStack bytes of its stack, or as many as are left.
 class Work {
  public:
   Work();
@@ -80,13 +80,13 @@ class Work {
  private:
   const uintptr_t before_;
 };
-// Runs `work` on a thread with enough stack, and throws what it throws. If no thread can be started, `work`
-// runs on this one.
+// Runs `work` on another thread with enough stack, waits for it, and throws what it throws. If no thread can
+// be started, `work` runs on this one.
 void elsewhere(const std::function<void()>& work);
 }  // namespace room
 
-// Returns f(), run with kStack bytes of stack. The caller must hold no lock and be in no ForkSection, because
-// f may run on another thread.
+// Returns f(), which gets kStack bytes of stack. f may run on another thread, so the caller must hold no lock
+// and be in no ForkSection.
 template <class F>
 auto with_stack(F&& f) -> std::invoke_result_t<F&> {
   using Result = std::invoke_result_t<F&>;

@@ -37,20 +37,21 @@
 
 namespace structgen {
 
-// How one world treats questions that take too much work, and how much it has omitted.
+// How one world treats questions that take too much work, and how many parts it has omitted.
 class Effort {
  public:
   explicit Effort(bool omits) : omits_(omits) {}
-  // Returns true if a part of the language that takes too much work to decide is omitted; otherwise such a
+  // Returns true if the world omits parts of the language that take too much work to decide. Otherwise such a
   // part is an error.
   bool omits() const { return omits_; }
   bool again() const { return again_; }
   bool trusts() const { return trusts_; }
-  // Returns the work that one of several questions may take, so that a hard one leaves work to the others.
+  // Returns how much work one of several questions may take, so that a hard question leaves work to the
+  // others.
   int64_t share() const { return again_ ? most_of_work() : share_of_work(); }
   void omit() { ++omitted_; }
-  // Returns how many parts were omitted so far. Two counts tell a caller whether its own question omitted
-  // something.
+  // Returns how many parts were omitted so far. A caller compares two counts to learn whether its own
+  // question omitted something.
   uint64_t omitted() const { return omitted_; }
 
  private:
@@ -61,7 +62,7 @@ class Effort {
   uint64_t omitted_ = 0;
 };
 
-// While an object lives, undecided questions of the world are asked again.
+// While it lives, questions of the world that were left undecided are asked again.
 class LookAgain {
  public:
   explicit LookAgain(Effort& e) : effort_(e), before_(std::exchange(e.again_, true)) {}
@@ -74,7 +75,7 @@ class LookAgain {
   const bool before_;
 };
 
-// While an object lives, steps lead through regexes whose emptiness is undecided.
+// While it lives, steps also lead through regexes of which it is undecided whether they are empty.
 class Trust {
  public:
   explicit Trust(Effort& e) : effort_(e), before_(std::exchange(e.trusts_, true)) {}
@@ -87,7 +88,7 @@ class Trust {
   const bool before_;
 };
 
-// any() tells whether something was omitted since the object was made.
+// any() tells whether something was omitted since this object was made.
 class Omissions {
  public:
   explicit Omissions(const uint64_t& count) : count_(count), before_(count) {}

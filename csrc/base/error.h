@@ -14,11 +14,11 @@
 
 namespace structgen {
 
-// The kinds of errors. Two errors have different kinds if a caller can react to them in different ways.
+// The kinds of errors. Errors have different kinds if a caller can react to them in different ways.
 enum class ErrorKind : uint8_t {
   // A text is no pattern, schema or grammar.
   kGrammar,
-  // A grammar has a rule where only terminals may stand: below `&`, `~` or a shortest match.
+  // A grammar has a rule below `&`, `~` or a shortest match, where only terminals may stand.
   kTerminalsOnly,
   // A schema has a keyword, or a combination of keywords, that is not enforced.
   kUnsupportedSchema,
@@ -30,20 +30,20 @@ enum class ErrorKind : uint8_t {
   kVocabulary,
   // A limit of work, memory or states was met while masks were made.
   kBudgetExceeded,
-  // No text fits between a prefix and a suffix, and that is proved.
+  // No text fits between a prefix and a suffix; this is proved.
   kUnsatisfiableInfill,
-  // No text fits into the tokens that are left, and that is proved.
+  // No text fits into the tokens that are left; this is proved.
   kUnsatisfiableBudget,
   // An argument is outside of its range.
   kValue,
 };
 
-// An error and its place. A function that knows the place adds it while the error passes.
+// An error and its place. If a function that the error passes knows the place, it adds the place.
 class Error : public std::exception {
  public:
   Error(ErrorKind kind, std::string message) : kind_(kind), message_(std::move(message)) {}
 
-  // Sets the place of the error: a byte offset into the text at fault, or -1 for none.
+  // Sets the place of the error: the byte offset of the mistake in the user's text, or -1 for none.
   Error&& at(int64_t offset) && {
     offset_ = offset;
     return std::move(*this);
@@ -56,8 +56,9 @@ class Error : public std::exception {
 
   const char* what() const noexcept override { return message_.c_str(); }
   ErrorKind kind() const { return kind_; }
-  // Notes the schema that was being processed (Lowering::location), unless a function further in has noted
-  // one. The owner of the schemas' texts turns its id into a place (schema/write/diagnosis.h).
+  // Notes the schema that was being processed (Lowering::location), unless one is noted already: the
+  // innermost schema counts. The owner of the schemas turns this number into a place
+  // (schema/write/diagnosis.h).
   void in_schema(LocationId location) {
     if (!schema_ && pointer_.empty()) schema_ = location;
   }
@@ -67,12 +68,13 @@ class Error : public std::exception {
     keyword_ = std::move(keyword);
     schema_.reset();
   }
-  // Marks an error that no function on the way may handle: memory is used up, or a test asked for the error.
+  // Marks an error that no function may handle before it reaches the caller: memory is used up, or a test
+  // asked for the error.
   Error&& for_the_caller() && {
     for_the_caller_ = true;
     return std::move(*this);
   }
-  // Returns true if the question took too much work; such an error tells nothing about the answer.
+  // Returns true if a question took too much work. Such an error says nothing about the answer.
   bool is_limit() const {
     if (for_the_caller_) return false;
     return kind_ == ErrorKind::kBudgetExceeded || kind_ == ErrorKind::kSchemaTooComplex;

@@ -34,7 +34,7 @@ class FlatMap {
   }
   const Value* find(Key key) const { return const_cast<FlatMap*>(this)->find(key); }
 
-  // Returns the value of the key, and true if the entry is new. An existing entry keeps its value.
+  // Returns the value of the key, and true if the entry is new. If the key has an entry, its value stays.
   std::pair<Value&, bool> emplace(Key key, Value value) {
     if (2 * (count_ + 1) > capacity_) grow();
     std::size_t i = home(key);
@@ -45,7 +45,7 @@ class FlatMap {
     return {slots_[i].value, true};
   }
   Value& operator[](Key key) { return emplace(key, Value{}).first; }
-  // Returns the value of a key; make() computes it for a new key. make() may add other entries. If it throws,
+  // Returns the value of a key. For a new key make() computes it; make() may add other entries. If it throws,
   // no entry is added.
   template <class Make>
   Value remember(Key key, Make&& make) {
@@ -54,8 +54,8 @@ class FlatMap {
     return emplace(key, made).first;
   }
 
-  // Removes a key. Each later entry of the probe sequence moves into the gap if its home slot lies before the
-  // gap.
+  // Removes a key. Later entries of its probe sequence move into the gap, unless their home slot lies behind
+  // it.
   void erase(Key key) {
     Value* const at = find(key);
     if (!at) return;

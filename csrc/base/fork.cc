@@ -14,15 +14,15 @@ namespace structgen {
 
 namespace {
 
-// `inside` counts the threads in sections. A thread that enters writes `inside` and then reads `forking`; a
-// thread that forks does the reverse. Both are sequentially consistent, so at least one thread sees the write
-// of the other.
+// How many threads are in sections. A thread that enters writes `inside` and then reads `forking`; a thread
+// that forks writes `forking` and then reads `inside`. Both are sequentially consistent, so at least one of
+// the two threads sees what the other wrote.
 std::atomic<uint32_t> inside{0};
 std::atomic<uint32_t> forking{0};
 std::atomic<uint64_t> forks{0};
 std::atomic<uint64_t> torn{0};
 std::atomic<int64_t> patience{kForkPatience.count()};
-// The thread that forks holds this lock. In the child the lock belongs to that thread, the only one there.
+// The thread that forks holds this lock. In the child this thread, the only one there, still holds it.
 std::mutex one_fork;
 thread_local uint32_t depth = 0;
 
@@ -32,8 +32,8 @@ void exit_gate() { inside.fetch_sub(1); }
 // True if every other thread had left its section when the fork began.
 bool all_left;
 
-// Waits until all other threads have left their sections, or until `patience` is over; the thread that forks
-// may be in a section itself. An atomic has no wait with a time limit, so the loop sleeps, longer each time.
+// Waits until all other threads have left their sections, or until `patience` is over. The thread that forks
+// may be in a section itself. An atomic has no wait with a time limit, so the loop sleeps, each time longer.
 void prepare() {
   using Clock = std::chrono::steady_clock;
   one_fork.lock();
@@ -54,7 +54,7 @@ void open_gate() {
 
 void in_parent() { open_gate(); }
 
-// Only one thread exists in the child, so `inside` is counted anew.
+// The child has only this thread, so `inside` is counted anew.
 void in_child() {
   inside.store(depth ? 1 : 0);  // a thread that was about to wait at the gate had counted itself for a moment
   forks.fetch_add(1);
@@ -67,7 +67,7 @@ const int registered = pthread_atfork(prepare, in_parent, in_child);
 
 }  // namespace
 
-// Enters a section, or waits while a fork is under way. A thread that waits is not counted, so that the fork
+// Enters a section, or waits while another thread forks. A waiting thread is not counted, so that the fork
 // does not wait for it.
 void ForkSection::enter() {
   if (depth++ > 0) return;
@@ -89,7 +89,7 @@ void set_fork_patience(int64_t milliseconds) {
   patience = milliseconds < 0 ? kForkPatience.count() : milliseconds;
 }
 
-// Lets the other thread of the core run for some cycles, where the processor has an instruction for this.
+// Gives the processor's other hardware thread some cycles, if the processor has an instruction for this.
 static void pause() {
 #if defined(__x86_64__) || defined(_M_X64)
   __builtin_ia32_pause();
@@ -98,8 +98,8 @@ static void pause() {
 #endif
 }
 
-// Most sections last some microseconds, and a thread that the kernel has put to sleep wakes up only 50 us
-// after the lock is free. So wait() asks for the lock during kSpin, and sleeps only then.
+// Most sections last some microseconds, but a sleeping thread wakes up only 50 us after the lock is free. So
+// the thread tries to take the lock for the time kSpin before wait() lets it sleep.
 bool Mutex::spin() {
   using Clock = std::chrono::steady_clock;
   constexpr std::chrono::microseconds kSpin{20};

@@ -21,8 +21,8 @@
 
 namespace structgen {
 
-// While an object lives, a fork by another thread waits. Sections may nest. Code in a section must not wait
-// for a thread that has yet to enter one.
+// While it lives, a fork by another thread waits. Sections may nest. A thread in a section must not wait for
+// a thread that may still have to enter one.
 class ForkSection {
  public:
   ForkSection() { enter(); }
@@ -33,19 +33,18 @@ class ForkSection {
   static void leave();
 };
 
-// Returns the number of forks between this process and the process that loaded the library.
+// Returns how many forks lie between the process that loaded the library and this process.
 uint64_t fork_count();
-// A fork is torn if some thread was inside the library when it happened. Returns the number of the last torn
-// fork, or 0.
+// If a thread was inside the library when the process forked, the fork is torn. Returns the number of the
+// last torn fork, or 0.
 uint64_t torn_fork();
 
 constexpr std::chrono::milliseconds kForkPatience{30'000};
-// Sets for how many milliseconds later forks wait for other threads; a negative number restores
-// kForkPatience.
+// Sets how many milliseconds a fork waits for other threads. A negative number restores kForkPatience.
 void set_fork_patience(int64_t milliseconds);
 
-// The lock of the core. A thread that holds it or waits for it is in a ForkSection. A wait ends with
-// Interrupted if the current call is to end (base/interrupt.h), and with an Error if the lock is lost.
+// A lock of the core. A thread that holds it or waits for it is in a ForkSection. Waiting ends with
+// Interrupted if the current call is to end (base/interrupt.h), and with an Error if the lock is lost().
 class Mutex {
  public:
   void lock() {
@@ -66,7 +65,7 @@ class Mutex {
     mutex_.unlock();
     ForkSection::leave();
   }
-  // Returns true if a thread of a parent process held the lock at a torn fork, so that no one will release
+  // Returns true if a thread of a parent process held the lock at a torn fork. No thread will ever release
   // it.
   bool lost() const {
     const uint64_t holder = holder_.load(std::memory_order_relaxed);
@@ -77,12 +76,13 @@ class Mutex {
   bool spin();
   void wait();
   std::timed_mutex mutex_;
-  // fork_count() + 1 of the process whose thread holds the lock; 0 if none does.
+  // If a thread holds the lock: fork_count() + 1 of the thread's process; otherwise 0.
   std::atomic<uint64_t> holder_{0};
 };
 
-// One object for each process, made on first use. A child gets an object of its own, whose threads run in the
-// child. No object is freed, because its threads outlive every other object. T needs a default constructor.
+// One object for each process, made on first use. A forked child gets an object of its own, because the
+// threads of the old one run only in the parent. No object is freed, because its threads may outlive every
+// other object. T needs a default constructor.
 template <class T>
 class PerProcess {
  public:

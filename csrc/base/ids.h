@@ -11,7 +11,7 @@
 
 namespace structgen {
 
-// A number of a type of its own. The meaning of 0 depends on the type.
+// A number that has a type of its own (Tag). The meaning of 0 depends on the type.
 template <class Tag>
 struct Id {
   uint32_t v = 0;
@@ -20,16 +20,16 @@ struct Id {
   friend constexpr auto operator<=>(const Id&, const Id&) = default;
 };
 
-// A node of the regex algebra (regex/regex.h).
+// The number of a node of the regex algebra (regex/regex.h).
 using RegexId = Id<struct RegexTag>;
 using RuleId = Id<struct RuleTag>;    // a nonterminal
 using StackId = Id<struct StackTag>;  // a hash-consed set of stacks
 using StateId = Id<struct StateTag>;  // a parse state
-// A text that is being captured; 0: nothing is captured.
+// The number of a text that is being captured; 0 means that nothing is captured.
 using CaptureId = Id<struct CaptureTag>;
 using ValueId = Id<struct ValueTag>;  // a formula of any JSON value
 using TypedId = Id<struct TypedTag>;  // a formula of the values of one kind
-// The place of a schema in its document (Lowering::location).
+// The number of a schema's place in its document (Lowering::location).
 using LocationId = Id<struct LocationTag>;
 
 using TokenId = int32_t;  // a language-model token

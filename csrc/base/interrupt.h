@@ -15,43 +15,42 @@
 
 namespace structgen {
 
-// Thrown to end a call. It is no std::exception, so that no handler on the way takes it for an error of its
-// own.
+// Thrown to end a call. It is no std::exception, so that no function on the way handles it like an error.
 struct Interrupted {};
 
-// One call that its caller may end.
+// A call of the library that its caller may end early.
 class Interrupt {
  public:
   using Clock = std::chrono::steady_clock;
   static constexpr std::chrono::milliseconds kEvery{20};
 
-  // While the object lives, this thread works for a call that ends as soon as `wanted()` is true. A null
-  // `wanted` never ends the call. Inside of another call the object changes nothing.
+  // While it lives, this thread works for a call that ends once wanted() is true. With `wanted` null the call
+  // is never ended. If the thread already works for a call, the object changes nothing.
   explicit Interrupt(bool (*wanted)());
   ~Interrupt() { here = before_; }
   Interrupt(const Interrupt&) = delete;
   Interrupt& operator=(const Interrupt&) = delete;
   bool asked() const { return asked_.load(std::memory_order_relaxed); }
 
-  // Returns the call for which this thread works, or null if that call cannot be ended.
+  // Returns the call for which this thread works; null if this call cannot be ended.
   static Interrupt* current() { return here.call; }
-  // Throws Interrupted if the call is to end. The thread that answers the question, the one that began the
-  // call, must not wait for a lock of the core.
+  // Throws Interrupted if the call is to end. The thread that began the call asks wanted(), so it must not be
+  // waiting for a lock of the core.
   static void check();
-  // Returns true if this thread, when it waits, must wake up every kEvery to call ask().
+  // Returns true if this thread must call ask() every kEvery while it waits.
   static bool watches() { return here.own; }
   static void ask() {
     if (here.own) here.call->look();
   }
   static bool is_asked() { return here.call && here.call->asked(); }
 
-  // While an object lives, this thread works for a call that another thread began.
+  // While it lives, this thread works for a call that another thread began.
   class Help;
 
  private:
   struct Here {
     Interrupt* call;
-    // True if this thread began the call, so that it asks `wanted()`.
+    // True if this thread began the call, so that it asks wanted().
     bool own;
   };
   void look();

@@ -31,7 +31,7 @@ class SmallVector {
   }
   void pop_back() { --size_; }
   void clear() { size_ = 0; }
-  // Drops the elements from `end` on; std::unique returns such an `end`.
+  // Drops the elements from `end` on; `end` may be what std::unique returns.
   void shrink(T* end) { size_ = static_cast<std::size_t>(end - data_); }
   std::size_t size() const { return size_; }
   bool empty() const { return size_ == 0; }

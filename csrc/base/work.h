@@ -29,8 +29,8 @@ enum class Task : uint8_t {
   kHoles
 };
 
-// The work that a call may take, in units. If `units` is a multiple of a limit that the user set, `set` is
-// that limit; otherwise it is 0.
+// How much work a call may take, in units. If `units` is computed from a limit that the user set, `set` is
+// this limit; otherwise it is 0.
 struct Allowance {
   int64_t units;
   int64_t set = 0;
@@ -42,7 +42,7 @@ struct Allowance {
 class Meter {
  public:
   static constexpr int64_t kEndless = int64_t{1} << 60;
-  // The units between two checkpoints; they take about a millisecond.
+  // There is a checkpoint after this many units, which take about a millisecond.
   static constexpr int64_t kSlice = 10'000;
 
   void charge(int64_t units) {
@@ -54,10 +54,10 @@ class Meter {
   int64_t left() const { return slice_ + after_; }
   bool exhausted() const { return left() < 0; }
   Task task() const { return task_; }
-  // Returns all units charged so far, if the thread is in no scope.
+  // Returns all units charged so far. The thread must be in no WorkScope.
   int64_t done() const { return kEndless + kSlice - left(); }
-  // Makes charge() throw once, after so many more units; 0: never. Tests see by it what a failed call leaves
-  // behind.
+  // Makes charge() throw once, after this many more units; 0 stands for never. Tests use it to see what a
+  // failed call leaves behind.
   void fail_after(int64_t units);
   bool fails_later() const { return fail_ > 0; }
 
@@ -69,13 +69,13 @@ class Meter {
     after_ = left - slice_;
     given_ = slice_;
   }
-  // Subtracts the units that were charged since the last refill from the countdown `fail_`.
+  // Subtracts the units charged since the last refill from `fail_`, the units until the planned failure.
   void settle();
 
   // The units left until the next checkpoint.
   int64_t slice_ = kSlice;
   int64_t after_ = kEndless;
-  // The value of slice_ at the last refill.
+  // What slice_ was at the last refill.
   int64_t given_ = kSlice;
   int64_t limit_ = kEndless;
   int64_t set_ = 0;
@@ -89,8 +89,8 @@ inline constinit thread_local Meter meter;
 
 inline void charge(int64_t units = 1) { meter.charge(units); }
 
-// Limits the work of a call while it lives, within the limits around it. Every checkpoint calls `look(of)`,
-// which may throw.
+// While it lives, limits the work of a call; the limits of scopes around it also hold. Every checkpoint calls
+// look(of), which may throw.
 class WorkScope {
  public:
   WorkScope(Task task, Allowance limit, void (*look)(void*) = nullptr, void* of = nullptr);
@@ -98,7 +98,7 @@ class WorkScope {
   WorkScope(const WorkScope&) = delete;
   WorkScope& operator=(const WorkScope&) = delete;
   int64_t used() const { return mine_ - meter.left(); }
-  // Adds units for something that has to be finished.
+  // Raises the limit by some units, for something that has to be finished.
   void grant(int64_t units);
 
  private:
@@ -106,19 +106,20 @@ class WorkScope {
   int64_t mine_;
 };
 
-// Returns the work that one of several decisions may take: half of what is left, so that a hard one leaves
-// work to the others. (Decisions nest: with an eighth the inner ones had nothing left.)
+// Returns how much work one of several decisions may take: half of what is left, so that a hard decision
+// leaves work to the others. Decisions nest; with an eighth, the inner ones had nothing left.
 inline int64_t share_of_work() {
   constexpr int64_t kLeast = 2'000, kMost = 4'000'000;
   return std::clamp(meter.left() / 2, kLeast, kMost);
 }
-// Returns the work for a decision that has to be made: nearly all that is left.
+// Returns the work for a decision that must be made: nearly all that is left.
 inline int64_t most_of_work() { return meter.left() / 16 * 15; }
 
-// Throws the error of a call that needs more than `limit` bytes. No function on the way handles it.
+// Throws the error of a call that needs more than `limit` bytes. It reaches the caller; no function on the
+// way handles it.
 [[noreturn]] void out_of_memory(std::size_t limit);
 
-// Runs at every checkpoint of every thread; it may throw to end the call.
+// Called at every checkpoint of every thread. It may throw to end the call.
 extern void (*work_interrupt)();
 
 }  // namespace structgen

@@ -88,17 +88,17 @@
 namespace structgen {
 
 namespace {
-// A search from one state may take so much work (nodes of the trie) if the vocabulary cannot spell the
-// shortest text of the state.
+// If the vocabulary cannot spell the shortest text of a state, a search from it may take this much work (in
+// trie nodes).
 constexpr uint64_t kSpellReach = 200'000;
-// followed() goes back at most so many bytes.
+// followed() looks back at most this many bytes.
 constexpr std::size_t kLookBack = 256;
-// completes() keeps the states along a text of at least so many bytes.
+// completes() remembers the states along a text of at least this many bytes.
 constexpr std::size_t kLongRead = 32;
 }  // namespace
 
-// Returns the tokens of a text that completes a state, and the end token. Example: `"}` as one token and the
-// end token count 2. Returns kTooMany if the vocabulary cannot spell the text.
+// Returns the tokens of a text that completes a state, and counts the end token. If `"}` is one token, the
+// text `"}` counts 2. The number is kTooMany if the vocabulary cannot spell the text.
 Finish Budget::cut(std::string_view text, Finish::From from) {
   const Cutter::Cut cut = all_.cutter.cut(text);
   if (cut.tokens == Cutter::kNever) return {kTooMany, Finish::kNone};
@@ -106,8 +106,8 @@ Finish Budget::cut(std::string_view text, Finish::From from) {
 }
 
 // Returns true if the text leads from s to a state that may end the whole text. The states along a long text
-// are kept, because the next states of a counted run complete by ends of the same text: `[a-z]{400}` by 399
-// letters, then by 398.
+// are remembered, because the next states complete by ends of the same text: `[a-z]{400}` by 399 letters,
+// then by 398.
 bool Budget::completes(StateId s, std::string_view text) {
   Budgets::Read& last = all_.read;
   if (text.size() <= last.text.size() && last.at[last.text.size() - text.size()] == s &&
@@ -124,20 +124,20 @@ bool Budget::completes(StateId s, std::string_view text) {
   return true;
 }
 
-// Returns true if no captured text shortens the completion of the blind state s.
+// Returns true if the completion of the blind state s is shortest for every captured text.
 bool Budget::any_text(StateId s) {
   return told([&] { all_.completion.of(s); }) && !all_.completion.text_matters(s);
 }
 
-// Returns the tokens of a shortest completion of s. The completion of the blind state comes first, because
-// all keys that a user may write share it. It counts only if it completes s as well.
+// Returns the tokens of a shortest completion of s. The completion of the blind state is tried first, because
+// all keys that a user may write share it. It counts only if it also completes s.
 Finish Budget::spelled(StateId s) {
   check_depth();
   Finish best{kTooMany, Finish::kNone};
   if (const StateId blind = all_.masks.blind(s); blind != s) {
     Told<Finish> any = told_with_work_left([&] { return by_text(blind); });
     if (any && any->tokens < kTooMany && any->from != Finish::kBytes) {
-      // A completion that met no poison completes the state for every captured text.
+      // The search met no poison, so the completion completes the state for every captured text.
       const bool fits_all = !omits() && any_text(blind);
       if ((fits_all && !parser().unproven()) || completes(s, all_.completion.of(blind)))
         best = {any->tokens, Finish::kBlind, any->next};
@@ -146,9 +146,9 @@ Finish Budget::spelled(StateId s) {
   }
   Told<bool> own = told([&] {
     const std::string& text = all_.completion.of(s);
-    // A check is needed, because the grammar omits other alternatives for other captured texts.
+    // The grammar omits different alternatives for different captured texts, so the text is checked.
     if (omits() && !completes(s, text)) return;
-    // Within a range of bytes the completion with the fewest bytes counts, even if it takes more tokens.
+    // Within a range of bytes the shortest text counts, even if it takes more tokens.
     if (const Finish found = cut(text, Finish::kOwn);
         found.tokens < best.tokens || written_.whole.most < kEndless)
       best = found;
@@ -157,9 +157,9 @@ Finish Budget::spelled(StateId s) {
   return best;
 }
 
-// Returns a number of tokens that surely completes the text from s: the tokens of the shortest text, else an
-// upper bound in bytes. No search is made. Throws if the shortest text takes too much work and no bound is
-// known.
+// Returns a number of tokens that surely suffices from s: the tokens of the shortest text, otherwise an upper
+// bound in bytes. It makes no search for tokens. Throws if the shortest text takes too much work and no bound
+// is known.
 Finish Budget::by_text(StateId s) {
   if (parser().state(s).accepting) return {1, Finish::kOwn};
   return remember(all_.shortest, s.v, [&] {
@@ -173,14 +173,14 @@ Finish Budget::by_text(StateId s) {
   });
 }
 
-// Returns by_text() for searches, and kTooMany if by_text() throws, so that a search goes on.
+// Returns the number of by_text(). If by_text() throws, it returns kTooMany, so that a search can go on.
 std::size_t Budget::shortest(StateId s) {
   if (all_.limits) return kTooMany;
   Told<Finish> text = told_with_work_left([&] { return by_text(s); });
   return text ? text->tokens : kTooMany;
 }
 
-// Returns true if a kept answer shows that the budget suffices. Computes nothing.
+// Returns true if a remembered answer shows that the budget suffices. It computes nothing.
 bool Budget::sure(StateId s, std::size_t budget) const {
   if (const auto text = all_.shortest.find(s.v); text != all_.shortest.end() && text->second.tokens <= budget)
     return true;
@@ -189,9 +189,9 @@ bool Budget::sure(StateId s, std::size_t budget) const {
          found->second.tokens.size() < budget;
 }
 
-// Returns an ending of s. If the vocabulary cannot spell the shortest text, a search finds the ending. Each
-// search is paid from spelling_ with the work that it takes in a new epoch, so a kept answer is used only if
-// this call could have found it.
+// Returns an ending of s. If the vocabulary cannot spell the shortest text, a search finds an ending. Its
+// work in a new epoch is charged to spelling_. A remembered answer is charged alike, so that it is used only
+// if this call could have found it.
 Finish Budget::finish(StateId s) {
   const Finish none{kTooMany, Finish::kNone};
   Told<Finish> text = told_with_work_left([&] { return by_text(s); });
@@ -216,7 +216,7 @@ Finish Budget::finish(StateId s) {
     known = all_.found.emplace(s.v, std::move(search)).first;
   }
   const Budgets::Search& found = known->second;
-  // The work left in spelling_ would not have found the kept answer.
+  // The work left in spelling_ would not have sufficed to find the remembered answer.
   if (!paid_.contains(s.v) && found.cost > spelling_) {
     spelling_ = 0;
     unproved_ = true;
@@ -236,7 +236,8 @@ std::size_t Budget::needed(StateId s) {
   return finish(s).tokens;
 }
 
-// Returns the tokens that needed() counted, without the end token. Returns none if needed() counted bytes.
+// Returns the tokens that needed() counted, without the end token. Returns an empty list if needed() counted
+// bytes.
 std::vector<TokenId> Budget::plan(StateId s) {
   std::vector<TokenId> out;
   if (parser().state(s).accepting) return out;
@@ -260,16 +261,16 @@ bool Budget::follow(StateId s, std::span<const TokenId> tokens) { return complet
 
 // ---- plans ----
 
-// Returns an upper bound of the bytes that complete the text behind a token; kFar if the token leads to the
-// same state or to no state.
+// Returns an upper bound of the bytes that complete the text behind a token. Returns kFar if the token leads
+// nowhere, or to the state where it began.
 uint32_t Budget::bytes_behind(TokenId t) {
   const StateId s = all_.parser.read(here(), vocabulary().bytes(t));
   return s == Parser::dead() || s == here() ? Lengths::kFar : all_.lengths.of(all_.masks.blind(s));
 }
 
-// Returns the token of the mask behind which the upper bound of the bytes is smallest; -1 if the mask has
-// more than kWalkedSingly tokens. Tokens are compared with each other and not with the state, because the
-// bound may rise behind a token: inside a name it counts the longest value that any name allows.
+// Returns the token of the mask with the smallest bytes_behind(); -1 if the mask has more than kWalkedSingly
+// tokens. Tokens are compared only with each other, because bounds may rise behind a token: inside a name the
+// bound counts the longest value that any name allows.
 TokenId Budget::nearest() {
   const Vocabulary& v = vocabulary();
   std::vector<uint32_t> row(v.words());
@@ -286,9 +287,9 @@ TokenId Budget::nearest() {
   return out;
 }
 
-// Returns true if the text followed the plan of an earlier place whose rest fits the budget; `rest` takes the
-// tokens of that rest. A place stands behind each byte, so the answer does not depend on where the tokens of
-// the text end.
+// A plan is the ending that was known at an earlier point of the text. Returns true if the text has followed
+// a plan and the rest of this plan fits the budget; `rest` becomes these tokens. A point is between any two
+// bytes, so the answer does not depend on how the text was cut into tokens.
 bool Budget::followed(std::size_t budget, std::vector<TokenId>& rest) {
   std::string since;
   for (std::size_t n = past_.size() - 1; n > 0 && since.size() < kLookBack; --n) {
@@ -298,7 +299,7 @@ bool Budget::followed(std::size_t budget, std::vector<TokenId>& rest) {
     for (char b : token) at.push_back(all_.parser.step(at.back(), static_cast<uint8_t>(b)));
     for (std::size_t k = token.size(); k-- > 0;) {
       since.insert(since.begin(), token[k]);
-      // Skips a place inside a token if it needs a search, because that search would spend the work of places
+      // A point inside a token is skipped if its plan needs a search, which would take the work of points
       // between tokens.
       if (at[k] == Parser::dead() || (k > 0 && all_.spelling && shortest(at[k]) == kTooMany)) continue;
       const Finish counted = finish(at[k]);
@@ -318,10 +319,10 @@ bool Budget::followed(std::size_t budget, std::vector<TokenId>& rest) {
   return false;
 }
 
-// Finds tokens that lead to an end within `budget` tokens, if needed() is more than the budget; `rest` takes
-// them. If neither a plan nor a search from the last state finds any, the text may have followed the ways of
-// searches from earlier places. A grammar that omits keeps no search, so only on_ways() spends work there
-// (see the opening).
+// needed() is more than the budget. Finds other tokens that lead to an end within it and writes them to
+// `rest`. First come plans, then a search from the last state. If both fail, the text may have followed
+// tokens that a search from an earlier point found. In a grammar that omits, no search is remembered, so only
+// on_ways() spends work for that (see the top of this file).
 Reach::Answer Budget::planned(std::size_t budget, std::vector<TokenId>& rest) {
   rest.clear();
   if (followed(budget, rest)) return Reach::Answer::kYes;
@@ -329,8 +330,8 @@ Reach::Answer Budget::planned(std::size_t budget, std::vector<TokenId>& rest) {
   return found == Reach::Answer::kUnknown ? on_ways(budget, rest) : found;
 }
 
-// Does what planned() does by searches from earlier places: from the last place whose plan fits, or else from
-// the first, and again from each place at which the text left the way found before.
+// Does what planned() does, by searches from earlier points: from the last point whose plan fits, otherwise
+// from the first. If the text leaves the tokens that a search found, a new search starts there.
 Reach::Answer Budget::on_ways(std::size_t budget, std::vector<TokenId>& rest) {
   const std::size_t n = past_.size() - 1;
   const auto left = [&](std::size_t i) { return budget + (n - i); };
@@ -352,9 +353,9 @@ Reach::Answer Budget::on_ways(std::size_t budget, std::vector<TokenId>& rest) {
       return Reach::Answer::kYes;
     }
     if (on && tokens_[k] == way[k - from]) continue;
-    // The way ends at the last state, but the text may not end there.
+    // The tokens that were found end at the last state, but the text may not end there.
     if (k == n) return Reach::Answer::kUnknown;
-    // The text left the way at this token.
+    // Here the text has another token than the search found.
     from = k + 1;
     way.clear();
     const Reach::Answer found = sought_within(past_[from], left(from), &way);

@@ -49,14 +49,15 @@ struct TokenBounds {
   std::size_t least, enough;
 };
 
-// The tokens of one ending of a text: how many they are, which comes first, and which method counted them.
+// The tokens of one ending of a text: their number, the first of them, and how they were found.
 struct Finish {
   enum From : uint8_t {
     // The tokens spell the shortest completion of the state.
     kOwn,
     // The tokens spell the shortest completion of the blind state.
     kBlind,
-    // The number is an upper bound in bytes (parse/lengths.h), at one token a byte. No text was made.
+    // The number is an upper bound in bytes (parse/lengths.h), where each byte counts as a token. No text was
+    // made.
     kBytes,
     // A search found the tokens, because the vocabulary cannot spell the shortest text.
     kFound,
@@ -70,28 +71,29 @@ struct Finish {
   TokenId next = -1;
 };
 
-// The range that a user sets for the length of a whole text: at least `least` and at most `most` bytes; kAny:
-// no upper limit.
+// The range that a user sets for the length of a whole text: at least `least` and at most `most` bytes. kAny
+// stands for no upper limit.
 struct ByteRange {
   static constexpr std::size_t kAny = static_cast<std::size_t>(-1);
   std::size_t least = 0, most = kAny;
   bool has(std::size_t n) const { return least <= n && n <= most; }
 };
 
-// The length of a text that is being written. `whole` is the range of the finished text, `bytes` is the
-// number of bytes written so far.
+// The length of a text that is being written: `bytes` bytes are written so far, and the finished text must
+// have a length in the range `whole`.
 struct ByteCount {
   ByteRange whole;
   std::size_t bytes = 0;
-  // Returns true if the range no longer binds: the text has at least `least` bytes, and `most` is kAny.
+  // Returns true if every text that may follow keeps to the range: `least` bytes are written, and there is no
+  // upper limit.
   bool any() const { return whole.least <= bytes && whole.most == ByteRange::kAny; }
 };
 
-// The answers about budgets that one epoch keeps. Each entry depends only on its key, a state or a state and
-// a number of tokens; so an entry makes a later answer quicker and never changes an answer.
+// The answers about budgets that one epoch remembers. An entry depends only on its key: a state, or a state
+// and a number of tokens. So entries make later answers quicker and never change them.
 struct Budgets {
-  // `limited`: the grammar limits tokens. `fast`: a matcher's row is the mask of its state. This holds if
-  // masks are cached, the grammar limits no tokens, and every byte is a token.
+  // `limited` says that the grammar limits tokens. `fast` says that every row is simply the mask of the state
+  // (Epoch::fast).
   Budgets(World& of, Parser& states, Productions& rules, MaskBuilder& builder, Completion& shortest,
           Lengths& bounds_in_bytes, Growth& growing, bool limited, bool fast_rows)
       : world(of),
@@ -118,24 +120,24 @@ struct Budgets {
            read.text.capacity() + read.at.capacity() * sizeof(StateId) + (limits ? limits->byte_size() : 0) +
            (spelling ? spelling->byte_size() : 0);
   }
-  // The result of one search: its answer, the work that it takes in a new epoch (SearchCost: nodes of the
-  // trie), and after kYes the tokens that complete the state, without the end token.
+  // The result of one search. `cost` is the work that it takes in a new epoch (in trie nodes, see
+  // SearchCost). After kYes, `tokens` complete the state; the end token is not among them.
   struct Search {
     Reach::Answer answer = Reach::Answer::kUnknown;
     uint64_t cost = 0;
     std::vector<TokenId> tokens;
   };
 
-  // A text that completes a state. `at` has one state more than `text` has bytes: at[i] stands in front of
-  // byte i, and the last one behind the text.
+  // A text that completes a state, and the states along it: at[i] stands in front of byte i, and the last one
+  // behind the text.
   struct Read {
     std::string text;
     std::vector<StateId> at;
   };
 
-  // A row of narrow_mask(). `seen`: the row was made once. `words` stays empty until the row is made for the
-  // second time, as for the texts of a batch, because most rows of a single text are asked for once. `exact`:
-  // no token is missing from the row for lack of work.
+  // A row of narrow_mask(). Most rows of a single text are asked for once, those of a batch more often. So
+  // the first call only sets `seen`, and the second one stores `words`. `exact` says that no token is missing
+  // for lack of work.
   struct Kept {
     std::vector<uint32_t> words;
     bool seen = false, exact = true;
@@ -150,19 +152,19 @@ struct Budgets {
   Growth& growth;
   const bool fast;
   Cutter cutter;
-  // The text of at least kLongRead bytes that completes() read last; empty at first.
+  // The text of at least kLongRead bytes that completes() has read last; empty before the first one.
   Read read{"", {Parser::dead()}};
   // Holds the answers of by_text(), keyed by state.
   std::unordered_map<uint32_t, Finish> shortest;
-  // Holds the answers of find(), keyed by state. Only states whose shortest text the vocabulary cannot spell
-  // have an entry.
+  // Holds the answers of find(), keyed by state. It has only states whose shortest text the vocabulary cannot
+  // spell.
   std::unordered_map<uint32_t, Search> found;
   // Holds the answers of sought_within(), keyed by 2^32 * state + budget in tokens.
   std::unordered_map<uint64_t, Search> sought;
   // Holds the answers of bounds(true), keyed by state.
   std::unordered_map<uint32_t, TokenBounds> bounds;
-  // A row of keep_range(). The row is the same for every text in its state that has at least `from` and at
-  // most `to` bytes so far. `exact`: no token is missing from the row for lack of work.
+  // A row of keep_range(). It serves every text in its state that has between `from` and `to` bytes so far.
+  // `exact` says that no token is missing for lack of work.
   struct Ranged {
     std::size_t from, to;
     bool exact;
@@ -171,31 +173,32 @@ struct Budgets {
   // Holds the rows of keep_range(), keyed by state; ranged_bytes counts the bytes of all rows.
   std::unordered_map<uint32_t, std::vector<Ranged>> ranged;
   std::size_t ranged_bytes = 0;
-  // Holds the rows of narrow_mask(), keyed by 2^32 * state + budget in tokens; kept_bytes counts their bytes.
-  // All rows are dropped when they take more than CachePolicy::rows() bytes.
+  // Holds the rows of narrow_mask(), keyed by 2^32 * state + budget in tokens. kept_bytes counts their bytes;
+  // beyond CachePolicy::rows() bytes all rows are dropped.
   std::unordered_map<uint64_t, Kept> kept;
   std::size_t kept_bytes = 0;
   Targets targets;
-  // The graphs of states that searches go through: `graph` without captured text, `exact_graph` with captured
-  // text.
+  // The graphs whose nodes are states and whose edges are tokens, for searches: `graph` without captured
+  // text, `exact_graph` with captured text.
   TokenGraph graph, exact_graph;
-  // Finds ways out of limited rules; null in a grammar that limits no tokens.
+  // Finds tokens that lead from a state to the end within the limits; null in a grammar that limits no
+  // tokens.
   std::unique_ptr<Limits> limits;
-  // Tells what tokens can spell; null if the vocabulary has every byte as a token, and null in a grammar that
-  // limits tokens.
+  // Tells which states tokens can complete; null if the vocabulary has every byte as a token, and null in a
+  // grammar that limits tokens.
   std::unique_ptr<Spellable> spelling;
 };
 
-// Answers one call of a matcher. Each call makes a new Budget, so the work that one call spends never changes
-// the answer of another call.
+// Answers one call of a matcher. Each call makes a new Budget, so the work that one call takes changes no
+// answer of another call.
 class Budget {
  public:
   static constexpr std::size_t kFar = Reach::kFar;
   using Bounds = TokenBounds;
-  // `partial`: the grammar lacks alternatives that were omitted (base/effort.h). `past`: the states of the
-  // text; questions are about the last state. `tokens`: the token between each two of these states, -1 for
-  // bytes that were accepted without a token. `mask_work`: the units of work that one mask may take.
-  // `written`: the bytes of the text, if the text has a range of bytes.
+  // `partial` says that alternatives of the grammar were omitted (base/effort.h). `past` holds the states of
+  // the text; questions are about the last one. `tokens` holds the token between each two of these states, -1
+  // for bytes that were accepted without a token. `mask_work` is the work that one mask may take, in units.
+  // `written` is the number of bytes of the text, if the text has a range of bytes.
   Budget(Budgets& of, bool partial, int64_t mask_work, std::span<const StateId> past,
          std::span<const TokenId> tokens, const ByteCount& written = {})
       : all_(of), partial_(partial), mask_work_(mask_work), past_(past), tokens_(tokens), written_(written) {
@@ -205,53 +208,52 @@ class Budget {
   Budget(const Budget&) = delete;
   Budget& operator=(const Budget&) = delete;
 
-  // Returns how many tokens complete s along the ending that finish() knows, the end token included; fewer
-  // may suffice. Returns kFar if no ending is known.
+  // Returns the number of tokens of the ending that finish(s) knows, the end token included; another ending
+  // may be shorter. Returns kFar if no ending is known.
   std::size_t needed(StateId s);
-  // Searches for any tokens that complete s, a state whose shortest text cannot be spelled.
+  // Searches for tokens that complete s, if the vocabulary cannot spell the shortest text of s.
   Reach::Answer any_way(StateId s, std::vector<TokenId>& out);
-  // Returns the bounds for the last state. With `search`, fewer tokens than needed() are searched for, with
-  // at most `work` units of work.
+  // Returns the bounds for the last state. With `search` it also looks for fewer tokens than needed() says,
+  // with at most `work` units of work.
   Bounds bounds(bool search, int64_t work);
-  // Returns true if the last token of the text stood in the mask that was made with budget + 1 tokens left.
-  // No value: only the mask itself could tell.
+  // Returns true if the last token of the text was in the mask in front of it, under a budget of budget + 1
+  // tokens. Returns no value if only this mask could tell.
   std::optional<bool> fits(std::size_t budget);
 
-  // Each of the next five functions writes a row: a token stays in it if at most `budget` tokens, counted
-  // from the last state, complete the text through that token. The vocabulary's end tokens stay if the text
-  // may end. Each returns false if it is proved that no token stays, and throws kBudgetExceeded if no token
-  // was found and none was ruled out.
+  // Each of the next five functions writes a row. A token stays if at most `budget` tokens, this one
+  // included, complete the text. The vocabulary's end tokens stay if the text may end. Each function returns
+  // false if it is proved that no token stays. It throws kBudgetExceeded if no token was found and nothing
+  // was proved.
   //
   // narrow_mask() takes the mask of the state, narrow() takes any other row.
   bool narrow_mask(uint32_t* row, std::size_t budget);
   bool narrow(uint32_t* row, std::size_t budget);
   // Writes the row of a grammar that limits tokens.
   bool fill_limited(uint32_t* row, std::size_t budget);
-  // The two ways on when the work of narrow() ran out. keep_promise() leaves only the first token of the
-  // ending that needed() counted. bound() leaves the tokens behind which an upper bound in bytes shows that
-  // the budget suffices.
+  // What to do when narrow() has no work left. keep_promise() leaves only the first token of the ending that
+  // needed() counted. bound() leaves the tokens behind which an upper bound in bytes shows that the budget
+  // suffices.
   bool keep_promise(uint32_t* row, std::size_t budget);
   bool bound(std::span<const uint32_t> plain, uint32_t* row, std::size_t budget);
   // Returns true if the text can be completed from s within its range of bytes and within `tokens` tokens,
-  // the end token included. s stands `bytes` bytes behind the last state. Returns false if no completion
-  // exists or if none was found; exact() tells which.
+  // the end token included. `bytes` is the number of bytes between the last state and s. Returns false if no
+  // completion exists or none was found; exact() tells which.
   bool completable(StateId s, std::size_t bytes, std::size_t tokens = kEndless);
-  // Takes each token out of the row behind which completable() is false. Tokens of at most `free` bytes stay
-  // without a look. The other tokens are judged with at most `work` units of work; a token that was not
-  // judged is taken out. An empty row means that no token is known to lead to an end.
+  // Removes each token from the row behind which completable() is false. Tokens of at most `free` bytes stay
+  // without a check. The checks take at most `work` units; a token that was not checked is removed. If the
+  // row is empty, no token is known to lead to an end.
   void keep_range(uint32_t* row, std::size_t free, int64_t work, std::size_t tokens = kEndless);
-  // Returns a text that completes the last state within the range of bytes: a shortest completion if its
-  // length is in the range, else a text that is lengthened byte by byte. Throws kBudgetExceeded if no text is
-  // found.
+  // Returns a text that completes the last state within the range of bytes: a shortest completion, which is
+  // lengthened byte by byte if it is too short. Throws kBudgetExceeded if no text is found.
   std::string ranged_text();
   static constexpr std::size_t kEndless = static_cast<std::size_t>(-1);
-  // Returns false if a row made here may lack tokens because to judge them took too much work.
+  // Returns false if a row made here may lack tokens, because checking them took too much work.
   bool exact() const { return exact_; }
 
  private:
   struct Trial;
   static constexpr std::size_t kTooMany = Reach::kFar;
-  // The searches of one question of asked_within(): without captured text, and with captured text.
+  // The two searches of one question of asked_within(): without captured text, and with it.
   struct Asked {
     Reach reach, exact_reach;
   };
@@ -271,12 +273,12 @@ class Budget {
   bool sure(StateId s, std::size_t budget) const;
   std::string bytes_of(std::span<const TokenId> tokens) const;
   std::vector<TokenId> plan(StateId s);
-  // After a yes `rest` holds the token that comes next, and the tokens behind it as far as they are known.
+  // Sets `rest` after a yes: the token that comes next, and the tokens behind it as far as they are known.
   bool followed(std::size_t budget, std::vector<TokenId>& rest);
   Reach::Answer planned(std::size_t budget, std::vector<TokenId>& rest);
   Reach::Answer on_ways(std::size_t budget, std::vector<TokenId>& rest);
   std::vector<TokenId> planned_in_range(std::size_t tokens);
-  // Returns true if the token wrote text: it is no end token and no step of bytes (-1).
+  // Returns true if the token adds text: it is no end token, and no step of bytes (-1).
   bool writes(TokenId t) const { return t >= 0 && !vocabulary().is_eos(t); }
   bool none(const uint32_t* row) const;
   void set_ends_only(uint32_t* row) const;
@@ -293,9 +295,9 @@ class Budget {
   std::size_t descends(StateId s, std::size_t budget, uint64_t& work, std::vector<TokenId>* way,
                        bool to_the_end);
   std::size_t staying(StateId s);
-  // The tokens of a mask that stay inside a string: `row` holds those that surely leave enough, and `most` is
-  // the number of tokens that the worst of them needs, itself and the end token included. `too_near`: a bound
-  // for all these tokens is known, and it exceeds the budget.
+  // The tokens of a mask that stay inside a string. `row` holds those that surely leave enough of the budget.
+  // `most` is the largest number of tokens that one of them needs, itself and the end token included.
+  // `too_near` says that a bound for all these tokens is known and exceeds the budget.
   struct Staying {
     const uint32_t* row = nullptr;
     std::size_t most = 0;
@@ -305,13 +307,14 @@ class Budget {
   bool ends_soon(StateId s);
   bool pieces_of_plan(std::size_t budget, std::vector<TokenId>& out);
   bool binds_nothing(std::size_t budget);
-  // Says which tokens of a row are judged. `mask`: the mask of which the row is a copy; null for any other
-  // row. `stays`: tokens that stay without a look.
+  // Says which tokens of a row are checked. `mask` is the mask of which the row is a copy; null for any other
+  // row. `stays` holds tokens that stay without a check.
   struct Doubt {
     const Mask* mask;
     Staying stays;
-    // True: only tokens that write a beginning of the shortest text are judged. So it is for a large mask
-    // with no token to spare in a string that may end at once: of a hundred thousand tokens few others fit.
+    // True if only tokens that begin the shortest text are checked. This is for a large mask in a string that
+    // may end at once, if the budget has no token to spare: of a hundred thousand tokens hardly another one
+    // fits.
     bool pieces = false;
   };
   Doubt in_doubt(const uint32_t* row, std::size_t budget, bool enough, Trial& trial);
@@ -319,33 +322,33 @@ class Budget {
   void keep_finished(uint32_t* row, std::size_t budget);
   Budgets::Kept* kept(std::size_t budget);
   void set_loose(StateId blind, const uint32_t* row, std::size_t most);
-  // A shortest completion: its number of bytes, Lengths::kFar if none is known. `proved`: no text with fewer
-  // bytes completes the state. `some_texts`: the state is blind, and the completion fits some captured texts
-  // and not others.
+  // A shortest completion. `bytes` is its number of bytes; Lengths::kFar if none is known. `proved` says that
+  // no shorter text completes the state. `some_texts` says that the state is blind, and only some captured
+  // texts allow the completion.
   struct Shortest {
     std::size_t bytes;
     bool proved;
     bool some_texts = false;
   };
   Shortest shortest_bytes(StateId s);
-  // What may follow a state that stands `bytes` bytes behind the last state: at least `missing` and at most
-  // `room` bytes, in at most `tokens` tokens with the end token.
+  // What may follow a state that is `bytes` bytes behind the last state: between `missing` and `room` bytes,
+  // and at most `tokens` tokens, the end token included.
   struct Ahead {
     std::size_t bytes, room, missing, tokens;
-    // Returns true if n more bytes fit, even if each byte is one token and the end token follows.
+    // Returns true if n more bytes surely fit: even if each byte is a token, followed by the end token.
     bool by_bytes(std::size_t n) const { return n <= room && (tokens == kEndless || n < tokens); }
-    // Returns the largest ByteCount::bytes for which n more bytes keep the whole text within `whole`.
+    // Returns how many bytes a text may have now so that n more bytes keep it within `whole`.
     std::size_t last(const ByteRange& whole, std::size_t n) const {
       return whole.most == ByteRange::kAny ? kEndless : whole.most - bytes - n;
     }
   };
   std::optional<bool> longest_fits(StateId blind, const Ahead& at);
   bool reaches_range(StateId s, const Ahead& at);
-  // Returns the ending that ranged_text() writes, in tokens. Throws the errors of ranged_text().
+  // Returns the tokens of the text that ranged_text() returns. Throws what ranged_text() throws.
   Finish ranged_finish();
   void holds(std::size_t from, std::size_t to);
-  // Returns true if some text of at least `least` and at most `most` bytes completes s. No value: more than
-  // kReachSteps steps would be needed.
+  // Returns true if some text of `least` to `most` bytes completes s. Returns no value if this takes more
+  // than kReachSteps steps.
   std::optional<bool> reaches(StateId s, std::size_t least, std::size_t most);
 
   Budgets& all_;
@@ -354,17 +357,17 @@ class Budget {
   const std::span<const StateId> past_;
   const std::span<const TokenId> tokens_;
   const ByteCount written_;
-  // The answers of completable() since the last reset hold for every text in this state that has at least
-  // from_ and at most to_ bytes so far.
+  // The answers of completable() since the last reset hold for every text in this state that has between
+  // from_ and to_ bytes.
   std::size_t from_ = 0, to_ = kEndless;
   // Holds the answers of reaches(), keyed by state, `least` and `most`.
   std::map<std::tuple<uint32_t, std::size_t, std::size_t>, std::optional<bool>> reached_;
-  // The work left to this call for searches from states whose shortest text cannot be spelled, in nodes of
-  // the trie (SearchCost). paid_ holds the states whose searches were paid from it.
+  // spelling_ is the work that this call has left for searches from states whose shortest text cannot be
+  // spelled, in trie nodes (SearchCost). paid_ holds the states whose searches were already charged.
   uint64_t spelling_ = 2'000'000;
   std::unordered_set<uint32_t> paid_;
   bool exact_ = true;
-  // True: for some state no completion was found, and none was ruled out.
+  // True if for some state no completion was found, and it was not proved that there is none.
   bool unproved_ = false;
 };
 

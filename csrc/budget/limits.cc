@@ -51,13 +51,13 @@
 namespace structgen {
 
 namespace {
-// search() looks at no more states than this for one way; beyond them the state counts as one without a way.
+// search() visits at most this many states for one way; then the state counts as one without a way.
 constexpr uint32_t kSearchedStates = 20'000;
 constexpr Limits::Way kEnd{0, -1};
 
 }  // namespace
 
-// Returns the state behind the bytes. With `blind` the captured text is dropped after each byte.
+// Returns the state behind the bytes. With `blind`, captured text is dropped after each byte.
 StateId Limits::walk(StateId s, std::string_view bytes, bool blind) {
   for (char b : bytes) {
     if (s == Parser::dead()) break;
@@ -69,8 +69,8 @@ StateId Limits::walk(StateId s, std::string_view bytes, bool blind) {
 
 // ---- ways ----
 
-// Returns the tokens that write a beginning of a shortest completion of s, with the states to which they
-// lead. Example: of the completion `a;` these are `a` and, if the vocabulary has it, `a;`.
+// Returns the tokens that begin a shortest completion of s, with the states behind them. For the completion
+// `a;` these are `a` and, if it is a token, `a;`.
 Limits::Frame Limits::frame(StateId s, bool blind) {
   Frame out{s, {}};
   StateId at = parser_.begin_token(s);
@@ -92,21 +92,22 @@ Limits::Frame Limits::frame(StateId s, bool blind) {
   return out;
 }
 
-// Returns the way of s if it is known without a search, and null otherwise.
+// Returns the way from s if it is known without a search; null otherwise.
 const Limits::Way* Limits::known(StateId s, bool blind) {
   check_depth();
   if (parser_.state(s).accepting) return &kEnd;
   if (const auto it = ways_.find(s.v); it != ways_.end()) return &it->second;
   if (blind) return nullptr;
-  // A completion of the blind state that fits every captured text fits the text of s.
+  // If a completion of the blind state holds for every captured text, it completes s, too.
   const StateId any = masks_.blind(s);
   if (any == s) return nullptr;
   if (found(any, true).tokens == kNever || !follow(s, tokens(any, true))) return nullptr;
   return &ways_.find(s.v)->second;
 }
 
-// Fills ways_ for s. Searches depth first, the longest token first, so that a way with few tokens is found
-// first. A state on the path of the search counts as a state without a way, so the search ends.
+// Finds a way from s and enters it into ways_. The search is depth-first and tries long tokens first, so that
+// a way of few tokens is found first. A state that is already on the path counts as one without a way, so the
+// search ends.
 void Limits::search(StateId s, bool blind) {
   check_depth();
   std::vector<Frame> path;
@@ -115,7 +116,7 @@ void Limits::search(StateId s, bool blind) {
     ways_[at.v] = {kNever, -1};
     path.back() = frame(at, blind);
   };
-  // If the search throws, the entries of the states on its path are taken back.
+  // If the search throws, the entries of the states on its path are removed again.
   Undo forget([&] {
     for (const Frame& f : path) ways_.erase(f.state.v);
   });
@@ -148,15 +149,16 @@ void Limits::search(StateId s, bool blind) {
   forget.keep();
 }
 
-// Returns the way of s that search() finds along completions, starting the search if necessary.
+// Returns the way from s that search() finds along shortest completions; starts the search if it was not
+// made.
 Limits::Way Limits::found(StateId s, bool blind) {
   if (const Way* way = known(s, blind)) return *way;
   search(s, blind);
   return *known(s, blind);
 }
 
-// Returns true if the tokens complete s. Then ways_ holds them as a way of s, and each end of the list as a
-// way of the state in front of it; a shorter way replaces a longer one.
+// Returns true if the tokens complete s. They are then entered into ways_ as a way from s, and their ends as
+// ways from the states between. A shorter way replaces a longer one.
 bool Limits::follow(StateId s, const std::vector<TokenId>& tokens) {
   std::vector<StateId> on;
   for (TokenId t : tokens) {
@@ -174,17 +176,17 @@ bool Limits::follow(StateId s, const std::vector<TokenId>& tokens) {
   return true;
 }
 
-// Returns the way of s. If accept() noted a state with fewer marks and a shorter way, that shorter way is
-// tried first.
+// Returns the way from s. If accept() noted another state with fewer marks and a shorter way, the tokens of
+// that way are tried first.
 Limits::Way Limits::way(StateId s) {
   check_depth();
   if (s == Parser::dead()) return {kNever, -1};
   const Way own = found(s, false);
   if (own.tokens == 0) return own;
-  // The shortest completion of s may be another text than the promised way, with more tokens.
+  // The shortest completion of s may be another text than the promised way, and take more tokens.
   const auto hint = hints_.find(s.v);
   if (hint == hints_.end()) return own;
-  // Each hint is used once.
+  // A hint is removed when it is used.
   const StateId from = std::exchange(hint->second, Parser::dead());
   Undo back([&] { hints_.find(s.v)->second = from; });
   if (way(from).tokens < own.tokens) follow(s, tokens(from));
@@ -194,7 +196,7 @@ Limits::Way Limits::way(StateId s) {
   return better;
 }
 
-// Returns the number of tokens of a way of s. A way of the blind state comes first, because it holds for
+// Returns the number of tokens of a way from s. That of the blind state is tried first, because it holds for
 // every captured text.
 uint32_t Limits::takes(StateId s) {
   const StateId any = masks_.blind(s);
@@ -204,13 +206,13 @@ uint32_t Limits::takes(StateId s) {
   return way(s).tokens;
 }
 
-// Returns the tokens of the way, without the end token.
+// Returns the tokens of the way from s, without the end token.
 std::vector<TokenId> Limits::tokens(StateId s, bool blind) {
   check_depth();
   std::vector<TokenId> out;
   for (;;) {
-    // A way that follow() noted was read with captured text. Without the text, the same tokens may lead
-    // to a state that no search has met.
+    // follow() has read the tokens of a way with captured text. Without it the same tokens may lead to a
+    // state that no search has visited.
     const Way w = blind ? found(s, true) : way(s);
     if (w.next < 0) return out;
     out.push_back(w.next);
@@ -220,8 +222,8 @@ std::vector<TokenId> Limits::tokens(StateId s, bool blind) {
 
 // ---- tokens ----
 
-// No mark can run out if each item has no mark, or a single mark right behind its terminal that has at least
-// as many tokens left as the terminal needs bytes.
+// No mark can be used up in two cases: an item has no mark; or it has one mark right behind its terminal, and
+// this mark allows at least as many tokens as the terminal needs bytes.
 StateId Limits::unlimited(StateId s) {
   std::atomic<uint32_t>& known = parser_.state(s).unmarked;
   if (known.load(std::memory_order_relaxed) == 0) {
@@ -258,16 +260,16 @@ uint32_t Limits::loose(StateId plain) {
   return found == 0 ? Lengths::kFar : found;
 }
 
-// Returns a number of tokens within which no mark of `from` runs out; a token whose way takes at most so many
-// tokens is allowed. Without marks the number is kUnsure, because then every token of the mask has a way. If
-// the vocabulary lacks bytes, it may be unable to write the way, so the number is one smaller and tokens
-// whose captured text decides are tried.
+// Returns a number of tokens within which no mark of `from` is used up. A token whose way takes at most this
+// many tokens is allowed. Without marks the number is kUnsure, because every token of the mask then has a
+// way. If the vocabulary lacks bytes, it may be unable to write the way. Then the number is one less, so that
+// tokens that depend on captured text are tried.
 uint32_t Limits::sure_of(StateId from, uint32_t room) {
   return std::min({parser_.least_limit(from), room, vocabulary().complete() ? kUnsure : kUnsure - 1});
 }
 
-// Returns true if a token is allowed that leads to `v`, which is `plain` without its marks. No mark runs out
-// within `sure` tokens; at most `room` tokens may follow.
+// Returns true if a token that leads to `v` is allowed. `plain` is `v` without its marks. No mark is used up
+// within `sure` tokens, and at most `room` tokens may follow.
 bool Limits::allowed(StateId v, StateId plain, uint32_t sure, uint32_t room) {
   const uint32_t n = takes(plain);
   if (n == kNever) return false;
@@ -276,10 +278,10 @@ bool Limits::allowed(StateId v, StateId plain, uint32_t sure, uint32_t room) {
   return own != kNever && own <= room;
 }
 
-// Calls look(token, v, plain) for each token asked for, with the blind states to which the token leads from
-// `from` and from `base`. If look() says no and the captured text matters, look() is called again with the
-// states that keep the text; `open_to`, where it is given, takes the list of such tokens instead. Returns
-// false if more than kTrials tokens needed their text: the rest was not looked at.
+// Calls look(token, v, plain) for each token that is asked for. `v` and `plain` are the blind states behind
+// the token, from `from` and from `base`. If look() says no and captured text matters, it is called again
+// with the states that keep the text. If `open_to` is given, it gets the list of these tokens instead.
+// Returns false if more than kTrials tokens needed their text; the others were then not looked at.
 template <class F>
 bool Limits::each(const std::vector<uint32_t>& asked, StateId from, StateId base,
                   std::vector<TokenId>* open_to, F&& look) {
@@ -318,16 +320,17 @@ bool Limits::each(const std::vector<uint32_t>& asked, StateId from, StateId base
   return unsure.size() <= kTrials;
 }
 
-// Returns the row of the tokens that stay inside one run of characters if all of them are allowed, and null
-// otherwise. Behind such a token the rest of the text is as before, and at most kSpareBytes bytes end a begun
-// character; a vocabulary that lacks bytes may be unable to write them.
+// If all tokens that stay inside one run of characters are allowed, returns their row; otherwise null. What
+// must follow such a token is the same as before it, and at most kSpareBytes bytes complete a begun
+// character. A vocabulary that lacks bytes may be unable to write these.
 const uint32_t* Limits::run(StateId plain, const Mask& mask, uint32_t sure) {
   if (!mask.inside_run || !vocabulary().complete()) return nullptr;
   const uint32_t rest = takes(plain);
   return rest < kUnsure / 4 && sure >= 2 * rest + kSpareBytes ? mask.dense : nullptr;
 }
 
-// Returns the numbers of a state without marks. One entry serves all captured texts.
+// Returns how many tokens a way takes behind each token of a state's mask (Base). `plain` has no marks. One
+// Base serves all captured texts.
 const Limits::Base& Limits::base(StateId plain, const Mask& mask, const uint32_t* run) {
   const StateId key = masks_.blind(plain);
   std::unique_ptr<Base>& slot = bases_[(static_cast<uint64_t>(key.v) << 1) | (run != nullptr)];
@@ -340,7 +343,7 @@ const Limits::Base& Limits::base(StateId plain, const Mask& mask, const uint32_t
     for (uint32_t w = 0; w < asked.size(); ++w) asked[w] &= ~run[w];
   std::vector<uint32_t> left = asked, refused(vocabulary().words());
   std::vector<TokenId> unsure;
-  // Holds the tokens, keyed by the number of tokens of the way behind them.
+  // The tokens, keyed by the number of tokens of the way behind each.
   std::map<uint32_t, std::vector<TokenId>> by;
   made->whole = each(asked, key, key, key == plain ? nullptr : &unsure, [&](TokenId t, StateId, StateId at) {
     const uint32_t n = takes(at);
@@ -356,8 +359,8 @@ const Limits::Base& Limits::base(StateId plain, const Mask& mask, const uint32_t
     by[kUnsure].push_back(t);
     clear_bit(refused.data(), t);
   }
-  // Nearly all tokens need the same number, so only tokens that need more are listed: behind `{"name": "`
-  // each token of letters needs 1 more for `"}`.
+  // Nearly all tokens need the same number, so only those that need more are listed. Behind `{"name": "` a
+  // token of letters needs 1 more, for `"}`.
   std::size_t most = 0;
   for (const auto& [n, tokens] : by)
     if (tokens.size() >= most && n < kUnsure) {
@@ -373,8 +376,8 @@ const Limits::Base& Limits::base(StateId plain, const Mask& mask, const uint32_t
   return *slot;
 }
 
-// Takes the tokens that leave too little out of `row`, the row of the state without its marks. Returns false
-// if a token may have been refused untried.
+// Removes from `row` the tokens behind which too few tokens are left. `row` is the row of the state without
+// its marks. Returns false if a token may have been refused without a trial.
 bool Limits::narrow(StateId s, const Mask* mask, const uint32_t* run, uint32_t* row, uint32_t room) {
   const StateId from = parser_.begin_token(s), plain = parser_.without_limits(from);
   const uint32_t sure = sure_of(from, room);
@@ -407,7 +410,7 @@ bool Limits::narrow(StateId s, const Mask* mask, const uint32_t* run, uint32_t* 
     return fits;
   };
   whole = each(asked, from, plain, nullptr, keep) && whole;
-  // accept() promised a way, so the first token of a known way is in the mask. If the mask is empty, the way
+  // accept() promised a way, so the first token of a known way must be in the row. If the row is empty, a way
   // is searched for.
   const bool none = std::all_of(row, row + vocabulary().words(), [](uint32_t word) { return word == 0; });
   if (room != kNever || none || ways_.contains(s.v))
@@ -416,8 +419,8 @@ bool Limits::narrow(StateId s, const Mask* mask, const uint32_t* run, uint32_t* 
   return whole;
 }
 
-// Chooses one of three cases. The plain mask serves while no mark is near. A row with a `room` is made for
-// this call alone. Any other row is made once for the state.
+// There are three cases. If no mark is near, the mask without marks is the row. A row with a `room` is made
+// for this call only. Any other row is made once for the state.
 bool Limits::fill(StateId s, uint32_t* row, uint32_t room) {
   const StateId from = parser_.begin_token(s), plain = parser_.without_limits(from);
   if (!world_.cache) {
@@ -450,7 +453,7 @@ bool Limits::fill(StateId s, uint32_t* row, uint32_t room) {
   return it->second.whole;
 }
 
-// Allows a token exactly if fill() sets its bit.
+// Allows a token exactly if fill() sets the token's bit.
 StateId Limits::accept(StateId s, TokenId t) {
   const std::string_view bytes = vocabulary().bytes(t);
   const StateId from = parser_.begin_token(s), base = parser_.without_limits(from);
@@ -472,8 +475,8 @@ void Limits::check(StateId fresh, const std::string& name, uint32_t tokens, int6
   if (way(fresh).tokens != kNever) return;
   const uint32_t takes = way(parser_.without_limits(fresh)).tokens;
   if (takes == kNever || takes <= tokens)
-    // The least number of tokens is not known, or another limit inside the rule decides. The states of the
-    // text tell in time.
+    // It is not known how few tokens suffice, or another limit inside the rule decides. While a text is
+    // written, the states will tell.
     return;
   throw Error(ErrorKind::kGrammar, "rule '" + name + "' takes at least " + std::to_string(takes) +
                                        " tokens and may take " + std::to_string(tokens))

@@ -37,21 +37,22 @@
 
 namespace structgen {
 
-// rows.cc and trial.cc use these three constants as well.
+// The three constants below also serve rows.cc and trial.cc.
 //
-// A mask of at most so many tokens is judged token by token; a larger mask is walked down the trie.
+// The tokens of a mask are checked one by one if there are at most this many. A larger mask is walked down
+// the trie.
 constexpr std::size_t kWalkedSingly = 4'000;
-// At most so many bytes end a character that was begun: an escape such as `\u0041` and the second escape of a
-// pair of surrogates.
+// At most this many bytes complete a begun character: an escape such as `\u0041` and the second escape of a
+// surrogate pair.
 constexpr std::size_t kSpareBytes = 16;
-// At most so many tokens of one mask are stepped with their captured text; further ones are refused untried.
+// At most this many tokens of one mask are read with their captured text; all further ones are refused.
 constexpr std::size_t kTrials = 2'000;
 
 class Limits {
  public:
   static constexpr uint32_t kNever = 0xFFFFFFFFu;
-  // A way: its number of tokens without the end token, and its first token (-1: none). `tokens` is kNever if
-  // no way is known.
+  // The tokens that lead from a state to the end: their number without the end token, and the first of them
+  // (-1 if there is none). `tokens` is kNever if no way is known.
   struct Way {
     uint32_t tokens;
     TokenId next;
@@ -59,15 +60,14 @@ class Limits {
   Limits(World& world, Parser& parser, MaskBuilder& masks, Completion& completion, Lengths& lengths)
       : world_(world), parser_(parser), masks_(masks), completion_(completion), lengths_(lengths) {}
 
-  // All calls need the world's lock.
+  // The caller of each function holds the world's lock.
   //
-  // Returns the way from s. Whether one exists depends on s alone, and not on the text that led to s.
+  // Returns the way from s. Whether there is one depends only on s, not on the text that led to s.
   Way way(StateId s);
   // Returns all tokens of way(s).
   std::vector<TokenId> tokens(StateId s) { return tokens(s, false); }
-  // Returns the way from s if this epoch knows one of at most kRemembered tokens; keep() stores it in the
-  // next epoch. A longer way is not handed over: the next epoch finds it again, unless a search for a
-  // completion runs out of work.
+  // Returns the tokens of the way from s, if this epoch knows one of at most kRemembered tokens. keep()
+  // stores them in the next epoch. The next epoch has to find a longer way again.
   std::vector<TokenId> known_way(StateId s) {
     const auto it = ways_.find(s.v);
     return it == ways_.end() || it->second.tokens > kRemembered ? std::vector<TokenId>{} : tokens(s, false);
@@ -76,47 +76,47 @@ class Limits {
   // Returns the state behind the token; dead() if the token is not allowed.
   StateId accept(StateId s, TokenId t);
   // Writes the row of s, Vocabulary::words() words. A token stays only if at most `room` further tokens
-  // complete the text behind it; kNever: any number. Returns false if tokens may be missing, because the
-  // captured text decides about more than kTrials tokens.
+  // complete the text behind it; kNever stands for no limit. Returns false if tokens may be missing, because
+  // more than kTrials tokens depend on the captured text.
   bool fill(StateId s, uint32_t* row, uint32_t room = kNever);
-  // Returns s without its marks if no mark can run out behind any token, so that both states have one mask;
-  // else, or if this is not certain, dead(). The vocabulary must have every byte. The answer stays in
-  // State::unmarked and State::begun, which other threads may read.
+  // If no mark can be used up behind any next token, returns s without its marks, which has the same mask.
+  // Otherwise, or if this is not certain, returns dead(). The vocabulary must have every byte. The answer
+  // stays in State::unmarked and State::begun, which other threads may read.
   StateId unlimited(StateId s);
-  // Returns, for a state without marks, a number of tokens that suffices for any token of its mask and for a
-  // way behind that token (State::loose).
+  // For a state without marks, returns how many tokens suffice for any token of its mask and a way behind it
+  // (State::loose).
   uint32_t loose(StateId plain);
-  // Throws kGrammar if no text of the limited rule keeps the limit. Example: the rule `"abc" "def"` with a
-  // limit of 1, if no token holds all six letters. `fresh` is the state at the beginning of the rule;
-  // `tokens` is the limit, `name` and `place` stand in the message.
+  // Throws kGrammar if no text of the limited rule keeps the limit, as for the rule `"abc" "def"` with the
+  // limit 1 if no token holds all six letters. `fresh` is the state at the beginning of the rule, `tokens`
+  // the limit; the message mentions `name` and `place`.
   void check(StateId fresh, const std::string& name, uint32_t tokens, int64_t place);
   std::size_t byte_size() const { return bytes_ + (ways_.size() + hints_.size()) * 48; }
 
  private:
-  // known_way() hands over ways of at most so many tokens.
+  // known_way() returns only ways of at most this many tokens.
   static constexpr uint32_t kRemembered = 64;
-  // Stands in for a number of tokens that depends on the captured text.
+  // Stands for a number of tokens that depends on the captured text.
   static constexpr uint32_t kUnsure = kNever - 1;
-  // What the tokens of one state without marks need: for each token the number of tokens of a way behind it.
+  // For one state without marks: how many tokens a way takes behind each token of its mask.
   struct Base {
-    // The largest number behind any token that is not in `dear`.
+    // This number suffices behind every token that is not in `dear`.
     uint32_t common = 0;
-    // False: some token was not tried, and counts as a token without a way.
+    // False if some token was not tried; it counts as a token without a way.
     bool whole = true;
-    // The tokens that need more than `common`, each behind its number, sorted by number.
+    // The tokens behind which more than `common` are needed, each with this number; sorted by number.
     std::vector<std::pair<uint32_t, TokenId>> dear;
-    // Returns the largest number of tokens that a way behind any token takes.
+    // Returns the number that suffices behind every token.
     uint32_t worst() const { return dear.empty() ? common : dear.back().first; }
   };
-  // A row of fill(), and the value that fill() returned with it.
+  // A row that fill() made, and the value that it returned.
   struct Kept {
     std::vector<uint32_t> words;
     bool whole;
   };
-  // A state on the path of search(), and the tokens that search() still has to try from it.
+  // A state on the path of search(), and the tokens that are still to be tried from it.
   struct Frame {
     StateId state;
-    // Each token with the state to which it leads, shortest token first; search() takes them from the end.
+    // Each token with the state behind it, the shortest token first; the last one is tried next.
     std::vector<std::pair<TokenId, StateId>> next;
   };
   const Vocabulary& vocabulary() const { return *world_.vocabulary; }
@@ -145,10 +145,11 @@ class Limits {
   Lengths& lengths_;
   // Holds the best known way of each state, keyed by state.
   std::unordered_map<uint32_t, Way> ways_;
-  // Holds hints for way(), keyed by state: a state with fewer marks, behind which accept() saw a shorter way.
+  // Holds hints for way(), keyed by state: another state with fewer marks, from which accept() knew a shorter
+  // way.
   std::unordered_map<uint32_t, StateId> hints_;
   std::unordered_map<uint64_t, std::unique_ptr<Base>>
-      // Holds the numbers of each state, keyed by 2 * state + 1 if tokens inside a run are left out.
+      // Holds the Base of each state, keyed by 2 * state, plus 1 if it leaves out the tokens inside a run.
       bases_;
   // Holds the rows that fill() made without a `room`, keyed by state.
   std::unordered_map<uint32_t, Kept> rows_;

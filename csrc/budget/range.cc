@@ -49,24 +49,24 @@
 namespace structgen {
 
 namespace {
-// The rows of one grammar's ranges may take at most so many bytes; further rows are made anew each time.
+// The remembered rows of one grammar's ranges take at most this many bytes; all further rows are made anew
+// each time.
 constexpr std::size_t kRangedBytes = 16 << 20;
-// reaches() takes at most so many steps; beyond them it returns no value.
+// reaches() takes at most this many steps; then it returns no value.
 constexpr std::size_t kReachSteps = 4'000;
 
 std::size_t less(std::size_t a, std::size_t b) { return a > b ? a - b : 0; }
 }  // namespace
 
-// Stores that the last answer holds for every text in this state that has at least `from` and at most `to`
-// bytes so far.
+// Notes that the last answer holds for every text in this state that has between `from` and `to` bytes.
 void Budget::holds(std::size_t from, std::size_t to) {
   from_ = std::max(from_, std::min(from, written_.bytes));
   to_ = std::min(to_, std::max(to, written_.bytes));
 }
 
-// Returns the bytes of a shortest completion of s. The completion of the blind state comes first, because all
-// keys share it. If no text is found in time, `bytes` is an upper bound (parse/lengths.h). Behind unproven
-// productions, a completion that met poison fits some captured texts and not others.
+// Returns the number of bytes of a shortest completion of s. That of the blind state is tried first, because
+// all keys share it. If no text is found in time, it is an upper bound (parse/lengths.h). With unproven
+// productions, a completion whose search met poison may hold for some captured texts only.
 Budget::Shortest Budget::shortest_bytes(StateId s) {
   if (parser().state(s).accepting) return {0, true};
   const StateId blind = all_.masks.blind(s);
@@ -88,8 +88,8 @@ Budget::Shortest Budget::shortest_bytes(StateId s) {
   return {std::min<std::size_t>(best, all_.lengths.of(blind)), false};
 }
 
-// Steps from s byte by byte and keeps the set of states behind n bytes, for each n up to `most`. The sets are
-// small for a finite language, and for a loop of several bytes such as (aa)*b.
+// Steps from s byte by byte, and computes the set of states behind n bytes for each n up to `most`. These
+// sets are small for a finite language, and for a loop of several bytes such as (aa)*b.
 std::optional<bool> Budget::reaches(StateId s, std::size_t least, std::size_t most) {
   const auto [known, fresh] = reached_.try_emplace({s.v, least, most});
   if (!fresh) return known->second;
@@ -118,8 +118,8 @@ std::optional<bool> Budget::reaches(StateId s, std::size_t least, std::size_t mo
   return known->second;
 }
 
-// Returns true if the longest completion is in the range. No value: the longest completion is not known, or
-// longer texts than `most` are left.
+// Returns true if the length of the longest completion is in the range. Returns no value if it is not known,
+// or if it is too long for the range.
 std::optional<bool> Budget::longest_fits(StateId blind, const Ahead& at) {
   const std::size_t longest = all_.growth.longest(blind);
   if (longest == Growth::kFar && written_.whole.most == ByteRange::kAny && at.tokens == kEndless) {
@@ -135,8 +135,8 @@ std::optional<bool> Budget::longest_fits(StateId blind, const Ahead& at) {
   return enough;
 }
 
-// Decides by the states behind n bytes, each counted as one token. The blind state is asked first, because
-// all keys share it.
+// Decides by reaches(), where each byte counts as one token. The blind state is asked first, because all keys
+// share it.
 bool Budget::reaches_range(StateId s, const Ahead& at) {
   const StateId blind = all_.masks.blind(s);
   const std::size_t most = std::min(at.room, less(at.tokens, 1));
@@ -170,7 +170,7 @@ bool Budget::completable(StateId s, std::size_t bytes, std::size_t tokens) {
     holds(less(whole.least, bytes + n), at.last(whole, n));
     return true;
   }
-  // A range of lengths begins at the length of the shortest text, or later.
+  // The range of lengths is used from the length of the shortest text on.
   const auto grows = [&, n = n, proved = proved](const Growth::LengthRange& some) {
     const std::size_t to = some.endless() ? kEndless : (proved ? n : 0) + some.span;
     if (some.from >= Growth::kFar || at.missing > to || some.from > to ||
@@ -187,7 +187,7 @@ bool Budget::completable(StateId s, std::size_t bytes, std::size_t tokens) {
     exact_ = exact_ && proved;
     return false;
   }
-  // judge_texts() asks again with the captured text.
+  // The answer depends on the captured text, so judge_texts() asks again with it.
   if (some_texts) {
     holds(written_.bytes, 0);
     return false;
@@ -216,8 +216,8 @@ void Budget::keep_range(uint32_t* row, std::size_t free, int64_t work, std::size
   Trial trial(*this, tokens, true);
   trial.ask(row, free > 0 ? all_.world.at_most(free).data() : nullptr);
   if (free > 0) holds(now, now);
-  // The first token of some text of the range always stays in the row, even if the work ends before all
-  // tokens are judged.
+  // The first token of a text of the range. It stays in the row even if the work ends before all tokens are
+  // checked.
   TokenId next = -1;
   if (completable(here(), 0, tokens) && less(whole.least, now) <= shortest_bytes(here()).bytes) {
     next = finish(here()).next;
@@ -241,8 +241,8 @@ void Budget::keep_range(uint32_t* row, std::size_t free, int64_t work, std::size
   all_.ranged_bytes += v.words() * 4 + 100;
 }
 
-// Returns the rest of the plan that the text has followed so far if that rest ends in the range, and nothing
-// otherwise. Another shortest text may take more tokens.
+// If the text has followed a plan whose end is in the range, returns the tokens that are left of it;
+// otherwise nothing. Another shortest text may take more tokens.
 std::vector<TokenId> Budget::planned_in_range(std::size_t tokens) {
   std::vector<TokenId> rest;
   Told<Reach::Answer> found = told_with_work_left([&] { return planned(tokens, rest); });
@@ -276,7 +276,7 @@ std::string Budget::ranged_text() {
       if (to == Parser::dead()) return;
       if (!completable(to, out.size() + 1)) return;
       const Growth::LengthRange some = all_.growth.of(all_.masks.blind(to));
-      // Prefers a printable byte to a control character.
+      // Of equally good bytes, a printable one is preferred to a control character.
       if (next != Parser::dead() && (best.better(some) || (!some.better(best) && (by >= 0x20 || b < 0x20))))
         return;
       best = some;
@@ -284,7 +284,7 @@ std::string Budget::ranged_text() {
       by = b;
     });
     if (next == Parser::dead()) break;
-    // A run that leads back to its own state takes all missing bytes at once.
+    // If the byte leads back to the same state, all missing bytes are added at once.
     out.append(next == s ? less(missing, shortest_bytes(s).bytes) : 1, static_cast<char>(by));
     s = next;
   }

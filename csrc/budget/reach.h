@@ -40,74 +40,74 @@
 
 namespace structgen {
 
-// A search for fewer tokens looks at ways of at most so many tokens.
+// A search for fewer tokens considers at most this many tokens.
 constexpr std::size_t kLongWay = 64;
 
 class Reach {
  public:
   enum class Answer : uint8_t { kNo, kYes, kUnknown };
-  // Stands in for a number of tokens if none is known or none suffices.
+  // Stands for a number of tokens if none is known or no number suffices.
   static constexpr std::size_t kFar = static_cast<std::size_t>(-1) / 2;
-  // Returns a number of tokens, the end token included, that depends on the state alone.
+  // A function from a state to a number of tokens, the end token included.
   using Count = std::function<std::size_t(StateId)>;
-  // `fewest` returns a lower bound: fewer tokens never complete the state. `shortest` returns the tokens of
-  // the state's shortest text, kFar if none is known; it is asked only if the lower bound leaves the answer
-  // open.
+  // `fewest` returns a lower bound: fewer tokens never complete the state. `shortest` returns the number of
+  // tokens of the state's shortest text, or kFar if none is known; it is called only if the lower bound does
+  // not decide.
   Reach(TokenGraph& graph, Count fewest, Count shortest)
       : graph_(graph), fewest_(std::move(fewest)), shortest_(std::move(shortest)) {}
 
-  // Every call needs a state that TokenGraph::begin() gave. `work` says what may be spent, and afterwards
-  // what is left.
+  // For all functions: s is a state that TokenGraph::begin() returned; `work` is what may be spent, and
+  // afterwards what is left.
   //
-  // Returns whether at most k tokens, the end token included, complete s.
+  // Tells whether at most k tokens, the end token included, complete s.
   Answer within(StateId s, std::size_t k, uint64_t& work);
-  // Returns, after a yes of within(), the tokens up to a state whose shortest text fits the rest of the
-  // budget; s becomes that state.
+  // For use after a yes of within(): returns tokens that lead from s to a state whose shortest text fits the
+  // rest of the budget. s becomes this state.
   std::vector<TokenId> way(StateId& s);
-  // Returns whether any number of tokens completes s. After a yes `out` leads from s to the nearest state
-  // that accepts or for which `ends` is true, and s becomes that state. Of equally near states the first in
-  // the order of edges is taken.
+  // Tells whether any number of tokens completes s. After a yes, `out` holds tokens that lead from s to the
+  // nearest state that accepts or for which `ends` is true, and s becomes this state. Of equally near states
+  // the first one in the order of edges is taken.
   Answer find(StateId& s, const std::function<bool(StateId)>& ends, std::vector<TokenId>& out,
               uint64_t& work);
-  // Returns kYes if at most `most` tokens complete s along one way, and kUnknown otherwise. At each state the
-  // way takes the token that leaves the fewest bytes by `bytes`, an upper bound of the bytes that complete a
-  // state. If no token leaves fewer bytes than before, the way takes `next`, the first token of the shortest
-  // text (-1: none). The way ends when `rest` says that the tokens left suffice. `out` takes the tokens, and
-  // s becomes the state to which they lead. descend() serves long values, for which within() would look at
-  // every length.
+  // Tries a single sequence of tokens from s. Returns kYes if at most `most` tokens complete s along it, and
+  // kUnknown otherwise. At each state it takes the token with the smallest `bytes` behind it, an upper bound
+  // of the bytes that complete a state. If no token has fewer bytes than before, it takes `next`, the first
+  // token of the shortest text (-1: none). It stops when `rest` says that the tokens left suffice. `out` gets
+  // the tokens, and s becomes the state behind them. This serves long values, for which within() would
+  // consider every length.
   Answer descend(StateId& s, std::size_t most, const std::function<uint32_t(StateId)>& bytes,
                  const std::function<std::size_t(StateId)>& rest, const std::function<TokenId(StateId)>& next,
                  std::vector<TokenId>& out, uint64_t& work);
-  // Returns a lower bound of the tokens that complete s, as far as this call knows; kFar: no number of tokens
-  // completes s.
+  // Returns a lower bound of the tokens that complete s, as far as this call has found one. kFar says that no
+  // number of tokens completes s.
   std::size_t least(StateId s) const;
 
  private:
   const TokenGraph::Edges* edges(StateId s, uint64_t& work);
-  // Returns a number of tokens that completes s; kFar if none is known.
+  // Returns a number of tokens that completes s, or kFar if none is known.
   std::size_t known(StateId s) const;
   void take(StateId s, StateId to, TokenId token);
   void raise(StateId s, std::size_t least);
 
-  // Holds the edges; stays with the epoch.
+  // The edges, which belong to the epoch.
   TokenGraph& graph_;
   const Count fewest_, shortest_;
-  // A way that was found: its number of tokens with the end token, and its first token.
+  // Tokens that were found to complete a state: their number with the end token, and the first of them.
   struct Step {
     std::size_t tokens;
     TokenId next;
   };
-  // Holds the best way found from each state, keyed by state.
+  // Holds, for each state, the fewest tokens to the end that were found, keyed by state.
   std::unordered_map<uint32_t, Step> found_;
   // Holds proved lower bounds in tokens, keyed by state.
   std::unordered_map<uint32_t, std::size_t> least_;
-  // A search that ended with kUnknown. A search for at most `tokens` tokens with at most `work` work would
-  // end with kUnknown as well.
+  // A search that ended with kUnknown. Another search for at most `tokens` tokens with at most `work` work
+  // would also end so.
   struct Tried {
     std::size_t tokens = 0;
     uint64_t work = 0;
   };
-  // Holds the last such search from each state, keyed by state.
+  // Holds the last search from each state that ended with kUnknown, keyed by state.
   std::unordered_map<uint32_t, Tried> tried_;
   // Holds the states whose edges this call has paid for.
   std::unordered_set<uint32_t> paid_;

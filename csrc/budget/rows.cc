@@ -47,14 +47,14 @@
 namespace structgen {
 
 namespace {
-// kEntry is the size in bytes of an entry of Budgets::kept without its words. Rows for a budget of more than
-// kKeptBudget tokens are not kept.
+// kEntry is the number of bytes of an entry of Budgets::kept without its words. Rows for a larger budget than
+// kKeptBudget tokens are not remembered.
 constexpr std::size_t kEntry = 96, kKeptBudget = 1'000;
-// In a grammar that omits, trying the tokens of one mask with their own text may take so many units of work:
-// 5 milliseconds. Tokens left after that are refused.
+// In a grammar that omits, reading the tokens of one mask with their captured text may take this many units
+// of work: 5 milliseconds. Tokens that are left after that are refused.
 constexpr int64_t kTextWork = 50'000;
 
-// Returns true if a search found a way, and false if it proved that there is none. Throws otherwise.
+// Returns true if a search found tokens, and false if it proved that there are none. Throws otherwise.
 bool certain(Reach::Answer found, std::size_t budget) {
   if (found != Reach::Answer::kUnknown) return found == Reach::Answer::kYes;
   throw Error(ErrorKind::kBudgetExceeded, "no way to complete the text within " + std::to_string(budget) +
@@ -63,8 +63,8 @@ bool certain(Reach::Answer found, std::size_t budget) {
 }
 }  // namespace
 
-// Returns true if the mask of the state before would have held the last token. That mask is not made, so the
-// answer may be no value: only the mask could tell.
+// The question is whether the mask in front of the last token held this token. The mask is not made, so the
+// answer may be no value.
 std::optional<bool> Budget::fits(std::size_t budget) {
   if (!written_.any()) return std::nullopt;
   const std::size_t n = past_.size() - 1;
@@ -73,31 +73,32 @@ std::optional<bool> Budget::fits(std::size_t budget) {
     StateId s = past_[n - 1];
     const uint32_t loose = parser().state(all_.masks.blind(s)).loose.load(std::memory_order_relaxed);
     if (all_.fast && loose != 0 && budget + 1 >= loose && !partial_) return true;
-    // Of tokens that lead to one state with different captured texts, a mask tries only a few, so fits()
-    // cannot tell.
+    // If several tokens lead to one state with different captured texts, a mask tries only a few of them. So
+    // fits() cannot tell.
     bool captured = all_.masks.blind(s) != s;
     for (char b : vocabulary().bytes(tokens_[n - 1])) {
       s = all_.parser.step(s, static_cast<uint8_t>(b));
       captured = captured || all_.masks.blind(s) != s;
     }
-    // A large mask skips some of its tokens (judge(), Trial::judge_begun()), and fits() does not know which.
+    // A large mask refuses some tokens without checking them (judge(), Trial::judge_begun()), and fits() does
+    // not know which.
     if (captured || needed(here()) <= budget) return std::nullopt;
   }
   if (needed(here()) <= budget) return true;
-  // A way of planned() may have allowed the token.
+  // planned() may have allowed the token by other tokens than needed() counts.
   if (n > 0 && needed(past_[n - 1]) > budget + 1) return std::nullopt;
   return false;
 }
 
-// Returns true if the budget suffices behind every token of the mask. Measures the mask if this was not done
-// yet.
+// Returns true if the budget suffices behind every token of the mask. State::loose tells this; it is measured
+// if it is not known yet.
 bool Budget::binds_nothing(std::size_t budget) {
   const StateId from = all_.masks.blind(here());
   const std::atomic<uint32_t>& loose = all_.parser.state(from).loose;
   if (all_.fast && loose.load(std::memory_order_relaxed) == 0) {
     all_.masks.measure_with(&all_.lengths);
     const WorkScope part(Task::kBudget, share_of_work());
-    // If measuring takes too much work, the tokens are judged one by one.
+    // If measuring takes too much work, each token is checked.
     if (!told([&] { all_.masks.measure(from); }))
       all_.parser.state(from).loose.store(Lengths::kFar, std::memory_order_relaxed);
   }
@@ -107,10 +108,10 @@ bool Budget::binds_nothing(std::size_t budget) {
   return true;
 }
 
-// Returns, for a state inside a string and between two characters, the number of tokens that suffices if the
-// next token consists of whole characters of the string; that token is included. The count takes one token
-// for each byte up to the quote, and then the completion behind the quote. Returns kTooMany for any other
-// state, and if no number is known.
+// For a state between two characters of a string: returns how many tokens suffice if the next token consists
+// of whole characters and stays in the string, this token included. It counts a token for each byte up to the
+// quote, and then the completion behind the quote. Returns kTooMany for any other state, and if no number is
+// known.
 std::size_t Budget::staying(StateId s) {
   if (!all_.fast || partial_ || all_.spelling) return kTooMany;
   const State& st = all_.parser.state(s);
@@ -124,15 +125,15 @@ std::size_t Budget::staying(StateId s) {
   return std::min(kTooMany, needed(quote) + bytes);
 }
 
-// Returns the tokens of a mask that stay inside a string and leave enough. With tokens to spare they are not
-// judged one by one: behind such a token the rest of the text is as before, whatever was captured, and a
+// Returns the tokens of a mask that stay inside a string and leave enough tokens. If the budget is large,
+// they need no check: what must follow such a token is the same as before it, whatever was captured, and a
 // begun character takes at most kSpareBytes more bytes.
 Budget::Staying Budget::stay(const Mask* m, StateId from, std::size_t budget) {
   if (!m || !m->dense) return {};
   if (m->inside_run && !all_.spelling && budget > needed(from) + kSpareBytes)
     return {m->dense, needed(from) + kSpareBytes + 1};
-  // In a string with a pattern the rest changes behind such a token, but staying() is a bound for all of
-  // them.
+  // In a string with a pattern, what must follow differs from token to token, but staying() is a bound for
+  // all of them.
   RunClass* const characters = all_.masks.characters();
   const std::size_t suffice = characters ? staying(from) : kTooMany;
   if (suffice + kSpareBytes <= budget)
@@ -141,16 +142,16 @@ Budget::Staying Budget::stay(const Mask* m, StateId from, std::size_t budget) {
   return {nullptr, 0, suffice < kTooMany};
 }
 
-// Returns true if the string that is being written may end behind one more character. If the string must go
-// on for many bytes, long tokens have to be judged, whatever text they hold.
+// Returns true if the string that is being written may end behind one more character. If it must go on for
+// many bytes, long tokens have to be checked, whatever their text is.
 bool Budget::ends_soon(StateId s) {
   return std::ranges::any_of(all_.parser.items(s), [&](const Item& i) {
     return i.regex != RegexArena::poison() && all_.parser.regexes().least_length(i.regex) <= 2;
   });
 }
 
-// Appends to `out` the tokens that write a beginning of the text that needed() counted, and leave enough
-// tokens for the rest of this text. Returns false if needed() counted no text.
+// needed() counted the tokens of some text. Appends to `out` the tokens that begin this text, if enough
+// tokens are left for the rest of it. Returns false if needed() counted no text.
 bool Budget::pieces_of_plan(std::size_t budget, std::vector<TokenId>& out) {
   const Finish::From from = finish(here()).from;
   if (from != Finish::kOwn && from != Finish::kBlind) return false;
@@ -159,10 +160,10 @@ bool Budget::pieces_of_plan(std::size_t budget, std::vector<TokenId>& out) {
   return true;
 }
 
-// Stores in State::loose that no token of the current row needs more than `most` tokens. The blind state
-// takes the same number if it allows the same tokens; then the number serves all captured texts.
+// Stores in State::loose that no token of the row needs more than `most` tokens. If the blind state allows
+// the same tokens, it gets the number, too, which then holds for all captured texts.
 void Budget::set_loose(StateId blind, const uint32_t* row, std::size_t most) {
-  // Within a range of bytes State::loose stays a bound in bytes.
+  // For texts with a range of bytes, State::loose stays a bound in bytes.
   if (written_.whole.most < kEndless) return;
   const uint32_t loose = static_cast<uint32_t>(std::min<std::size_t>(most, Lengths::kFar));
   all_.parser.state(here()).loose.store(loose, std::memory_order_release);
@@ -174,9 +175,9 @@ void Budget::set_loose(StateId blind, const uint32_t* row, std::size_t most) {
     all_.parser.state(blind).loose.store(loose, std::memory_order_release);
 }
 
-// Takes out the tokens that leave too little with their captured text. In a grammar that omits, a completion
-// of the blind state may not complete the state with that text. If no text is being captured, only tokens
-// that begin a capture are tried.
+// Removes the tokens behind which, with their captured text, no completion fits. In a grammar that omits, a
+// completion of the blind state may not complete the state with that text. If no text is being captured, only
+// tokens that begin a capture are tried.
 void Budget::keep_finished(uint32_t* row, std::size_t budget) {
   const Vocabulary& v = vocabulary();
   const bool capturing = all_.masks.blind(here()) != here();
@@ -198,9 +199,9 @@ void Budget::keep_finished(uint32_t* row, std::size_t budget) {
   for (uint32_t w = 0; w < v.words(); ++w) exact_ = exact_ && (asked[w] & ~row[w]) == 0;
 }
 
-// Chooses which tokens are judged, and which stay without a look.
+// Decides which tokens are checked, and which stay without a check.
 Budget::Doubt Budget::in_doubt(const uint32_t* row, std::size_t budget, bool enough, Trial& trial) {
-  // An epoch that has just begun lacks the mask, which the caller made in the epoch before.
+  // The caller made the mask in an earlier epoch if an epoch has just begun; this epoch then lacks it.
   const bool plain = all_.world.cache && all_.fast && !partial_;
   if (plain && !all_.masks.peek(here())) told([&] { all_.masks.mask(here()); });
   const Mask* const made = all_.world.cache ? all_.masks.peek(here()) : nullptr;
@@ -212,7 +213,7 @@ Budget::Doubt Budget::in_doubt(const uint32_t* row, std::size_t budget, bool eno
   } else if (out.mask) {
     trial.list.assign(out.mask->added, out.mask->added + out.mask->n_added);
     trial.list.insert(trial.list.end(), out.mask->shared, out.mask->shared + out.mask->n_shared);
-    // The tokens are judged in order of their numbers, because an answer for one token helps to judge the
+    // The tokens are checked in the order of their numbers, because the result for one token helps with the
     // next.
     sort_unique(trial.list);
   }
@@ -223,15 +224,15 @@ Budget::Doubt Budget::in_doubt(const uint32_t* row, std::size_t budget, bool eno
   return out;
 }
 
-// Leaves the tokens of a mask behind which enough of the budget is left. No value: no token is left. True:
-// the row is a function of the state and the budget, and may be kept. False: the row depends on the text as
-// well.
+// Leaves the tokens of a row behind which enough of the budget is left. Returns no value if no token is left.
+// Returns true if the row depends only on the state and the budget, so that it may be remembered. Returns
+// false if it also depends on the text.
 std::optional<bool> Budget::judge(uint32_t* row, std::size_t budget) {
   const StateId from = all_.masks.blind(here());
   std::vector<TokenId> rest;
   const bool enough = needed(here()) <= budget;
   if (!enough && !certain(planned(budget, rest), budget)) return std::nullopt;
-  // The plan's first token, which leaves enough.
+  // The first token of the plan, behind which enough is left.
   TokenId next = enough ? finish(here()).next : rest[0];
   Trial trial(*this, budget);
   const Doubt doubt = in_doubt(row, budget, enough, trial);
@@ -241,16 +242,16 @@ std::optional<bool> Budget::judge(uint32_t* row, std::size_t budget) {
       trial.judge_texts();
     else if (const std::size_t most = std::max(trial.most, doubt.stays.most);
              !doubt.pieces && !trial.tired && most < kTooMany)
-      // Under any budget, no token of the row needs more tokens than `most`.
+      // No token of the row needs more than `most` tokens, whatever the budget is.
       set_loose(from, row, most);
-    // Tokens that were not judged for lack of work are refused, so the row may lack tokens.
+    // Tokens that were not checked for lack of work are refused, so the row may lack tokens.
     if (trial.tired || unproved_) exact_ = false;
   };
-  // Tokens behind the point where the work ended are refused.
+  // If the work ends, all tokens that were not checked are refused.
   const bool judged = static_cast<bool>(told(look));
   if (!judged) exact_ = false;
   const bool refused = trial.take_out(row, doubt.mask && doubt.mask->accepting) || doubt.pieces;
-  // With two tokens left the verdicts are exact: a token fits exactly if the text may end behind it.
+  // With a budget of two tokens the result is exact: a token fits exactly if the text may end behind it.
   if (refused && (doubt.pieces || budget > 2)) exact_ = false;
   if (omits() && partial_) keep_finished(row, budget);
   if (next < 0 && none(row)) {
@@ -260,7 +261,7 @@ std::optional<bool> Budget::judge(uint32_t* row, std::size_t budget) {
       next = rest[0];
     }
   }
-  // The plan's first token stays, even if the work ended before it was judged.
+  // The first token of the plan stays, even if the work ended before it was checked.
   if (next >= 0) set_bit(row, next);
   return enough && judged && !trial.tired && !unproved_ && trial.by_state();
 }
@@ -275,7 +276,7 @@ bool Budget::narrow(uint32_t* row, std::size_t budget) {
   return binds_nothing(budget) || judge(row, budget).has_value();
 }
 
-// Returns the entry of this state and budget in Budgets::kept, and makes it if there is none.
+// Returns the entry of Budgets::kept for the last state and this budget; makes it if there is none.
 Budgets::Kept* Budget::kept(std::size_t budget) {
   if (all_.kept_bytes > all_.world.policy.rows()) {
     all_.kept.clear();
@@ -286,7 +287,7 @@ Budgets::Kept* Budget::kept(std::size_t budget) {
   return &at->second;
 }
 
-// Keeps a row that is a function of the state and the budget.
+// A row that depends only on the state and the budget is remembered.
 bool Budget::narrow_mask(uint32_t* row, std::size_t budget) {
   if (budget <= 1 || binds_nothing(budget)) return narrow(row, budget);
   Budgets::Kept* const known =
@@ -322,8 +323,8 @@ void Budget::set_only(uint32_t* row, TokenId t) const {
   set_bit(row, t);
 }
 
-// Leaves only the token that needed() counted, for a call in which other tokens take too much work. Returns
-// false if no token is known, or if its count exceeds the budget.
+// Leaves only the first token of the ending that needed() counted; other tokens would take too much work.
+// Returns false if no such token is known, or if the ending exceeds the budget.
 bool Budget::keep_promise(uint32_t* row, std::size_t budget) {
   if (all_.parser.state(here()).accepting && budget > 0) {
     exact_ = false;
@@ -346,8 +347,8 @@ bool Budget::keep_promise(uint32_t* row, std::size_t budget) {
 }
 
 // Leaves the tokens behind which an upper bound in bytes fits the budget. The bound needs no search, but it
-// refuses tokens that a search would allow. If bounds allowed every token up to this state, they allow some
-// token here. Returns false if no token is left.
+// refuses tokens that a search would allow. If bounds allowed all tokens of the text so far, some token is
+// left. Returns false if none is.
 bool Budget::bound(std::span<const uint32_t> plain, uint32_t* row, std::size_t budget) {
   if (!all_.fast) return false;
   const Vocabulary& v = vocabulary();
@@ -365,8 +366,8 @@ bool Budget::bound(std::span<const uint32_t> plain, uint32_t* row, std::size_t b
   return any;
 }
 
-// Writes the row of a grammar that limits tokens. The tokens of an ending are counted on ways that keep the
-// limits (budget/limits.h).
+// Writes the row of a grammar that limits tokens. The tokens of an ending are counted along ways that keep
+// the limits (budget/limits.h).
 bool Budget::fill_limited(uint32_t* row, std::size_t budget) {
   if (needed(here()) > budget) {
     const Reach::Answer found = sought_within(here(), budget, nullptr);
@@ -378,8 +379,8 @@ bool Budget::fill_limited(uint32_t* row, std::size_t budget) {
   } else {
     const std::size_t room = std::min<std::size_t>(budget - 2, Limits::kNever - 1);
     exact_ = all_.limits->fill(here(), row, static_cast<uint32_t>(room)) && exact_;
-    // A refused token may have another completion, longer in bytes and shorter in tokens. So the row counts
-    // as exact only if the budget refused no token that the limits allow.
+    // A refused token may have another completion with more bytes and fewer tokens. So the row counts as
+    // exact only if the budget refused no token that the limits allow.
     std::vector<uint32_t> any(v.words());
     exact_ = all_.limits->fill(here(), any.data()) && std::equal(any.begin(), any.end(), row) && exact_;
   }

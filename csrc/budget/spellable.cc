@@ -53,21 +53,21 @@
 namespace structgen {
 
 namespace {
-// near() meets at most so many places (a state and a node of the trie); beyond them its answer is kUnknown.
+// near() visits at most this many pairs of a state and a trie node; then its answer is kUnknown.
 constexpr std::size_t kMaxPlaces = 3'000;
-// near() asks at most so many of these places for a shortest completion.
+// near() looks for a shortest completion from at most this many of the states that it visits.
 constexpr std::size_t kMaxAsked = 8;
-// The summaries of one state may take at most so many steps: about a tenth of a second.
+// The summaries of one state may take this many steps: about a tenth of a second.
 constexpr uint64_t kStateWork = 300'000;
-// All summaries and searches of one mask may take at most so many steps.
+// All summaries and searches of one mask may take this many steps.
 constexpr uint64_t kMaskWork = 1'000'000;
-// searched() may spend so much work on one graph (budget/reach.h, in nodes of the trie).
+// searched() may spend this much work on one graph (budget/reach.h, in trie nodes).
 constexpr uint64_t kReach = 200'000;
-// At most so many tokens of one mask are stepped with their captured text; further ones are refused.
+// At most this many tokens of one mask are read with their captured text; all further ones are refused.
 constexpr std::size_t kMaxStepped = 2'000;
-// Cutting a text takes so many units of work for each byte: one path down the trie.
+// Cutting a text costs this many units of work for each byte: one path down the trie.
 constexpr std::size_t kPlaceWork = 2;
-// Stands in for the label if the captured text is not known.
+// Stands in place of a label if a captured text is not known.
 constexpr uint32_t kUnknownLabel = 0xFFFFFFFFu;
 
 [[noreturn]] void out_of_share() {
@@ -78,17 +78,16 @@ constexpr uint32_t kUnknownLabel = 0xFFFFFFFFu;
 }  // namespace
 
 // Dynamic programming from the end of the text: best_[n] has the fewest tokens that write the last n bytes.
-// Bytes in front of an end do not change its entry, so the entries of the end that this text shares with the
-// last text are kept. The tokens that begin at a byte lie on one path of the trie. Cost: the new bytes times
-// the longest token. Of equal choices the longest first token wins.
+// An entry does not depend on the bytes in front of it. So the entries of the end that this text has in
+// common with the last one are kept. The tokens that begin at a byte lie on one path of the trie. The cost is
+// the number of new bytes times the longest token. Of equal cuts the one with the longest first token wins.
 Cutter::Cut Cutter::cut(std::string_view text) {
   const std::size_t n = text.size();
   const auto differ = std::mismatch(text.rbegin(), text.rend(), text_.rbegin(), text_.rend());
   const std::size_t same = static_cast<std::size_t>(differ.first - text.rbegin());
   if (same < n) {
     charge(static_cast<int64_t>(kPlaceWork * (n - same)));
-    // Both lists reserve their memory before either changes, so that they still fit each other if memory runs
-    // out.
+    // Both lists reserve their memory before either grows. So their sizes still agree if memory runs out.
     if (best_.capacity() <= n) best_.reserve(2 * n + 1);
     text_.reserve(n);
     text_.assign(text);
@@ -141,9 +140,9 @@ void Spellable::spend(uint64_t n) {
 
 // ---- summaries ----
 
-// Returns the junctions behind the non-empty texts of a regex, if the begun token stands at `node` in front
-// of them: each has the label that was read and the node at which the last token stands, 0 if a token ends
-// with the text.
+// A token that stands at the trie node `node` has begun. Returns the junctions behind the non-empty texts of
+// a regex: each has the label that was read and the trie node of the last token, 0 if a token ends with the
+// text.
 //
 //     tokens `a`, `ab`, `b"`; regex [ab]*", node 0    behind `b"`: node 0. Behind `"` alone: no junction
 const std::vector<Spellable::Junction>& Spellable::terminal(RegexId r, uint32_t node) {
@@ -181,8 +180,8 @@ const std::vector<Spellable::Junction>& Spellable::terminal(RegexId r, uint32_t 
   });
 }
 
-// Returns the alternatives of a rule behind a label, which counts from 1 (0: none). kUnknownLabel stands for
-// captured text that is not known.
+// Returns the alternatives of a rule that is told a label, where labels count from 1 and 0 means none.
+// kUnknownLabel stands for captured text that is not known.
 const Alternatives& Spellable::expand(RuleId r, uint32_t label) {
   return remember(expansions_, {r.v, label}, [&] {
     Reading reading;
@@ -195,8 +194,8 @@ const Alternatives& Spellable::expand(RuleId r, uint32_t label) {
   });
 }
 
-// Returns the summary of a rule as far as it is known. The rule at_ becomes a user of the summary: settle()
-// looks at at_ again when the summary grows.
+// Returns the summary of a rule as far as it is known. The rule that asks (at_) becomes a user: settle()
+// looks at it again when the summary grows.
 const Spellable::Rule& Spellable::rule(RuleId r, Junction from) {
   const auto [it, fresh] = rules_.try_emplace(Key{r.v, from});
   if (fresh) {
@@ -209,7 +208,7 @@ const Spellable::Rule& Spellable::rule(RuleId r, Junction from) {
   return it->second;
 }
 
-// Appends to `to` the junctions behind the symbol s that begins at the junction `from`.
+// Appends to `to` the junctions at which the symbol s may end if it begins at `from`.
 void Spellable::through(Symbol s, Junction from, std::vector<Junction>& to) {
   spend();
   const bool rules = s.kind() == Symbol::kRule;
@@ -217,8 +216,8 @@ void Spellable::through(Symbol s, Junction from, std::vector<Junction>& to) {
     if (!rules && from.label == 0) from.label = kUnknownLabel;
     if (rules) from.label = 0;
     if (!rules || !parser_.alive().plain(s.rule_id())) {
-      // A rule of a grammar without lexemes takes no restriction of its first byte, so a pending restriction
-      // is lost here, and a no would be unproved.
+      // A rule of a grammar without lexemes ignores which bytes are forbidden before it. So the forbidden
+      // bytes are lost here, and a no would not be proved.
       if (from.pending != Alive::kClear && parser_.alive().follow(from.pending) != RegexArena::empty())
         open_ = true;
       from.pending = Alive::kClear;
@@ -248,8 +247,8 @@ void Spellable::through(Symbol s, Junction from, std::vector<Junction>& to) {
 }
 
 // Computes the least fixpoint over the rules that were asked for. Each rule is evaluated with the summaries
-// known so far; when its set grows, its users are evaluated again. Sets only grow and junctions are finite,
-// so the loop ends.
+// known so far; when its own grows, its users are evaluated again. Summaries only grow and there are finitely
+// many junctions, so the loop ends.
 void Spellable::settle() {
   std::vector<Junction> now, next;
   while (!todo_.empty()) {
@@ -283,8 +282,8 @@ void Spellable::settle() {
   }
 }
 
-// Drops the summaries of a search that broke off. Drops all other tables too if they take more bytes than
-// CachePolicy::spelling().
+// Drops the summaries of a search that ended early. If all other tables take more bytes than
+// CachePolicy::spelling(), they are dropped, too.
 void Spellable::forget() {
   rules_.clear();
   todo_.clear();
@@ -296,8 +295,8 @@ void Spellable::forget() {
   for (const auto& [state, row] : rows_) bytes_ += 64 + row.words.size() * 4;
 }
 
-// Walks down all stacks of the state at once, with the junctions behind each terminal and rule. Returns kYes
-// if a stack may end between two tokens.
+// Walks down all stacks of the state at once, and computes the junctions behind each terminal and rule.
+// Returns kYes if some stack may end between two tokens.
 Reach::Answer Spellable::summarised(StateId s) {
   work_ = std::min(kStateWork, mask_work_);
   const uint64_t before = work_;
@@ -336,7 +335,7 @@ Reach::Answer Spellable::summarised(StateId s) {
     if (answer != Reach::Answer::kYes && !open_ && !was_open) answer = Reach::Answer::kNo;
   };
   if (told_with_work_left(summarise)) back.keep();
-  // Kept summaries may come from a search that met captured text.
+  // Summaries that are reused may come from a search that met captured text.
   open_ = open_ || was_open;
   mask_work_ -= std::min(mask_work_, before - work_);
   return answer;
@@ -344,7 +343,7 @@ Reach::Answer Spellable::summarised(StateId s) {
 
 // ---- one state ----
 
-// Stores a yes for each state to which the tokens lead.
+// Stores a yes for s and for each state behind one of the tokens.
 void Spellable::keep(StateId s, const std::vector<TokenId>& tokens) {
   std::vector<StateId> on;
   for (TokenId t : tokens) {
@@ -382,13 +381,13 @@ bool Spellable::spelled(StateId s) {
   return std::move(done).value_or(false);
 }
 
-// Searches in breadth through the bytes that tokens can write. Example: a state inside an escape, whose
-// completion cannot be spelled, often has a completion that can be spelled two bytes further on.
+// Searches breadth first through the bytes that tokens can write. A state inside an escape, whose completion
+// cannot be spelled, often leads in two bytes to a state whose completion can.
 Reach::Answer Spellable::near(StateId s) {
   struct At {
     StateId state;
     uint32_t node, from;
-    // The token that ends at this place, or -1.
+    // The token that ends here, or -1.
     TokenId token;
   };
   const TokenTrie& trie = world_.vocabulary->trie();
@@ -451,7 +450,7 @@ Reach::Answer Spellable::searched(StateId s) {
       const std::vector<TokenId> rest = way(at);
       tokens.insert(tokens.end(), rest.begin(), rest.end());
       keep(s, tokens);
-      // keep() stored nothing: the captured text of s forbids the tokens.
+      // keep() stored nothing, because the captured text of s forbids the tokens.
       if (!known_.contains(s.v)) found = Reach::Answer::kUnknown;
     }
     if (found != Reach::Answer::kUnknown) break;
@@ -465,7 +464,7 @@ Reach::Answer Spellable::judge(StateId s) {
   const auto known = known_.find(s.v);
   if (known != known_.end()) return known->second;
   if (mask_work_ == 0) mask_work_ = kMaskWork;
-  // A completion of the blind state that fits every captured text fits the text of s.
+  // If a completion of the blind state holds for every captured text, it completes s, too.
   const StateId any = masks_.blind(s);
   Reach::Answer answer = Reach::Answer::kUnknown;
   if (any != s && judge(any) == Reach::Answer::kYes) answer = Reach::Answer::kYes;
@@ -503,7 +502,7 @@ bool Spellable::fill(StateId s, uint32_t* row) {
   }
   const BlindWalk step{parser_, masks_};
   const auto stops = [&](const BlindState& at) { return step.stops(at); };
-  // Tokens that the blind walk cannot judge. Each of them is read with its own text below.
+  // The tokens that a walk without captured text cannot decide. Each is read with its own text below.
   std::vector<TokenId> alone;
   // A copy of the row, because the walk clears bits of `row`.
   const std::vector<uint32_t> mask(row, row + vocabulary.words());
@@ -516,7 +515,7 @@ bool Spellable::fill(StateId s, uint32_t* row) {
   whole = whole && alone.size() <= kMaxStepped;
   for (std::size_t k = 0; k < alone.size(); ++k)
     if (k >= kMaxStepped || refused(parser_.read(s, vocabulary.bytes(alone[k])))) clear_bit(row, alone[k]);
-  // The first token of a way that was found earlier stays, because an earlier mask promised it.
+  // An earlier mask promised a completion that begins with this token, so the token stays.
   if (const auto it = next_.find(s.v); it != next_.end())
     row[static_cast<uint32_t>(it->second) >> 5] |= 1u << (it->second & 31);
   if (std::all_of(row, row + vocabulary.words(), [](uint32_t word) { return word == 0; })) {

@@ -38,33 +38,33 @@
 
 namespace structgen {
 
-// One piece of a text that is cut into tokens.
+// One token of a text that is cut into tokens.
 struct Piece {
-  // The number of bytes of the text up to the end of the piece.
+  // The offset in the text at which the piece ends.
   std::size_t end;
   TokenId token;
 };
-// Cuts texts into the fewest tokens. The cut of the last text is kept, because completions of neighbouring
-// states share their last bytes: a new text is cut only in front of the end that both texts share.
+// Cuts texts into the fewest tokens. The completions of neighbouring states have their last bytes in common.
+// So the cut of the last text is remembered, and only the bytes in front of the common end are cut anew.
 class Cutter {
  public:
   explicit Cutter(const TokenTrie& trie) : trie_(trie) {}
-  // The number of tokens of a text, and the first of these tokens (-1: the text is empty).
+  // The number of tokens of a text, and the first of them (-1 if the text is empty).
   struct Cut {
     uint32_t tokens;
     TokenId first;
   };
   static constexpr uint32_t kNever = 0xFFFFFFFFu;
-  // Returns the cut of the text; `tokens` is kNever if the vocabulary cannot spell the text.
+  // Cuts the text; `tokens` is kNever if the vocabulary cannot spell it.
   Cut cut(std::string_view text);
-  // Appends to `out` each token that writes a beginning of the text, if at most `most` tokens spell the rest.
+  // Appends to `out` each token that begins the text, if at most `most` tokens spell what is left of it.
   void begins(std::string_view text, std::size_t most, std::vector<TokenId>& out);
-  // Writes the pieces of the text to `out`. Returns false if the vocabulary cannot spell the text.
+  // Writes the pieces of the cut text to `out`. Returns false if the vocabulary cannot spell the text.
   bool spell(std::string_view text, std::vector<Piece>& out);
   std::size_t byte_size() const { return text_.capacity() + best_.capacity() * sizeof(Best); }
 
  private:
-  // The best cut of one end of the text: its number of tokens, and its first token with the bytes of that
+  // The best cut of some last bytes of the text: its number of tokens, its first token, and the bytes of that
   // token.
   struct Best {
     uint32_t tokens, bytes;
@@ -72,7 +72,7 @@ class Cutter {
   };
   const TokenTrie& trie_;
   std::string text_;
-  // Holds the best cut of each end of text_, indexed by the bytes of the end.
+  // best_[n] is the best cut of the last n bytes of text_.
   std::vector<Best> best_{{0, 0, -1}};
 };
 
@@ -89,44 +89,44 @@ class Spellable {
         graph_(graph),
         exact_graph_(exact_graph) {}
 
-  // All calls need the world's lock.
+  // The caller of each function holds the world's lock.
   //
-  // Returns whether some tokens end the text from s; kUnknown: the work did not suffice.
+  // Tells whether some tokens complete the text from s. kUnknown: the work did not suffice to tell.
   Reach::Answer judge(StateId s);
   bool possible(StateId s) { return judge(s) == Reach::Answer::kYes; }
   // Writes the row of s, Vocabulary::words() words. Returns false if tokens may be missing, because the work
-  // did not suffice to judge them. Throws kVocabulary if no tokens end the text, and kBudgetExceeded if none
-  // were found.
+  // did not suffice to check them. Throws kVocabulary if no tokens complete the text, and kBudgetExceeded if
+  // none were found.
   bool fill(StateId s, uint32_t* row);
-  // Returns the tokens that were found to end the text from s, without the end token; may be empty. keep()
-  // stores them in another epoch.
+  // Returns tokens that were found to complete the text from s, without the end token; none if there are
+  // none. keep() stores them in another epoch.
   std::vector<TokenId> way(StateId s);
   void keep(StateId s, const std::vector<TokenId>& tokens);
   std::size_t byte_size() const { return bytes_ + known_.size() * 56 + next_.size() * 48; }
 
  private:
-  // A point between two symbols of a rule: the label that was read last, what is pending (parse/alive.h), and
-  // the node of the trie at which the begun token stands (0: between two tokens).
+  // A point between two symbols of a rule: the label that was read last, the pending (parse/alive.h), and the
+  // trie node of the token that has begun (0 between two tokens).
   struct Junction {
-    // The label plus one; 0: no label was read.
+    // The label plus one, or 0 if no label was read.
     uint32_t label = 0;
     Alive::Pending pending = Alive::kClear;
     uint32_t node = 0;
     friend auto operator<=>(const Junction&, const Junction&) = default;
   };
-  // A rule and the junction in front of it.
+  // A rule, and the junction at which it begins.
   struct Key {
     uint32_t rule;
     Junction from;
     friend auto operator<=>(const Key&, const Key&) = default;
   };
-  // The summary of a rule that begins at one junction. `out`: the junctions behind the rule, as far as they
-  // are known.
+  // What is known of a rule that begins at one junction (its summary): `out` holds the junctions at which it
+  // may end, as far as they are known.
   struct Rule {
     std::set<Junction> out;
-    // The rules that use this summary; settle() looks at each of them again when `out` grows.
+    // The rules that use this summary. settle() looks at them again when `out` grows.
     std::vector<Key> users;
-    // True: the rule waits in todo_.
+    // True while the rule waits in todo_.
     bool waiting = true;
   };
   void spend(uint64_t n = 1);
@@ -150,9 +150,9 @@ class Spellable {
   TokenGraph &graph_, &exact_graph_;
   // Holds the answers of judge(), keyed by state.
   std::unordered_map<uint32_t, Reach::Answer> known_;
-  // Holds the first token of a way to the end of the text, keyed by state.
+  // Holds the first of some tokens that complete the text, keyed by state.
   std::unordered_map<uint32_t, TokenId> next_;
-  // A row of fill(); `whole` is the value that fill() returned.
+  // A row of fill(). `whole` is what fill() returned.
   struct Row {
     std::vector<uint32_t> words;
     bool whole;
@@ -163,16 +163,16 @@ class Spellable {
   std::map<std::pair<uint32_t, uint32_t>, std::vector<Junction>> terminals_;
   // Holds the answers of expand(), keyed by rule and label.
   std::map<std::pair<uint32_t, uint32_t>, Alternatives> expansions_;
-  // Holds all summaries, and the keys of those that settle() has to look at.
+  // All summaries, and the work list of settle().
   std::map<Key, Rule> rules_;
   std::vector<Key> todo_;
   // The rule that settle() is looking at; null outside of settle().
   const Key* at_ = nullptr;
-  // True: the search has met captured text, so it can no longer prove a no.
+  // True once the search has met captured text; it can then no longer prove a no.
   bool open_ = false;
-  // The steps left to the summaries of one state, at most kStateWork.
+  // How many steps the summaries of one state may still take, at first kStateWork.
   uint64_t work_ = 0;
-  // The steps left to all states of one mask, at most kMaskWork.
+  // How many steps all states of one mask may still take, at first kMaskWork.
   uint64_t mask_work_ = 0;
   // Counts the bytes of the tables.
   std::size_t bytes_ = 0;

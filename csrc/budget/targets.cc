@@ -5,9 +5,9 @@
 namespace structgen {
 
 namespace {
-// A run gets a class (mask/runs.h) if its element may begin with at least kFirstBytes different bytes.
+// A run gets a class (mask/runs.h) if at least kFirstBytes different bytes may begin its element.
 constexpr int kFirstBytes = 24;
-// At most so many different bytes may leave a run, because each of them costs the run a list of exits.
+// At most this many different bytes may leave a run, because each costs a list of exits.
 constexpr int kExits = 4;
 }  // namespace
 
@@ -17,8 +17,9 @@ TokenId Targets::first(const Words& row) {
   return static_cast<TokenId>(w * 32 + static_cast<uint32_t>(std::countr_zero(row[w])));
 }
 
-// Returns true if all items of s read the same run without a bound, followed by a quote. The state behind `"`
-// of a string of any text is such a state, even if several alternatives allow the string.
+// Returns true if all items of s read the same run without a minimum or maximum, followed by a quote. The
+// state behind the opening quote of a string of any text is such a state, even if several alternatives allow
+// the string.
 bool Targets::endless(StateId s, Run& out) {
   RegexArena& regexes = parser_.regexes();
   if (s == Parser::dead() || parser_.state(s).accepting) return false;
@@ -39,7 +40,7 @@ bool Targets::endless(StateId s, Run& out) {
   return out.of != nullptr;
 }
 
-// Looks for a run at s, and behind one character of s: a string may restrict its first character, or exclude
+// Looks for a run at s, and behind one character of s: a string may restrict its first character or exclude
 // some names. Four characters are tried with which few names begin.
 bool Targets::run_behind(StateId from, Run& out) {
   if (endless(from, out)) return true;
@@ -48,9 +49,9 @@ bool Targets::run_behind(StateId from, Run& out) {
   return false;
 }
 
-// Accepts a state with a single item alone, because two counters would need pairs of counts. What follows the
-// run must begin with few bytes, and no element may begin with one of these bytes, so that a token leaves the
-// run at one place. If more elements must come than the longest token has bytes, no token leaves the run.
+// The state must have a single item, because two counters would need pairs of numbers. What follows the run
+// must begin with few bytes, none of which begins an element, so that a token leaves the run at one point
+// only. If more elements must come than the longest token has bytes, no token leaves the run.
 bool Targets::counts(StateId s, bool strings, Run& out) {
   RegexArena& regexes = parser_.regexes();
   const State& st = parser_.state(s);

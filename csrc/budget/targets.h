@@ -36,22 +36,22 @@ class Targets {
   Targets(Parser& parser, MaskBuilder& masks, Slices& slices, const Vocabulary& vocabulary)
       : parser_(parser), masks_(masks), slices_(slices), vocabulary_(vocabulary) {}
 
-  // Visits the states behind `from`. Returns false, and visits nothing, if `from` is not inside or in front
-  // of such a run. `strings`: only runs that a quote ends are looked for. All states are blind
-  // (MaskBuilder::blind). The visitor's functions:
+  // Visits the states behind `from`. Returns false, and visits nothing, if `from` neither stands inside such
+  // a run nor in front of one. With `strings`, only runs that a quote ends are looked for. All states are
+  // blind (MaskBuilder::blind). The visitor's functions:
   //   void reach(StateId to, std::span<const TokenId> tokens);   these tokens lead to the state `to`
-  //   bool whole(StateId to, const Words& tokens);               many tokens, as a row, lead to the state
-  //   `to`;
+  //   bool whole(StateId to, const Words& tokens);               many tokens, as a row, lead to `to`;
   //                                                              true: the tokens then go to take()
   //   bool begun(StateId to, RegexId rest, tokens);              these tokens end within a character, and
-  //                                                              `rest` leads to the state `to`; false: the
-  //                                                              tokens then go to reach()
-  //   bool takes(StateId to);                                    asked before reach(); true: the tokens go to
-  //                                                              take() in its place
+  //                                                              `rest` leads from there to `to`; false:
+  //                                                              the tokens then go to reach()
+  //   bool takes(StateId to);                                    asked before reach(); true: the tokens go
+  //                                                              to take() instead
   //   void take(const Words& tokens);                            these tokens are taken
   //   bool stops(StateId at);                                    true: nothing behind `at` is visited
-  //   void stopped(std::span<const TokenId> tokens);             these tokens lead to such a state or beyond
-  //   it void done(Words tokens);                                   all these tokens were visited
+  //   void stopped(std::span<const TokenId> tokens);             these tokens lead to such a state `at` or
+  //                                                              beyond it
+  //   void done(Words tokens);                                   all these tokens were visited
   template <class Visitor>
   bool visit(StateId from, bool strings, Visitor& visitor) {
     Run run;
@@ -70,28 +70,28 @@ class Targets {
  private:
   // Returns the blind state behind one byte.
   StateId step(StateId s, uint8_t b) { return masks_.blind(parser_.step(s, b)); }
-  // A run of characters in which a state stands, or in front of which it stands.
+  // A run of characters. A state stands inside it or in front of it.
   struct Run {
-    // The tokens of the run, by the place where they end; never null in a run that was found.
+    // The class of the run; never null in a run that was found.
     RunClass* of = nullptr;
     // The regex of one character of the run.
     RegexId element;
-    // The state inside the run. Without a bound of the run, each element leads back to it.
+    // The state inside the run. If the run has no minimum and no maximum, each element leads back to it.
     StateId inside;
-    // The bytes that may follow the run, each with the state behind it: a quote closes a string.
+    // The bytes that may follow the run, as a quote ends a string, each with the state behind it.
     std::vector<std::pair<uint8_t, StateId>> left;
-    // At least `min` and at most `max` elements come before such a byte.
+    // The number of elements of the run is at least `min` and at most `max`.
     uint32_t min = 0, max = kUnbounded;
   };
-  // Return true, and write the run, if a run without a bound begins at the state: run_behind() also behind
-  // one more character, endless() at once.
+  // Look for a run without a minimum or maximum, and write it. endless() looks at the state itself,
+  // run_behind() also behind one more character.
   bool run_behind(StateId from, Run& out);
   bool endless(StateId s, Run& out);
-  // Returns true, and writes the run, if s is inside a run that counts its elements.
+  // Returns true, and writes the run, if s is inside a run whose number of elements is limited.
   bool counts(StateId s, bool strings, Run& out);
 
-  // Visits the tokens of a run without a bound. Tokens of whole characters lead back to its state; tokens
-  // that end within a character lead to one state for each begun character.
+  // Visits the tokens of a run without a minimum or maximum. Tokens of whole characters lead back to its
+  // state. Tokens that end inside a character lead to one state for each begun character.
   template <class Visitor>
   void inside_endless(const Run& run, Visitor& visitor) {
     const RunCuts& cuts = run.of->cuts();
@@ -104,16 +104,16 @@ class Targets {
     }
   }
 
-  // Visits the tokens of a run with a bound. All tokens of n elements lead to one state, which is found by
-  // reading one element n times.
+  // Visits the tokens of a run whose number of elements is limited. All tokens of n elements lead to one
+  // state, which is found by reading one element n times.
   template <class Visitor>
   void inside_counted(StateId from, const Run& run, Visitor& visitor) {
     const RunCounts& counts = run.of->counts();
     std::vector<StateId> after(run.of->longest() + 1, Parser::dead());
     after[0] = from;
     std::string_view one;
-    // Counts the numbers of elements, from 1 on, whose tokens the visitor takes. If it takes all of them, one
-    // row holds all tokens.
+    // For how many numbers of elements, from 1 on, the visitor takes the tokens. If it takes all, one row
+    // holds all tokens.
     std::size_t taken = 0;
     for (std::size_t i = 0; i < counts.wholes.size(); ++i) {
       const RunCounts::Whole& w = counts.wholes[i];
@@ -162,9 +162,9 @@ class Targets {
   }
   static TokenId first(const Words& row);
 
-  // `from` may stand in front of the run: a name begins with a letter, and the run of its other characters
-  // begins behind this letter. Visits the tokens that begin in front of the run. A token that reaches the
-  // state that the run has after the same bytes is skipped, because the functions of the run visit it.
+  // Visits the tokens that begin in front of the run, if `from` stands there: a name begins with a letter,
+  // and the run of its other characters begins behind it. A token is skipped if it leads to the state that
+  // the run has behind the same bytes, because the functions for runs visit it.
   template <class Visitor>
   void walk_to_run(StateId from, const Run& run, Visitor& visitor) {
     const TokenTrie& trie = vocabulary_.trie();
@@ -174,7 +174,8 @@ class Targets {
     };
     struct Open {
       uint32_t node;
-      // Dead: the run would not read these bytes.
+      // `state` is the state behind the bytes so far; as_run is the state that the run has there, dead() if
+      // the run does not read the bytes.
       StateId state, as_run;
     };
     std::vector<Open> todo{{0, from, run.inside}};
@@ -203,8 +204,8 @@ class Targets {
     visitor.done(std::move(done));
   }
 
-  // Visits the tokens that leave the run by a byte, in the order of their bytes behind this byte; the state
-  // of each depth is kept.
+  // Visits the tokens that leave the run by a byte, as a trie of what they hold behind this byte. The states
+  // along the current path of this trie are kept.
   template <class Visitor>
   void leave(const Run& run, uint8_t byte, StateId left, Visitor& visitor) {
     const RunExits& exits = run.of->exits(byte);

@@ -29,17 +29,17 @@
 
 namespace structgen {
 
-// What searches over the vocabulary cost. One unit is one node of the trie.
+// What searches over the vocabulary cost, in units of one trie node.
 struct SearchCost {
-  // edges() asks for at least so much work, whatever the state.
+  // edges() asks for at least this much work, whatever the state is.
   static constexpr uint64_t kLeast = 1'000;
-  // The work of each state that a walk meets for the first time.
+  // A state that a walk meets for the first time costs this much work.
   static constexpr uint64_t kState = 32;
 
-  // Walks down the trie in depth-first order, along bytes that the parser reads. `arrive(node, before,
-  // after)` returns the state with which the walk goes on below the node, or dead() to stay above it. Returns
-  // false if the walk takes more than `work`. `spent` grows by an amount that depends only on the state, the
-  // trie and `arrive`.
+  // Walks down the trie in depth-first order, along bytes that the parser reads. arrive(node, before, after)
+  // returns the state with which the walk goes on below the node, or dead() to go no further there. Returns
+  // false if the walk takes more than `work`. `spent` grows by the work of the walk, which depends only on
+  // the state, the trie and `arrive`.
   template <class Arrive>
   static bool walk(Parser& parser, const TokenTrie& trie, StateId from, uint64_t work, uint64_t& spent,
                    Arrive&& arrive) {
@@ -84,13 +84,14 @@ class TokenGraph {
   struct Edges {
     // The states to which tokens lead, each once, with the first token that leads there.
     std::vector<std::pair<StateId, TokenId>> to;
-    // False: edges may be missing, because captured text matters or because there are more than kAlike.
+    // False if edges may be missing: captured text matters, or there are more than kAlike.
     bool all = true;
-    // The work that the edges take in a new graph.
+    // The work that making the edges takes in a new graph.
     uint64_t cost = 0;
   };
-  // `limited`: the grammar limits tokens (parse/limits.h). `exact`: states keep their captured text;
-  // otherwise they are blind (MaskBuilder::blind). `most`: trim() forgets all edges if they take more bytes.
+  // `limited` says that the grammar limits tokens (parse/limits.h). With `exact` the states keep their
+  // captured text; otherwise they are blind (MaskBuilder::blind). If the edges take more than `most` bytes,
+  // trim() forgets them.
   TokenGraph(Parser& parser, MaskBuilder& masks, Targets& targets, const Vocabulary& vocabulary, bool limited,
              bool exact, std::size_t most)
       : parser_(parser),
@@ -101,14 +102,15 @@ class TokenGraph {
         exact_(exact),
         most_(most) {}
 
-  // Returns the state of the graph that stands for s.
+  // Returns the state that stands for s in the graph.
   StateId begin(StateId s) const { return exact_ ? s : masks_.blind(s); }
-  // Returns the edges of a state of the graph, which stay until trim(). Returns null if they take more than
+  // Returns the edges of a state of the graph; they stay until trim(). Returns null if they cost more than
   // `work`.
   const Edges* edges(StateId s, uint64_t work);
   // Returns the state of the graph behind a token.
   StateId step(StateId s, TokenId t);
-  // Forgets all edges if they take more than `most` bytes. Each Budget calls trim() before its first search.
+  // Forgets all edges if they take more bytes than the constructor allowed. Each Budget calls it before its
+  // first search.
   void trim();
   Parser& parser() const { return parser_; }
   const Vocabulary& vocabulary() const { return vocabulary_; }

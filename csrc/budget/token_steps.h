@@ -25,8 +25,8 @@
 
 namespace structgen {
 
-// Returns what is known behind one token. step(behind, byte) reads a byte; if stops(behind) is true, the rest
-// of the token is not read.
+// Returns what step() makes of the bytes of one token: step(behind, byte) updates `behind`, from the first
+// byte on. Once stops(behind) is true, the other bytes are not read.
 template <class Behind, class Step, class Stops>
 Behind behind(std::string_view token, Behind at, Step&& step, Stops&& stops) {
   for (std::size_t i = 0; i < token.size() && (i == 0 || !stops(at)); ++i)
@@ -40,9 +40,9 @@ template <class Behind, class Step, class Stops, class Take>
 void each_behind(const Vocabulary& vocabulary, const uint32_t* row, const Behind& first, Step&& step,
                  Stops&& stops, Take&& take) {
   const TokenTrie& trie = vocabulary.trie();
-  // Holds what is known behind the path to the current node, indexed by depth.
+  // at[d] is what step() has made at depth d of the path to the current node.
   std::vector<Behind> at(vocabulary.longest() + 2, first);
-  // before[i] counts the tokens of the row among the first i tokens of the trie's order.
+  // before[i] is the number of the row's tokens among the first i tokens in the order of the trie.
   std::vector<uint32_t> before{0};
   before.reserve(trie.parts().order.size() + 1);
   for (TokenId t : trie.parts().order) before.push_back(before.back() + has_bit(row, t));
@@ -69,16 +69,15 @@ inline bool more_than(std::span<const uint32_t> row, std::size_t n) {
   return found > n;
 }
 
-// Returns true if the captured text of a state decides everything that follows: all that may be read is
-// poison.
+// Returns true if the captured text of a state decides everything that follows: its only item is poison.
 inline bool decided_by_text(const State& s) { return s.poisoned && s.n == 1 && !s.accepting; }
 
-// A blind state (MaskBuilder::blind). `blind`: some captured text was dropped on the way to it.
+// A blind state (MaskBuilder::blind). `blind` says that captured text was dropped on the way to it.
 struct BlindState {
   StateId state;
   bool blind;
 };
-// The functions of a walk over blind states: its start, its step, and the states at which it stops.
+// For walks over blind states: the state at which they start, how they read a byte, and where they stop.
 struct BlindWalk {
   Parser& parser;
   MaskBuilder& masks;

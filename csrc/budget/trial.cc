@@ -8,16 +8,16 @@
 namespace structgen {
 
 namespace {
-// judged() looks at no more states than this for one mask.
+// judged() computes the result of at most this many states for one mask.
 constexpr std::size_t kMaskStates = 20'000;
-// At most so many tokens of one group are tried before the group is given up.
+// If this many tokens of a group were tried without success, the group is given up.
 constexpr std::size_t kAttempts = 3;
-// A trial counts as 1 + n * n / kSmallRest trials if the completion takes n tokens.
+// Trying a token whose completion takes n tokens counts as 1 + n * n / kSmallRest trials.
 constexpr std::size_t kSmallRest = 128;
 
-// Returns true if the string of which a token writes a piece certainly differs from every string in the text.
-// Three conditions are asked: the piece has a letter (other than the `e` of numbers) or a character beyond
-// ASCII, the piece does not occur in the text, and neither of the two has an escape.
+// A token writes a piece of a string. Returns true if this string certainly differs from every string in the
+// text. It says so if three conditions hold: the piece has a letter (other than the `e` of numbers) or a
+// character beyond ASCII; the piece does not occur in the text; neither of the two has an escape.
 //
 //     token `nam`, text `b":2}`    true            token `b`, text `b":2}`    false
 bool differs(std::string_view token, std::string_view text) {
@@ -71,8 +71,8 @@ bool Budget::Trial::take_out(uint32_t* row, bool ends) const {
   return lost != 0;
 }
 
-// Returns the number of tokens that a token into s needs, itself and the end token included. The last answer
-// is kept apart, because neighbours in the trie often lead to the same state.
+// Returns how many tokens are needed by a token that leads to s, itself and the end token included. The last
+// answer is kept apart, because neighbours in the trie often lead to the same state.
 std::size_t Budget::Trial::judged(StateId s) {
   if (s != last) {
     last = s;
@@ -90,8 +90,8 @@ std::size_t Budget::Trial::judged(StateId s) {
   return last_needed;
 }
 
-// Returns an upper bound of the tokens that a token into s needs, itself and the end token included. The
-// bound in bytes comes first, because it is cheaper than a completion.
+// Returns an upper bound of the tokens that are needed by a token that leads to s, itself and the end token
+// included. The bound in bytes is tried first, because it is cheaper than a completion.
 std::size_t Budget::Trial::tokens_into(StateId s) {
   Budgets& epoch = of.all_;
   if (epoch.parser.state(s).accepting) return 2;
@@ -101,20 +101,20 @@ std::size_t Budget::Trial::tokens_into(StateId s) {
   return of.needed(s) + 1;
 }
 
-// Returns true if the token t, which leads to s, leaves enough.
+// Returns true if the token t, which leads to s, leaves enough of the budget.
 bool Budget::Trial::fits(StateId s, TokenId t) {
   if (!ranged) return judged(s) <= budget;
   return of.completable(s, of.vocabulary().bytes(t).size(), budget == kEndless ? budget : budget - 1);
 }
 
 // Returns true if fewer tokens may suffice for some captured text. With a budget of 2 only the end may follow
-// the token, so the text matters only if it decides whether the text may end.
+// the token. Then the text matters only if it decides whether the text may end.
 bool Budget::Trial::matters(StateId s) const {
   if (budget == 2 && !ranged) return of.all_.parser.state(s).poisoned;
   return of.all_.completion.text_matters(s);
 }
 
-// Judges tokens that lead to s. `blind`: s lacks the captured text of the tokens.
+// Checks tokens that lead to s. `blind` says that s lacks their captured text.
 void Budget::Trial::judge(std::span<const TokenId> tokens, StateId s, bool blind) {
   for (TokenId t : tokens) {
     if (!asks(t)) continue;
@@ -127,8 +127,8 @@ void Budget::Trial::judge(std::span<const TokenId> tokens, StateId s, bool blind
   }
 }
 
-// Returns true if the captured text of s decides everything that follows. Then the tokens below are put on
-// the list `alone`, to be tried with their text.
+// Returns true if the captured text decides everything that follows s. The tokens `below` then go to the list
+// `alone`, to be read with their text.
 bool Budget::Trial::judge_poison(StateId s, std::span<const TokenId> below) {
   if (!decided_by_text(of.all_.parser.state(s))) return false;
   for (TokenId t : below)
@@ -136,9 +136,8 @@ bool Budget::Trial::judge_poison(StateId s, std::span<const TokenId> below) {
   return true;
 }
 
-// Walks down the trie in depth-first order and keeps the state of each depth. The walk numbers the states
-// that it meets and keeps their steps and verdicts in tables, so a known step is one load, and so is a known
-// verdict.
+// Walks down the trie in depth-first order and keeps the state of each depth. It numbers the states that it
+// meets, and keeps their steps and results in tables. So a known step is one load, and so is a known result.
 void Budget::Trial::judge_all(StateId from) {
   enum Verdict : uint8_t { kAsk, kTake, kRefuse, kPoison };
   struct Met {
@@ -201,10 +200,10 @@ void Budget::Trial::judge_all(StateId from) {
   }
 }
 
-// Judges tokens that end within a character. `rest` reads the missing bytes and leads to the state `to`. Each
-// missing byte counts as one token, so that none of the hundred begun characters needs a completion of its
-// own. If the budget is too small for this count, the tokens are refused, although one token might write the
-// missing bytes and more. Returns false if the tokens have to be judged another way.
+// Checks tokens that end inside a character. `rest` reads the missing bytes and leads to the state `to`. Each
+// missing byte counts as a token, so that none of the hundred begun characters needs a completion of its own.
+// If this is too much for the budget, the tokens are refused, although one token might write the missing
+// bytes and more. Returns false if the tokens have to be checked in another way.
 bool Budget::Trial::judge_begun(StateId to, RegexId rest, std::span<const TokenId> tokens) {
   if (ranged || !of.all_.fast || of.partial_) return false;
   const uint32_t bytes = of.all_.lengths.regex(rest);
@@ -218,7 +217,7 @@ bool Budget::Trial::judge_begun(StateId to, RegexId rest, std::span<const TokenI
   return true;
 }
 
-// Judges the tokens of a state in a string; returns false if `from` is no such state. Nearly all tokens end
+// Checks the tokens of a state in a string. Returns false if `from` is no such state. Nearly all tokens end
 // inside the string: those that end with a whole character lead to one state, the others to a few dozen
 // states (Targets).
 bool Budget::Trial::judge_strings(StateId from) {
@@ -260,9 +259,9 @@ bool Budget::Trial::judge_strings(StateId from) {
   return of.all_.targets.visit(from, false, judge);
 }
 
-// Judges the tokens of a run that lead back into the run. Within a range of bytes their verdicts differ by
-// length alone. So one question is asked for each length, and neighbouring lengths with one answer are taken
-// together.
+// Checks the tokens of a run that lead back into the run. With a range of bytes their results depend only on
+// their lengths. So one question is asked for each length, and neighbouring lengths with the same answer are
+// treated together.
 void Budget::Trial::whole_run(StateId inside, const Words& row) {
   const std::size_t longest = of.vocabulary().longest(), left = budget == kEndless ? budget : budget - 1;
   for (std::size_t n = 1, end; n <= longest; n = end) {
@@ -283,12 +282,12 @@ void Budget::Trial::whole_run(StateId inside, const Words& row) {
   }
 }
 
-// Judges the tokens whose captured text decides. Each is stepped with its text, or shares the completion that
-// worked for another token of its group. Trials end at kTrials; a trial with a long completion counts as
-// many.
+// Checks the tokens whose captured text decides. Each is read with its text, or takes over the completion
+// that served another token of its group. After kTrials trials the others are refused; a trial with a long
+// completion counts as many trials.
 void Budget::Trial::judge_texts() {
-  // Counts the bytes of the regexes that trials make, because these stay as long as the grammar's world:
-  // texts that nobody wrote must not fill the world.
+  // Counts the bytes of regexes that trials make. These stay as long as the grammar's world, and texts that
+  // nobody wrote must not fill the world.
   struct Tried {
     World& world;
     const std::size_t before = world.regexes.node_bytes();
@@ -296,10 +295,11 @@ void Budget::Trial::judge_texts() {
   } tried{of.all_.world};
   const bool alike_asked = of.all_.productions.traits().asks_alike;
   std::size_t trials = tried.world.tried > tried.world.policy.tried() ? kTrials : 0;
-  // The work of a trial grows as the square of the completion: behind 210 keys that differ it is 15 ms.
+  // The work of a trial grows as the square of the completion: behind 210 keys that must differ it takes 15
+  // ms.
   const std::size_t rest = ranged ? 0 : of.needed(of.here());
   const std::size_t each = rest >= kTooMany ? 1 : 1 + rest * rest / kSmallRest;
-  // The completion behind the token that fits() allowed last, and the bytes of that token within a range.
+  // The completion behind the last token that fits() allowed and, with a range of bytes, this token's length.
   std::vector<TokenId> way;
   std::size_t bytes = 0;
   const auto fits = [&](TokenId t) {
@@ -322,8 +322,8 @@ void Budget::Trial::judge_texts() {
     way = of.plan(s);
     return true;
   };
-  // The groups are tried in the order of their first tokens, because the numbers of states depend on earlier
-  // masks.
+  // The groups are tried in the order of their first tokens. The numbers of states would give another order
+  // after other masks.
   std::vector<const std::vector<TokenId>*> groups;
   for (const auto& [state, tokens] : alike) groups.push_back(&tokens);
   std::ranges::sort(groups, {}, [](const std::vector<TokenId>* tokens) { return tokens->front(); });

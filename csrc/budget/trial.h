@@ -36,38 +36,39 @@ inline void set_ends(const Vocabulary& v, uint32_t* row) {
   for (TokenId t : v.eos()) set_bit(row, t);
 }
 
-// Holds the tokens of one mask that are judged, and the verdicts.
+// The tokens of one mask that have to be checked against the budget, and the results.
 struct Budget::Trial {
   Budget& of;
-  // `tokens`: the budget, this token and the end token included. `in_range`: the text has a range of bytes,
-  // so two tokens that lead to one state may have different verdicts: the longer one uses more of the range.
+  // `tokens` is the budget, the checked token and the end token included. `in_range` says that the text has a
+  // range of bytes. Two tokens that lead to one state may then have different results, because the longer one
+  // uses more of the range.
   Trial(Budget& asking, std::size_t tokens, bool in_range = false)
       : of(asking), budget(tokens), ranged(in_range) {}
   const std::size_t budget;
   const bool ranged;
-  // kRow: the tokens to judge are the row `open`, and those that fit are set in the row `keep`. kList: the
-  // tokens to judge are `list`, and those that fit are added to `taken`.
+  // kRow: the tokens to check are the row `open`, and those that fit are set in the row `keep`. kList: the
+  // tokens to check are in `list`, and those that fit are added to `taken`.
   enum Aim : uint8_t { kRow, kList } aim = kRow;
   std::vector<uint32_t> open, keep;
   std::vector<TokenId> list, taken;
-  // The largest number of tokens that one of the judged tokens needs, itself and the end token included.
+  // The largest number of tokens that one of the checked tokens needs, itself and the end token included.
   std::size_t most = 0;
-  // True: kMaskStates states were met, and tokens into further states are refused.
+  // True once kMaskStates states were met; tokens that lead to further states are refused.
   bool tired = false;
-  // The state that judged() saw last, and its answer.
+  // The state that judged() was asked about last, and its answer.
   StateId last = Parser::unknown();
   std::size_t last_needed = 0;
   // Holds the answers of judged(), keyed by state.
   std::unordered_map<uint32_t, std::size_t> met;
   std::unordered_map<uint32_t, std::vector<TokenId>>
-      // Holds the tokens whose captured text matters, keyed by the blind state to which they lead.
+      // Holds the tokens whose captured text matters, grouped by the blind state behind them.
       alike;
-  // Tokens behind which the blind walk stops; judge_texts() reads each of them with its own text.
+  // Tokens at which a walk without captured text stops; judge_texts() reads each of them with its own text.
   std::vector<TokenId> alone;
-  // A row of the tokens that have a verdict already; empty if no token has one.
+  // A row of the tokens that already have a result; empty if there are none.
   std::vector<uint32_t> done;
-  // asks() returns true if the token has to be judged and has no verdict yet. word(w) returns the 32 bits of
-  // number w of the row of such tokens. take() stores that a token fits.
+  // asks() returns true if the token has to be checked and has no result yet. word(w) returns word w of the
+  // row of such tokens. take() notes that a token fits.
   bool asks(TokenId t) const { return aim == kList || (word(static_cast<uint32_t>(t) >> 5) >> (t & 31) & 1); }
   uint32_t word(uint32_t w) const { return open[w] & (done.empty() ? ~0u : ~done[w]); }
   void take(TokenId t) {
@@ -77,15 +78,14 @@ struct Budget::Trial {
       set_bit(keep.data(), t);
   }
 
-  // Returns true if no token's captured text decides, so that verdicts depend on states alone.
+  // Returns true if captured text decided about no token, so that the results depend only on states.
   bool by_state() const { return alike.empty() && alone.empty(); }
-  // Sets the tokens to judge: those of a row, without the end tokens and without the tokens of `sure` (null:
-  // none).
+  // Sets the tokens to check: those of a row, except the end tokens and the tokens of `sure` (null for none).
   void ask(const uint32_t* row, const uint32_t* sure);
-  // Judges the tokens that were asked for, without captured text.
+  // Checks the tokens that ask() has set, without captured text.
   void judge_asked(StateId from);
-  // Takes the refused tokens out of the row. `ends`: with kList, the end tokens stay. Returns true if a token
-  // was refused.
+  // Removes the refused tokens from the row. With kList, `ends` says that the end tokens stay. Returns true
+  // if a token was refused.
   bool take_out(uint32_t* row, bool ends) const;
   std::size_t judged(StateId s);
   bool fits(StateId s, TokenId t);

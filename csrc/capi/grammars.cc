@@ -206,7 +206,7 @@ structgen_status structgen_compiler_new(const structgen_vocabulary* vocabulary,
     const structgen_limits asked = options_of(limits);
     const int64_t memory = asked.memory == 0 ? int64_t{256} << 20 : asked.memory;
     if (memory < 0) bad_argument("limits: memory is negative");
-    // These standard values are those that structgen/limits.py has for servers.
+    // The standard values are those that structgen/limits.py has for servers.
     const WorkLimits work{limit(asked.compile, 10'000'000), limit(asked.mask, 200'000)};
     *out = new structgen_compiler{
         std::make_shared<Compiler>(v.vocabulary, true, static_cast<std::size_t>(memory), work),

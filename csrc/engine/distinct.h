@@ -205,8 +205,8 @@ class Distinct {
   std::vector<uint32_t> slots_;
   // How many items of items_ are in slots_.
   uint32_t placed_ = 0;
-  // The number of items that have a given weight, for weights of kHeavy or more. The key is an array and a
-  // weight.
+  // How many items of an array have a given weight, by array and weight; only weights of kHeavy or more are
+  // counted.
   std::unordered_map<uint64_t, uint32_t> alike_;
   uint32_t weight_ = 0;
   // The number of open containers whose items are compared.

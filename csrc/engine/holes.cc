@@ -97,8 +97,8 @@ class Middles {
     const Sized watch(*grammar_, *this);
     const std::shared_ptr<Epoch> epoch = grammar_->epoch();
     StateId s = grammar_->start(), outside = s;
-    // The offset where an item of uniqueItems begins, in which the prefix ends; the outermost such item
-    // counts.
+    // If the prefix ends inside of an item of uniqueItems: the offset at which the outermost such item
+    // begins.
     std::size_t begin = 0;
     for (std::size_t i = 0; i < prefix.size(); ++i) {
       const uint8_t b = static_cast<uint8_t>(prefix[i]);

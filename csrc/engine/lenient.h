@@ -108,7 +108,7 @@ class Lenient {
   // The answers of opens() and one_value() for the states of this epoch.
   std::unordered_map<uint32_t, Opens> opens_;
   std::unordered_map<uint32_t, bool> one_value_;
-  // The tokens that may end an item, by ItemEnds::Place; null before the first question about such a place.
+  // The tokens that may end an item, by ItemEnds::Place; null before a question about this place.
   std::array<const ItemEnds::Bits*, ItemEnds::kPlaces> ends_ = {};
   const std::vector<ItemEnds::Quote>* quotes_ = nullptr;
 };

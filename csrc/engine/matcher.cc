@@ -211,7 +211,7 @@ std::size_t Matcher::validate_bytes(std::string_view bytes) {
   sequence_.settle();
   StateId s = current();
   std::size_t n = 0;
-  // The state behind each byte. These are asked for completions if the productions are unproven.
+  // The state behind each byte; if productions are unproven, some of these states may have no completion.
   std::vector<StateId> on;
   for (; n < bytes.size() && bytes[n] != kSpecialMark; ++n) {
     if (static_cast<uint8_t>(bytes[n]) == kEdge) break;

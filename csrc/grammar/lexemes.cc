@@ -63,7 +63,8 @@ bool Lexemes::inside(RegexId literal, RegexId pattern) {
                   [&] { return regexes_.is_empty(regexes_.minus(literal, pattern)); });
 }
 
-// `rivals` is what rivals may still read. Returns the bytes that are a text of it.
+// `rivals` is what is left of the rival lexemes behind the text so far. Returns the bytes that can end such a
+// lexeme.
 ByteSet Lexemes::longer(RegexId rivals) {
   ByteSet out;
   if (rivals == RegexArena::empty()) return out;
@@ -137,7 +138,8 @@ const std::vector<LexemePart>& Lexemes::split(RegexId regex, RegexId rivals) {
     for (uint32_t i = 0; i < states.size(); ++i)
       for (const auto& [bytes, to] : states[i].next) back[to].push_back(i);
     for (std::size_t e = 0; e < endings.size(); ++e) {
-      // The states from which a text of this part can still end; the part's automaton has only these.
+      // The states from which a text of the part (LexemePart) can still end. The part's automaton has no
+      // other states.
       std::vector<uint32_t> ends;
       for (uint32_t i = 0; i < states.size(); ++i)
         if (ending[i] == static_cast<int>(e)) ends.push_back(i);

@@ -32,7 +32,8 @@ struct LexemeLanguage {
   bool alone = false;
   // True if the lexeme ends as soon as it matches (a lazy lexeme); other lexemes end as late as they can.
   bool lazy = false;
-  // The language with which other lexemes compete. For a lazy lexeme it may hold longer texts than `regex`.
+  // The language that decides how this lexeme competes with others. For a lazy lexeme it may hold longer
+  // texts than `regex`.
   RegexId whole;
   // True if the texts stand inside of a JSON string and are escaped as such. Which lexeme wins is decided on
   // the unescaped texts. LexemePart::follow then holds only bytes that a string holds without an escape,

@@ -166,7 +166,8 @@ class Lowering {
     std::vector<RegexId> kids;
     bool all = true;
     for (uint32_t k : n.kids) {
-      // The loop goes on after a kid that is not regular, because each kid is asked for later on its own.
+      // Even after a kid that is not regular, the regexes of the other kids are computed: they are needed
+      // later.
       const std::optional<RegexId> r = regular(k);
       if (!r)
         all = false;

@@ -18,28 +18,29 @@
 
 namespace structgen {
 
-// What may be left of a regex behind an unknown beginning.
+// What may be left of a regex behind a beginning that is not known.
 struct Anywhere {
-  // Holds the derivatives that have at least one byte to read, and the regex itself.
+  // The regex itself and its derivatives, as far as they have a byte left to read.
   std::vector<RegexId> left;
-  // Holds the sets of literals that stand for all their derivatives: none, some or all bytes of a literal may
-  // have been read.
+  // Sets of literals, each of which stands for all its derivatives: no byte, some bytes, or all bytes of a
+  // literal may have been read.
   std::vector<RegexId> sets;
-  // 1 + the label of each text that may have ended, ascending; 0 stands for a text without a label.
+  // For each text that may have ended: 1 + its label, or 0 for a text without a label; ascending.
   std::vector<uint32_t> labels;
 };
 
-// Returns what may be left of r, which is computed once an arena.
+// Returns what may be left of r. An arena computes this once for each regex.
 const Anywhere& anywhere(RegexArena& regexes, RegexId r);
 
-// Returns "any text" for "any text but these few", and any other regex as it is.
+// Returns "any text" for "any text but these few". Any other regex is returned unchanged.
 RegexId without_exceptions(RegexArena& regexes, RegexId r);
 
-// The texts of a set of literals that begin before `rest` and end inside it, behind at least one byte of it.
+// Texts of a set of literals. Each begins before `rest` and ends inside `rest`, at least one byte behind its
+// beginning.
 struct Endings {
-  // For each text that ends with the first quote of `rest`, 1 + its label, or 0 if it has none.
+  // The texts that end with the first quote of `rest`: 1 + the label of each, or 0 if it has none.
   std::vector<uint32_t> plain;
-  // Sets of one text each whose end has to be found by stepping.
+  // The other texts, one in each set. Their ends are found by stepping through `rest`.
   std::vector<RegexId> others;
 };
 Endings ending_in(RegexArena& regexes, RegexId set, std::string_view rest);

@@ -39,13 +39,15 @@
 namespace structgen {
 
 namespace {
-// show_some() reads the rest of the filling again for at most this many tokens of one way.
+// For one way of a slot, show_some() reads the rest of the kept filling behind at most this many tokens.
 constexpr std::size_t kReplayed = 256;
-// nearby() is tried with each of these numbers of slots, which are written anew on each side of a change.
+// nearby() is tried with each of these widths: the number of slots on each side of a change that get new
+// tokens.
 constexpr std::size_t kWidths[] = {1, 4, 16, 64};
 // dies() reads at most this many slots.
 constexpr std::size_t kDies = 12;
-// fill_row() searches fillings for at most this many ways of a slot; tokens of other ways stay unknown.
+// fill_row() searches for fillings for at most this many ways of a slot. The tokens of other ways stay
+// unknown.
 constexpr std::size_t kBuilt = 24;
 }  // namespace
 
@@ -74,7 +76,7 @@ void Canvas::Answers::forget(std::size_t last) {
   for (std::size_t i = 0; i <= last; ++i) of[i].clear();
 }
 
-// Sets the change that all later questions assume, or none.
+// Sets the change that all later questions assume; no value: none.
 void Canvas::change(std::optional<Change> change) {
   if (change_) leads_changed_.forget(change_->slot);
   change_ = change;
@@ -82,9 +84,8 @@ void Canvas::change(std::optional<Change> change) {
   shown_.reset();
 }
 
-// Returns the places at which the text may end: behind the last slot of text, and no later than the first end
-// token. Only padding may stand behind an end token. With the slots `{`, _, `<eos>`, _ the text ends before
-// slot 1 or 2.
+// Returns where the text may end: behind the last slot of text, and no later than the first end token. Behind
+// an end token only padding may stand. With the slots `{`, _, `<eos>`, _ the text ends before slot 1 or 2.
 Canvas::Range Canvas::range() const {
   constexpr Range kNowhere{1, 0};
   const std::size_t n = slots_.size();
@@ -104,7 +105,7 @@ Canvas::Range Canvas::range() const {
   for (std::size_t i = first_end + 1; i < n; ++i)
     if (at(i) != kMasked && at(i) != filler) return kNowhere;
   if (!vocabulary_.is_eos(first)) {
-    // This token is padding, so an end token must stand before it.
+    // Padding stands only behind an end token, so there must be room for one before this slot.
     if (first_end == 0) return kNowhere;
     out.hi = first_end - 1;
     return out;
@@ -118,7 +119,7 @@ CloudId Canvas::behind(CloudId c, TokenId t) {
   return t == kMasked ? clouds_->any(c) : ends(t) ? Clouds::kNone : clouds_->token(c, t);
 }
 
-// Returns F[i], the cloud before slot i, and computes F as far as i.
+// Returns F[i], the cloud before slot i, and computes F up to there.
 CloudId Canvas::before(std::size_t i) {
   while (before_.size() <= i) before_.push_back(behind(before_.back(), slots_[before_.size() - 1]));
   return before_[i];
@@ -130,14 +131,14 @@ CloudId Canvas::along(std::size_t i) {
   return thin_[i];
 }
 
-// Tells whether cloud c before slot i, behind the change, holds the cloud of the kept filling before this
-// slot. If so, the rest of the filling leads from c to an end.
+// Tells whether the cloud c before slot i, behind the change, contains the cloud that the kept filling has
+// there. If so, the rest of the kept filling leads from c to an end.
 bool Canvas::meets_filling(std::size_t i, CloudId c) {
   return keeps_end() && unchanged_from(i) && i <= filling_->size() && clouds_->holds(c, along(i));
 }
 
-// Returns a short ending of cloud c for the slots from i on, all of which are masked, or null if no known
-// ending is short enough.
+// Returns a short ending of the cloud c for the slots from i on, which are all empty. Returns null if no
+// ending that is known is short enough.
 const std::vector<TokenId>* Canvas::ending(std::size_t i, CloudId c) {
   const std::vector<TokenId>* const rest = clouds_->ending(c);
   return rest && rest->size() <= slots_.size() - i ? rest : nullptr;
@@ -153,8 +154,8 @@ FlatMap<uint32_t, bool>& Canvas::answers(std::size_t i) {
   return (near_ ? leads_near_ : unchanged_from(i) ? leads_ : leads_changed_).of[i];
 }
 
-// Tells whether the slots from i on lead from cloud c to an end. With near_, the walk has to meet an end or
-// the kept filling no later than `stop`.
+// Tells whether the slots from i on lead from the cloud c to an end. With near_, the walk must reach an end
+// or the kept filling no later than slot `stop`.
 bool Canvas::leads(std::size_t i, CloudId c) {
   const std::size_t from = i;
   std::vector<CloudId> met;
@@ -177,8 +178,8 @@ bool Canvas::leads(std::size_t i, CloudId c) {
   return out;
 }
 
-// Tells whether older clouds rule the change out. These clouds were made when fewer slots were known, so they
-// hold all texts of F; if the change leaves none of their texts, it leaves none of F.
+// Tells whether older clouds (wider_) rule the change out. They contain all texts of F. If the change leaves
+// none of their texts, it leaves none of F.
 bool Canvas::dies() {
   const std::size_t slot = change_->slot;
   if (!wider_[slot]) return false;
@@ -191,7 +192,7 @@ bool Canvas::dies() {
   return true;
 }
 
-// Tells whether the text can end at a place of range_ with all slots before this place filled.
+// Tells whether the text can end somewhere in range_, with tokens in all slots before its end.
 bool Canvas::somewhere() {
   if (!change_) return leads(0, before(0));
   if (changes_text()) return leads(change_->slot + 1, clouds_->token(before(change_->slot), change_->token));
@@ -200,8 +201,8 @@ bool Canvas::somewhere() {
   return false;
 }
 
-// Decides the question by tests in the order of their cost: the range, splice(), dies(), nearby(), the clouds
-// of all slots, and, if a cloud is blind, a filling.
+// Decides the question by tests, the cheapest first: the range, splice(), dies(), nearby(), the clouds of all
+// slots, and a filling if some cloud is blind.
 Verdict Canvas::decide() {
   if (!range_.any()) return Verdict::kNo;
   if (changes_text()) {
@@ -226,7 +227,7 @@ Verdict Canvas::possible() {
   return out;
 }
 
-// Returns a copy with the slot empty, which tells whether another token may replace the one in the slot.
+// Returns a copy in which the slot is empty. It tells whether another token may replace the one in the slot.
 Canvas Canvas::without(std::size_t slot) const {
   Canvas out(*this);
   out.clear(slot);
@@ -264,7 +265,7 @@ Verdict Canvas::set(std::size_t slot, TokenId t) {
   return told;
 }
 
-// Sets a slot, and drops the clouds of F and the answers that depend on it.
+// Sets a slot, and drops the clouds of F and the answers that depend on this slot.
 void Canvas::assign(std::size_t slot, TokenId t) {
   slots_[slot] = t;
   if (before_.size() > slot + 1) before_.resize(slot + 1);
@@ -272,25 +273,26 @@ void Canvas::assign(std::size_t slot, TokenId t) {
   change({});
 }
 
-// Sets a slot and keeps the clouds of F behind it as wider_: with one more token known, the new F holds no
-// more.
+// Sets a slot. The clouds of F behind it become wider_: with one more slot filled, the new clouds hold no
+// more texts.
 void Canvas::put(std::size_t slot, TokenId t) {
-  // The slot is cleared first if it is set, so that F is made anew from it on.
+  // A slot that is set is cleared first, so that F is computed anew from there.
   clear(slot);
   for (std::size_t i = slot + 1; i < before_.size(); ++i) wider_[i] = before_[i];
   keep(std::nullopt);
   assign(slot, t);
 }
 
-// Clears a slot. With one token less known, F may hold more than the clouds in wider_, so these are dropped.
+// Clears a slot. With one more empty slot, clouds may hold more texts than those in wider_, so these are
+// dropped.
 void Canvas::clear(std::size_t slot) {
   if (slots_[slot] == kMasked) return;
   std::fill(wider_.begin() + static_cast<std::ptrdiff_t>(slot), wider_.end(), std::nullopt);
   assign(slot, kMasked);
 }
 
-// Asks each way out of the slot's cloud once, for all of its tokens. If clouds are blind, each token needs a
-// filling.
+// Asks once for each way out of the slot's cloud; the answer holds for all tokens of the way. If clouds are
+// blind, each token needs a filling.
 bool Canvas::fill_row(std::size_t slot, uint32_t* row) {
   std::fill(row, row + vocabulary_.words(), 0u);
   if (slots_[slot] != kMasked) return without(slot).fill_row(slot, row);
@@ -324,8 +326,8 @@ bool Canvas::fill_row(std::size_t slot, uint32_t* row) {
   return exact;
 }
 
-// Writes the tokens of one way for which it finds a filling, by one search and by replays of the kept
-// filling's rest. Returns false if some token has none.
+// Writes those tokens of one way for which it finds a filling: by one search, and by reading the rest of the
+// kept filling behind the token. Returns false if some token has no filling.
 bool Canvas::show_some(std::size_t slot, const std::vector<TokenId>& tokens, std::size_t& searches,
                        uint32_t* row) {
   std::size_t replayed = 0;

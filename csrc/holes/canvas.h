@@ -26,10 +26,10 @@
 
 namespace structgen {
 
-// Answers which tokens the slots of one canvas may take.
+// Tells which tokens each slot of one canvas may take.
 class Canvas {
  public:
-  // Stands in for the token of a slot that is not filled.
+  // Stands for the token of a slot that is not filled.
   static constexpr TokenId kMasked = -1;
   // With `open`, more text may follow the slots; otherwise the text ends within the slots or with the last
   // one. `pad` is the token that fills the slots behind the end token; with kMasked the end token fills them.
@@ -38,8 +38,8 @@ class Canvas {
   std::size_t size() const { return slots_.size(); }
   const std::vector<TokenId>& slots() const { return slots_; }
 
-  // possible() tells whether the slots can be filled as they are. allows() tells whether they can be with
-  // token t in the slot.
+  // possible() tells whether the empty slots can be filled. allows() tells whether they can be if the slot
+  // holds token t.
   Verdict possible();
   Verdict allows(std::size_t slot, TokenId t);
   // Sets a slot if allows() says yes. Returns the verdict.
@@ -48,17 +48,17 @@ class Canvas {
   void put(std::size_t slot, TokenId t);
   void clear(std::size_t slot);
   // Writes the row of a slot: the tokens for which allows() says yes. Returns false if allows() says "not
-  // known" of some token; such a token is left out.
+  // known" for some token; the row lacks such tokens.
   bool fill_row(std::size_t slot, uint32_t* row);
-  // Writes tokens for all slots. Returns kUnknown if it finds none although none are ruled out.
+  // Writes tokens for all slots. Returns kUnknown if it finds none, but did not prove that there are none.
   Verdict complete(std::vector<TokenId>& out);
   std::size_t byte_size() const;
 
  private:
-  // Stands in for any token of text in a change.
+  // Stands for any token of text, as the token of a Change.
   static constexpr TokenId kAnyText = -2;
-  // The text may end before slot i if lo <= i <= hi. The number of slots, as i, is the end behind the last
-  // slot.
+  // The text may end before slot i if lo <= i <= hi. If i is the number of slots, the text ends behind the
+  // last one.
   struct Range {
     std::size_t lo = 0, hi = 0;
     // The end token that a slot holds; kMasked if no slot holds one.
@@ -84,25 +84,25 @@ class Canvas {
     Filling first(std::size_t n) const;
     void add_rest(const Filling& of);
   };
-  // A token for a slot, and the state behind it.
+  // A token for a slot, and the parse state behind it.
   struct Next {
     TokenId token;
     StateId state;
   };
-  // The token that a question puts into a slot.
+  // A question assumes that this slot holds this token.
   struct Change {
     std::size_t slot;
     TokenId token;
   };
-  // The limits of a search that writes only a few slots on each side of the change.
+  // The limits of a search that replaces only a few tokens of the kept filling, on each side of the change.
   struct Near {
-    // The slot in front of which the search must have met the kept filling.
+    // In front of this slot, at the latest, the search must have come back to the kept filling.
     std::size_t stop;
-    // The search follows only stacks of at most so many symbols.
+    // The search follows only stacks of at most this many symbols.
     uint32_t symbols;
   };
-  // Kept answers of leads(): of[i] tells for a cloud before slot i whether it leads to an end. A copy of a
-  // canvas begins without answers.
+  // The known answers of leads(): of[i] tells for a cloud before slot i whether it leads to an end. A copy of
+  // a canvas begins without answers.
   struct Answers {
     explicit Answers(std::size_t slots) : of(slots + 1) {}
     Answers(const Answers& o) : of(o.of.size()) {}
@@ -111,9 +111,9 @@ class Canvas {
   };
   // Tells whether t is an end token or padding.
   bool ends(TokenId t) const { return t >= 0 && (t == pad_ || vocabulary_.is_eos(t)); }
-  // Returns the token of slot i, with the change that the question assumes.
+  // Returns the token of slot i; in the slot of the change this is the token of the change.
   TokenId at(std::size_t i) const { return change_ && i == change_->slot ? change_->token : slots_[i]; }
-  // Tells whether the slots from i on are independent of the change.
+  // Tells whether the change does not concern the slots from i on.
   bool unchanged_from(std::size_t i) const { return !change_ || i > change_->slot; }
   bool changes_text() const { return change_ && !ends(change_->token); }
   void change(std::optional<Change> change);
@@ -126,7 +126,7 @@ class Canvas {
   FlatMap<uint32_t, bool>& answers(std::size_t i);
   bool ends_before(std::size_t i, CloudId c);
   bool meets_filling(std::size_t i, CloudId c);
-  // Tells whether every slot from i on is masked and the text may end before any of them.
+  // Tells whether the slots from i on are all empty and the text may end before any of them.
   bool free_behind(std::size_t i) const { return i >= range_.lo && range_.hi == slots_.size(); }
   const std::vector<TokenId>* ending(std::size_t i, CloudId c);
   bool leads(std::size_t i, CloudId c);
@@ -153,25 +153,26 @@ class Canvas {
   const Vocabulary& vocabulary_;
   // The state behind the prefix.
   const StateId start_;
-  // The arguments of the constructor.
+  // open_ and pad_ are the constructor's `open` and `pad`.
   const bool open_;
   const TokenId pad_;
   // Holds the token of each slot, or kMasked.
   std::vector<TokenId> slots_;
-  // Holds F as far as it was computed: before_[i] is the cloud before slot i.
+  // F (see the top of this file), as far as it was computed: before_[i] is the cloud before slot i.
   std::vector<CloudId> before_;
-  // Holds F from the time when fewer slots were known, or nothing. Each cloud allows at least what F allows.
+  // Clouds of F from the time when fewer slots were filled, or nothing. Each holds at least the texts of
+  // today's cloud.
   std::vector<std::optional<CloudId>> wider_;
-  // The change that the question assumes, or none; and where the text may end with the change.
+  // The change that the question assumes, or none, and where the text may end with this change.
   std::optional<Change> change_;
   Range range_;
-  // Hold the answers of leads(): for the slots as they are, with the change, and within near_.
+  // The answers of leads(): without a change, with the change, and within the limits near_.
   Answers leads_, leads_changed_, leads_near_;
   std::optional<Near> near_;
-  // Holds the filling that shows that the slots as they are can be filled, and the clouds along it.
+  // The kept filling, which shows that the empty slots can be filled, and the clouds along it.
   std::optional<Filling> filling_;
   std::vector<CloudId> thin_;
-  // Holds the filling that showed the last yes, with the change in it.
+  // The filling that showed the last "yes"; it contains the change.
   std::optional<Filling> shown_;
 };
 

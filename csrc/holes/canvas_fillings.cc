@@ -9,9 +9,9 @@
 namespace structgen {
 
 namespace {
-// build() gives up after kTries steps and two more for each slot.
+// build() gives up after kTries steps and two more steps for each slot.
 constexpr std::size_t kTries = 400;
-// nearby() follows stacks that are at least this many symbols deeper than those of the filling.
+// nearby() follows stacks with at least this many more symbols than those of the kept filling.
 constexpr uint32_t kDeeper = 6;
 }  // namespace
 
@@ -20,7 +20,7 @@ Canvas::Filling Canvas::Filling::first(std::size_t n) const {
   return {{tokens.begin(), tokens.begin() + end}, {states.begin(), states.begin() + end + 1}};
 }
 
-// Appends the tokens of `of` behind the slots that this filling has.
+// Appends the tokens of the filling `of` for the slots that this filling lacks.
 void Canvas::Filling::add_rest(const Filling& of) {
   for (std::size_t i = size(); i < of.size(); ++i) add(of.tokens[i], of.states[i + 1]);
 }
@@ -30,7 +30,7 @@ void Canvas::keep(std::optional<Filling> filling) {
   thin_.resize(1);
 }
 
-// Finds and keeps a filling of the slots as they are, if none is kept.
+// If no filling is kept, finds one for the slots without a change.
 void Canvas::begin_filling() {
   if (filling_) return;
   const std::optional<Change> before = change_;
@@ -41,13 +41,13 @@ void Canvas::begin_filling() {
 
 StateId Canvas::walk(StateId s, TokenId t) { return clouds_->parser().read(s, vocabulary_.bytes(t)); }
 
-// Tells whether the text may end behind these tokens.
+// Tells whether the text may end behind the tokens of the filling.
 bool Canvas::ended(const Filling& f) {
   return range_.has(f.size()) &&
          ((f.size() == slots_.size() && open_) || clouds_->parser().state(f.last()).accepting);
 }
 
-// Appends the shortest ending if the parser reads it with the captured text. Returns false if it does not.
+// Appends the shortest ending. Returns false if the parser does not read it behind the captured text.
 bool Canvas::add_ending(Filling& out) {
   const std::size_t begun = out.size();
   if (!free_behind(begun)) return false;
@@ -62,9 +62,9 @@ bool Canvas::add_ending(Filling& out) {
   return false;
 }
 
-// Returns the token of slot i with the state behind it, or nothing if the parser reads no such token. In a
-// masked slot it takes the token with the number `way` among those, in the order of the ways, that the parser
-// reads in state s with its captured text.
+// Returns a token of slot i with the state behind it, or nothing. In an empty slot these are the tokens that
+// the parser reads in state s, with its captured text, in the order of the ways; `way` is the number of the
+// one that is returned.
 std::optional<Canvas::Next> Canvas::next(std::size_t i, StateId s, std::size_t way) {
   if (at(i) != kMasked) {
     const StateId to = walk(s, at(i));
@@ -75,7 +75,7 @@ std::optional<Canvas::Next> Canvas::next(std::size_t i, StateId s, std::size_t w
     if (!leads(i + 1, w.to)) return true;
     const std::vector<TokenId> some = clouds_->examples(w);
     for (std::size_t k = 0; k < some.size(); ++k) {
-      // Each slot takes the examples in another order, so that captured texts differ.
+      // The examples of a way are taken in another order in each slot, so that captured texts differ.
       const TokenId t = some[(k + i) % some.size()];
       const StateId to = walk(s, t);
       if (to == Parser::dead() || !leads(i + 1, clouds_->of(to)) || way-- > 0) continue;
@@ -90,7 +90,7 @@ std::optional<Canvas::Next> Canvas::next(std::size_t i, StateId s, std::size_t w
 // Finds tokens for the slots that `out` lacks, depth first. Returns false if it finds none.
 bool Canvas::build(Filling& out) {
   const std::size_t from = out.size();
-  // The number of the way that is taken, for each slot from `from` on.
+  // ways[k] is the number that was passed to next() for slot from + k.
   std::vector<std::size_t> ways;
   for (std::size_t tries = 2 * slots_.size() + kTries; tries > 0; --tries) {
     const std::size_t i = out.size();
@@ -110,7 +110,7 @@ bool Canvas::build(Filling& out) {
       }
       ways.pop_back();
     }
-    // The loop goes back to the last slot that has another way.
+    // Goes back to the last slot for which there is another token.
     for (;; ways.pop_back()) {
       if (ways.empty()) return false;
       out.remove_last();
@@ -121,7 +121,8 @@ bool Canvas::build(Filling& out) {
   return false;
 }
 
-// Returns the kept filling up to the change, and the change, or nothing if the parser cannot read the change.
+// Returns the tokens of the kept filling up to the change, then the change. Returns nothing if the parser
+// cannot read this.
 std::optional<Canvas::Filling> Canvas::begun() {
   if (!filling_ || change_->slot >= filling_->size()) return std::nullopt;
   const StateId s = walk(filling_->states[change_->slot], change_->token);
@@ -131,8 +132,8 @@ std::optional<Canvas::Filling> Canvas::begun() {
   return out;
 }
 
-// Returns the kept filling with the change in it and its other tokens as they are, or nothing if the parser
-// cannot read that.
+// Returns the kept filling in which the change replaces one token. Returns nothing if the parser cannot read
+// this.
 std::optional<Canvas::Filling> Canvas::splice() {
   std::optional<Filling> out = begun();
   if (!out || !keeps_end()) return std::nullopt;
@@ -149,7 +150,8 @@ std::optional<Canvas::Filling> Canvas::splice() {
   return ended(*out) ? out : std::nullopt;
 }
 
-// Returns a filling with the change, or nothing. It tries the kept filling's beginning first, then the start.
+// Returns a filling with the change, or nothing. It first keeps the beginning of the kept filling, then tries
+// a new one.
 std::optional<Canvas::Filling> Canvas::show() {
   if (changes_text())
     if (std::optional<Filling> out = begun();
@@ -159,17 +161,17 @@ std::optional<Canvas::Filling> Canvas::show() {
   return build(out) ? std::optional(std::move(out)) : std::nullopt;
 }
 
-// Tells whether the change fits if only `width` slots on each side of it are written anew. The filling that
+// Tells whether the change fits if only `width` slots on each side of it get new tokens. The filling that
 // shows this becomes shown_.
 bool Canvas::nearby(std::size_t width) {
   const std::size_t slot = change_->slot, length = filling_->size();
   if (slot > length + width || slot + 1 > range_.hi) return false;
-  // The search keeps the filling's tokens before slot `from`.
+  // The tokens of the kept filling before slot `from` stay.
   const std::size_t from = std::min(slot - std::min(slot, width), length);
   const CloudId begin = along(from);
   leads_near_.forget(slots_.size());
   Undo anew([&] { near_.reset(); });
-  // The limit of symbols is rounded up, so that few limits occur and questions share their clouds.
+  // The limit of symbols is rounded up. So few different limits occur, and questions share their clouds.
   near_ = {std::min(slot + 1 + width, slots_.size()), (clouds_->depth(begin) / kDeeper + 2) * kDeeper};
   if (!leads(from, begin)) return false;
   Filling found = filling_->first(from);

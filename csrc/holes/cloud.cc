@@ -45,9 +45,9 @@
 namespace structgen {
 
 namespace {
-// A cloud has at most so many regexes; beyond them an error is thrown.
+// A cloud has at most this many regexes; otherwise an error is thrown.
 constexpr std::size_t kManyEntries = 100'000;
-// ends_at_edge() follows at most this many marks, one behind the other.
+// ends_at_edge() follows at most this many marks kEdge, one behind the other.
 constexpr uint32_t kMostEdges = 64;
 // ending() looks for a text only if the cloud has at most this many entries.
 constexpr std::size_t kFewEntries = 12;
@@ -55,8 +55,8 @@ constexpr std::size_t kFewEntries = 12;
 constexpr uint32_t kDeepest = 1u << 20;
 constexpr uint64_t pair_key(uint32_t a, uint32_t b) { return uint64_t{a} << 32 | b; }
 
-// Cuts a text into tokens from the left, each as long as possible. Returns false if no token begins at some
-// place.
+// Splits a text into tokens from the left, each as long as possible. Returns false if no token continues the
+// text at some point.
 bool cut(const TokenTrie& trie, std::string_view text, std::vector<TokenId>& out) {
   while (!text.empty()) {
     std::size_t longest = 0;
@@ -98,8 +98,8 @@ std::size_t Clouds::byte_size() const {
 
 void Clouds::add(RegexId r, StackId s, Cloud& out) { out.groups.push_back({leaps_.set(r), s}); }
 
-// Gives each regex one entry, above the union of its stacks, and puts the regexes above equal stacks into one
-// group.
+// Brings a cloud into normal form: each regex stands once, above the union of its stacks, and regexes above
+// equal stacks are one group.
 void Clouds::unite(Cloud& c) {
   sort_unique(c.groups);
   std::size_t n = 0;
@@ -132,7 +132,7 @@ void Clouds::unite(Cloud& c) {
 }
 
 CloudId Clouds::intern(Cloud& c) {
-  // All open clouds become one cloud, because what they hold is not known.
+  // It is not known what an open cloud holds, so all open clouds are one cloud.
   if (c.open) c = {{}, true, true, true};
   if (c.groups.size() > 1) unite(c);
   if (c.groups.empty() && !c.accepting) return kNone;
@@ -146,7 +146,7 @@ CloudId Clouds::intern(Cloud& c) {
   return out;
 }
 
-// Adds the result of a leap above the stacks s to `out`: the regexes that are left, and what follows the
+// Adds to `out` what a leap leaves above the stacks s: the regexes that are left, and what follows the
 // regexes that ended.
 void Clouds::follow(const Leap& l, StackId s, Cloud& out) {
   charge();
@@ -155,8 +155,8 @@ void Clouds::follow(const Leap& l, StackId s, Cloud& out) {
   for (const Stride::Exit& x : l.exits) out.add(cloud(leave(s, x.label, x.nodes)));
 }
 
-// Tells whether the text may end before a suffix: a terminal then reads the mark kEdge (Parser::ends_at_edge
-// does this for states).
+// Tells whether the text may end before a suffix. A terminal that reads the mark kEdge says so
+// (Parser::ends_at_edge does this for states).
 bool Clouds::ends_at_edge(const std::vector<Group>& groups, uint32_t depth) {
   check_depth();
   if (depth == kMostEdges) return false;
@@ -182,8 +182,8 @@ const Alternatives& Clouds::expand(RuleId rule, Symbol::Kind kind, uint32_t labe
   });
 }
 
-// Returns the cloud of the symbols on top of the stacks: rules are expanded until terminals are on top.
-// `label` is told to the first reader.
+// Returns the cloud of what can be read first in the stacks: rules are expanded until terminals are on top.
+// The first reader is told `label`.
 CloudId Clouds::enter(StackId s, uint32_t label) {
   return entered_.remember(pair_key(s.v, label), [&] {
     FlatMap<uint64_t, bool> visited;
@@ -198,15 +198,15 @@ CloudId Clouds::enter(StackId s, uint32_t label) {
 void Clouds::enter(StackId s, Alive::Pending pending, uint32_t label, Cloud& out) {
   check_depth();
   charge();
-  // Left recursion comes back to stacks that were entered before; they are entered once. With a label, the
-  // reader on top decides what follows, so such a visit is not stored.
+  // Left recursion leads back to stacks that were visited before; they are visited once. With a label, the
+  // result depends on the label, so such a visit is not noted.
   if (label == 0 && !visited_.emplace(pair_key(s.v, pending), true).second) return;
   if (parser_.stacks().has_end(s)) out.accepting = true;
   const std::span<const StackEntry> entries = parser_.stacks().entries(s);
   for (const StackEntry& e : entries) read(e.top, e.rest, pending, label, out);
 }
 
-// Adds to `out` what can be read of the symbol `top` above the stacks `rest`.
+// Adds to `out` what can be read first of the symbol `top` above the stacks `rest`.
 void Clouds::read(Symbol top, StackId rest, Alive::Pending pending, uint32_t label, Cloud& out) {
   std::vector<Alive::Step> steps;
   switch (top.kind()) {
@@ -233,7 +233,7 @@ void Clouds::read(Symbol top, StackId rest, Alive::Pending pending, uint32_t lab
           continue;
         }
         const RegexId follow = parser_.alive().follow(part.to);
-        // A lexeme that restricts the next byte leaves the restriction on the stack, as a kFollow symbol.
+        // Bytes that may not follow the lexeme are noted on the stack, as a kFollow symbol.
         const bool free = follow == RegexArena::empty();
         add(part.regex, free ? rest : parser_.stacks().push(Symbol::follow(follow), rest), out);
       }
@@ -302,7 +302,7 @@ CloudId Clouds::token(CloudId c, TokenId t) {
       for (const Group& e : now.groups)
         follow(leaps_.byte(e.set, static_cast<uint8_t>(bytes[i])), e.stack, next);
       sort_unique(next.groups);
-      // A text that ends inside the token does not read the token, so this end does not count.
+      // An end inside of the token does not count, because the token was not read as a whole.
       if (next.groups.empty() && i + 1 < bytes.size()) next.accepting = false;
       now = std::move(next);
     }
@@ -310,9 +310,9 @@ CloudId Clouds::token(CloudId c, TokenId t) {
   });
 }
 
-// Returns the cloud behind tokens that have just left a terminal above the stacks s and go on below nodes of
-// the trie. The regexes behind the terminal are those of the cloud that enter() returns. These tokens have
-// bytes left, so it does not matter whether that cloud accepts.
+// Returns the cloud behind tokens that have just left a terminal above the stacks s and go on below given
+// trie nodes. The regexes behind the terminal are those of the cloud enter(s). All these tokens have bytes
+// left, so it does not matter whether that cloud accepts.
 CloudId Clouds::leave(StackId s, uint32_t label, NodeSetId from) {
   check_depth();
   return left_[pair_key(s.v, label)].remember(from.v, [&] {
@@ -379,7 +379,8 @@ uint32_t Clouds::depth(CloudId c) {
   return out;
 }
 
-// Tells whether c holds `part`: each regex of `part` must be in c above at least its stacks.
+// Tells whether c holds every text of `part`: each regex of `part` must be in c, with at least the same
+// stacks.
 bool Clouds::holds(CloudId c, CloudId part) {
   if (c == part) return true;
   const Cloud &whole = clouds_[c.v], &some = clouds_[part.v];
@@ -391,21 +392,22 @@ bool Clouds::holds(CloudId c, CloudId part) {
       const auto in = std::find_if(whole.groups.begin(), whole.groups.end(), [&](const Group& e) {
         return std::ranges::binary_search(leaps_.regexes(e.set), r);
       });
-      // Stacks are interned, so the union is the larger set itself exactly if this set contains the other.
+      // Equal sets of stacks have one number. So the union is equal to in->stack exactly if in->stack
+      // contains the other set.
       if (in == whole.groups.end() || parser_.stacks().unite(in->stack, p.stack) != in->stack) return false;
     }
   return true;
 }
 
-// Writes the tokens of the shortest completion of the cloud's entries, if stepping shows that the cloud ends
-// there. Returns false if it does not.
+// Writes the tokens of the shortest completion of the cloud's entries, if reading them shows that the cloud
+// may end there. Returns false otherwise.
 bool Clouds::completed(CloudId c, std::vector<TokenId>& out) {
   if (cloud(c).open) return false;
   std::vector<Item> items;
   for (const Entry& e : entries(c)) items.push_back({e.regex, e.stack, CaptureId{0}});
   if (items.empty() || items.size() > kFewEntries) return false;
-  // The completion is that of a parse state without captured text. text_matters() tells whether some captured
-  // text may refuse it.
+  // The completion of a parse state without captured text. text_matters() tells whether some captured text
+  // may forbid it.
   std::string text;
   const bool found = told([&] {
                        const StateId s = parser_.make(items, false);

@@ -34,22 +34,23 @@ namespace structgen {
 
 using CloudId = Id<struct CloudTag>;
 
-// All that may be read behind some tokens.
+// All that may be read behind some tokens, of which not all are known.
 struct Cloud {
-  // Some regexes, and the one set of stacks above which they all stand. A few hundred regexes usually share a
-  // dozen sets.
+  // A set of regexes, and the set of stacks that stands below all of them. A few hundred regexes usually have
+  // a dozen sets of stacks.
   struct Group {
     RegexSetId set;
     StackId stack;
     friend auto operator<=>(const Group&, const Group&) = default;
   };
-  // In an interned cloud, no regex is in two groups.
+  // Once the cloud has a number, no regex is in two groups.
   std::vector<Group> groups = {};
-  // Tells that the text may end here.
+  // True if the text may end here.
   bool accepting = false;
-  // Tells that some captured text was assumed to differ from all others, so the cloud may hold too much.
+  // True if it was assumed that some captured text differs from all others. The cloud may then hold too many
+  // texts.
   bool blind = false;
-  // Tells that a reader could not say what follows a text that differs from all others, so anything may
+  // True if a reader could not say what follows a text that differs from all others. Anything may then
   // follow.
   bool open = false;
   void add(const Cloud& c) {
@@ -64,15 +65,15 @@ struct Cloud {
 // Makes and steps the clouds of one grammar.
 class Clouds {
  public:
-  // The cloud in which nothing can be read and the text cannot end.
+  // The cloud in which no byte can be read and the text cannot end.
   static constexpr CloudId kNone{0};
   // One regex of a cloud, and the stacks below it.
   struct Entry {
     RegexId regex;
     StackId stack;
   };
-  // A way out of a cloud: the tokens behind which derivative number `left` of the stride of (regex, from) is
-  // left lead to cloud `to`.
+  // A way out of a cloud. Its tokens read the regex, from the trie nodes `from`, to the derivative with the
+  // number `left` (a Stride numbers these), and lead to the cloud `to`.
   struct Way {
     CloudId to;
     RegexId regex;
@@ -80,7 +81,7 @@ class Clouds {
     std::size_t left;
   };
 
-  // `strides` limits the bytes of the arena's table of strides.
+  // `strides` is the most bytes that the arena's table of strides may take.
   Clouds(RegexArena& regexes, Productions& productions, const Vocabulary& vocabulary, std::size_t strides);
   Parser& parser() { return parser_; }
   const Cloud& cloud(CloudId c) const { return clouds_[c.v]; }
@@ -90,30 +91,30 @@ class Clouds {
   CloudId token(CloudId c, TokenId t);
   // Returns the cloud behind any one token.
   CloudId any(CloudId c);
-  // Returns the part of a cloud whose stacks have at most `symbols` symbols. Unknown tokens lead to ever new
-  // clouds with deeper stacks, but to few such parts.
+  // Returns those parts of a cloud whose stacks have at most `symbols` symbols. Unknown tokens lead to ever
+  // new clouds with deeper stacks, but to few such parts.
   CloudId shallow(CloudId c, uint32_t symbols);
-  // Returns the number of symbols that every group has a stack for: of the smallest stacks of all groups, the
-  // size of the largest.
+  // Returns the smallest number n such that every group has a stack of at most n symbols.
   uint32_t depth(CloudId c);
   // Tells whether some text leads from the cloud to an end.
   bool alive(CloudId c);
-  // Tells whether c allows every text that `part` allows.
+  // Tells whether c holds every text of `part`.
   bool holds(CloudId c, CloudId part);
-  // Returns the tokens of a short text that completes the cloud, or null if it finds none or the cloud has
-  // many entries.
+  // Returns the tokens of a short text that completes the cloud. Returns null if it finds none, or if the
+  // cloud has many entries.
   const std::vector<TokenId>* ending(CloudId c);
   // Calls f for each way out of a cloud until f returns false. Returns false if f did.
   using EachWay = std::function<bool(const Way&)>;
   bool ways(CloudId c, const EachWay& f);
-  // Tells whether the last call of ways() met an open cloud, whose ways are not known.
+  // Tells whether the last call of ways() met an open cloud. It may then have missed ways, because anything
+  // may follow.
   bool lost_ways() const { return lost_; }
   // tokens() returns all tokens of a way, examples() some of them.
   const std::vector<TokenId>& tokens(const Way& w) { return strides_.tokens(w.regex, w.from, w.left); }
   const std::vector<TokenId>& examples(const Way& w) {
     return strides_.stride(w.regex, w.from).left[w.left].examples;
   }
-  // Tells whether some cloud was blind. If so, only a text can show a "yes".
+  // Tells whether some cloud was blind. Then a "yes" needs a text that shows it.
   bool seen_blind() const { return seen_blind_; }
   std::size_t byte_size() const;
 
@@ -129,7 +130,7 @@ class Clouds {
   void follow(const Leap& l, StackId s, Cloud& out);
   const Alternatives& expand(RuleId rule, Symbol::Kind kind, uint32_t label);
   CloudId leave(StackId s, uint32_t label, NodeSetId from);
-  // Returns the cloud of one entry, with what follows the entry's regex if this regex may end.
+  // Returns the cloud of one entry. If the entry's regex may end, what follows it is added.
   CloudId closed(Entry e);
   std::vector<Entry> entries(CloudId c) const;
   bool ways(const Entry& e, NodeSetId from, const EachWay& f);
@@ -151,7 +152,7 @@ class Clouds {
   std::size_t bytes_ = 0;
   // The answers of seen_blind() and lost_ways().
   bool seen_blind_ = false, lost_ = false;
-  // Holds, by cloud, 1 + the index of its ending in endings_; 0: it has none.
+  // For each cloud, 1 + the index of its ending in endings_; 0 if it has none.
   FlatMap<uint32_t, uint32_t> ending_index_;
   std::deque<std::vector<TokenId>> endings_;
   // Holds the answers of enter(), by stacks and label.
@@ -174,7 +175,7 @@ class Clouds {
   std::unordered_map<uint64_t, FlatMap<uint32_t, CloudId>> left_;
   // Holds the answers of expand(), by rule and by what a reader is told: 1 + a label, or 0 for nothing.
   std::unordered_map<uint64_t, Alternatives> expansions_;
-  // Holds the stacks that the present call of enter() has entered, each with what was pending.
+  // The sets of stacks that the running call of enter() has visited, each with a pending.
   FlatMap<uint64_t, bool> visited_;
 };
 

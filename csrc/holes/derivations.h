@@ -23,31 +23,31 @@ namespace structgen {
 class Derivations {
  public:
   using Id = uint32_t;
-  // The derivation of the empty text.
+  // The derivation of the empty text; also stands for "no derivation".
   static constexpr Id kNone = 0xFFFFFFFFu;
 
   explicit Derivations(Stretches& stretches) : stretches_(stretches) {}
-  // Returns a derivation of one stretch. `captured` says that the stretch is the whole text captured so far.
+  // Returns a derivation that is one stretch. `captured` says that this stretch is all text captured so far.
   Id leaf(const Stretch& s, bool captured) { return add({kNone, kNone, s.length, captured, s}); }
-  // Returns the derivation of a, then b.
+  // Returns the derivation of the text of `a` followed by that of `b`.
   Id joined(Id a, Id b) {
     if (a == kNone || b == kNone) return a == kNone ? b : a;
     return add({a, b, length(a) + length(b), false, {}});
   }
-  // Returns a derivation that marks the text of `of` as an item to be compared with other items.
+  // Returns the derivation `of`, marked as an item that is compared with other items.
   Id item(Id of) { return add({of, kNone, length(of), false, {}}); }
-  // Returns the number of bytes of the derivation's text; inside holes a lower bound.
+  // Returns the number of bytes of the derivation's text; for text in holes it may be too small.
   uint32_t length(Id d) const { return d == kNone ? 0 : nodes_[d].length; }
-  // Returns the regex of the last leaf if this leaf is a captured text between the two spots, otherwise
-  // poison.
+  // If the last leaf is a captured text between the two spots, returns its regex; otherwise poison.
   RegexId captured(Id d, Path::Spot from, Path::Spot to) const;
-  // Appends the text of a derivation to `out`, and its outermost items to `items`. `vary` makes leaves in
-  // holes differ. Returns false if the text is too long.
+  // Appends the text of a derivation to `out`, and the texts of its outermost items to `items`. With `vary`,
+  // leaves in holes get different texts. Returns false if the text is too long.
   bool write(Id top, bool vary, std::string& out, std::vector<std::string>* items);
   std::size_t byte_size() const { return nodes_.capacity() * sizeof(Node); }
 
  private:
-  // A leaf (left and right are kNone), an item (right is kNone), or two derivations in a row.
+  // A leaf (`left` and `right` are kNone), an item (`right` is kNone), or two derivations one behind the
+  // other.
   struct Node {
     Id left, right;
     uint32_t length;

@@ -13,9 +13,9 @@ namespace structgen {
 
 class ExtendedProductions : public Productions {
  public:
-  // `lexed` says that the rules are made of lexemes. The base must outlive this object.
+  // `lexed` says that the rules consist of lexemes. `base` must live longer than this object.
   ExtendedProductions(Productions& base, bool lexed) : base_(base), lexed_(lexed) {}
-  // Returns the number that a rule of the base has here.
+  // Returns the number that a rule of the base has in these productions.
   static RuleId of(RuleId base) { return checked(2 * uint64_t{base.v}); }
 
   void expand(RuleId rule, const Reading& reading, Alternatives& out) final {
@@ -46,12 +46,13 @@ class ExtendedProductions : public Productions {
   bool lexed() const { return lexed_; }
 
  protected:
-  // is_own() tells whether a rule is one of the object's own; own_rule() returns the number of own rule n.
+  // is_own() tells whether a rule was added by this class; own_rule() returns the rule of the added rule
+  // number n.
   static bool is_own(RuleId rule) { return rule.v % 2 != 0; }
   static RuleId own_rule(std::size_t n) { return checked(2 * uint64_t{n} + 1); }
-  // Writes the alternatives of own rule number n, in the numbering of this object.
+  // Writes the alternatives of the added rule number n, with the rule numbers of these productions.
   virtual void expand_own(uint32_t n, const Reading& reading, Alternatives& out) = 0;
-  // Returns a symbol of the base in the numbering of this object.
+  // Returns a symbol of the base with the rule number of these productions.
   virtual Symbol translate(Symbol s) const {
     if (s.kind() == Symbol::kRule) return Symbol::rule(of(s.rule_id()));
     return s.kind() == Symbol::kReader ? Symbol::reader(of(s.rule_id())) : s;

@@ -26,23 +26,23 @@ namespace structgen {
 
 class FactBase {
  public:
-  // Places (holes/places.h) takes `unrestricted`. The parser that reads proofs is made anew when its states
-  // take more than `most` bytes; `reader`, if given, is used instead of it. All arguments must outlive this
-  // object.
+  // Places gets `unrestricted` (holes/places.h). A parser reads proofs: `reader`, or one of this object's
+  // own, which is made anew when its states take more than `most` bytes. All arguments must live longer than
+  // this object.
   FactBase(RegexArena& regexes, Productions& productions, Path path, Facts::Aim aim, bool unrestricted,
            std::size_t most, Parser* reader = nullptr);
-  // Drops all facts. An exception leaves facts half made, so the caller drops them after one.
+  // Drops all facts. The caller does this after an exception, which leaves facts half made.
   void begin_anew();
-  // Tells whether some reader was told one of few texts, even by facts that were dropped since.
+  // Tells whether Facts::tried() was ever true, even for facts that were dropped.
   bool tried() const { return tried_ || facts_->tried(); }
-  // A text that leads from one place to another and that a parser has read.
+  // A text between two places, which a parser has read.
   struct Proof {
     std::string text;
-    // The outermost parts of the text whose values are compared.
+    // The texts of its outermost compared items.
     std::vector<std::string> items;
   };
-  // Returns a proof that `head` leads from one place to another, or null. The parser reads the text as one of
-  // `all`.
+  // Returns a proof that a text of `head` leads from one place to another, or null. The parser reads the text
+  // as one of the alternatives `all`.
   std::unique_ptr<const Proof> find_proof(Facts::Head head, PlaceId from, PlaceId to,
                                           const Alternatives& all);
   // Tells whether the parser reads the text as one of the alternatives.
@@ -54,7 +54,7 @@ class FactBase {
 
  protected:
   RegexArena& regexes_;
-  // Stays empty: Alive takes an arena of stacks, and facts ask it about symbols alone.
+  // Alive needs an arena of stacks. It stays empty here, because facts ask Alive only about symbols.
   StackArena stacks_;
   Alive alive_;
   Path path_;
@@ -63,7 +63,7 @@ class FactBase {
 
  private:
   Productions& productions_;
-  // The arguments of the constructor; reader_ is the parser that reads proofs if none was given.
+  // aim_, most_ and given_ are the constructor's `aim`, `most` and `reader`.
   const Facts::Aim aim_;
   const std::size_t most_;
   Parser* const given_;

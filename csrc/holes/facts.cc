@@ -50,9 +50,9 @@
 namespace structgen {
 
 namespace {
-// Facts try the captured texts of a hole one by one if there are at most this many.
+// If a captured text in a hole has at most this many possible texts, they are tried one by one.
 constexpr std::size_t kTriedTexts = 64;
-// The work of a new fact and of a new step: 2 microseconds and a third of one.
+// The units of work for a new fact, and for a new step.
 constexpr int64_t kFactWork = 20, kStepWork = 3;
 constexpr uint64_t key(uint32_t a, uint32_t b) { return (static_cast<uint64_t>(a) << 32) | b; }
 
@@ -89,7 +89,7 @@ Facts::Head Facts::reader(RuleId rule, const Reading& reading) {
     return Head{static_cast<uint32_t>(heads_.size() - 1)};
   };
   if (reading.kind == Reading::kText) return remember(told_, {rule.v, reading.text}, add);
-  // `told` holds any other message as one number.
+  // A number for what the reader is told. Captured texts have another table.
   const uint32_t told = reading.kind == Reading::kLabel     ? reading.label + 3
                         : reading.kind == Reading::kUnknown ? 1
                         : reading.kind == Reading::kFresh   ? 2
@@ -97,7 +97,7 @@ Facts::Head Facts::reader(RuleId rule, const Reading& reading) {
   return head_index_.remember(key(told, rule.v), add);
 }
 
-// Heads of tails are found by the addresses of their symbols, which never move.
+// A part of an alternative is found by the addresses of its symbols, which never move.
 Facts::Head Facts::tail(const Symbol* begin, const Symbol* end, uint32_t label) {
   if (const auto known = tails_.find({begin, end, label}); known != tails_.end()) return known->second;
   Told h;
@@ -141,8 +141,8 @@ uint32_t Facts::opened(uint32_t captures, At here) {
 
 // ---- captured text ----
 
-// Returns the texts of a regex that lead from one spot to the other, as messages to a reader, or nothing if
-// there are many.
+// Returns the texts of a regex that lead from one spot to the other, each as a Reading for a reader. Returns
+// nothing if there are many.
 std::optional<std::vector<Reading>> Facts::few(RegexId r, Spot from, Spot to) {
   std::vector<std::string> all;
   if (!stretches_.texts(r, from, to, kTriedTexts, all, 0, true)) return std::nullopt;
@@ -157,7 +157,7 @@ std::vector<Reading> Facts::readings(uint32_t captures, At here, Captured captur
   const Spot from = places_.spot(captures_[captures].begin), to = places_.spot(here);
   const Path& path = stretches_.path();
   if (path.fixed(from, to)) return {Reading::of_text(path.text(from, to))};
-  // If all texts but a few are possible, one more is always possible, so none has to be tried.
+  // If all texts but a few are possible, some other text is always left, so none has to be tried.
   if (terminal != RegexArena::poison() &&
       !(path.loops(from) && without_exceptions(regexes_, terminal) != terminal)) {
     const std::tuple key(terminal.v, from, to);
@@ -172,8 +172,8 @@ std::vector<Reading> Facts::readings(uint32_t captures, At here, Captured captur
   return {Reading::fresh()};
 }
 
-// Returns what is known of the symbol between kCapture and the reader. Its texts are known if it is a
-// terminal, or a rule all of whose alternatives are single terminals.
+// Returns what is known of the text between kCapture and the reader. It is known if it is that of one
+// terminal, or of a rule whose alternatives are single terminals.
 Facts::Captured Facts::captured(const Symbol* reader, const Symbol* begin) {
   const RegexId unknown = RegexArena::poison();
   if (aim_ != Aim::kIntersection || reader - begin < 2 || reader[-2].kind() != Symbol::kCapture)
@@ -206,7 +206,7 @@ uint32_t Facts::fact(Head h, At from) {
   facts_[id].from = from;
   fact_index_.emplace(k, id);
   const uint32_t label = heads_[h.v].label;
-  // Alternatives are pushed in reverse, so that the first one is looked at first.
+  // todo_ is a stack. Alternatives are pushed in reverse, so that the first one is taken first.
   const Alternatives& all = read(h);
   if (aim_ == Aim::kIntersection && !all.assumed.empty() && all.assumed.size() < all.ends.size())
     throw Error(
@@ -243,8 +243,7 @@ void Facts::push(const Step& s) {
   todo_.push_back(id);
 }
 
-// Moves a step behind a rule or reader. A reader that was told a label ends no capture, so the captures stay
-// open.
+// Moves a step over a rule or reader. Only a reader that was told a captured text ends a capture.
 void Facts::go_on(Step& s) const {
   if (s.symbol->kind() == Symbol::kReader && s.label == 0 && s.captures)
     s.captures = captures_[s.captures].outer;
@@ -252,8 +251,8 @@ void Facts::go_on(Step& s) const {
   ++s.symbol;
 }
 
-// Adds an exit to a fact, or a shorter derivation of a known exit, and continues every step that waits for
-// the fact. An assumed place is not added if the proved one is an exit.
+// Adds an exit to a fact, or a shorter derivation for a known exit. Every step that waits for the fact goes
+// on from there. An assumed exit is not added if the same exit is proved.
 void Facts::leave(uint32_t id, At to, Derivations::Id read) {
   if (places_.assumed(to) && exit_index_.find(exit_key(id, places_.proved(to)))) return;
   Fact& f = facts_[id];
@@ -272,7 +271,7 @@ void Facts::leave(uint32_t id, At to, Derivations::Id read) {
   for (std::size_t i = 0; i < f.waiting.size(); ++i) tell(f.waiting[i], to, read);
 }
 
-// Continues a step that waits for a fact, from one exit of this fact.
+// Lets a step that waits for a fact go on from one exit of this fact.
 void Facts::tell(uint32_t waiting, At exit, Derivations::Id read) {
   Step s = steps_[waiting];
   s.at = places_.behind(s.at, exit);
@@ -293,15 +292,15 @@ void Facts::doubt(uint32_t id) {
   }
 }
 
-// Tells whether the text of a rule that begins in the last hole must also end there, because the text behind
-// the hole is shorter than what the rule needs behind it.
+// Tells whether a text of the rule that begins in the last hole must also end in it, because the text behind
+// the hole is shorter than what must follow the rule.
 bool Facts::stays(RuleId rule, Spot from) const {
   const Path& path = stretches_.path();
   return path.loops(from) && path.text_behind(from) && !productions_.traits_of(rule).plain &&
          productions_.traits_of(rule).needed_behind > path.last() - from;
 }
 
-// Makes a step wait for a fact, and continues it from the exits that are known.
+// Lets a step wait for a fact. The step also goes on from the exits that are already known.
 void Facts::call(Head h, uint32_t step) {
   const RuleId rule = steps_[step].symbol->rule_id();
   if (stays(rule, places_.spot(steps_[step].at))) {
@@ -318,10 +317,10 @@ void Facts::call(Head h, uint32_t step) {
   for (std::size_t i = 0; i < facts_[f].exits.size(); ++i) tell(step, facts_[f].exits[i], facts_[f].read[i]);
 }
 
-// Continues a step behind a terminal or a part of a lexeme, once for each exit.
+// Lets a step go on behind a terminal or a part of a lexeme, from each exit.
 void Facts::after_terminal(const Step& from, RegexId r, Alive::Pending to) {
   const Spot begin = places_.spot(from.at);
-  // The terminal is the whole text captured so far, so its regex describes this text.
+  // The terminal is all text that was captured so far, so its regex describes the captured text.
   const bool captured = from.captures && captures_[from.captures].begin == places_.proved(from.at);
   for (const Stretches::Exit& e : stretches_.exits(r, begin)) {
     Step s = from;
@@ -334,8 +333,8 @@ void Facts::after_terminal(const Step& from, RegexId r, Alive::Pending to) {
   }
 }
 
-// Reads the symbol in front of a step. Returns true if the symbol may read nothing, so that the step moves
-// on.
+// Reads the symbol in front of a step. Returns true if the symbol may read nothing; the step has then moved
+// over it.
 bool Facts::pass(Step& s) {
   switch (s.symbol->kind()) {
     case Symbol::kNote: return true;
@@ -370,7 +369,7 @@ bool Facts::pass(Step& s) {
   return false;
 }
 
-// Takes a step up to its next rule. A step that has moved is pushed as a new one, so that equal steps are
+// Moves a step up to its next rule. A step that has moved is pushed as a new step, so that equal steps are
 // taken once.
 void Facts::proceed(uint32_t id) {
   Step s = steps_[id];

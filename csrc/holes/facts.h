@@ -61,108 +61,107 @@
 
 namespace structgen {
 
-// Finds and keeps facts: the places at which a rule that begins at a place may end.
+// Finds and remembers facts: where the texts of a rule end that begin at a given place.
 class Facts {
  public:
   using At = PlaceId;
-  // A head: the number of a set of alternatives, about which facts are asked. The set belongs to a rule, to a
-  // reader that was told a text, or to the rest of one alternative.
+  // The number of a head: a set of alternatives about which facts are asked. They are those of a rule, those
+  // of a reader that was told a text, or the rest of one alternative.
   using Head = Id<struct HeadTag>;
   using Spot = Path::Spot;
 
   // What the facts are for, which decides what they do with unknown captured text.
   enum class Aim : uint8_t {
-    // Facts tell whether some text exists. What readers assume counts as proved.
+    // Facts tell whether some text exists. What a reader assumes of unknown text counts as proved.
     kText,
-    // Facts give all beginnings of texts. An exit that rests on an assumption of a reader is an assumed
-    // place.
+    // Facts give the beginnings of all texts. An exit that a reader only assumes becomes an assumed place.
     kQuotient,
-    // Facts give all texts, and shortest ones. They never guess captured text: kSchemaTooComplex is thrown if
-    // two items have to be equal and one of them is not known, or if items have to differ that have few
-    // values in too many spellings. Each exit has a shortest derivation, where the other aims keep the first
-    // one found. Each shorter derivation costs one more step.
+    // Facts give all texts, and shortest ones. Captured text is never guessed. kSchemaTooComplex is thrown if
+    // two items must be equal and one is not known, or if items must differ that have few values in too many
+    // spellings. The derivation of each exit is a shortest one, while the other aims keep the first one
+    // found. Each shorter derivation costs one more step.
     kIntersection,
   };
-  // All arguments must outlive this object.
+  // All arguments must live longer than this object.
   Facts(RegexArena& regexes, Productions& productions, Alive& alive, Places& places, Path& path, Aim aim);
 
-  // Tells whether some reader was told one of few texts of a captured symbol. The real text may be another of
-  // them.
+  // Tells whether a captured text had only a few possible values and a reader was told one of them. The real
+  // text may be another of these values.
   bool tried() const { return tried_; }
   Stretches& stretches() { return stretches_; }
 
-  // Return the head of a rule, and that of a reader behind the message `reading`.
+  // Return the head of a rule, and the head of a reader that was told `reading`.
   Head head(RuleId rule) { return reader(rule, Reading{}); }
   Head reader(RuleId rule, const Reading& reading);
-  // Returns the head of the symbols from `begin` to `end` of an alternative. `label` is 1 + the label of the
-  // terminal in front, or 0.
+  // Returns the head of a part of an alternative: its symbols from `begin` to `end`. If the terminal in front
+  // of them ended in a label, `label` is 1 + this label; otherwise 0.
   Head tail(const Symbol* begin, const Symbol* end, uint32_t label);
   // Returns the alternatives of a head as the productions give them.
   const Alternatives& alternatives(Head h);
-  // Returns the alternatives that facts read: as few as are known that have the texts of alternatives(h)
-  // (Productions::expand_shared).
+  // Returns the alternatives that facts follow. They have the same texts as alternatives(h), and there are as
+  // few as possible (Productions::expand_shared).
   const Alternatives& read(Head h);
-  // Returns the number of a list of open captures: the list `captures` with one more, which begins at `here`.
-  // Number 0 is the empty list.
+  // Adds a capture that begins at `here` to the list of open captures with the number `captures`. Returns the
+  // number of the new list. Number 0 is the empty list.
   uint32_t opened(uint32_t captures, At here);
-  // What is known of a captured text: a regex of all possible texts (poison: nothing is known), and whether
-  // these have few values.
+  // What is known of a captured text: `regex` has all texts that are possible (poison if nothing is known),
+  // and `few` says that these have few values.
   struct Captured {
     RegexId regex;
     bool few = false;
   };
-  // Returns the messages to a reader whose captured text lies between the beginning of the last capture and
-  // `here`.
+  // Returns what a reader is told in turn: its captured text lies between the beginning of the last capture
+  // and `here`.
   std::vector<Reading> readings(uint32_t captures, At here, Captured text);
   // Returns what is known of the captured text in front of a reader. `begin` is the first symbol of the
-  // reader's alternative.
+  // alternative with this reader.
   Captured captured(const Symbol* reader, const Symbol* begin);
   // Returns the list of open captures without the innermost one.
   uint32_t outer(uint32_t captures) const { return captures_[captures].outer; }
 
-  // The answer to a question about a head: all places behind its texts that begin at a given place. `unsure`:
-  // there may be more places. The span stays valid.
+  // The answer for a head and a place: all places at which the head's texts end. `unsure` says that there may
+  // be more. The span stays valid.
   struct Found {
     std::span<const At> exits;
     bool unsure;
   };
-  // Returns the exits of a head that begins at `from`; finds all facts that this needs.
+  // Returns the places at which texts of the head end that begin at `from`. Finds all facts that this needs.
   Found ask(Head h, At from);
-  // Returns how many bytes the text of witness() has; inside holes a lower bound. ask(h, from) must have
-  // found the exit `to`.
+  // Returns the number of bytes of the text of witness(); for text in holes it may be too small. ask(h, from)
+  // must have found the exit `to`.
   uint32_t length(Head h, At from, At to) {
     const uint32_t f = fact(h, from);
     return derivations_.length(facts_[f].read[*exit_index_.find(exit_key(f, to))]);
   }
-  // Appends a text of `h` that leads from `from` to `to`; Derivations::write() explains `vary` and `items`.
-  // Returns false if there is no such exit, or the text is too long.
+  // Appends a text of `h` that leads from `from` to `to`. `vary` and `items` are those of
+  // Derivations::write(). Returns false if there is no such exit, or if the text is too long.
   bool witness(Head h, At from, At to, bool vary, std::string& out,
                std::vector<std::string>* items = nullptr);
   std::size_t byte_size() const;
 
  private:
-  // One entry of a list of open captures: where the innermost one begins, and the list without it.
+  // A list of open captures, as the place where its innermost capture begins and the number of the list
+  // without it.
   struct Capture {
     At begin;
     uint32_t outer;
   };
-  // What a head stands for: a rule, the message that a reader was told, and the alternatives once they are
-  // expanded.
+  // The rule or reader of a head, what the reader was told, and the alternatives once they are expanded.
   struct Told {
     Alternatives all;
     bool expanded = false;
-    // The alternatives that facts read; null if these are `all`, or if nobody has asked for them. `asked`:
-    // somebody has asked for them.
+    // The answer of read(), if it differs from `all`; otherwise null. `asked` is true if the productions need
+    // not be asked for it any more.
     std::unique_ptr<const Alternatives> shared;
     bool asked = true;
-    // 1 + the label of the terminal in front, or 0.
+    // 1 + the label of the terminal in front, or 0 if there is none.
     uint32_t label = 0;
     RuleId rule;
-    // Tells that readers compare the texts of this rule.
+    // True if readers compare the texts of this rule.
     bool compared = false;
     Reading reading;
   };
-  // An alternative that has been read up to `symbol`.
+  // The reading of an alternative, which has come to `symbol`.
   struct Step {
     uint32_t fact;
     At at;
@@ -171,26 +170,26 @@ class Facts {
     uint32_t label;
     const Symbol* symbol;
     const Symbol* end;
-    // The derivation of what has been read.
+    // The derivation of the text that was read.
     Derivations::Id read;
   };
-  // A head that begins at a place, and the exits found so far. `unsure`: there may be more exits.
+  // A head that begins at a place, and its exits found so far. `unsure` says that there may be more.
   struct Fact {
     Head head;
     At from;
     bool unsure = false;
     std::vector<At> exits;
-    // read[i] is the derivation that leads to exits[i].
+    // read[i] is the derivation of the text that ends at exits[i].
     std::vector<Derivations::Id> read;
-    // The numbers of the steps that go on from each exit of this fact.
+    // The numbers of the steps that wait for exits of this fact: each goes on from every exit.
     std::vector<uint32_t> waiting;
   };
-  // Tells whether two steps are equal but for their derivations.
+  // Tells whether two steps differ at most in their derivations.
   static bool same(const Step& a, const Step& b) {
     return a.fact == b.fact && a.at == b.at && a.symbol == b.symbol && a.end == b.end &&
            a.captures == b.captures && a.label == b.label;
   }
-  // The functions that find facts; facts.cc explains each of them.
+  // The functions below find facts; facts.cc says what each does.
   std::optional<std::vector<Reading>> few(RegexId r, Spot from, Spot to);
   uint32_t fact(Head h, At from);
   void proceed(uint32_t step);
@@ -214,23 +213,24 @@ class Facts {
   bool tried_ = false;
   Stretches stretches_;
   Derivations derivations_;
-  // captures_[number] is a list of open captures; capture_index_ holds the numbers.
+  // captures_[n] is list n of open captures; capture_index_ finds equal lists.
   std::vector<Capture> captures_{{At{}, 0}};
   FlatMap<uint64_t, uint32_t> capture_index_;
-  // heads_[number] is what a head stands for. The three tables below hold the numbers of heads: by rule and
-  // label, by told text, and by tail.
+  // heads_[h] is what is known of head h. The three tables below find heads: by rule and label, by the text
+  // that was told, and by the part of an alternative.
   std::deque<Told> heads_;
   FlatMap<uint64_t, Head> head_index_;
   std::map<std::pair<uint32_t, std::string>, Head> told_;
   std::map<std::tuple<const Symbol*, const Symbol*, uint32_t>, Head> tails_;
-  // Holds the facts; fact_index_ holds their numbers by head and place.
+  // The facts; fact_index_ finds them by head and place.
   std::deque<Fact> facts_;
   FlatMap<uint64_t, uint32_t> fact_index_;
   // Holds the index in Fact::exits, by fact and exit.
   FlatMap<uint64_t, uint32_t> exit_index_;
-  // Holds the pairs (fact, step that waits for it); the values are not used.
+  // The pairs of a fact and a step that waits for it; the values are not used.
   FlatMap<uint64_t, bool> waits_;
-  // Holds all steps, each once; step_index_ finds equal steps, and todo_ holds the numbers of those to take.
+  // All steps, each once. step_index_ finds equal steps; todo_ holds the numbers of steps that must still be
+  // taken.
   std::vector<Step> steps_;
   InternTable step_index_;
   std::vector<uint32_t> todo_;

@@ -43,24 +43,24 @@
 namespace structgen {
 
 namespace {
-// If the walk of a regex with the path meets more pairs than this, reads_whole() answers no.
+// reads_whole() answers no if it would visit more pairs of a derivative and a spot than this.
 constexpr std::size_t kMostPairs = 1u << 17;
-// The parser that reads proofs is made anew when it takes more bytes than this.
+// The parser that reads proofs is made anew when its states take more bytes than this.
 constexpr std::size_t kReaderBytes = 16u << 20;
-// bound() compares the ways behind the labels of a reader if there are at most this many.
+// If a reader has at most this many labels, bound() compares the bounds behind all of them.
 constexpr std::size_t kFewLabels = 64;
 
-// The aim of Leading (holes/leading.h): a text has to lead to this derivative.
+// The aim of a Leading (holes/leading.h): a text must lead to this derivative.
 struct Derivative {
   RegexId regex;
   bool met(RegexArena&, RegexId at) const { return at == regex; }
   friend auto operator<=>(const Derivative&, const Derivative&) = default;
 };
 
-// The languages of texts that lead from one derivative to another, for all regexes of an arena.
+// For all regexes of an arena, the languages of texts that lead from one derivative to another.
 struct AllLeads : RegexCache {
   explicit AllLeads(RegexArena& regexes) : lazy(regexes.define<Leading<Derivative>>()) {}
-  // The arena owns this language.
+  // Defines the languages of AllLeads as a lazy language; the arena owns it.
   Leading<Derivative>& lazy;
   std::size_t byte_size() const override { return lazy.byte_size(); }
 };
@@ -108,8 +108,8 @@ const Intersection::Reads& Intersection::reads(RegexId r, Spot from) {
   });
 }
 
-// Tells whether the path reads every text of the regex: no byte of any text may be missing on the path. If
-// the walk over all texts is too long, the answer is no.
+// Tells whether the path reads every text of the regex. If this takes too many steps to find out, the answer
+// is no.
 bool Intersection::reads_whole(RegexId r, Spot from) {
   if (const auto known = facts_->stretches().reads_all(r, from)) return *known;
   std::vector<std::pair<RegexId, Spot>> todo{{r, from}};
@@ -129,7 +129,8 @@ bool Intersection::reads_whole(RegexId r, Spot from) {
 
 RegexId Intersection::between(RegexId r, Spot from, Spot to) {
   const Reads& all = reads(r, from);
-  // Exits belong to texts of at least one byte, so the empty text counts only if it leads to `to` as well.
+  // `all` knows only texts of at least one byte. The empty text leads back to `from`, so it counts only if
+  // `to` is the same spot.
   if (all.whole && all.exits.size() == 1 && all.exits[0].spot == to)
     return regexes_.nullable(r) && from != to ? regexes_.minus(r, RegexArena::epsilon()) : r;
   return regexes_.both(r, leads(regexes_, path_.state(from), path_.state(to)));
@@ -150,16 +151,15 @@ std::span<const LexemePart> Intersection::lexeme(uint32_t number, uint32_t conte
 
 // ---- alternatives ----
 
-// Returns the places behind the texts of a head (holes/facts.h) that begin at `from`. Sets unsure_ if there
-// may be more.
+// Returns the places at which texts of a head end that begin at `from`. Sets unsure_ if there may be more.
 std::vector<PlaceId> Intersection::exits(Facts::Head head, At from) {
   const Facts::Found found = facts_->ask(head, from);
   unsure_ = unsure_ || found.unsure;
   return {found.exits.begin(), found.exits.end()};
 }
 
-// Appends a rule or reader once for each exit, and goes on behind it. The last symbol of an alternative leads
-// to `walk.to`, the place to which the alternative leads.
+// Appends a rule or reader, once for each exit, and goes on behind it. If it is the last symbol, only
+// `walk.to` is an exit.
 void Intersection::put(const Symbol* s, const Triple& what, std::span<const At> exits, uint32_t captures,
                        Walk& walk) {
   Triple t = what;
@@ -174,9 +174,9 @@ void Intersection::put(const Symbol* s, const Triple& what, std::span<const At> 
   }
 }
 
-// Appends a rule. The rule is asked from a place at which anything may follow, so that there are fewer rules;
-// the parser restricts its first byte. If the rule reads nothing, the pending restriction stays, and its
-// empty text leads to the place at which anything may follow.
+// Appends a rule. It is asked from a place at which any byte may follow, so that there are fewer rules; the
+// parser itself restricts the first byte. If the rule reads nothing, what was forbidden before it stays
+// forbidden behind it.
 void Intersection::put_rule(const Symbol* s, At at, std::span<const At> exits, uint32_t captures,
                             Walk& walk) {
   const Triple t{s->rule_id(), unrestricted(at), {}};
@@ -194,7 +194,7 @@ void Intersection::put_rule(const Symbol* s, At at, std::span<const At> exits, u
   }
 }
 
-// Reads the symbol s at the place `at`, and recursively the rest of the alternative.
+// Reads the symbol s at the place `at`, then recursively the symbols behind it.
 void Intersection::go(const Symbol* s, At at, uint32_t captures, Walk& walk) {
   check_depth();
   charge(4);
@@ -225,8 +225,8 @@ void Intersection::go_terminal(const Symbol* s, At at, uint32_t captures, Walk& 
   if (r == RegexArena::poison()) return walk.add(*s);
   if (regexes_.node(r).labelled) return go_set(s, at, captures, walk);
   const Spot from = places_.spot(at);
-  // The exits are those of the restricted terminal. The symbol itself stays unrestricted, because the parser
-  // restricts the terminals of the intersection, too.
+  // Exits are computed for the terminal without the forbidden first bytes. The new symbol keeps them, because
+  // the parser restricts the terminals of the intersection, too.
   const RegexId some = alive_.restricted(r, alive_.follow(places_.pending(at)));
   const std::vector<Stretches::Exit>& exits = reads(some, from).exits;
   if (walk.is_last(s) && walk.to == kEnd) return go_last_terminal(r, exits, from, walk);
@@ -236,7 +236,7 @@ void Intersection::go_terminal(const Symbol* s, At at, uint32_t captures, Walk& 
   if (regexes_.nullable(r)) go(s + 1, at, captures, walk);
 }
 
-// Adds the last terminal of an alternative, intersected with all that the regex has left.
+// Adds the last terminal of an alternative, intersected with all that is left of the regex.
 void Intersection::go_last_terminal(RegexId r, std::span<const Stretches::Exit> exits, Spot from,
                                     Walk& walk) {
   const auto ends = [&](const Stretches::Exit& e) { return path_.ends(e.spot); };
@@ -249,14 +249,13 @@ void Intersection::go_last_terminal(RegexId r, std::span<const Stretches::Exit> 
 
 struct Intersection::Literals {
   RegexId set;
-  // The reader of the label, and the spot before the literal.
+  // The reader that is told the label, and the spot before the literals.
   const Symbol* reader;
   Spot from;
 };
 
-// Adds a labelled set of literals and its reader. Literals stay together in one set if their readers lead to
-// equal places and each literal leads to one spot in all its spellings. Any other literal becomes a terminal
-// of its own.
+// Adds a labelled set of literals and its reader. Literals stay in one set if all spellings of each lead to
+// one spot and their readers lead to the same places. Every other literal becomes a terminal of its own.
 void Intersection::go_set(const Symbol* s, At at, uint32_t captures, Walk& walk) {
   const Literals set{s->regex(), s + 1, places_.spot(at)};
   if (walk.is_last(s) || set.reader->kind() != Symbol::kReader ||
@@ -266,7 +265,7 @@ void Intersection::go_set(const Symbol* s, At at, uint32_t captures, Walk& walk)
   std::map<uint32_t, std::vector<Spot>> spots;  // by label
   for (const Stretches::Exit& e : all.exits)
     if (e.label != 0) spots[e.label - 1].push_back(e.spot);
-  // The labels of the literals that stay together, by the spot behind the literal and the places behind its
+  // The labels of literals that stay in one set, by the spot behind the literal and the places behind its
   // reader.
   std::map<std::pair<Spot, std::vector<At>>, std::vector<uint32_t>> together;
   for (const auto& [label, at_spots] : spots) {
@@ -292,7 +291,7 @@ void Intersection::go_set(const Symbol* s, At at, uint32_t captures, Walk& walk)
   }
 }
 
-// Adds one literal, in the spellings that lead to one spot.
+// Adds one literal in those spellings that lead to the spot `to`.
 void Intersection::go_apart(const Literals& set, uint32_t label, Spot to, uint32_t captures, Walk& walk) {
   const RuleId reader = set.reader->rule_id();
   const At begin = places_.of(to, Alive::kClear);
@@ -304,7 +303,7 @@ void Intersection::go_apart(const Literals& set, uint32_t label, Spot to, uint32
   walk.made.pop_back();
 }
 
-// Adds a lexeme between two spots, which is a lexeme of the intersection (lexeme()).
+// Adds a lexeme whose text leads from one spot to another, as a new lexeme of the intersection (lexeme()).
 void Intersection::go_lexeme(const Symbol* s, At at, uint32_t captures, Walk& walk) {
   std::vector<Alive::Step> steps;
   alive_.steps(*s, places_.pending(at), steps);
@@ -323,8 +322,8 @@ void Intersection::go_rule(const Symbol* s, At at, uint32_t captures, Walk& walk
   put_rule(s, at, exits(facts_->head(walk.asked(s)), at), captures, walk);
 }
 
-// Adds a reader of captured text, once for all texts that it may be told. If it may be told a few texts and
-// only some lead on, these replace the captured terminal.
+// Adds a reader of captured text, once for all texts that it may be told. If there are only a few such texts
+// and only some of them lead on, these replace the captured terminal.
 void Intersection::go_reader(const Symbol* s, At at, uint32_t captures, Walk& walk) {
   const uint32_t open = captures == 0 ? 0 : facts_->outer(captures);
   const Facts::Captured text = facts_->captured(s, walk.begin);
@@ -332,7 +331,7 @@ void Intersection::go_reader(const Symbol* s, At at, uint32_t captures, Walk& wa
   const bool few = !readings.empty() && readings[0].kind == Reading::kText;
   const Triple reader{s->rule_id(), at, {}, few ? Triple::kFewTexts : Triple::kAnyText};
   std::vector<At> all;
-  // For each exit, the texts after which the reader leads there.
+  // For each exit, the captured texts with which the reader leads there.
   std::map<At, std::vector<RegexId>> by;
   for (const Reading& told : readings)
     for (At e : exits(facts_->reader(walk.asked(s), told), at)) {
@@ -355,17 +354,18 @@ Facts::Head Intersection::head(const Triple& t, const Reading& reading) {
   return facts_->reader(t.rule, t.told == Triple::kOneLabel ? Reading::of_label(t.label) : reading);
 }
 
-// Returns alternatives of which facts are asked instead of those behind a told text, or null. An example is
-// an object with free keys that may not repeat. MEMBERS-x has the members behind the key x:
+// Returns other alternatives of which facts can be asked, instead of those behind a told text; null if there
+// are none. An example is an object with free keys that may not repeat. MEMBERS-x stands for the members
+// behind the key x:
 //
 //     told "a"       ":" VALUE MEMBERS-a
 //     told "b"       ":" VALUE MEMBERS-b
 //     told kFresh    ":" VALUE MEMBERS-fresh, for a key that differs from all others
 //
 // All three have symbols of the same kinds. So facts about MEMBERS-fresh serve for all keys, and a key that
-// was read brings no new facts, while the symbols of the intersection are made from MEMBERS-a. `of_text` gets
-// the alternatives behind the told text; the result holds those behind a fresh text, symbol for symbol. It is
-// null if the kinds differ or the reader is told no text; facts are then asked of the told text itself.
+// was read brings no new facts. The symbols of the intersection are still made from MEMBERS-a. `of_text` gets
+// the alternatives behind the told text; the result holds those behind a fresh text, symbol for symbol. The
+// result is null if the kinds differ or the reader is told no text; facts are then asked of the told text.
 const Alternatives* Intersection::alike(const Triple& t, const Reading& reading, Alternatives& of_text) {
   if (t.told != Triple::kAnyText || reading.kind != Reading::kText || lexed_) return nullptr;
   base_.expand(t.rule, reading, of_text);
@@ -393,7 +393,7 @@ void Intersection::expand_shortest(RuleId rule, const Reading& reading, Alternat
   expand(rule, reading, out);
 }
 
-// Returns the exit to which the shortest text of the head leads, or kEnd if there is none.
+// Returns the exit at which the shortest text of the head ends, or kEnd if the head has no text.
 Intersection::At Intersection::nearest(const Triple& t, Facts::Head h) {
   At best = kEnd;
   for (At e : facts_->ask(h, t.from).exits)
@@ -402,8 +402,8 @@ Intersection::At Intersection::nearest(const Triple& t, Facts::Head h) {
   return best;
 }
 
-// Writes a bound of the texts of a rule. Behind an unknown text the base reads what may follow every text.
-// Each label leads to other alternatives, so the longest of these counts.
+// Writes a bound of the texts of a rule. What follows an unknown text is read as what may follow every text.
+// Each label leads to other alternatives; the longest bound of these counts.
 bool Intersection::bound(RuleId rule, Bound& out) {
   if (lexed_ || rule.v >= triples_.size()) return false;
   const Triple t = triples_[rule.v];

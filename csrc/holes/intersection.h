@@ -26,11 +26,11 @@
 
 namespace structgen {
 
-// The productions of the texts of a rule that a regex matches.
+// The productions of those texts of a rule that match a regex as a whole.
 class Intersection : public Productions, protected FactBase {
  public:
-  // `lexed` says that the rules are made of lexemes. The arguments must outlive this object; `owner` keeps
-  // them.
+  // `lexed` says that the rules consist of lexemes. The arguments must live longer than this object; `owner`
+  // sees to that.
   Intersection(RegexArena& regexes, Productions& base, RuleId root, bool lexed, RegexId whole,
                std::shared_ptr<const void> owner);
   RuleId rule() const { return RuleId{0}; }
@@ -38,8 +38,9 @@ class Intersection : public Productions, protected FactBase {
   Verdict possible();
 
   void expand(RuleId rule, const Reading& reading, Alternatives& out) override;
-  // Writes one text of the rule, a shortest one by the facts: a search through rules has no end if each key
-  // that is read makes new rules. An unknown captured text counts as one that differs from all others.
+  // Writes one text of the rule, a shortest one by the facts. A search through the rules might not end,
+  // because each key that is read makes new rules. A captured text that is not known counts as one that
+  // differs from all others.
   void expand_shortest(RuleId rule, const Reading& reading, Alternatives& out) override;
   bool bound(RuleId rule, Bound& out) override;
   void start_search() override { base_.start_search(); }
@@ -61,18 +62,18 @@ class Intersection : public Productions, protected FactBase {
  private:
   using At = PlaceId;
   using Spot = Path::Spot;
-  // Stands for any place at which the text may end.
+  // As the end of a triple: any place at which the whole text may end.
   static constexpr At kEnd{0xFFFFFFFFu};
-  // A triple is one rule of the intersection: the texts of `rule`, a rule of the base, that lead from one
-  // place to another.
+  // One rule of the intersection. Its texts are those of `rule`, a rule of the base, that lead from the place
+  // `from` to the place `to`.
   struct Triple {
     RuleId rule;
     At from, to;
-    // What the rule is told of the text in front of it.
+    // What the rule is told of the text before it.
     enum Told : uint8_t {
       // The rule is no reader and is told nothing.
       kNothing,
-      // The rule is told `label` only. Its answer is known, so the triple is no reader.
+      // The rule is told one `label`, which is known. So the triple itself is told nothing.
       kOneLabel,
       // The rule is told one label of a set; `labels` is the number of this set in label_sets_.
       kLabels,
@@ -84,35 +85,35 @@ class Intersection : public Productions, protected FactBase {
     uint32_t label = 0, labels = 0;
     friend bool operator==(const Triple&, const Triple&) = default;
   };
-  // The spots to which the texts of a regex lead, and whether the path reads every text of it.
+  // The spots at which texts of a regex end. `whole` says that the path reads every text of the regex.
   struct Reads {
     std::vector<Stretches::Exit> exits;
     bool whole = false;
   };
-  // One alternative of the base, which is read from the left.
+  // The reading of one alternative of the base, from left to right.
   struct Walk {
-    // The symbols of the base.
+    // The alternative's symbols, which are symbols of the base.
     const Symbol *begin, *end;
     // The place where the alternative has to end.
     At to;
-    // The symbols of the intersection that were made so far.
+    // The symbols of the new alternative that were made so far.
     std::vector<Symbol> made;
     Alternatives& out;
-    // As many symbols as from `begin` to `end`, of which facts are asked instead; null if facts are asked of
-    // the symbols themselves.
+    // If not null, facts are asked of the symbols from here on instead of those from `begin` to `end`; there
+    // are as many.
     const Symbol* alike = nullptr;
     RuleId asked(const Symbol* s) const { return (alike ? alike + (s - begin) : s)->rule_id(); }
     bool is_last(const Symbol* s) const { return s + 1 == end; }
-    // Adds an alternative to `out`: the symbols made so far, then `last`.
+    // Adds an alternative: the symbols made so far, followed by `last`.
     void add(Symbol last) {
       made.push_back(last);
       out.add(made);
       made.pop_back();
     }
   };
-  // A labelled set of literals that is split by the places to which its literals lead.
+  // A labelled set of literals, split by the places to which its literals lead.
   struct Literals;
-  // triple() returns the symbol of a triple, which may be new; intersection.cc explains the other members.
+  // triple() returns the symbol of a triple. intersection.cc says what the other functions do.
   Symbol triple(const Triple& t);
   Facts::Head head(const Triple& t, const Reading& reading);
   const Alternatives* alike(const Triple& t, const Reading& reading, Alternatives& of_text);
@@ -127,7 +128,7 @@ class Intersection : public Productions, protected FactBase {
   RegexId between(RegexId r, Spot from, Spot to);
   std::vector<At> exits(Facts::Head head, At from);
   void go(const Symbol* s, At at, uint32_t captures, Walk& walk);
-  // Makes `made` the next symbol and goes on with the symbol s.
+  // Appends `made` to the new alternative and goes on with the symbol s.
   void go_behind(Symbol made, const Symbol* s, At at, uint32_t captures, Walk& walk) {
     walk.made.push_back(made);
     go(s, at, captures, walk);
@@ -143,24 +144,24 @@ class Intersection : public Productions, protected FactBase {
   void put(const Symbol* s, const Triple& what, std::span<const At> exits, uint32_t captures, Walk& walk);
   void put_rule(const Symbol* s, At at, std::span<const At> exits, uint32_t captures, Walk& walk);
 
-  // The arguments of the constructor.
+  // The grammar that is intersected; `owner_` keeps it alive.
   Productions& base_;
   const std::shared_ptr<const void> owner_;
   const RuleId root_;
   const bool lexed_;
-  // True: exits() has met an answer that may lack exits.
+  // True if some answer of exits() may lack places.
   bool unsure_ = false;
-  // triples_[number] is the triple that a rule stands for; triple_index_ holds the numbers.
+  // triples_[n] is the triple of rule n; triple_index_ finds equal triples.
   std::vector<Triple> triples_;
   InternTable triple_index_;
-  // label_sets_[number] is a set of labels (Triple::labels); label_set_index_ holds the numbers.
+  // label_sets_[n] is a set of labels (Triple::labels); label_set_index_ finds equal sets.
   std::vector<std::vector<uint32_t>> label_sets_;
   std::map<std::vector<uint32_t>, uint32_t> label_set_index_;
   // Holds the answers of reads(), by regex and spot.
   std::map<std::pair<uint32_t, Spot>, Reads> reads_;
-  // A lexeme of the base, the two spots between which it leads, and the bytes that may not follow it.
+  // A lexeme of the base, the spots at which its text begins and ends, and the bytes that may not follow it.
   using Lexeme = std::tuple<uint32_t, Spot, Spot, uint32_t>;
-  // lexemes_[number] is a lexeme of the intersection; lexeme_index_ holds the numbers.
+  // lexemes_[n] is lexeme n of the intersection; lexeme_index_ finds equal ones.
   std::vector<Lexeme> lexemes_;
   std::map<Lexeme, uint32_t> lexeme_index_;
   // Holds the answers of lexeme(), by lexeme and context.

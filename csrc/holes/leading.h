@@ -18,12 +18,13 @@
 
 namespace structgen {
 
-// The regexes of beginnings, as one language whose states unfold when they are asked for.
+// A lazy language of beginnings: its texts are those that lead from a regex to a derivative that meets an
+// aim.
 template <class Aim>
 class Leading : public LazyLanguage {
  public:
   using State = std::pair<RegexId, Aim>;
-  // Returns the regex of the beginnings of `from` whose derivative meets the aim.
+  // Returns the regex of the texts that lead from `from` to a derivative that meets the aim.
   RegexId make(RegexArena& arena, RegexId from, const Aim& aim) {
     if (from == RegexArena::empty()) return from;
     const State state(from, aim);

@@ -36,25 +36,25 @@ struct Part {
   enum PartKind : uint8_t { kText, kAny, kBytes, kTokens } kind = kText;
   // The bytes of a part kText.
   std::string text;
-  // A part kBytes has at least `lo` bytes; a part kTokens has exactly `lo` tokens.
+  // A hole kBytes has at least `lo` bytes; a hole kTokens has exactly `lo` tokens.
   uint64_t lo = 0;
-  // A part kBytes has at most `hi` bytes; kEndless: any number.
+  // A hole kBytes has at most `hi` bytes; kEndless stands for any number.
   uint64_t hi = 0;
   static constexpr uint64_t kEndless = ~uint64_t{0};
 };
 
-// The graph of one text with holes. Spots are its nodes.
+// A text with holes as a graph, whose nodes are called spots.
 class Path {
  public:
   using Spot = uint32_t;
-  // Throws kValue if the parts are too long. Parts of tokens need `vocabulary`.
+  // Throws kValue if the parts are too long. Holes of tokens need `vocabulary`.
   Path(const std::vector<Part>& parts, const Vocabulary* vocabulary);
-  // With `bordered` the mark kEdge may stand where the regex ends (GrammarTraits::bordered), otherwise
-  // nowhere.
+  // With `bordered` the mark kEdge may stand where the regex ends (GrammarTraits::bordered); otherwise it
+  // stands nowhere.
   Path(RegexArena& regexes, RegexId whole, bool bordered);
-  // A path of parts has at most so many nodes; the constructor throws kValue beyond them.
+  // A path of parts has at most this many nodes; otherwise the constructor throws kValue.
   static constexpr std::size_t kMostNodes = 4u << 20;
-  // Returns the derivative that a spot of a path of a regex stands for.
+  // On a path of a regex: returns the derivative for which the spot stands.
   RegexId state(Spot s) const { return states_[s]; }
 
   // first() is the spot in front of the whole text, last() the spot behind it.
@@ -62,12 +62,12 @@ class Path {
   // Returns the spot in front of byte `at` of part number `part`, which is fixed text.
   Spot of_text(std::size_t part, std::size_t at) const { return begins_[part] + static_cast<Spot>(at); }
   Spot last() const { return static_cast<Spot>(nodes_.size() - 1); }
-  // Calls f(to) for every spot that s reaches without a byte, beginning with s.
+  // Calls f(s), and f(to) for every spot that s reaches without a byte.
   template <class F>
   void for_each_here(Spot s, F&& f) const {
     for (;;) {
       f(s);
-      // A spot inside a token: if a token ends at its node, the next slot begins here.
+      // The spot is inside a token. If a token ends at its trie node, the next slot begins here.
       if (s >= nodes_.size()) {
         const Inside in = inside_[s - nodes_.size()];
         if (vocabulary_->trie().tokens(in.node).empty()) return;
@@ -89,26 +89,26 @@ class Path {
     for_each_here(s, [&](Spot at) { out = out || at == last(); });
     return out;
   }
-  // Returns the bytes that lead on from this spot; next() tells where each leads.
+  // Returns the bytes that may be read at this spot; next() tells where each leads.
   ByteSet bytes(Spot s) const;
   // Returns the spot behind byte b, which must be one of bytes(s).
   Spot next(Spot s, uint8_t b);
-  // single() tells whether the spot reads one fixed byte, which byte() returns. loops() tells whether any
-  // byte leads back to the spot.
+  // single() tells whether only one byte can be read at the spot, which byte() returns. loops() tells whether
+  // every byte can be read and leads back to the spot.
   bool single(Spot s) const { return s < nodes_.size() && nodes_[s].kind == kByte; }
   uint8_t byte(Spot s) const { return nodes_[s].byte; }
   bool loops(Spot s) const { return s < nodes_.size() && nodes_[s].kind == kLoop; }
-  // Returns classes of bytes, or null if each byte may lead to another spot. All bytes of one class lead to
-  // one derivative of the regex and to one spot.
+  // Returns classes of bytes: all bytes of a class lead to the same derivative of the regex r and to the same
+  // spot. Returns null if each byte may lead to another spot.
   const ClassMap* alike(RegexArena& arena, RegexId r, Spot s) const {
     if (regexes_) return &arena.classes(r, states_[s]);
     return s < nodes_.size() && nodes_[s].kind < kSlot ? &arena.classes(r) : nullptr;
   }
-  // Returns, on a path of a regex, an upper bound of the number of spots behind texts that begin at `from`
-  // and end with a byte of `last`. Returns kNoBound on a path of parts, and if there are many spots.
+  // On a path of a regex: returns an upper bound of the number of spots behind texts that begin at `from` and
+  // end with a byte of `last`. Returns kNoBound on a path of parts, and if there are many such spots.
   static constexpr std::size_t kNoBound = ~std::size_t{0};
   std::size_t spots_behind(Spot from, const ByteSet& last);
-  // Tells whether only fixed text, of at least one byte, stands behind the spot.
+  // Tells whether only fixed text follows the spot, at least one byte of it.
   bool text_behind(Spot s) const { return s + 1 < last() && holes_[s + 1] == holes_[last()]; }
   // Tells whether exactly one text leads from u to v.
   bool fixed(Spot u, Spot v) const {
@@ -124,10 +124,10 @@ class Path {
   enum NodeKind : uint8_t {
     kByte,  // reads one fixed byte
     kOne,   // reads any one byte
-    // The place before a loop, where no byte is read. A text that ends here does not enter the loop.
+    // Stands before a loop. A text that ends here does not enter the loop.
     kEnter,
     kLoop,  // reads any bytes
-    // Reads any one byte, or nothing and goes on to `to`.
+    // Reads any one byte, or reads nothing and goes on to the spot `to`.
     kMaybe,
     kSlot,   // reads a token
     kState,  // reads what a derivative of a regex reads
@@ -143,24 +143,24 @@ class Path {
     Spot slot;
     uint32_t node;  // a node of the trie of the vocabulary
   };
-  // Holds the tokens of parts kTokens; null if no part has tokens.
+  // Has the tokens for holes kTokens; null if there are none.
   const Vocabulary* vocabulary_;
-  // True: on a path of a regex the mark kEdge may stand where the regex ends.
+  // True if, on a path of a regex, the mark kEdge may stand where the regex ends.
   const bool bordered_ = false;
   // Holds the nodes, in the order of the text.
   std::vector<Node> nodes_;
-  // holes_[node] is the number of nodes before it that are part of a hole.
+  // holes_[n] counts the nodes before node n that belong to a hole.
   std::vector<uint32_t> holes_;
   // begins_[part] is the first spot of the part.
   std::vector<Spot> begins_;
   // Holds the spots inside tokens; their numbers follow those of the nodes.
   std::vector<Inside> inside_;
-  // Holds the numbers of spots: inside tokens by slot and node of the trie, on a path of a regex by
+  // Finds spots by what they stand for: inside tokens by slot and trie node, on a path of a regex by
   // derivative.
   FlatMap<uint64_t, uint32_t> index_;
-  // The arena of the regex, or null for a path of parts.
+  // The arena of the regex; null for a path of parts.
   RegexArena* regexes_ = nullptr;
-  // states_[spot] is the derivative for which the spot stands.
+  // states_[s] is the derivative for which spot s stands.
   std::vector<RegexId> states_;
 };
 

@@ -62,7 +62,7 @@ Quotient::Quotient(RegexArena& regexes, Productions& base, RuleId root, bool lex
       suffix_(std::move(suffix)),
       end_(places_.of(path_.last(), Alive::kClear)) {}
 
-// Drops the facts, and all proofs that rest on them, after an exception.
+// After an exception: drops the facts, and all proofs that rest on them.
 void Quotient::begin_anew() {
   FactBase::begin_anew();
   proofs_.clear();
@@ -71,8 +71,8 @@ void Quotient::begin_anew() {
   resolving_.clear();
 }
 
-// Returns the symbol of a crossing, which may be new. Crossing i is the own rule i + 1, because the own rule
-// 0 is the start.
+// Returns the symbol of a crossing. Crossing i is the added rule i + 1, because the added rule 0 is the
+// start.
 Symbol Quotient::crossing(const Crossing& c) {
   const uint64_t h = mix(mix(mix(c.kind, c.rule.v), mix(c.pending, c.from.v)), mix(c.to.v, c.text));
   const RuleId id = own_rule(crossing_index_.number(h, crossings_, c) + 1);
@@ -81,13 +81,14 @@ Symbol Quotient::crossing(const Crossing& c) {
 
 uint32_t Quotient::text(const std::string& t) { return numbered(text_index_, texts_, t, t); }
 
-// Returns the number of bytes of the suffix in front of a place. Spot 0 is in the hole, spot 1 at its end,
-// and spot i + 1 behind i bytes; all spots behind the whole suffix count as the last one.
+// Returns the number of bytes of the suffix before a place. Spot 0 is in the hole, spot 1 at its end, and
+// spot i + 1 behind i bytes of the suffix; later spots count as the last one.
 std::size_t Quotient::suffix_bytes(At at) const {
   return std::min<std::size_t>(places_.spot(at), path_.last()) - 1;
 }
 
-// Returns the bytes that may not follow a lexeme. If the suffix's first byte is among them, so is the mark.
+// Returns `follow`, the bytes that may not follow a lexeme. If the suffix's first byte is among them, the
+// mark kEdge is added.
 RegexId Quotient::marked(RegexId follow) const {
   if (follow == RegexArena::empty()) return follow;
   ByteSet set = regexes_.byte_set(regexes_.node(follow).a);
@@ -96,9 +97,9 @@ RegexId Quotient::marked(RegexId follow) const {
   return regexes_.bytes(set);
 }
 
-// Returns the parts of a lexeme. A lexeme that crosses the border is an own one, because its length depends
-// on the context, and the context only on text before it. Its parts are the quotients of the base's parts in
-// this context that leave the wanted restriction behind.
+// Returns the parts of a lexeme. A lexeme that crosses the border is one of its own: its length depends on
+// its context, and the context only on the text before it. Its parts come from the base's parts in this
+// context, if the same bytes may not follow: each loses the suffix at its end.
 std::span<const LexemePart> Quotient::lexeme(uint32_t number, uint32_t context) {
   return remember(lexemes_, {number, context}, [&] {
     return number % 2 == 0 ? whole_lexeme(number / 2, context) : cut_parts(cut_lexemes_[number / 2], context);
@@ -116,7 +117,7 @@ std::vector<LexemePart> Quotient::cut_parts(const CutLexeme& cut, uint32_t conte
   std::vector<LexemePart> out;
   for (const LexemePart& part : base_.lexeme(cut.lexeme, context)) {
     if (!path_.ends(cut.end) && part.follow != cut.follow) continue;
-    // `end - 1` bytes of the suffix belong to the lexeme (see suffix_bytes()).
+    // The lexeme has the first end - 1 bytes of the suffix (see suffix_bytes()).
     const RegexId begun = before_text(regexes_, part.regex, std::string_view(suffix_).substr(0, cut.end - 1));
     const RegexId some = regexes_.nullable(begun) ? regexes_.minus(begun, RegexArena::epsilon()) : begun;
     if (!regexes_.judged_empty(some)) out.push_back({some, RegexArena::empty()});
@@ -149,17 +150,16 @@ std::size_t Quotient::fits() {
   return s == 0 ? 0 : s - 1;
 }
 
-// Adds an alternative unless `out` has it.
+// Adds an alternative, unless `out` already has it.
 void Quotient::add(std::vector<Symbol> sequence, Alternatives& out) {
-  // Compares with all known alternatives. There are few of them: one for each place at which the text may
-  // end.
+  // All known alternatives are compared. There are few: one for each place at which the text may end.
   for (const std::span<const Symbol> known : out.each())
     if (std::ranges::equal(sequence, known)) return;
   out.add(sequence);
 }
 
-// Writes the alternatives across the border between the hole and the suffix. If none is known because a
-// question stayed open, the beginning of a text that proved the rule becomes an alternative.
+// Writes the alternatives of a head that cross the border. If none is known because a question stayed open, a
+// text that proved the rule gives one.
 void Quotient::cross_some(Facts::Head head, Alive::Pending from, At to, Alternatives& out) {
   cross(head, from, to, out);
   inexact_ = inexact_ || doubt_.question;

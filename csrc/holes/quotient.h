@@ -35,18 +35,18 @@
 
 namespace structgen {
 
-// The productions of the texts that the suffix completes.
+// The productions of all texts u such that u followed by the suffix is a text of the base.
 class Quotient : public ExtendedProductions, protected FactBase {
  public:
-  // `lexed` says that the rules are made of lexemes. All arguments but the suffix must outlive this object.
-  // The parser that reads proofs is made anew when its states take more than `most` bytes.
+  // `lexed` says that the rules consist of lexemes. All arguments but the suffix must live longer than this
+  // object. The parser that reads proofs is made anew when its states take more than `most` bytes.
   Quotient(RegexArena& regexes, Productions& base, RuleId root, bool lexed, std::string suffix,
            std::size_t most);
   RuleId rule() const { return own_rule(0); }
   // Tells whether the quotient has any text.
   Verdict possible();
-  // Returns how many bytes of the suffix can be read behind some text; the error message points there. If
-  // these are all bytes, the suffix can be read, but the text cannot end behind it.
+  // Returns how many bytes of the suffix can be read behind some text; the error message points there. If all
+  // bytes can be read, the text cannot end behind them.
   std::size_t fits();
 
   std::span<const LexemePart> lexeme(uint32_t lexeme, uint32_t context) override;
@@ -71,27 +71,28 @@ class Quotient : public ExtendedProductions, protected FactBase {
 
  private:
   using At = PlaceId;
-  // An own rule of the quotient; its texts hold the border.
+  // What a rule that the quotient adds stands for: the border between the hole and the suffix lies in its
+  // texts.
   struct Crossing {
     enum CrossingKind : uint8_t {
       kRule,
       kReader,
-      // A reader that is told the captured text with `text` behind it, and reads nothing before the border.
+      // A reader at the border. It is told the captured text followed by `text`, and reads only suffix.
       kEnded,
     } kind;
     // The rule or reader of the base.
     RuleId rule;
-    // What may not follow the text in front of a kRule or kReader, which begins anywhere in the hole.
+    // For a kRule or kReader, which may begin anywhere in the hole: what may not follow the text before it.
     Alive::Pending pending = Alive::kClear;
-    // Where a kEnded reader begins.
+    // For a kEnded reader: the place in the suffix where it begins.
     At from = {};
     At to = {};
-    // The number in texts_ of the text that a kEnded reader is told.
+    // For a kEnded reader: the index of `text` in texts_.
     uint32_t text = 0;
     friend bool operator==(const Crossing&, const Crossing&) = default;
   };
-  // A lexeme of the base whose last bytes are the first ones of the suffix. It ends at the spot `end` of the
-  // path, and no byte of `follow` may follow it.
+  // A lexeme of the base that crosses the border: its last bytes are the first ones of the suffix. It ends at
+  // the spot `end`, and no byte of `follow` may follow it.
   struct CutLexeme {
     uint32_t lexeme;
     Path::Spot end;
@@ -109,7 +110,7 @@ class Quotient : public ExtendedProductions, protected FactBase {
   bool done(At at, At to) const { return at == to || (to == end_ && path_.ends(places_.spot(at))); }
   // ---- quotient_questions.cc ----
   //
-  // A question: may `head`, begun at one place, end at another?
+  // A question: is there a text of `head` that begins at the place `from` and ends at the place `to`?
   struct Question {
     Facts::Head head;
     At from, to;
@@ -123,7 +124,7 @@ class Quotient : public ExtendedProductions, protected FactBase {
   const Proof* prove(const Question& q, std::unique_ptr<const Proof> found);
   bool compose(std::span<const Symbol> alternative, At to, Proof& out);
   bool compose_rule(Symbol s, std::string told, Proof& out);
-  // A compared item: its rule, and the reader behind it, which has to lead from one place to another.
+  // A compared item: its rule, and the reader behind it, which must lead from one place to another.
   struct Item {
     RuleId reader, rule;
     At from, to;
@@ -143,8 +144,8 @@ class Quotient : public ExtendedProductions, protected FactBase {
   class Crossings;
   // ---- quotient.cc ----
   void cross_some(Facts::Head head, Alive::Pending from, At to, Alternatives& out);
-  // Tells what an answer may lack: alternatives that depend on a captured text (`text`), or on a question
-  // that took too much work (`question`).
+  // What the last answers may lack: alternatives that depend on captured text (`text`), or on a question that
+  // took too much work (`question`).
   struct Doubt {
     bool text = false, question = false;
   };
@@ -156,33 +157,34 @@ class Quotient : public ExtendedProductions, protected FactBase {
     doubt_ = {};
     resolved_ = 0;
   }
-  // Tells whether the search may stop: while a question is resolved, one alternative is enough.
+  // Tells whether the search may stop. While a question is resolved, one alternative suffices.
   bool enough(const Alternatives& out) const { return !resolving_.empty() && !out.ends.empty(); }
   void add(std::vector<Symbol> sequence, Alternatives& out);
   uint32_t text(const std::string& t);
 
-  // The arguments of the constructor; end_ is the place behind the suffix.
+  // The base's rule of whole texts, the suffix, and the place behind the suffix.
   const RuleId root_;
   const std::string suffix_;
   const At end_;
-  // What the answers given since begin() may lack.
+  // What the answers since the last begin() may lack.
   Doubt doubt_;
-  // The answer of inexact(): some alternative was left out for lack of a proof.
+  // The answer of inexact(): some alternative was omitted because it was not proved.
   bool inexact_ = false;
   // Holds the proof of each question that was asked; null if none was found.
   std::map<Question, std::unique_ptr<const Proof>> proofs_;
-  // Holds, by place, texts of proofs that lead there.
+  // For each place, the texts of some proofs that end there.
   std::map<At, std::deque<std::string>> shown_;
   // Holds the answers of decide(), except kUnknown.
   std::map<Question, Verdict> decided_;
   // Holds the questions that resolve() is deciding, the outermost question first.
   std::vector<Question> resolving_;
-  // Counts the questions resolved since a rule was asked for, at most kMostResolved.
+  // The number of questions resolved since the last rule was asked for, at most kMostResolved.
   uint32_t resolved_ = 0;
-  // crossings_[i] is what own rule i + 1 stands for; crossing_index_ holds the numbers.
+  // crossings_[i] is what the added rule i + 1 stands for; crossing_index_ finds equal ones.
   std::vector<Crossing> crossings_;
   InternTable crossing_index_;
-  // texts_[number] is a captured part of the suffix (Crossing::text); text_index_ holds the numbers.
+  // texts_[n] is a beginning of the suffix that belongs to a captured text (Crossing::text); text_index_
+  // finds equal ones.
   std::vector<std::string> texts_;
   std::map<std::string, uint32_t> text_index_;
   // Holds the answers of lexeme(), by lexeme and context.

@@ -13,11 +13,11 @@
 
 namespace structgen {
 
-// Returns the symbols of the quotient behind a symbol that crosses the border and whose text ends at `at` in
-// the suffix. Symbols that read only suffix are left out, so one empty list says that the rest can be read.
-// What stays is each reader of a capture that began before the border; it is told its captured text with the
-// suffix up to the reader. For M -> capture KEY reader ":" VALUE and the suffix `b":1}` the border lies in
-// KEY:
+// Returns what may stand behind a symbol that crosses the border and whose text ends at the place `at` in the
+// suffix, as symbols of the quotient. Symbols that read only suffix are left out, so one empty list says that
+// the rest can be read. A reader stays if its capture began before the border: it is told its captured text
+// with the suffix up to the reader. For M -> capture KEY reader ":" VALUE and the suffix `b":1}` the border
+// lies in KEY:
 //
 //     the captured text goes on     `a` before the border and `b"` of the suffix: the key is `ab"`
 //     the list                      one reader (kEnded, reader, from behind `b"`, to the end, text `b"`)
@@ -42,7 +42,7 @@ std::vector<std::vector<Symbol>> Quotient::behind(const Symbol* s, const Symbol*
   const std::vector<At> from = reader == s ? std::vector<At>{at} : exits(facts_->tail(s, reader, label), at);
   for (At f : from)
     for (At t : exits(facts_->reader(reader->rule_id(), Reading::fresh()), f)) {
-      // The captured text goes on into the suffix, up to the place where the reader stands.
+      // The captured text goes on into the suffix, up to where the reader stands.
       const uint32_t read = text(suffix_.substr(0, places_.spot(f) - 1));
       const bool last = reader + 1 == end && done(t, to);
       const Symbol told =
@@ -55,8 +55,8 @@ std::vector<std::vector<Symbol>> Quotient::behind(const Symbol* s, const Symbol*
   return out;
 }
 
-// Crosses the border in one alternative. It reads the symbols from the left, at all places of the hole at
-// once, and adds an alternative of the quotient for each symbol whose text may hold the border.
+// Finds where the border may lie in one alternative. It reads the symbols from the left, from all places of
+// the hole at once. For each symbol whose text may cross the border it adds an alternative of the quotient.
 class Quotient::Crossings {
  public:
   Crossings(Quotient& of, std::span<const Symbol> all, Alive::Pending from, At to, Alternatives& out)
@@ -79,8 +79,8 @@ class Quotient::Crossings {
       switch (s->kind()) {
         case Symbol::kLimit:
           throw Error(ErrorKind::kGrammar, "a text with holes cannot have limits on tokens (max_tokens)");
-        // A capture and a note stand unchanged in front of the next crossing. They read nothing, so the place
-        // stays.
+        // Captures and notes read nothing. They are copied into the new alternative, and the place stays the
+        // same.
         case Symbol::kCapture: captures_ = facts_.opened(captures_, here_.front()); [[fallthrough]];
         case Symbol::kNote: before_.push_back(*s); continue;
         case Symbol::kAfter:
@@ -105,16 +105,16 @@ class Quotient::Crossings {
     if (!q_.resolving_.empty())
       q_.doubt_.question = true;
     else
-      // Poison says that there may be more alternatives: a walk without captured text asks again with the
-      // text (mask/fill.h).
+      // Poison says that there may be more alternatives: what depends on captured text is asked again with
+      // the text (mask/fill.h).
       q_.add({Symbol::terminal(RegexArena::poison())}, out_);
   }
 
  private:
-  // Returns the place to which the crossing symbol s has to lead, if `exit` is among its exits.
+  // `exit` is a place to which the crossing symbol s leads. Returns the place to which s must lead.
   At goal(const Symbol* s, At exit, uint32_t open) const { return s + 1 == end_ && open == 0 ? to_ : exit; }
 
-  // Adds an alternative: what stands before, the crossing symbol, and one of the ways behind it.
+  // Adds an alternative: the symbols before the crossing, the crossing symbol, and the symbols `after` it.
   void put(Symbol crossing, const std::vector<Symbol>& after) {
     std::vector<Symbol> sequence = before_;
     sequence.push_back(crossing);
@@ -122,8 +122,8 @@ class Quotient::Crossings {
     q_.add(std::move(sequence), out_);
   }
 
-  // Calls f with each exit of a head that lies in the suffix; other exits become places in front of the next
-  // symbol.
+  // Calls f with each exit of a head that lies in the suffix. An exit in the hole becomes a place in front of
+  // the next symbol.
   template <class F>
   void each_crossing(Facts::Head head, At from, F&& f) {
     for (At e : q_.exits(head, from))
@@ -133,7 +133,7 @@ class Quotient::Crossings {
         add_once(next_, e);
   }
 
-  // Reads a symbol that reads no text and changes what may not follow.
+  // Reads a kFollow or kAfter symbol, which reads no text but changes the pending.
   void mark(Symbol s) {
     for (At a : here_) {
       steps_.clear();
@@ -142,7 +142,7 @@ class Quotient::Crossings {
     }
   }
 
-  // Adds a terminal whose text ends at a spot of the suffix: its quotient by the suffix up to this spot.
+  // Adds a terminal that crosses the border and ends at the spot: its texts lose the suffix up to there.
   void put_terminal(RegexId r, Path::Spot spot, const std::vector<Symbol>& after) {
     const RegexId begun = before_text(regexes_, r, std::string_view(q_.suffix_).substr(0, spot - 1));
     const auto some = [&](RegexId part) {
@@ -171,7 +171,7 @@ class Quotient::Crossings {
             add_once(next_, at);
             continue;
           }
-          // The parser checks a pending restriction itself, at the first byte of the text.
+          // The pending is not applied here: the parser checks the first byte of the text itself.
           for (const std::vector<Symbol>& after : q_.behind(s + 1, end_, at, 0, captures_, to_))
             if (terminal)
               put_terminal(s->regex(), e.spot, after);
@@ -183,15 +183,15 @@ class Quotient::Crossings {
     }
   }
 
-  // Reads a labelled set of literals and its reader. It keeps only the literals that lead to the end, in one
-  // set for each way to go on.
+  // Reads a labelled set of literals and its reader. Only the literals that lead to the end are kept, in one
+  // set for each list of symbols that may follow.
   void literals(const Symbol* s) {
     const RegexId set = s->regex();
     const RuleId reader = s[1].rule_id();
     if (regexes_.node(set).kind != RegexKind::kLiteralSet) too_complex("a label that is no literal's");
-    // The labels that are kept where the border lies inside the literal.
+    // The labels that are kept if the border lies inside the literal.
     std::map<std::pair<Path::Spot, std::vector<Symbol>>, std::set<uint32_t>> split;
-    // The labels that are kept where the border lies behind the literal.
+    // The labels that are kept if the border lies behind the literal.
     std::map<std::pair<At, std::vector<Symbol>>, std::set<uint32_t>> whole;
     const auto only = [&](const std::set<uint32_t>& labels, bool labelled) {
       return regexes_.with_labels(set, std::vector(labels.begin(), labels.end()), labelled);
@@ -257,7 +257,8 @@ class Quotient::Crossings {
           std::optional<RuleId> item;
           if (fits) item = q_.fit(s->rule_id(), s[-1].rule_id(), a, end);
           if (fits ? !item : !q_.leads({head, a, end})) return;
-          // The item that was read before may be any with which the reader leads there.
+          // The symbol before the reader is the item. It is replaced by those items with which the reader
+          // leads to the exit.
           const Symbol whole = before_.back();
           if (item) before_.back() = q_.translate(Symbol::rule(*item));
           for (const std::vector<Symbol>& after : q_.behind(s + 1, end_, e, 0, open, to_))
@@ -278,11 +279,11 @@ class Quotient::Crossings {
   const Symbol* const end_;
   const At to_;
   Alternatives& out_;
-  // before_ holds the symbols of the quotient for the symbols that were read, here_ the places to which they
-  // lead, next_ the places behind the next symbol.
+  // before_ holds the symbols of the new alternative so far, here_ the places to which they lead, and next_
+  // the places behind the next symbol.
   std::vector<Symbol> before_;
   std::vector<At> here_, next_;
-  // The list of open captures, all of which began before the border.
+  // The number of the list of open captures; all of them began before the border.
   uint32_t captures_ = 0;
   std::vector<Alive::Step> steps_;
 };

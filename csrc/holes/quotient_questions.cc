@@ -26,19 +26,19 @@
 namespace structgen {
 
 namespace {
-// An item with at most this many values has each of them tried.
+// If an item has at most this many values, each is tried.
 constexpr uint32_t kTriedValues = 64;
-// A proof with more items than this is not used to compare items.
+// If a proof has more items than this, it is not used to compare items.
 constexpr std::size_t kMostItems = 1024;
-// At most this many proofs of a place are kept, for other questions to try.
+// At most this many proofs that end at one place are kept for other questions.
 constexpr std::size_t kKeptProofs = 16;
-// resolve() leaves a question undecided at this depth of questions inside questions.
+// Resolving a question may need other questions. At this depth resolve() leaves them undecided.
 constexpr std::size_t kDeep = 6;
-// At most this many questions are decided by making alternatives, for each rule that is asked for.
+// For each rule that is asked for, at most this many questions are decided by making alternatives.
 constexpr uint32_t kMostResolved = 400;
 }  // namespace
 
-// Returns the exits of a head from a place, as proved places.
+// Returns the places at which texts of a head end that begin at `from`, without their assumptions.
 std::vector<Quotient::At> Quotient::exits(Facts::Head head, At from) {
   const Facts::Found found = facts_->ask(head, from);
   doubt_.text = doubt_.text || found.unsure;
@@ -49,7 +49,7 @@ std::vector<Quotient::At> Quotient::exits(Facts::Head head, At from) {
 
 bool Quotient::leads(const Question& q) { return noted(decide(q)) == Verdict::kYes; }
 
-// Decides a question: a proved exit is a yes, an assumed exit needs a proof, and without any exit the answer
+// Decides a question. A proved exit is a yes, an assumed exit needs a proof, and without any exit the answer
 // is no.
 Verdict Quotient::decide(const Question& q) {
   const Facts::Found found = facts_->ask(q.head, q.from);
@@ -67,7 +67,7 @@ Verdict Quotient::decide(const Question& q) {
   return proof(q) ? Verdict::kYes : resolve(q);
 }
 
-// Returns a proof of the question, for the first exit that has one, or null.
+// Returns a proof of the question, or null. The exits are tried in order.
 const Quotient::Proof* Quotient::proof(const Question& q) {
   if (const auto known = proofs_.find(q); known != proofs_.end()) return known->second.get();
   std::unique_ptr<const Proof> out;
@@ -77,7 +77,7 @@ const Quotient::Proof* Quotient::proof(const Question& q) {
   return prove(q, std::move(out));
 }
 
-// Keeps a proof, and its text for other questions about this place.
+// Keeps a proof. Its text is also kept for other questions that end at this place.
 const Quotient::Proof* Quotient::prove(const Question& q, std::unique_ptr<const Proof> found) {
   if (found) {
     std::deque<std::string>& shown = shown_[q.to];
@@ -87,8 +87,8 @@ const Quotient::Proof* Quotient::prove(const Question& q, std::unique_ptr<const 
   return (proofs_[q] = std::move(found)).get();
 }
 
-// Puts a proof together from some text of each symbol before the border and the proved text of the symbol
-// across it. Returns false if one is missing.
+// Makes a proof of an alternative: from some text of each symbol before the border, and the proved text of
+// the symbol that crosses it. Returns false if one of these is missing.
 bool Quotient::compose(std::span<const Symbol> alternative, At to, Proof& out) {
   std::size_t captured = 0;
   for (const Symbol& s : alternative) {
@@ -116,7 +116,7 @@ bool Quotient::compose(std::span<const Symbol> alternative, At to, Proof& out) {
   return true;
 }
 
-// Appends a text of a rule or a reader of the quotient; `told` is the captured text in front of a reader.
+// Appends a text of a rule or reader of the quotient. `told` is the captured text that a reader is told.
 bool Quotient::compose_rule(Symbol s, std::string told, Proof& out) {
   const bool reader = s.kind() == Symbol::kReader;
   if (!is_own(s.rule_id())) {
@@ -146,9 +146,9 @@ bool Quotient::compose_rule(Symbol s, std::string told, Proof& out) {
   return true;
 }
 
-// Decides a question by making the alternatives, each of which is proved before it is added.
+// Decides a question by making the alternatives of its head; only proved alternatives are added.
 Verdict Quotient::resolve(const Question& q) {
-  // A question that is being resolved further up counts as not known, so the recursion ends.
+  // A question that is already being resolved counts as not known, so the recursion ends.
   if (crossed(q.from) || resolving_.size() == kDeep || ++resolved_ > kMostResolved ||
       std::ranges::find(resolving_, q) != resolving_.end())
     return Verdict::kUnknown;
@@ -176,28 +176,29 @@ Verdict Quotient::resolve(const Question& q) {
 
 // ---- items that are compared ----
 
-// Returns a rule with those texts of `rule` after which the reader leads from one place to another; nothing
-// if there are none.
+// Returns a rule with those texts of `rule` after which the reader leads from one place to another. Returns
+// nothing if there are none.
 std::optional<RuleId> Quotient::fit(RuleId reader, RuleId rule, At from, At to) {
   if (!base_.traits_of(reader).compares) return rule;
   const Alternatives& all = facts_->alternatives(facts_->reader(reader, Reading::fresh()));
   if (all.ends.empty()) return std::nullopt;
   const RuleId first = all.symbols.front().rule_id(), last = all.symbols.back().rule_id();
-  // If every alternative of a fresh text rests on an assumption, the items have to differ; otherwise two of
-  // them have to be equal.
+  // If every alternative behind a fresh text is assumed, items must differ. Otherwise two items must be
+  // equal.
   return all.assumed.size() == all.ends.size() ? fit_apart({reader, rule, from, to}, first)
                                                : fit_again({reader, rule, from, to}, first, last);
 }
 
-// Returns the rule of some texts of a rule, as Productions::narrow() makes it, or nothing if it cannot.
+// Returns a rule with some texts of a rule, which Productions::narrow() makes. Returns nothing if it makes
+// none.
 std::optional<RuleId> Quotient::narrowed(RuleId rule, const Productions::Choice& choice) {
   RuleId out;
   bool any = false;
   return base_.narrow(rule, choice, out, any) && any ? std::optional(out) : std::nullopt;
 }
 
-// Returns, of some texts of the item's rule, those with which the reader leads on (`leads`) or those with
-// which it does not.
+// Returns those of the given texts of an item with which the reader leads on (`leads`), or those with which
+// it does not.
 std::vector<std::string> Quotient::told(const Item& item, const std::vector<std::string>& texts, bool leads) {
   std::vector<std::string> out;
   RuleId one;
@@ -213,10 +214,10 @@ std::vector<std::string> Quotient::told(const Item& item, const std::vector<std:
   return out;
 }
 
-// Returns a rule of the texts of the item that keep all items different, or nothing. `rest` is the rule that
-// follows an item which no later item repeats. The result lacks the texts with which the reader does not lead
-// on. All of these are among the items of one proof, because the reader leads on with every text that repeats
-// none of these items.
+// For items that must differ: returns a rule with those texts of the item with which all items can still
+// differ, or nothing. `rest` is the rule behind an item that no other item repeats. The texts that are
+// excluded are all among the items of one proof: with any text that repeats none of these items the reader
+// leads on.
 std::optional<RuleId> Quotient::fit_apart(const Item& item, RuleId rest) {
   const Question others{facts_->head(rest), item.from, item.to};
   const Verdict possible = decide(others);
@@ -239,8 +240,9 @@ std::optional<RuleId> Quotient::fit_apart(const Item& item, RuleId rest) {
   return bad.empty() ? item.rule : narrowed(item.rule, {bad, {}, true});
 }
 
-// Returns a rule of the texts of the item for which two items are equal, or nothing. `rest` is the rule that
-// follows if two other items have to be equal, `free` the rule that follows if no equality is asked for.
+// For two items that must be equal: returns a rule with those texts of the item with which two items can
+// still be equal, or nothing. `rest` is the rule behind the item if two other items must be equal, `free` the
+// rule behind it if nothing more is asked.
 std::optional<RuleId> Quotient::fit_again(const Item& item, RuleId rest, RuleId free) {
   const Verdict others = decide({facts_->head(rest), item.from, item.to});
   if (others == Verdict::kYes) return item.rule;
@@ -255,7 +257,7 @@ std::optional<RuleId> Quotient::fit_again(const Item& item, RuleId rest, RuleId 
   if (!all) {
     if (const Proof* shown = proof(any)) some = shown->items;
     if (!crossed(item.from)) rules = free_items(free, item.from, item.to);
-    // If only known text is left, only its items can be repeated.
+    // If the hole has ended and no other pair can be equal, only items of known text can be repeated.
     all = crossed(item.from) && others == Verdict::kNo;
   }
   const std::vector<std::string> good = told(item, some, true);
@@ -263,7 +265,7 @@ std::optional<RuleId> Quotient::fit_again(const Item& item, RuleId rest, RuleId 
   return narrowed(item.rule, {good, rules, false});
 }
 
-// Returns the rules of the items that may come at the first few places of the hole.
+// Returns the rules of items that may come among the next few items of the hole.
 std::vector<RuleId> Quotient::free_items(RuleId rest, At from, At to) {
   std::vector<RuleId> todo{rest}, out;
   for (std::size_t i = 0; i < todo.size() && i < 4; ++i) {

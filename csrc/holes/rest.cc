@@ -9,8 +9,8 @@
 namespace structgen {
 
 namespace {
-// go_down() follows at most so many paths down the stacks to the readers of open captures, and throws beyond
-// them.
+// go_down() follows at most this many paths down the stacks to the readers of open captures; otherwise it
+// throws.
 constexpr std::size_t kMostPaths = 10'000;
 }  // namespace
 
@@ -20,7 +20,7 @@ RestOfText::RestOfText(Productions& base, Parser& parser, StateId state)
   start(start_);
 }
 
-// Returns the rule of a set of stacks, which may be new.
+// Returns the symbol of the rule that reads a set of stacks.
 Symbol RestOfText::stack(StackId s) {
   return Symbol::rule(own_rule(stacks_.remember(s.v, [&] {
     own_.push_back({Own::kStack, s});
@@ -28,9 +28,9 @@ Symbol RestOfText::stack(StackId s) {
   })));
 }
 
-// Adds an alternative for each path down the stacks to the readers of all captures. `open` counts the
-// captures on the path that begin in the hole; their readers come first. `label` says that the symbol above
-// is labelled, so its reader comes next.
+// Adds an alternative for each path down the stacks that meets the readers of all open captures. `open`
+// counts the captures on the path that begin in the hole; their readers come first. `label` says that a
+// labelled regex was just read, so the reader of its label comes next.
 void RestOfText::go_down(StackId s, std::vector<std::string>& captured, uint32_t open, bool label,
                          std::vector<Symbol>& above, Alternatives& out) {
   check_depth();
@@ -51,7 +51,7 @@ void RestOfText::go_down(StackId s, std::vector<std::string>& captured, uint32_t
       go_on(e, captured, open, label, above, out);
       continue;
     }
-    // The text of an inner capture belongs to the capture around it, too.
+    // The text of an inner capture is also a part of the capture around it.
     const std::string text = captured.back();
     captured.pop_back();
     own_.push_back({Own::kReader, {}, e.top.rule_id(), text});
@@ -64,7 +64,7 @@ void RestOfText::go_down(StackId s, std::vector<std::string>& captured, uint32_t
   }
 }
 
-// Goes down from one entry of the stack, whose top symbol reads no text of `captured`.
+// Goes down from one entry of the stacks. Its top symbol is no reader of an open capture.
 void RestOfText::go_on(const StackEntry& e, std::vector<std::string>& captured, uint32_t open, bool label,
                        std::vector<Symbol>& above, Alternatives& out) {
   if (e.top.kind() == Symbol::kCapture) ++open;
@@ -82,8 +82,7 @@ void RestOfText::start(Alternatives& out) {
   for (const Item& i : items) {
     std::vector<std::string> captured;
     CaptureId c = i.capture;
-    // The innermost capture comes first. Each text lacks the part that the capture passes on to the one
-    // around it.
+    // The innermost capture comes first. Each text lacks what the captures inside of it will add to it.
     while (c.v > 1) captured.push_back(parser_.captures().innermost(c));
     std::reverse(captured.begin(), captured.end());
     std::vector<Symbol> above(captured.size(), Symbol::capture());

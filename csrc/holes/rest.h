@@ -23,10 +23,10 @@
 
 namespace structgen {
 
-// The productions of what may follow the text that was read.
+// The productions of what may follow a text that was already read.
 class RestOfText : public ExtendedProductions {
  public:
-  // `parser` was made over `base` and has the state. Both must outlive this object.
+  // `parser` must read `base` and own `state`. Both must live longer than this object.
   RestOfText(Productions& base, Parser& parser, StateId state);
   RuleId rule() const { return own_rule(0); }
 
@@ -43,19 +43,19 @@ class RestOfText : public ExtendedProductions {
     return !is_own(rule) && base_.values(RuleId{rule.v / 2}, most, out);
   }
   bool inexact() const override { return base_.inexact(); }
-  // Includes the bytes of the parser.
+  // Counts the bytes of the parser, too.
   std::size_t byte_size() const override {
     return own_.size() * 40 + stacks_.byte_size() + parser_.byte_size();
   }
 
  private:
-  // What an own rule stands for: the start, a set of stacks, or a reader that is also told the text captured
-  // before the hole.
+  // What a rule that this class adds stands for: the start, a set of stacks, or a reader that is told the
+  // text captured before the hole as well.
   struct Own {
     enum OwnKind : uint8_t { kStart, kStack, kReader } kind;
     // The stacks that a kStack rule reads.
     StackId stack = {};
-    // The reader of the base that a kReader rule stands for, and the text that was captured before the hole.
+    // For a kReader rule: the reader of the base, and the text that was captured before the hole.
     RuleId reader = {};
     std::string text = {};
   };
@@ -67,14 +67,14 @@ class RestOfText : public ExtendedProductions {
   void go_on(const StackEntry& e, std::vector<std::string>& captured, uint32_t open, bool label,
              std::vector<Symbol>& above, Alternatives& out);
 
-  // The arguments of the constructor.
+  // The parser that has read the text, and its state behind the text.
   Parser& parser_;
   const StateId state_;
-  // Holds the alternatives of the start, own rule 0.
+  // The alternatives of the start, which is the added rule 0.
   Alternatives start_;
-  // own_[n] says what the object's own rule n stands for.
+  // own_[n] is what the added rule n stands for.
   std::vector<Own> own_;
-  // Holds the own rule of each set of stacks.
+  // The number of the added rule of each set of stacks.
   FlatMap<uint32_t, uint32_t> stacks_;
 };
 

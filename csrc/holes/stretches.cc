@@ -44,20 +44,19 @@
 namespace structgen {
 
 namespace {
-// texts() gives up after kTextSteps steps, and 64 more for each text and byte that is asked for.
+// texts() gives up after kTextSteps steps, and 64 more steps for each text and each byte that is asked for.
 constexpr std::size_t kTextSteps = 4096;
-// A search for exits that has met this many pairs asks how many exits there can be.
+// After this many pairs, a search for exits computes how many exits there can be, so that it may stop early.
 constexpr std::size_t kManyPairs = 256;
 constexpr uint64_t pair_of(RegexId r, Path::Spot s) { return static_cast<uint64_t>(r.v) << 32 | s; }
 
-// Orders bytes for texts that people may read: letters and digits come first.
+// Gives the order in which bytes are tried for texts that people read: letters and digits come first.
 std::pair<bool, uint8_t> readable(uint8_t c) {
   const bool plain = (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
   return {!plain, c};
 }
 
-// Returns the bytes with which texts of the regex may end, or all bytes if the form of the regex does not
-// tell.
+// Returns the bytes with which texts of the regex may end. Returns all bytes if the structure does not tell.
 ByteSet last_bytes(const RegexArena& regexes, RegexId r) {
   check_depth();
   const RegexNode& n = regexes.node(r);
@@ -89,7 +88,7 @@ std::size_t Stretches::byte_size() const {
 
 // ---- where texts end ----
 
-// Searches pairs (derivative, spot) breadth first, so that the first way to an exit is a shortest one.
+// Searches pairs (derivative, spot) breadth first, so that each exit is first reached by a shortest text.
 class Stretches::ExitSearch {
  public:
   ExitSearch(Stretches& of, RegexId r, Spot from)
@@ -109,7 +108,7 @@ class Stretches::ExitSearch {
         read(pair);
       }
     }
-    // Of the exits at one spot with one label, the shortest exit stays.
+    // Of several exits with the same spot and label, the one with the shortest text stays.
     std::ranges::sort(found_, {}, [](const Exit& x) { return std::tuple(x.spot, x.label, x.length); });
     const auto same = [](const Exit& x, const Exit& y) { return x.spot == y.spot && x.label == y.label; };
     found_.erase(std::unique(found_.begin(), found_.end(), same), found_.end());
@@ -122,8 +121,9 @@ class Stretches::ExitSearch {
     Spot spot;
   };
 
-  // Begins behind the last hole, in which a regex may read any text first. Each derivative by some text
-  // (holes/anywhere.h) steps into the text behind the hole, so the search does not go round the hole.
+  // Begins behind the last hole. In this hole the regex may read any text, so every derivative by some text
+  // (holes/anywhere.h) steps into the text behind the hole. The search does not go through the hole byte by
+  // byte.
   void begin_behind_hole() {
     once_ = false;
     bytes_ = 1;
@@ -141,7 +141,7 @@ class Stretches::ExitSearch {
     }
   }
 
-  // Takes one byte from a pair, in all ways that the regex and the path share.
+  // Reads one byte from a pair, in all ways in which both the regex and the path can.
   void read(Pair at) {
     if (path_.single(at.spot)) return step(at.regex, at.spot);
     once_ = false;
@@ -154,7 +154,7 @@ class Stretches::ExitSearch {
     });
   }
 
-  // Takes the byte of a fixed text.
+  // Reads the one byte of fixed text.
   void step(RegexId d, Spot s) {
     charge();
     if (path_.byte(s) < kEdge) meet(regexes_.step(d, path_.byte(s)), s + 1);
@@ -177,21 +177,21 @@ class Stretches::ExitSearch {
     found_.push_back({s, label, length});
   }
 
-  // Raises the last spot that was reached. Spots inside tokens do not count: they are numbered behind the
+  // Notes the furthest spot. Spots inside tokens do not count, because their numbers follow those of all
   // nodes.
   void reach(Spot s) {
     if (s < path_.nodes()) of_.furthest_ = std::max(of_.furthest_, s);
   }
 
-  // Tells whether all exits were found. A search of many pairs asks once how many exits there can be, and
-  // ends with the last of them.
+  // Tells whether all exits were found. A long search computes once how many exits there can be, and stops at
+  // the last one.
   bool all_found() {
     if (seen_.size() < kManyPairs || regexes_.node(regex_).labelled) return false;
     if (!most_) most_ = path_.spots_behind(from_, last_bytes(regexes_, regex_));
     return left_.size() == *most_;
   }
 
-  // Each pair of a path of a regex is stepped once, so all texts are read if each step was.
+  // If every step read all bytes of the regex, and the search did not stop early, the path reads all texts.
   std::optional<bool> reads_all() const { return all_ && ended_ ? std::nullopt : std::optional(all_); }
 
   Stretches& of_;
@@ -199,15 +199,15 @@ class Stretches::ExitSearch {
   Path& path_;
   const RegexId regex_;
   const Spot from_;
-  // todo_ holds the pairs behind `bytes_ - 1` bytes, next_ those behind `bytes_` bytes.
+  // next_ holds the pairs behind `bytes_` bytes, todo_ those behind one byte less.
   std::vector<Pair> todo_, next_;
-  // The number of bytes that were read up to the pairs of next_.
+  // The number of bytes that lead to the pairs of next_.
   uint32_t bytes_ = 0;
   FlatMap<uint64_t, bool> seen_;
-  // True: no pair can be met twice, so none has to be remembered.
+  // True if no pair can be met twice, so that pairs need not be remembered.
   bool once_ = true;
-  // Tells that the path read every byte of the regex at every pair, and that the search ended before its
-  // last.
+  // all_: the path read every byte of the regex at every pair so far. ended_: the search stopped before all
+  // pairs were read.
   bool all_ = true, ended_ = false;
   std::set<Spot> left_;
   std::optional<std::size_t> most_;
@@ -227,11 +227,11 @@ std::optional<bool> Stretches::reads_all(RegexId r, Spot from) { return find(r, 
 
 // ---- the texts between two spots ----
 
-// A graph of the pairs (derivative, spot) that texts of a regex reach from a spot; its edges are bytes.
+// The graph of the pairs (derivative, spot) that texts of a regex reach from a spot. Its edges are bytes.
 class Stretches::TextGraph {
  public:
-  // What a graph is made for: all texts, a shortest one, or a shortest one that is no longer than the stretch
-  // says.
+  // What the graph is made for: all texts, a shortest one, or a shortest one of at most Stretch::length
+  // bytes.
   enum Aim { kAll, kShortest, kWithinLength };
   TextGraph(Stretches& of, const Stretch& stretch, Aim aim) {
     node(stretch.regex, stretch.from, 0);
@@ -256,7 +256,8 @@ class Stretches::TextGraph {
     measure(of, stretch.to, stretch.label);
   }
 
-  // Returns the first shortest text in the order of readable(), or an empty one if no byte leads to the end.
+  // Returns the first of the shortest texts in the order of readable(). It is empty if no text leads to the
+  // end.
   std::string first() const {
     std::string out;
     for (uint32_t at = 0; out.empty() || nodes_[at].left > 0;) {
@@ -272,8 +273,8 @@ class Stretches::TextGraph {
 
   bool none() const { return nodes_[0].left == kFar; }
 
-  // Tells whether the graph has a cycle, and so infinitely many texts. Nodes are taken away from the end on,
-  // each after all nodes to which it leads; those of a cycle stay.
+  // Tells whether the graph has a cycle, and thus infinitely many texts. Nodes are removed from the end on,
+  // each after all nodes to which it leads. The nodes of a cycle are never removed.
   bool endless() const {
     std::vector<uint32_t> open(nodes_.size(), 0), ready;
     std::size_t alive = 0, done = 0;
@@ -293,8 +294,8 @@ class Stretches::TextGraph {
     return done < alive;
   }
 
-  // Writes all texts of one length, then those of the next, each length by a search in depth. Returns true if
-  // it has written all.
+  // Writes all texts of one length, then those of the next length, and so on; each length is a depth-first
+  // search. Returns true if all texts were written.
   bool write(bool endless, std::size_t most, std::vector<std::string>& out) {
     for (Node& n : nodes_)
       std::ranges::stable_sort(n.bytes, {}, [](const Edge& e) { return readable(e.byte); });
@@ -303,7 +304,7 @@ class Stretches::TextGraph {
     const std::size_t longest = endless ? nodes_.size() + most : nodes_.size();
     for (std::size_t length = std::max<std::size_t>(nodes_[0].left, 1); length <= longest; ++length) {
       std::string text;
-      // The nodes of the present way, each with the number of its edges that were taken.
+      // The nodes of the current path, each with the number of its edges that were tried.
       std::vector<std::pair<uint32_t, std::size_t>> way{{0, 0}};
       while (!way.empty()) {
         charge();
@@ -330,7 +331,8 @@ class Stretches::TextGraph {
 
  private:
   static constexpr uint32_t kFar = 0xFFFFFFFFu;
-  // An edge is one of 8 bytes in a list; only the first edge to a node is kept in two lists more.
+  // One unit of work pays for this many edges. An edge is one of 8 bytes in a list; only the first edge
+  // between two nodes is also in two other lists.
   static constexpr std::size_t kEdgesAUnit = 8;
   struct Edge {
     uint8_t byte;
@@ -338,9 +340,10 @@ class Stretches::TextGraph {
   };
   struct Node {
     std::vector<Edge> bytes;
-    // Holds the nodes before and behind this node. Of several bytes to a node, one counts.
+    // The nodes from which an edge leads here, and those to which one leads from here. Several bytes between
+    // two nodes count as one edge.
     std::vector<uint32_t> before, after;
-    // Hold the least number of bytes from the start, and to the end; kFar if no way leads there.
+    // The least number of bytes from the start to here, and from here to the end; kFar if there is no path.
     uint32_t depth = 0, left = kFar;
   };
 
@@ -352,7 +355,7 @@ class Stretches::TextGraph {
     });
   }
 
-  // Measures the distances to the end, breadth first and backwards.
+  // Computes the distances to the end: breadth first, from the end backwards.
   void measure(const Stretches& of, Spot to, uint32_t label) {
     std::vector<uint32_t> todo;
     for (uint32_t i = 0; i < nodes_.size(); ++i)
@@ -385,7 +388,7 @@ bool Stretches::texts(RegexId r, Spot from, Spot to, std::size_t most, std::vect
   return !(endless && finite) && graph.write(endless, most, out);
 }
 
-// The length of a stretch in a hole is only a lower bound; if it is too low, a second graph has no bound.
+// In a hole the length of a stretch may be too small. Then a second graph is made without a bound.
 const std::string& Stretches::shortest(const Stretch& s) {
   return remember(shortest_, {s.regex.v, s.from, s.to, s.label}, [&] {
     std::string out = TextGraph(*this, s, TextGraph::kWithinLength).first();

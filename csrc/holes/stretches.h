@@ -29,21 +29,21 @@
 
 namespace structgen {
 
-// A text of a regex that leads from one spot to another.
+// A text of a regex that leads from one spot to another, described by the regex and both spots.
 struct Stretch {
   RegexId regex;
   Path::Spot from, to;
-  // 1 + the label in which the text ends, or 0.
+  // 1 + the label with which the text ends, or 0.
   uint32_t label;
-  // The number of bytes of a shortest such text; in a hole a lower bound of that number.
+  // The number of bytes of a shortest text of the stretch; for text in a hole it may be too small.
   uint32_t length;
 };
 
-// Finds and keeps the stretches of one path.
+// Finds and remembers the stretches of one path.
 class Stretches {
  public:
   using Spot = Path::Spot;
-  // A spot behind texts of at least one byte; `label` and `length` are those of Stretch.
+  // A spot at which texts of at least one byte end. `label` and `length` mean the same as in Stretch.
   struct Exit {
     Spot spot;
     uint32_t label;
@@ -52,24 +52,25 @@ class Stretches {
 
   Stretches(RegexArena& regexes, Path& path) : regexes_(regexes), path_(path) {}
   Path& path() const { return path_; }
-  // Returns all exits of a regex from a spot, sorted by their spots, each spot and label once. The span stays
-  // valid.
+  // Returns all exits of a regex that begins at a spot. They are sorted by spot; each pair of spot and label
+  // stands once. The span stays valid.
   std::span<const Exit> exits(RegexId r, Spot from);
-  // Tells whether the path reads every text of the regex from a spot; no value if exits() ended without it.
+  // Tells whether the path reads every text of the regex from a spot on. Returns no value if exits() stopped
+  // before it knew.
   std::optional<bool> reads_all(RegexId r, Spot from);
   // Returns the furthest spot that any text has reached.
   Spot furthest() const { return furthest_; }
-  // Writes texts of a regex that lead from one spot to another, shorter ones first, at most `most`. Returns
-  // false if there may be more. `label` asks for texts that end with this label, as in Stretch; 0 allows any.
-  // With `finite` it writes nothing if there are infinitely many texts.
+  // Writes at most `most` texts of a regex that lead from one spot to another, shorter ones first. Returns
+  // false if there may be more. If `label` is not 0, only texts that end with this label are written (as in
+  // Stretch). With `finite` it writes nothing if there are infinitely many texts.
   bool texts(RegexId r, Spot from, Spot to, std::size_t most, std::vector<std::string>& out,
              uint32_t label = 0, bool finite = false);
-  // Returns a shortest text of a stretch, the first in the order of readable(), or an empty one if there is
-  // none.
+  // Returns a shortest text of a stretch; of several the first in the order of readable(). It is empty if
+  // there is none.
   const std::string& shortest(const Stretch& s);
-  // Calls f(byte, derivative, spot, first) for every byte that both the regex and the path read at the spot.
-  // `first` says that no smaller byte leads to this derivative and spot. Returns true if the path reads every
-  // byte that the regex reads. It costs one derivative for each class of bytes.
+  // Calls f(byte, derivative, spot, first) for every byte that can be read in both the regex and the path.
+  // `first` says that no smaller byte leads to the same derivative and spot. Returns true if the path reads
+  // every byte that the regex reads. It costs one derivative for each class of bytes.
   template <class F>
   bool steps(RegexId r, Spot here, F&& f) {
     const ByteSet all = regexes_.steps(r), there = path_.bytes(here) & all;
@@ -103,7 +104,7 @@ class Stretches {
   Path& path_;
   // The answer of furthest().
   Spot furthest_ = 0;
-  // Holds the index in found_ of the exits, by regex and spot.
+  // The index in found_ of the exits of each pair of regex and spot.
   FlatMap<uint64_t, uint32_t> index_;
   struct Found {
     std::vector<Exit> exits;

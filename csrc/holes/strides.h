@@ -23,17 +23,17 @@
 
 namespace structgen {
 
-// The effect of one token on a regex: what is left inside the regex, and where tokens leave it.
+// What one token of any kind does to a regex: what may be left of the regex, and where tokens leave it.
 struct Stride {
-  // A derivative keeps at most so many tokens as examples.
+  // At most this many tokens are kept as examples of a derivative.
   static constexpr std::size_t kExamples = 6;
-  // A derivative in which some tokens end.
+  // A derivative that some tokens leave when they end.
   struct Left {
     RegexId regex;
     // Some of the tokens that lead to this derivative.
     std::vector<TokenId> examples;
   };
-  // The nodes of the trie at which the regex ends with one label, inside tokens that go on.
+  // The trie nodes at which the regex ends with one label and below which tokens go on.
   struct Exit {
     // 1 + the label with which the regex ended, or 0.
     uint32_t label;
@@ -41,21 +41,21 @@ struct Stride {
   };
   std::vector<Left> left;
   std::vector<Exit> exits;
-  // tokens[i] holds all tokens that lead to left[i]; empty until tokens() is called.
+  // tokens[i] holds all tokens that leave left[i]; empty before tokens() is called.
   std::vector<std::vector<TokenId>> tokens;
 };
 
-// Computes and keeps the strides of a world.
+// Computes and remembers the strides of the regexes of a world.
 class Strides : public RegexCache {
  public:
-  // A world has one table (RegexArena::cache), whose remembered branches take at most `most` bytes.
+  // A world has one such table (RegexArena::cache). The branches that it remembers take at most `most` bytes.
   Strides(RegexArena& regexes, const TokenTrie& trie, std::size_t most);
-  // The set of the root alone, where tokens begin.
+  // The set of trie nodes that holds only the root, where tokens begin.
   static constexpr NodeSetId kRoot{1};
-  // Returns the stride of a regex from some nodes. If the remembered branches take too many bytes, all are
-  // forgotten; strides stay.
+  // Returns the stride of a regex from some trie nodes on. If the remembered branches take too many bytes,
+  // all branches are forgotten, but no strides.
   Stride& stride(RegexId r, NodeSetId from);
-  // Returns all tokens that lead to the derivative number `left` of a stride.
+  // Returns all tokens that leave the derivative number `left` of a stride.
   const std::vector<TokenId>& tokens(RegexId r, NodeSetId from, std::size_t left);
   std::size_t byte_size() const override {
     return bytes_ + sets_.byte_size() + known_.byte_size() + branch_index_.byte_size();
@@ -63,17 +63,17 @@ class Strides : public RegexCache {
   NodeSets& sets() { return sets_; }
 
  private:
-  // What the tokens below one node of the trie do to a regex.
+  // What the tokens below one trie node do to a regex.
   struct Branch {
     std::vector<Stride::Left> left;
     // Pairs (label, node): tokens leave the regex with this label at this node.
     std::vector<std::pair<uint32_t, uint32_t>> exits;
     std::size_t byte_size() const { return sizeof(Branch) + left.size() * 64 + exits.size() * 8; }
   };
-  // A branch that is being collected.
+  // A branch or stride while it is being collected.
   struct Gathering {
     Branch all;
-    // The index of each regex in all.left.
+    // Finds the index of a derivative in `all.left`, by its regex.
     FlatMap<uint32_t, uint32_t> number;
     void add(RegexId to, std::span<const TokenId> tokens);
   };
@@ -82,9 +82,9 @@ class Strides : public RegexCache {
   RegexArena& regexes_;
   // The trie of the world's vocabulary.
   const VocabularyTrie trie_;
-  // The most bytes of branches_; beyond them stride() forgets all branches.
+  // If branches_ takes more bytes than this, stride() forgets all branches.
   const std::size_t most_;
-  // Numbers the sets of nodes.
+  // Gives numbers to the sets of trie nodes.
   NodeSets sets_;
   // Holds the index in strides_, by regex and set of nodes.
   FlatMap<uint64_t, uint32_t> known_;

@@ -94,15 +94,16 @@ uint32_t farthest(std::size_t states, std::span<const Edge> edges, Ends&& ends) 
 
 }  // namespace
 
-// Returns how many whole elements a text of elements needs at most, before the closing quote, to become a
-// text of the regex, or kNever if some text of elements cannot become one. With a number, the regex has all
-// tokens of elements inside, and only tokens that read a closing quote need a look.
+// E is the element of a run; a text of elements is what the run reads. Returns how many elements may be
+// needed, before the closing quote, to make a text of elements a text of the regex. Returns kNever if some
+// text of elements cannot become one. Otherwise all tokens of elements are inside the regex, and only tokens
+// with a closing quote must be looked at.
 //
 //     regex any* foo any*", element any    3: after `x` the completion is `foo"`
 //     regex [a-z]*", element any           kNever: `A` cannot be completed
 //
-// It walks the product of the regex and the element's automaton, with one byte for each class of bytes that
-// both treat alike. Then it counts elements backwards from the pairs that a quote may follow.
+// It visits pairs of a state of the regex and a state of the element's automaton, with one byte for each
+// class of bytes that both treat alike. From the pairs that a quote may follow it counts elements backwards.
 uint32_t Slices::completes(RegexId regex, RegexId element, uint32_t budget) {
   const auto key = [](RegexId r, RegexId e) { return (static_cast<uint64_t>(r.v) << 32) | e.v; };
   if (const auto it = completes_.find(key(regex, element)); it != completes_.end()) return it->second;

@@ -538,8 +538,8 @@ const Mask* MaskBuilder::make(StateId s, bool keep) {
   const Item* const by = cover(wide_items);
   for (const Item& item : wide_items) {
     const bool covered = by && by != &item;
-    // The item `by` allows all tokens inside these literals, and no token completes a literal. So this item
-    // adds nothing.
+    // The item `by` allows all tokens inside this item's literals, and no token completes a literal. So this
+    // item adds nothing.
     if (covered && regexes.node(item.regex).kind == RegexKind::kLiteralSet &&
         slices_.completed(regexes.literal_set_of(item.regex)).empty()) {
       runs = false;

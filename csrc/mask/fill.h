@@ -117,7 +117,7 @@ class MaskBuilder {
     // tokens.
     Words* row = nullptr;
     bool row_used = false;
-    // The walk uses nothing that is shared (see uncached).
+    // True if the walk may use no slice, run or ending, as uncached() asks.
     bool plain = false;
   };
   // The tokens that leave a run and can be read on from one state. All runs behind which this state stands

@@ -126,7 +126,7 @@ class ItemEnds {
   std::size_t byte_size() const { return bytes_; }
 
  private:
-  // Returns the tokens that contain one of these bytes, sorted.
+  // Returns the tokens that contain at least one of `bytes`, sorted.
   std::vector<TokenId> holding(std::string_view bytes) const {
     const TokenTrie& trie = vocabulary_.trie();
     std::vector<TokenId> out;

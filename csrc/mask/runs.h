@@ -48,7 +48,7 @@ struct Exit {
 // The exits of a run of E by the byte b: the children, by b, of the trie nodes at which an element ends.
 struct RunExits {
   std::vector<Exit> children;  // sorted by node
-  // The tokens that end with b, at one of these children.
+  // The tokens whose last byte is b: the elements before it are complete.
   std::vector<Suffixes::Entry> ends;
   // What tokens hold behind b, as a trie.
   Suffixes suffixes;
@@ -65,7 +65,7 @@ struct RunCuts {
   // The tokens that end with a whole element.
   Words whole;
   struct Part {
-    // The bytes of the unfinished element with which the tokens of this group end.
+    // The group's tokens end with these bytes, the beginning of an element.
     std::string begun;
     std::vector<TokenId> tokens;
   };

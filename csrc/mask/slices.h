@@ -159,11 +159,11 @@ class Slices {
   void list_open(TerminalMask& out) const;
   RegexArena& regexes_;
   const Vocabulary& vocabulary_;
-  // The terminal walks of these regexes. It always has a value; trim() replaces it.
+  // The terminal walks that were made so far. It always has a value; trim() replaces it.
   std::optional<TerminalWalks> walks_;
   struct Held {
     std::shared_ptr<RunClass> run;
-    // The bytes that the run took when they were last counted.
+    // The memory of the run in bytes, as it was counted last.
     std::size_t seen = 0;
   };
   std::unordered_map<uint32_t, Held> runs_;  // by element
@@ -174,7 +174,7 @@ class Slices {
   std::array<std::size_t, 256> tokens_by_byte_{};
   std::unordered_map<uint32_t, std::unique_ptr<TerminalMask>> leaving_;
   std::unordered_map<uint32_t, std::unique_ptr<TableMask>> tables_;
-  // The results of completes(), by (regex, element).
+  // The answers of Slices::completes(), by regex and element.
   std::unordered_map<uint64_t, uint32_t> completes_;
   std::unordered_map<uint32_t, uint32_t> spares_;  // by regex
   std::unordered_map<uint32_t, uint32_t> slacks_;  // by regex

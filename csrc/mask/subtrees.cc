@@ -175,8 +175,8 @@ std::vector<Categories> categories_below(const TokenTrie& trie) {
     else if (reader[i] == kBetween)
       own[i] = blank(begun[i]) ? kBlank : kWideCharacter;
     else if (!trie.tokens(i).empty())
-      // The token ends inside a character. Its bytes may also begin a character that is no blank, so the node
-      // counts as one.
+      // A token ends inside a character here. The character may still become one that is no blank, so the
+      // node counts as one.
       own[i] = kWideCharacter;
   }
   // From the leaves upwards: a node inside a character becomes kMalformed, because a walk must not begin
@@ -251,8 +251,8 @@ bool Loops::close(Closed& c) {
   return true;
 }
 
-// Finds the set of a state. If other states of the set can be followed by the same categories, this is also
-// their set, so they need no search.
+// Finds the set of a state (Closed). Other states of the set get the same set if the same categories may
+// follow in them; they then need no search.
 void Loops::ask(uint32_t state) {
   Closed c;
   c.states = {state};

@@ -30,7 +30,7 @@ using Categories = uint32_t;
 constexpr Categories kBlank = 1u << 29;
 // The category of all other characters beyond ASCII.
 constexpr Categories kWideCharacter = 1u << 30;
-// The category of bytes that are not UTF-8, and of nodes inside a character.
+// The category of bytes that are not UTF-8. A trie node that stands inside a character counts as such a byte.
 constexpr Categories kMalformed = 1u << 31;
 // Returns the category of a byte, as a set with one member.
 Categories category(uint8_t byte);
@@ -51,9 +51,10 @@ class Loops {
     if (state < of_.size() && of_[state] != kUnknown) return of_[state] != kNothing;
     return trie_.subtree_tokens(node).size() >= kMany;
   }
-  // Tells whether the bytes below the node never leave the set of `state`. Between characters, the states
-  // that they lead to end exactly if `state` ends. With `pass` they may differ in this, but then no byte
-  // below the node may be in `open`, the categories of the bytes that may follow an end.
+  // Tells whether the tokens below the node may be taken unread: their bytes never leave the set of `state`,
+  // and where a character ends, the regex ends exactly if it ends in `state`. With `pass` the regex may end
+  // elsewhere, too, but then no byte below the node may be in `open`, the categories of the bytes that may
+  // follow an end.
   bool cover(uint32_t node, uint32_t state, Categories open) {
     const Categories below = trie_.below(node);
     if (below & kMalformed) return false;

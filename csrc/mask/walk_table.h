@@ -44,8 +44,8 @@ class WalkTable {
   uint32_t size() const { return static_cast<uint32_t>(states_.size()); }
 
  private:
-  // Indices of successors_ that states share: kToDead for the dead state, kUnplaced for states without places
-  // of their own.
+  // States share two rows of successors_: the dead state has the row at kToDead, and a state without a row of
+  // its own the one at kUnplaced.
   static constexpr uint32_t kToDead = 0, kUnplaced = 1;
   struct State {
     RegexId regex;

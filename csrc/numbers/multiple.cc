@@ -190,7 +190,8 @@ RegexId NumberLanguage::one_digit_multiples(const Divisor& d) {
   return out;
 }
 
-// Returns the mantissas of MantissaMultiples. If c is 1, a regex suffices.
+// Returns the mantissas that MantissaMultiples describes. If c is 1, every mantissa is a multiple, and a
+// regex reads them.
 RegexId NumberLanguage::mantissas(uint64_t c, uint32_t last, bool exact) {
   if (c != 1) return arena_.define<MantissaMultiples>(c, last, exact).start(arena_);
   const RegexId parts[] = {digit(1, 9), point_, digits(exact ? last - 1 : 0, last - 1), digit(1, 9),
@@ -206,7 +207,8 @@ RegexId NumberLanguage::fraction_multiples(const Divisor& d, bool huge, bool tin
   // In the full universe the exponent may have any size.
   if (!narrow_) {
     for (uint32_t f = 1; f <= kMantissaDigits; ++f)
-      // From t = twos on only `odd` must divide N. t < 0 is impossible, because N does not end in a zero.
+      // t = twos stands for all larger t, too: there only `odd` must divide N. t < 0 is impossible, because N
+      // does not end in a zero.
       for (int64_t t = 0; t <= d.twos; ++t) {
         const int64_t x = t + f - s;
         const RegexId parts[] = {mantissas(reduced(d.c, t), f, true), e_,
@@ -221,7 +223,8 @@ RegexId NumberLanguage::fraction_multiples(const Divisor& d, bool huge, bool tin
     const RegexId parts[] = {mantissas(reduced(d.c, t), f, true), e_, exponent_equal(x)};
     out = arena_.alt(out, arena_.cat(parts));
   };
-  // For these exponents t >= twos, so only `odd` must divide N. One automaton serves every f up to `free`.
+  // f is a number of digits behind the point. Up to `free` of them, all large exponents have t >= twos, so
+  // only `odd` must divide N, and one automaton serves.
   const int64_t free = !huge ? 0 : std::min<int64_t>(kMantissaDigits, kLongMin + s - d.twos);
   if (free > 0) {
     const RegexId parts[] = {mantissas(d.odd, static_cast<uint32_t>(free), false), e_,

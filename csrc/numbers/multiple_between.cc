@@ -98,9 +98,9 @@ class MultiplesBetween : public DigitAutomaton<DigitsBetween>, BetweenPhases {
     const Wide prefix = bound / power(left);
     return q.p < prefix ? -1 : q.p > prefix;
   }
-  // Returns on which side of the two bounds P lies. If the side is 0, P is known: it equals the beginning of
-  // the bound. Otherwise only its remainder matters, because all numbers that begin with P lie on one side of
-  // the bound.
+  // Tells for both bounds whether P is smaller (-1), larger (1), or equal to the first digits of the bound
+  // (0). P matters only in the last case. Otherwise all numbers that begin with P lie on one side of the
+  // bound, and only the remainder of P matters.
   std::pair<int, int> sides(const State& q) const {
     const bool inside = !q.free && q.phase >= kWhole;
     return {inside ? side(q, of_.first, first_digits_) : 0,
@@ -216,7 +216,7 @@ class MultiplesBetween : public DigitAutomaton<DigitsBetween>, BetweenPhases {
   const bool counts_;
   // DigitsBetween::n counts the digits of a fraction up to this number.
   const uint32_t most_digits_;
-  // How many digits the whole part of the first bound has, and that of the last.
+  // The numbers of digits before the point: of the first bound, and of the last bound.
   const uint32_t first_digits_, last_digits_;
 };
 

@@ -302,7 +302,7 @@ RegexId NumberLanguage::scientific_below(const Decimal& bound, bool strict) {
 RegexId NumberLanguage::scientific_equal(const Decimal& value) {
   const int64_t k = value.scientific_exponent();
   const int first = digit_at(value.digits, 0);
-  // All exponents of this size count as one exponent, kHugeExponent.
+  // kHugeExponent stands for all exponents of at least this size.
   if (std::abs(k) == kHugeExponent) {
     const RegexId e = k > 0 ? exponent_at_least(kHugeExponent) : exponent_at_most(-kHugeExponent);
     return value.digits.size() == 1

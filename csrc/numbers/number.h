@@ -118,12 +118,12 @@ class NumberLanguage {
   //
   // Returns these digits, or none, because the fraction may end here.
   RegexId tail(std::size_t read);
-  // Returns these digits behind a digit 0. Only if a fraction may end in a zero here, it may end without
-  // another digit.
+  // Returns the digits that may follow `read` digits, the last of which is a 0. There may be none only if the
+  // fraction may end in a zero here.
   RegexId open_tail(std::size_t read);
-  // Returns these digits, at least one of which is not 0.
+  // Returns the digits that may follow `read` digits, of which at least one is not 0.
   RegexId nonzero(std::size_t read);
-  // Returns only zeros, as many as may stand at the end of a fraction.
+  // Returns only zeros: as many as may follow `read` digits at the end of a fraction.
   RegexId zeros(std::size_t read);
   bool may_end_in_zero(std::size_t read) const { return read <= zeros_until_; }
   RegexId digits_above(std::string_view fraction, std::size_t at, bool strict);

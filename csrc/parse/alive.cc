@@ -92,7 +92,7 @@ void Alive::out(Symbol s, Pending from, Set& to) {
 }
 
 // Returns what is known of a rule that begins with the pending `from`; a new rule is put on the work list.
-// The rule that asks (at_) becomes a user of it.
+// The rule that asks (at_) is noted in Rule::users, so that it is visited again.
 Alive::Rule& Alive::rule(RuleId r, Pending from) {
   const uint64_t at = key(r.v, from);
   auto it = rules_.find(at);

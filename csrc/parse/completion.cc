@@ -142,8 +142,8 @@ Completion::Ways Completion::symbol(Symbol s, Pending from) {
   if (s.kind() == Symbol::kRule) {
     Ways found = rule(s.rule_id(), Reading{}, from);
     if (parser_.alive().plain(s.rule_id()) || from == Alive::kClear) return found;
-    // A rule without lexemes does not depend on the pending. Of its shortest texts those are kept whose first
-    // byte the pending allows.
+    // In a grammar without lexemes a rule's texts do not depend on the pending. So only those of its shortest
+    // texts are kept whose first byte the pending allows.
     const RegexId follow = parser_.alive().follow(from);
     std::erase_if(found, [&](const Way& w) {
       return !w.text.empty() && follow != RegexArena::empty() &&

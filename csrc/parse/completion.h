@@ -181,7 +181,7 @@ class Completion {
   // finds no text: a rule may need shorter texts of itself further inside. Final texts stay.
   struct Settled {
     Ways ways;
-    // The rules that used `ways`. They must be visited again when it grows.
+    // The rules that must be visited again when `ways` grows.
     std::vector<Key> users;
     // True while the rule waits in the work list.
     bool waiting = true;

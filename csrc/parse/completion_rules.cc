@@ -286,8 +286,8 @@ void Completion::tie(uint64_t least, std::span<const Symbol> symbols, Pending fr
   const auto seek = [&] {
     if (least + floor_of_rules(symbols) <= best[0].text.size()) keep_all(best, sequence(symbols, from, {}));
   };
-  // A search inside of such a search shares the limit of the outer one, which alone catches the error. When
-  // each of a thousand open rules caught it, this took most of the time.
+  // tie() may be called inside of tie(). The inner search shares the limit of the outer one, which alone
+  // catches the error. When each of a thousand open rules caught it, this took most of the time.
   if (std::exchange(ties_, true)) {
     seek();
     return productions_.start_search();

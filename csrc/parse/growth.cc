@@ -20,7 +20,7 @@ constexpr std::size_t kStates = 4'000;
 // on_the_way() looks beside the completion only at states in which at most this many bytes may follow.
 constexpr int kBeside = 8;
 
-// Returns the span of a text that consists of two parts with these spans.
+// Returns the span of two parts, one behind the other, with the spans `a` and `b`.
 uint32_t together(uint32_t a, uint32_t b) {
   return std::max(a, b) == Lengths::kFar ? Lengths::kFar : std::min(a + b, Lengths::kFar - 1);
 }

@@ -59,8 +59,8 @@ constexpr uint32_t kEscapePair = 12;
 // One question visits at most this many rules, because an object has a rule for each property. Further rules
 // count as kFar.
 constexpr uint32_t kSteps = 5'000;
-// behind_any() visits at most kDerivatives derivatives of a regex and does at most so many units of work:
-// half a millisecond. At either limit it returns kFar.
+// behind_any() visits at most kDerivatives derivatives of a regex, with at most kDerivativeWork units of
+// work: half a millisecond. At either limit it returns kFar.
 constexpr std::size_t kDerivatives = 256;
 constexpr int64_t kDerivativeWork = 5'000;
 // A search for a bound always gets at least this many units of work.
@@ -179,8 +179,8 @@ bool Lengths::is_length(RegexId r) const {
   return c.counted && c.element == regexes.any_character() && c.tail == regexes.end();
 }
 
-// Returns true for a counter of characters followed by anything. The rest of a begun character may stand in
-// front of it.
+// Returns true if the regex is a counter of characters followed by anything. The rest of a begun character
+// may stand in front of the counter.
 bool Lengths::is_run(RegexId r) const {
   const RegexArena& regexes = parser_.regexes();
   RegexArena::Counter c = regexes.counter(r);

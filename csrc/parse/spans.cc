@@ -425,8 +425,8 @@ class Search {
   // Some items or nodes, by number, each with the stacks that the choices so far leave.
   using Chosen = std::map<uint32_t, StackId>;
 
-  // At each place this pass collects all nodes that can be reached without passing a note, and passes the
-  // note with the best rank. It repeats this until reading the next byte ranks before all notes.
+  // Chooses one derivation, place by place. At each place it follows all edges that pass no note, then passes
+  // the best note that it met, and repeats both until reading the next byte ranks before all notes.
   void choose() {
     Chosen items;
     for (at_ = 0; at_ < places_.size(); ++at_) {

@@ -138,12 +138,12 @@ class Parser {
   // Returns the bytes that may follow.
   const ByteSet& live(StateId s);
 
-  // Returns the state of these items. If an item may read nothing, the items behind it are added.
+  // Returns the state that has the given items. If an item may read nothing, the items behind it are added.
   StateId make(std::span<const Item> items, bool accepting);
   // Returns the state of one item. It is remembered if the item's capture is 0 or unknown().
   StateId make(const Item& item);
-  // Returns the state of exactly these items. They come from a state, so the items behind those that may read
-  // nothing are among them.
+  // Returns the state that has exactly the given items. They come from another state, so the items behind
+  // those that may read nothing are among them.
   StateId of_items(std::vector<Item> items, bool accepting);
   // Returns a state that reads only some of the texts of s, for an s with too many items: one item of s,
   // above one single stack. choose(stack) picks the entry at each level of the stack. Returns dead() if this

@@ -135,8 +135,8 @@ std::optional<RegexId> RegexArena::past(RegexId r, std::string_view text) {
   }
   if (n.kind != RegexKind::kAnd) return std::nullopt;
   std::vector<RegexId> parts;
-  // One kid is a run, a repetition such as [a-z]*. If no text of it ends within `text`, none of the
-  // intersection does.
+  // True if some kid is a repetition such as [a-z]*. No text of this kid ends within `text`, and so none of
+  // the intersection does.
   bool in_run = false;
   for (uint32_t i = 0; i < n.n; ++i) {
     RegexId part{n.kids[i]};

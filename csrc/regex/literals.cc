@@ -116,8 +116,8 @@ LiteralTables::Range LiteralTables::with_byte(const LiteralSet& s, uint8_t byte)
   return {static_cast<uint32_t>(lo - texts.begin()), static_cast<uint32_t>(hi - texts.begin())};
 }
 
-// Returns the strings of s whose next code point is between `first` and `last`. The begun escape \u00 leaves
-// such a range: 0 to 255.
+// Returns the strings of s whose next code point is between `first` and `last`: behind the begun escape \u00
+// it is between 0 and 255.
 LiteralTables::Range LiteralTables::with_codepoints(const LiteralSet& s, int64_t first, int64_t last) const {
   const auto& texts = tables_[s.table]->texts;
   const auto at = [&](const std::string& t) -> int64_t {

@@ -607,7 +607,8 @@ bool RegexArena::all_bodies(RegexId r) const {
 // a row that all states share (mask/runs.h). Returns false if no text is left.
 bool RegexArena::join_runs(std::vector<uint32_t>& kids) {
   if (end_ == empty() || kids.size() < 2) return true;
-  // If some kid is no run, the runs stay kids, because many such intersections share them.
+  // Only an intersection of nothing but runs is joined. Beside other kids the runs stay, because many
+  // intersections share them.
   Counter out;
   for (std::size_t i = 0; i < kids.size(); ++i) {
     const Counter r = counter(RegexId{kids[i]});

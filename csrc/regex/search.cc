@@ -404,7 +404,7 @@ bool RegexArena::search_empty(RegexId start) {
         unsure = true;
         continue;
       }
-      // is_empty() decides such a node by its kids, without a search.
+      // Without & and ~, and if it is not lazy, a node is decided by its kids: is_empty() needs no search.
       if (n.kind != RegexKind::kAnd && n.kind != RegexKind::kNot && !n.lazy) {
         if (!is_empty(d)) return found(at);
         continue;

@@ -149,7 +149,7 @@ string ipv6() {
 // ---- names (hostname.h) ----
 
 string hostname() { return hostname_pattern(); }
-// These separators of labels are those of RFC 3490, section 3.1.
+// The argument lists the characters that separate labels (RFC 3490, section 3.1).
 string idn_hostname() { return idn_hostname_pattern(".\\u3002\\uFF0E\\uFF61"); }
 
 // ---- mail: RFC 5321, 6531 ----

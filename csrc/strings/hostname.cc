@@ -76,8 +76,8 @@ string idn_hostname_pattern(const string& dot) {
       "(?=" +
       labels("(?:[^\\u30FB" + dot + "]*|" + any + "*" + kana + any + "*)", dot) +
       "$)"
-      // These conditions follow from the line above and bidi_rule. They are written out so that a search need
-      // not find that out.
+      // The next conditions follow from the line above and bidi_rule. They are written out so that a search
+      // need not find that out.
       "(?!" +
       begin + "[" + kRight + "]" + any +
       "*\\u30FB)"

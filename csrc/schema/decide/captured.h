@@ -121,7 +121,7 @@ class Captured {
   ValueNumber intern(const std::string& text);
   bool find(const std::string& text, ValueNumber& out) const;
   static bool composite(const std::string& text) { return text[0] == '{' || text[0] == '['; }
-  // Returns the value of a part, or null if the value has no such part.
+  // Returns the value of an object's member `name`, or of an array's first item; null if there is none.
   const std::string* part(ValueNumber value, std::string_view name) const;
   // without() returns the value with the member `name` removed. with() returns the text `rest` with this
   // member added.

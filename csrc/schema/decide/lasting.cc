@@ -68,8 +68,8 @@ constexpr std::size_t kMostStates = 256;
 // choice is a state in which at least kMany bytes may follow. Each of these bytes, and the path from it to
 // the next choice, makes the shortest string longer by at most kNear bytes.
 constexpr uint32_t kFar = 12, kNear = 4, kMany = 8;
-// Items of a list with at most this many texts are kept in the states (listed()). There are few such states,
-// one for each subset of the texts.
+// The states, and no table beside them, keep the items of a list with at most this many texts (listed()).
+// Such a list needs few states: one for each subset of its texts.
 constexpr uint32_t kShortList = 4;
 // Stands for the length in bytes of the shortest value, where no value is known.
 constexpr uint32_t kNoValue = 1u << 30;

@@ -29,8 +29,8 @@ constexpr std::size_t kEnough = 3;
 
 // ---- distance ----
 
-// Returns a lower bound of the distance: the number of names that are asked for one by one, or the largest
-// count.
+// Returns a lower bound of the number of members that p still asks for: the number of names that are asked
+// for one by one, or the largest count.
 uint32_t Objects::least_members(TypedId p) const {
   std::vector<NameId> names;
   uint32_t most = 0;
@@ -187,9 +187,9 @@ Offers Objects::useful(ObjectId s) {
         return true;
     return false;
   };
-  // First only members that the first unmet count asks for are tried, as one of them may come next if keys
-  // have no order. If keys have an order, another member may have to come first, so the second round tries
-  // all offers.
+  // The first round tries only members that the first unmet count asks for: without an order of keys one of
+  // them may come next. With an order, another member may have to come first, so the second round tries all
+  // offers.
   std::vector<TypedId> branches, others;
   TypedId literal = FormulaSpace::no();
   const bool asked = far > 0 && !solver_.branch(demanded(st), branches, literal, others);

@@ -492,8 +492,8 @@ std::vector<Cell> Objects::split_name(ObjectId s, PlanNameId name, bool first) {
   return cells;
 }
 
-// Tells whether name_cells() would return a cell, at less cost. Offers need only this of most names; a text
-// takes one of them.
+// Tells at less cost whether name_cells() would return a cell. For most names nothing more is needed: a text
+// writes only one of the names on offer.
 bool Objects::has_cell(ObjectId s, PlanNameId name) {
   const auto it = cells_.find((static_cast<uint64_t>(s.v) << 32) | name.v);
   return it != cells_.end() ? !it->second.empty() : !split_name(s, name, true).empty();

@@ -97,8 +97,8 @@ class Objects {
   // Returns the names that were written or passed over.
   const Bits& used(ObjectId s) const { return bits_[states_[s.v].used.v]; }
   ValueId class_value(ObjectId s, KeyClassId cls) { return plans_.class_value(plan_of(s), cls); }
-  // The functions down to useful() serve the search for a shortest completion (nearest.cc). kFar stands for a
-  // distance that was not found.
+  // Stands for a distance (a number of members to the end) that was not found. The functions from here to
+  // useful() serve the search for a shortest completion (nearest.cc).
   static constexpr uint32_t kFar = 0xFFFFFFFFu;
   // Returns the least number of members behind which the object may close, whatever their order, or kFar if
   // the limit of steps does not suffice to find it.
@@ -205,7 +205,8 @@ class Objects {
   std::unordered_map<uint64_t, std::vector<Cell>> cells_;
   std::unordered_map<Situation, uint8_t, SituationHash> productive_;
   struct Known {
-    // Fewer members than `not_within` are too few; `within` members suffice.
+    // What searches have proved about the number of members that an object needs: fewer than `not_within` do
+    // not suffice, and `within` suffice.
     uint32_t not_within = 0, within = kFar;
   };
   std::unordered_map<Situation, Known, SituationHash> within_;

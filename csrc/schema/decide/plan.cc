@@ -304,9 +304,9 @@ void Plans::take_apart(Plan& plan) {
     }
   }
   for (uint32_t i = 0; i < plan.names.size(); ++i) plan.value[i] = formulas_.all_of(values[i]);
-  // A required name that the rest also mentions stays in the rest, so that counts there see the member.
-  // Mentioning it by a region, such as a pattern, matters only in a condition that a member can violate. In
-  // "at least n" required members count as all others do.
+  // The required names that the rest mentions, too. They stay in the rest, so that counts there see the
+  // member. A region such as a pattern mentions a name only where a member can violate the condition: in "at
+  // least n" required members count as all others do.
   std::vector<PlanNameId> named;
   bool wide = false;
   const TypedId counting = formulas_.all_of(rest);

@@ -222,7 +222,7 @@ bool Solver::nonempty(ValueId v) {
   return result;
 }
 
-// Strings, numbers and constants come first, because they ask about no further value.
+// Strings, numbers and constants come first: to decide them, no formula of a member or item is asked.
 bool Solver::compute_nonempty(ValueId v) {
   if (plainly_nonempty(v)) return true;
   FirstLimit unsure;  // one kind with a value decides, whatever the others are

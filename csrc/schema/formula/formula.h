@@ -150,7 +150,7 @@ class FormulaSpace {
   // Returns the negation. An atom of strings also holds for every number, so its negation is no atom but a
   // Not over the atom.
   ValueId deny(ValueId x);
-  // Undoes literal(). `v` is a result of literal(), a set of numbers, or a constant.
+  // Returns the TypedId from which literal() made `v`. `v` may also be a set of numbers or a constant.
   static TypedId of_its_kind(ValueId v) { return TypedId{v.v}; }
 
   // ---- of one kind ----
@@ -175,8 +175,8 @@ class FormulaSpace {
   TypedId all(RegionId region, ValueId value);
   TypedId some(RegionId region, ValueId value, uint32_t n);
   TypedId most(RegionId region, ValueId value, int64_t n);
-  // Return the same counts of the items with an index from `first` to end - 1; `end` = kUnbounded is the end
-  // of the array.
+  // Return counts of items: all items with an index from `first` to end - 1 satisfy the formula, at least n
+  // do, or at most n do. `end` = kUnbounded is the end of the array.
   TypedId item_all(uint32_t first, uint32_t end, ValueId value);
   TypedId item_some(uint32_t first, uint32_t end, ValueId value, uint32_t n);
   TypedId item_most(uint32_t first, uint32_t end, ValueId value, int64_t n);

@@ -41,7 +41,8 @@ namespace structgen {
 
 namespace {
 
-// If at least this many texts of a list are left, they become a subset of the list's literal table.
+// If other conditions leave at least this many texts of a list, these become a subset of the list's literal
+// table.
 constexpr uint32_t kLongList = 64;
 
 // Languages that all grammars of an arena share.

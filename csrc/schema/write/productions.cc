@@ -535,9 +535,9 @@ void JsonProductions::add_item(const Rule& r, ValueId value, Symbol rest, bool c
   out.add(sequence);
 }
 
-// Adds the next item of a lasting array; in this grammar it may repeat an earlier item. Behind a number,
-// further numbers have the lexemes of numbers with a condition. So they have in the exact grammar, where they
-// must differ from the earlier number.
+// Adds the next item of a lasting array; in this lenient grammar it may repeat an earlier item. Behind a
+// number, further numbers have the lexemes of numbers with a condition, because in the exact grammar they
+// must differ from the first one.
 void JsonProductions::expand_lenient(const Rule& r, Alternatives& out) {
   const TextId zero = formulas_.intern_text("0");
   const TypedId any_number =
