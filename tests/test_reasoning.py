@@ -319,7 +319,7 @@ def test_what_would_be_ambiguous_or_unknown() -> None:
     with pytest.raises(sg.GrammarError, match="thoughts already"):
         BYTES.with_reasoning(BYTES.with_reasoning(RECORD, "qwen3"), "qwen3")
     rules = BYTES.gbnf('root ::= "(" root ")" | "b"') & sg.max_bytes(9)
-    with pytest.raises(sg.GrammarError, match="a condition on rules"):
+    with pytest.raises(sg.GrammarError, match="beside a condition on a grammar of rules"):
         BYTES.with_reasoning(rules, "qwen3")
     with pytest.raises(sg.GrammarError, match="no grammar of middles behind a prefix"):
         BYTES.with_reasoning(RECORD.infill('{"n"', "}"), "qwen3")
