@@ -1,4 +1,4 @@
-"""A second process: masks with a compiler that `Compiler.load` read, beside a new one.
+"""Compares a compiler that a second process read with `Compiler.load` to a new compiler.
 
 Enters: MaskBench schemas with two or more texts that are instances (`oracles.data`), tekken's vocabulary.
 One text of each schema is read by `warm` and saved; another is decoded in fresh processes. Leaves: the bytes

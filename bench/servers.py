@@ -1,6 +1,7 @@
-"""What other servers give with the same tiny model: requests a second, CPU time a token.
+"""Compares servers that run the same tiny model, in requests per second and CPU time per token.
 
-In: names of servers. Out: a table, a row a server and a number of requests at once. Cost: some minutes.
+In: names of servers. Out: a table with one row per server and number of simultaneous requests. Cost: some
+minutes.
 
     structgen               the embedded model in numpy
     structgen-torch         the same weights through transformers
@@ -8,11 +9,11 @@ In: names of servers. Out: a table, a row a server and a number of requests at o
     transformers-cb         the same with --continuous-batching
     llama-cpp               llama-cpp-python's server, by the Python that STRUCTGEN_LLAMA_PYTHON names
 
-Every server gets the same chats, greedy and without a constraint, which not all of them have; the template
-hands the message on as it is. Each has one thread for its arithmetic. `CPU` is the time that the server's
-process took for a token, without what other processes of the machine took. Tokens are counted by the
-embedded tokenizer, for all alike. `same` is the share of texts that the first server wrote, too. Servers take
-turns.
+Every server gets the same chats, with greedy decoding and without a constraint, because some servers have no
+constraints. The chat template passes the message on unchanged. Each server uses one thread for its
+arithmetic. `CPU` is the time of the server's process per token; other processes of the machine do not count.
+The embedded tokenizer counts the tokens of all servers. `same` is the share of texts that equal the first
+server's text. The servers take turns.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """`sg.denoise`: texts of masked-diffusion models under constraints.
 
-A table serves as the model, so the law of random orders is checked for every outcome: the test visits every
-draw of slots and tokens, and compares the law with its definition over enumerated fillings. Random weights
+A table serves as the model, so the test can compute the law of random orders exactly: it visits every draw of
+slots and tokens, and compares the result with the law's definition over enumerated fillings. Random weights
 test the adapter for transformers.
 """
 

@@ -6,13 +6,14 @@
     python -m bench.sampling.run --bars build/sampling.jsonl           # what must be reached, and is it
 
 Enters: tasks (GAD grammars, a JSON request, a table). Leaves: a JSON record for every (task, method, n,
-seed): KL of the weighted empirical law to the target, forwards, constraint evaluations, seconds, effective
-sample size. No call takes longer than --limit seconds: the record then says so, and larger n are left out.
+seed): KL of the weighted empirical law to the target, forward passes, constraint evaluations, seconds,
+effective sample size. A call that exceeds --limit seconds is stopped: its record says so, and the method does
+not run with larger n.
 
-KL is sum q log(q / P_L) over token strings; P_L(s) = P(s)/Z. Z is computed (`exact.py`) where the model is
-an n-gram or a table and the language finite; elsewhere a long run brackets it, and KL is uncertain by half
-the width. It is a plug-in estimate, so even true draws do not reach 0: `floor` is n draws from the target
-itself. Every method starts with nothing known.
+KL is sum q log(q / P_L) over token strings; P_L(s) = P(s)/Z. If the model is an n-gram or a table and the
+language is finite, Z is computed (`exact.py`). Otherwise a long run brackets Z, and KL is uncertain by half
+the width of the bracket. KL is a plug-in estimate, so even true draws do not reach 0: `floor` is the KL of n
+draws from the target itself. Every method starts with nothing known.
 """
 
 from __future__ import annotations
@@ -207,7 +208,7 @@ class Bench:
         """A condition beside the grammar. structgen asks only the condition; the reference asks both."""
         rule = Predicate(lambda t: word not in t, at="token", monotone=True, takes="bytes")
         found = call(self.task, "awrs", n, seed, potential=rule)
-        return {**ours(found, "smc", self.log_z), "kl": None}  # KL would need the Z of the smaller language
+        return {**ours(found, "smc", self.log_z), "kl": None}  # KL would need Z of the smaller language
 
     def _awrs(self, name: str, n: int, threshold: float, seed: int, word: bytes = b"") -> dict[str, Any]:
         rule = (lambda t: word not in t) if word else None

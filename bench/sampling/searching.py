@@ -1,10 +1,10 @@
-"""Do searches find the most probable text, and at how many forwards?
+"""Measures whether searches find the most probable text, and with how many forward passes.
 
     python -m bench.sampling.searching [--tasks toy json ...] [--most 4000]
 
-Enters: tasks of `oracles.tasks`. Leaves: for each the log-probability of the best text that best-first
-search certifies, and for beams, greedy and adaptive search how many nats their text lies below it; with the
-forwards of each, every search with a trie of its own. Cost: seconds a task.
+Enters: tasks of `oracles.tasks`. Leaves: for each task the log-probability of the best text that best-first
+search certifies. For beams, greedy and adaptive search: by how many nats their text lies below it. For every
+search: its forward passes, with a trie of its own. Cost: seconds per task.
 """
 
 from __future__ import annotations

@@ -1,4 +1,5 @@
-"""Tokenizer formats, one a file; each reduces to `Parts`: bytes by id, special names, end ids."""
+"""Readers of tokenizer formats, one module per format. Each gives `Parts`: bytes by id, special names, end
+ids."""
 
 from .files import read
 from .objects import from_object

@@ -15,8 +15,8 @@ from typing import Any
 from ..errors import VocabularyError
 from .parts import Encode, Parts, by_id, reading
 
-# The pre-tokenization patterns of the families that ship bare `.tiktoken` files. A file does not say
-# which one it was trained with; its longest run of digits tells the two apart.
+# The pre-tokenization patterns of the model families that ship bare `.tiktoken` files. A file does not name
+# its pattern; the longest run of digits in its tokens tells the two patterns apart.
 _CL100K = (
     r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}"
     r"| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"
@@ -72,7 +72,8 @@ class _LazyEncoder:
 
 
 def _encoder(pattern: str, ranks: dict[bytes, int], shift: int = 0) -> Encode | None:
-    """None without the `tiktoken` package: the vocabulary then encodes by longest match."""
+    """Returns the encoder, or None without the `tiktoken` package: the vocabulary then encodes by longest
+    match."""
     from importlib.util import find_spec
 
     return None if find_spec("tiktoken") is None else _LazyEncoder(pattern, ranks, shift)
@@ -90,7 +91,7 @@ def looks_like_tiktoken(head: bytes) -> bool:
 
 
 def read_tiktoken(data: bytes) -> Parts:
-    """Lines of `<base64> <rank>`. The file names no special token and no end of sequence."""
+    """Reads lines of `<base64> <rank>`. The file names no special token and no end of sequence."""
     fields = data.split()
     try:
         texts = [a2b_base64(word) for word in fields[::2]]
@@ -112,7 +113,8 @@ def _check_ranks(ranks: Mapping[bytes, int]) -> None:
 
 
 def read_tekken(record: Mapping[str, Any]) -> Parts:
-    """Mistral's `tekken.json`: special ids first, then as many listed tokens as the size leaves."""
+    """Reads Mistral's `tekken.json`: special ids come first, then as many listed tokens as the size
+    leaves."""
     try:
         config = record["config"]
         size, count = int(config["default_vocab_size"]), int(config["default_num_special_tokens"])
@@ -140,14 +142,15 @@ def looks_like_tekken(record: Mapping[str, Any]) -> bool:
 
 
 def is_tiktoken(candidate: object) -> bool:
-    """A `tiktoken.Encoding`, seen by its shape so that tiktoken need not be imported."""
+    """Whether an object is a `tiktoken.Encoding`. Its attributes decide, so that tiktoken need not be
+    imported."""
     return isinstance(getattr(candidate, "_mergeable_ranks", None), dict) and hasattr(
         candidate, "encode_ordinary"
     )
 
 
 def from_encoding(encoding: Any) -> Parts:
-    """A live `tiktoken.Encoding`."""
+    """Reads a `tiktoken.Encoding` object."""
     ranks: dict[bytes, int] = encoding._mergeable_ranks
     special = {str(name): int(i) for name, i in encoding._special_tokens.items()}
     entries = {i: text for text, i in ranks.items()} | dict.fromkeys(special.values(), b"")
@@ -155,7 +158,7 @@ def from_encoding(encoding: Any) -> Parts:
 
 
 def parse_json(data: bytes) -> Any:
-    """The JSON value of a file, or a VocabularyError."""
+    """Parses the JSON of a file; raises VocabularyError for damaged JSON."""
     try:
         return json.loads(data)
     except (ValueError, RecursionError) as error:

@@ -1,7 +1,7 @@
 """Byte-level byte pair encoding in Python: the canonical ids of a `tokenizer.json` without `tokenizers`.
 
-Enters: the parsed file. Leaves: an encoder whose ids are those of the package. Cost: n log n for a word of
-n bytes that is not remembered.
+Enters: the parsed file. Leaves: an encoder whose ids equal those of the package `tokenizers`. Cost: n log n
+for a new word of n bytes; the ids of earlier words are remembered.
 
 A text is cut at the added tokens, then by the file's pattern, and the bytes of each piece are merged by rank
 (Sennrich et al., 2016): always the pair with the lowest rank, the leftmost of equals. Python's `re` has no
@@ -27,18 +27,19 @@ _CATEGORIES = [
     *("Lu", "Ll", "Lt", "Lm", "Lo", "Mn", "Mc", "Me", "Nd", "Nl", "No", "Pc", "Pd", "Ps", "Pe", "Pi", "Pf"),
     *("Po", "Sm", "Sc", "Sk", "So", "Zs", "Zl", "Zp", "Cc", "Cf", "Cs", "Co", "Cn"),
 ]
-_SHADOW = 0xE000  # of private use: the first character that stands for a category
-# White_Space of Unicode, which `str.isspace` is not.
+_SHADOW = 0xE000  # The first character that stands for a category. It is for private use in Unicode.
+# Unicode's property White_Space. `str.isspace` differs from it.
 _SPACES = frozenset("\t\n\v\f\r \x85\xa0\u1680\u2028\u2029\u202f\u205f\u3000") | frozenset(
     map(chr, range(0x2000, 0x200B))
 )
-_WORDS = 20_000  # whose ids are remembered
+_WORDS = 20_000  # the most words whose ids are remembered
 _CHARACTERS = 20_000
 _LONG = 64  # bytes; longer words are not remembered
 
 
 class _Shadows(dict[int, int]):
-    """Code point -> code point of its shadow, for `str.translate`; ASCII is its own."""
+    """Maps a code point to the code point of its shadow, for `str.translate`; ASCII characters map to
+    themselves."""
 
     def __missing__(self, code: int) -> int:
         found = code if code < 128 else _shadow(chr(code))
@@ -52,10 +53,11 @@ def _shadow(char: str) -> int:
 
 
 class ByteLevelEncoder:
-    """The ids of texts, without special tokens at their ends; added tokens in a text are read as such.
+    """Encodes texts, without special tokens at their ends. An added token in a text is read as this token.
 
     Raises:
-        VocabularyError: the file is damaged, or of a form that is not covered; the message says what.
+        VocabularyError: the file is damaged, or has a form that this encoder does not cover; the message
+            names it.
     """
 
     def __init__(self, record: Mapping[str, Any]) -> None:
@@ -89,14 +91,14 @@ class ByteLevelEncoder:
                 _covered(f"added token {token['content']!r}: {name}", bool(token.get(name)), False)
             self._added[token["content"]] = int(token["id"])
         self._added.pop("", None)
-        # The longest where several begin at one place.
+        # If several added tokens begin at one place, the longest counts.
         names = sorted(self._added, key=len, reverse=True)
         self._cut = re.compile("|".join(map(re.escape, names))) if names else None
         self._shadows = _Shadows()
         self._known: dict[bytes, list[int]] = {}
 
     def __call__(self, text: str) -> list[int]:
-        """The ids. UnicodeEncodeError: half of a surrogate pair."""
+        """Returns the ids of a text. UnicodeEncodeError: the text holds half of a surrogate pair."""
         found: list[int] = []
         at = 0
         for match in self._cut.finditer(text) if self._cut is not None else ():
@@ -120,7 +122,8 @@ class ByteLevelEncoder:
             found += ids
 
     def _merged(self, word: bytes) -> list[int]:
-        """The ids of one piece: merges from a queue by rank and place, over a linked list of symbols."""
+        """Returns the ids of one piece. A queue gives merges by rank and place; the symbols are a linked
+        list."""
         if self._whole:
             whole = self._ids.get("".join(map(ALPHABET.__getitem__, word)))
             if whole is not None:
@@ -136,7 +139,8 @@ class ByteLevelEncoder:
         while queue:
             _, made, i = heapq.heappop(queue)
             j = after[i]
-            # A merge that was found before one of its symbols was merged otherwise; -1 is one that is gone.
+            # Skips a queued merge if one of its symbols has been merged with another since. The id -1 marks a
+            # removed symbol.
             if ids[i] < 0 or j >= count or merges.get((ids[i], ids[j]), (0, -1))[1] != made:
                 continue
             ids[i], ids[j] = made, -1
@@ -154,7 +158,8 @@ class ByteLevelEncoder:
 
 
 def of_file(path: Path) -> ByteLevelEncoder:
-    """The encoder of a `tokenizer.json`. VocabularyError: as `ByteLevelEncoder`, or there is no such file."""
+    """Returns the encoder of a `tokenizer.json`. VocabularyError: as in `ByteLevelEncoder`, or the file does
+    not exist."""
     try:
         data = path.read_bytes()
     except OSError as error:
@@ -173,7 +178,7 @@ def _covered(name: str, value: Any, expected: Any) -> None:
 
 
 def _split_pattern(record: Any) -> str:
-    """The pattern whose matches are the pieces; what lies between matches is a piece, too."""
+    """Returns the pattern whose matches are the pieces. The text between two matches is a piece, too."""
     parts = record.get("pretokenizers") if record["type"] == "Sequence" else [record]
     *splits, last = parts
     _covered("pre_tokenizer", last["type"], "ByteLevel")
@@ -188,7 +193,8 @@ def _split_pattern(record: Any) -> str:
 
 
 def _translated(pattern: str) -> str:
-    """The pattern for shadows. VocabularyError: it uses what shadows do not tell apart."""
+    """Translates the pattern for shadows. VocabularyError: the pattern distinguishes characters that have the
+    same shadow."""
     made: list[str] = []
     in_class = False
     for match in re.finditer(r"\\[pP]\{(\^?\w+)\}|\\(.)|(\(\?[^:=!])|(.)", pattern, re.DOTALL):
@@ -218,7 +224,8 @@ def _translated(pattern: str) -> str:
 
 
 def _category(name: str) -> str:
-    """The inside of a class: a category such as Lu, or all that begin with a letter such as L."""
+    """Returns the inside of a character class for a category such as Lu, or for all categories that begin
+    with a letter such as L."""
     members = [i for i, category in enumerate(_CATEGORIES) if category.startswith(name)]
     if not members:
         raise VocabularyError(f"no category is called {name!r}: encoding it needs the package tokenizers")
@@ -226,7 +233,7 @@ def _category(name: str) -> str:
     return re.escape("".join(ascii_)) + "".join(chr(_SHADOW + 2 * i + s) for i in members for s in (0, 1))
 
 
-# The inside of a class: all white space.
+# The inside of a character class that holds all white space.
 _SPACE = r"\t\n\v\f\r " + "".join(chr(_SHADOW + 2 * i + 1) for i in range(len(_CATEGORIES)))
 
 

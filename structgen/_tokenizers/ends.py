@@ -21,18 +21,19 @@ _END_NAMES = (
 
 
 def ids(value: Any) -> list[int]:
-    """An id or a list of ids, as configurations hold them; [] for anything else."""
+    """Returns a list of ids from a configuration's value, which is an id or a list of ids; [] for other
+    values."""
     listed = value if isinstance(value, (list, tuple)) else [value]
     return [int(i) for i in listed if isinstance(i, int) and not isinstance(i, bool) and i >= 0]
 
 
 def by_name(parts: Parts) -> list[int]:
-    """Special tokens that have the name of an end token."""
+    """Returns the special tokens that have the name of an end token."""
     return sorted({parts.special[name] for name in _END_NAMES if name in parts.special})
 
 
 def beside(folder: Path, parts: Parts) -> list[int]:
-    """The end tokens that the configuration files in a folder name; [] if they name none."""
+    """Returns the end tokens that the configuration files of a folder name; [] if they name none."""
     for name in ("generation_config.json", "config.json"):
         found = ids(_record(folder / name).get("eos_token_id"))
         if found:
@@ -44,7 +45,7 @@ def beside(folder: Path, parts: Parts) -> list[int]:
 
 
 def of_model(model: Any) -> list[int]:
-    """The end tokens that a model, or its configuration, names."""
+    """Returns the end tokens that a model or its configuration names."""
     for holder in (
         getattr(model, "generation_config", None),
         getattr(model, "config", None),
@@ -60,7 +61,8 @@ def of_model(model: Any) -> list[int]:
 
 
 def of_tokenizer(tokenizer: Any, parts: Parts) -> list[int]:
-    """The files a tokenizer was loaded from, if they are local; its own end token; its names."""
+    """Returns the end tokens of a tokenizer. The sources in order: local files beside the tokenizer, its own
+    end token, its special names."""
     for folder in _folders(getattr(tokenizer, "name_or_path", None)):
         found = beside(folder, parts)
         if found:
@@ -69,19 +71,20 @@ def of_tokenizer(tokenizer: Any, parts: Parts) -> list[int]:
 
 
 def _folders(name: Any) -> list[Path]:
-    """Where a model of this name lies on this machine; never asks the network."""
+    """Returns the folders of this machine that hold a model of this name, without a request to the
+    network."""
     if not isinstance(name, str) or not name:
         return []
     if Path(name).is_dir():
         return [Path(name)]
-    hub = sys.modules.get("huggingface_hub")  # loaded, if it brought the tokenizer here
+    hub = sys.modules.get("huggingface_hub")  # The package is already imported if it loaded the tokenizer.
     if hub is None:
         return []
     folders = []
     for file in ("generation_config.json", "config.json"):
         try:
             found = hub.try_to_load_from_cache(name, file)
-        except ValueError:  # not the form of a hub name
+        except ValueError:  # the name does not have the form of a hub name
             return []
         if isinstance(found, str):
             folders.append(Path(found).parent)

@@ -1,6 +1,7 @@
-"""One file (or the folder of a model) to `Parts`, by content rather than by name.
+"""Reads a tokenizer file, or the file in a model's folder, into `Parts`. The content decides the format, not
+the name.
 
-Enters: a path. Leaves: `Parts`, with the end-of-sequence ids of the files beside it where it has none.
+Enters: a path. Leaves: `Parts`. If the file names no end of sequence, the files beside it give the ids.
 """
 
 from __future__ import annotations
@@ -17,7 +18,8 @@ _PATTERNS = ("*.tiktoken", "*.model", "*.model.v*", "tekken*.json")
 
 
 def read(path: Path) -> Parts:
-    """Read a tokenizer file, or the one in a folder. VocabularyError names the file and the reason."""
+    """Reads a tokenizer file, or the tokenizer file in a folder. VocabularyError names the file and the
+    reason."""
     file = _in_folder(path) if path.is_dir() else path
     try:
         data = file.read_bytes()

@@ -1,6 +1,6 @@
-"""Whether the hub of models can be asked.
+"""Finds out whether the Hugging Face hub can be reached.
 
-Enters: a folder or a model's name. Leaves: options of `from_pretrained`. Cost: one connection.
+Enters: a folder or a model's name. Leaves: options for `from_pretrained`. Cost: one connection.
 """
 
 from __future__ import annotations
@@ -12,12 +12,13 @@ _HUB_SECONDS = 3.0
 
 
 def hub_options(name: str) -> dict[str, Any]:
-    """Options of `from_pretrained`: without a network it reads local files alone.
+    """Returns options for `from_pretrained`. Without a network they ask for local files only.
 
-    Left to itself it asks the hub six times, for a minute. A proxy may know a way: then nothing is assumed.
+    Without these options, `from_pretrained` asks an unreachable hub six times, which takes a minute. If a
+    proxy is set, the hub counts as reachable.
 
     Raises:
-        FileNotFoundError: the name is a folder's, and there is none.
+        FileNotFoundError: the name is a folder's path, and the folder does not exist.
     """
     import socket
     import urllib.parse

@@ -1,11 +1,11 @@
 """Hugging Face tokenizers: `tokenizer.json`, and live tokenizer objects, fast and slow.
 
-Enters: the parsed file, or an object of `tokenizers` or `transformers`. Leaves: `Parts`.
-Cost: 100 ms for 131k tokens, most of it copying the vocabulary out of the object.
-Nothing is imported: objects are known by their methods.
+Enters: the parsed file, or an object of `tokenizers` or `transformers`. Leaves: `Parts`. Cost: 100 ms for
+131k tokens, most of it for the copy of the vocabulary. The packages are not imported: the methods of an
+object tell its kind.
 
-Added tokens marked special are never text. Other added tokens are text as they are written. A
-vocabulary's unknown token is never text either.
+Added tokens that are marked special are never text. Other added tokens are text, exactly as written. The
+unknown token of a vocabulary is never text either.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class FileEncoder(PackageEncoder):
 
 @dataclass(slots=True)
 class LiveEncoder:
-    """Canonical ids by a live tokenizer."""
+    """Encodes to canonical ids with a live tokenizer."""
 
     tokenizer: Any
 
@@ -52,7 +52,7 @@ def looks_like_tokenizer(record: Mapping[str, Any]) -> bool:
 
 
 def read_json(record: Mapping[str, Any], data: bytes) -> Parts:
-    """The parsed `tokenizer.json`; `data` is its text, kept for the encoder."""
+    """Reads a parsed `tokenizer.json`; `data` is the file's content, which the encoder keeps."""
     from importlib.util import find_spec
 
     model: Mapping[str, Any] = record["model"]
@@ -90,7 +90,7 @@ def read_json(record: Mapping[str, Any], data: bytes) -> Parts:
 def assemble(
     pieces: dict[str, int], added: Iterable[Added], hints: Hints, never: Iterable[str | None]
 ) -> Parts:
-    """Bytes by id from the pieces of the model, its added tokens, and names that are never text."""
+    """Builds bytes by id from the pieces of the model, its added tokens, and names that are never text."""
     texts = dict(pieces)
     special: dict[str, int] = {}
     extra: dict[int, str] = {}
@@ -119,11 +119,11 @@ def assemble(
 
 
 def _hints(parts: Iterable[Any], prefix: Any, suffix: Any) -> Hints:
-    """The steps of a decoder and of a pre-tokenizer, from their JSON form; nested sequences are flattened."""
+    """Collects hints from the JSON of a decoder and of a pre-tokenizer. Nested sequences are flattened."""
     todo = [part for part in parts if isinstance(part, Mapping)]
     kinds: set[str] = set()
     space = "▁"
-    for part in todo:  # grows while it is walked
+    for part in todo:  # the loop appends to this list
         kinds.add(str(part.get("type")))
         if part.get("type") == "Metaspace":
             space = str(part.get("replacement") or space)
@@ -137,7 +137,8 @@ def _hints(parts: Iterable[Any], prefix: Any, suffix: Any) -> Hints:
 
 
 def from_transformers(tokenizer: Any) -> Parts:
-    """A live tokenizer of `tokenizers` or `transformers`; VocabularyError where it is none."""
+    """Reads a live tokenizer of `tokenizers` or `transformers`. VocabularyError: the object is not a
+    tokenizer."""
     fast = _backend(tokenizer)
     if fast is not None:
         parts = _from_fast(fast, tokenizer)
@@ -154,7 +155,8 @@ def from_transformers(tokenizer: Any) -> Parts:
 
 
 def _backend(tokenizer: Any) -> Any:
-    """The `tokenizers.Tokenizer` of a fast tokenizer, or the object itself if it is one."""
+    """Returns the `tokenizers.Tokenizer` inside a fast tokenizer, or the object itself if it is a
+    `tokenizers.Tokenizer`."""
     for candidate in (tokenizer, getattr(tokenizer, "backend_tokenizer", None)):
         if hasattr(candidate, "get_added_tokens_decoder") and hasattr(candidate, "id_to_token"):
             return candidate
@@ -162,10 +164,10 @@ def _backend(tokenizer: Any) -> Any:
 
 
 def _state(part: Any) -> Any:
-    """The JSON form of a decoder or pre-tokenizer; None for one written in Python."""
+    """Returns the JSON of a decoder or pre-tokenizer, or None if it is written in Python."""
     try:
         return json.loads(part.__getstate__())
-    except Exception:  # a custom part cannot be serialised, and says so with a bare Exception
+    except Exception:  # A custom part cannot be serialised and raises a bare Exception.
         return None
 
 
@@ -185,7 +187,8 @@ def _from_fast(backend: Any, owner: Any) -> Parts:
 
 
 def _added(table: Mapping[int, Any], owner: Any) -> list[Added]:
-    """Added tokens; those the owner calls special count as special whatever their own flag says."""
+    """Returns the added tokens. A token that the owner calls special counts as special, whatever its own flag
+    says."""
     named = frozenset(getattr(owner, "all_special_ids", None) or ())
     return [
         (int(i), str(getattr(t, "content", t)), bool(getattr(t, "special", False)) or i in named)
@@ -194,7 +197,7 @@ def _added(table: Mapping[int, Any], owner: Any) -> list[Added]:
 
 
 def _from_slow(tokenizer: Any) -> Parts:
-    """A tokenizer written in Python: its vocabulary, its added tokens, its SentencePiece types."""
+    """Reads a tokenizer written in Python: its vocabulary, its added tokens, its SentencePiece types."""
     vocab = dict(tokenizer.get_vocab())
     added = _added(getattr(tokenizer, "added_tokens_decoder", None) or {}, tokenizer)
     if vocab and all(isinstance(piece, bytes) for piece in vocab):
@@ -212,7 +215,7 @@ def _from_slow(tokenizer: Any) -> Parts:
 
 
 def _never_text(tokenizer: Any) -> list[str | None]:
-    """Names that a slow tokenizer's own model calls unknown, control or unused."""
+    """Returns the names that a slow tokenizer's own model calls unknown, control or unused."""
     never: list[str | None] = [getattr(tokenizer, "unk_token", None)]
     processor: Any = getattr(tokenizer, "sp_model", None)
     if hasattr(processor, "serialized_model_proto"):

@@ -18,10 +18,10 @@ Encode = Callable[[str], Sequence[int]]
 class Parts:
     """A tokenizer as bytes by id.
 
-    `tokens[i]` is the text of id i, b"" where the id is a hole or never text. `special` names the
-    ids that are never text; `never` has the ids of this kind without a name. `eos` is what the format
-    itself says ends a sequence (may be empty). `encode` is the tokenizer's own canonical encoder
-    without special tokens, or None. `kind` is the format in words, for messages.
+    `tokens[i]` is the text of id i; it is b"" if the id is unused or never text. `special` holds the names of
+    ids that are never text; `never` holds the ids of this kind that have no name. `eos` holds the end ids
+    that the format itself names, and may be empty. `encode` is the tokenizer's own canonical encoder without
+    special tokens, or None. `kind` names the format in error messages.
     """
 
     tokens: list[bytes]
@@ -34,7 +34,8 @@ class Parts:
 
 @contextmanager
 def reading(package: str) -> Iterator[None]:
-    """Turns each error of a package about a file, a panic of its Rust code too, into a VocabularyError."""
+    """Turns every error that a package raises about a file into a VocabularyError, also a panic of its Rust
+    code."""
     try:
         yield
     except BaseException as error:
@@ -45,17 +46,17 @@ def reading(package: str) -> Iterator[None]:
 
 
 class PackageEncoder:
-    """Canonical ids for the bytes of a file, by a package that is loaded at the first text."""
+    """Encodes to canonical ids with a package, which is imported at the first text."""
 
     package: str
-    of: str  # what an error says that the package is for
+    of: str  # the purpose of the package, for error messages
 
     def __init__(self, data: bytes) -> None:
         self._data = data
         self._made: Callable[[str], list[int]] | None = None
 
     def opened(self, package: Any, data: bytes) -> Callable[[str], list[int]]:
-        """The encoder that the package makes of the file."""
+        """Returns the encoder that the package makes of the file."""
         raise NotImplementedError
 
     def __call__(self, text: str) -> list[int]:
@@ -77,7 +78,7 @@ class PackageEncoder:
 
 
 def by_id(entries: dict[int, bytes]) -> list[bytes]:
-    """A list with b"" for every id that no entry has."""
+    """Returns a list indexed by id; an id without an entry has b""."""
     tokens = [b""] * (max(entries, default=-1) + 1)
     for index, text in entries.items():
         tokens[index] = text

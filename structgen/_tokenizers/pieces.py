@@ -1,11 +1,11 @@
-"""From the pieces of a vocabulary, as a tokenizer spells them, to bytes.
+"""Converts the pieces of a vocabulary, as a tokenizer spells them, to bytes.
 
 Enters: the pieces and what the tokenizer says about itself (`Hints`).
 Leaves: one byte string per piece, in the same order.
 Cost: about 30 ms for 131k byte-level pieces, 50 ms for SentencePiece ones.
 
-Five spellings are known. The pieces themselves are asked first, because transformers may drop or
-replace the decoder of a tokenizer:
+Five spellings are known. The pieces themselves decide first, because transformers may drop or replace the
+decoder of a tokenizer:
 - byte-level (GPT-2): every byte is one printable character, a space is "Ġ";
 - SentencePiece: "▁" is a space, "<0x0A>" is a byte;
 - WordPiece: "##" continues a word. Not lossless: spaces are in no piece, so best effort;
@@ -24,7 +24,7 @@ BYTE_PIECES = {f"<0x{b:02X}>": bytes([b]) for b in range(256)}
 
 
 def _byte_alphabet() -> str:
-    """The character of every byte in GPT-2's map: printable ones stand for themselves."""
+    """Returns the character of every byte in GPT-2's map: a printable byte stands for itself."""
     own = {*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)}
     spare = iter(range(0x100, 0x200))
     return "".join(chr(b if b in own else next(spare)) for b in range(256))
@@ -37,10 +37,10 @@ _LETTERS = frozenset(ALPHABET)
 
 @dataclass(frozen=True, slots=True)
 class Hints:
-    """How a tokenizer spells its tokens, as it says itself; every field may be empty.
+    """What a tokenizer says about the spelling of its pieces; every field may be empty.
 
-    `parts` are the types its decoder and pre-tokenizer are made of, `space` the character that
-    stands for a space, `prefix` marks a piece that continues a word, `suffix` one that ends it.
+    `parts` holds the types of the steps of its decoder and pre-tokenizer, `space` the character for a space,
+    `prefix` the mark of a piece that continues a word, `suffix` the mark of a piece that ends a word.
     """
 
     parts: frozenset[str] = frozenset()
@@ -50,7 +50,7 @@ class Hints:
 
 
 def spelling(pieces: Collection[str], hints: Hints) -> str:
-    """One of: byte-level, sentencepiece, wordpiece, latin-1, plain."""
+    """Returns the spelling: byte-level, sentencepiece, wordpiece, latin-1 or plain."""
     known = pieces if isinstance(pieces, (dict, set, frozenset)) else frozenset(pieces)
     joined = frozenset("".join(pieces))
     if sum(piece in known for piece in BYTE_PIECES) >= 200:
@@ -80,7 +80,7 @@ def _mostly_letters(pieces: Collection[str]) -> bool:
 
 
 def to_bytes(pieces: list[str], how: str, hints: Hints) -> list[bytes]:
-    """The bytes of every piece, for a spelling."""
+    """Converts every piece to bytes according to a spelling."""
     if how == "byte-level":
         return _byte_level(_ended(pieces, hints.suffix, "Ġ"))
     if how == "sentencepiece":
@@ -98,17 +98,18 @@ def to_bytes(pieces: list[str], how: str, hints: Hints) -> list[bytes]:
 
 
 def _ended(pieces: list[str], suffix: str, space: str) -> list[str]:
-    """A piece that ends a word ("</w>") carries the space after it."""
+    """Moves the space into each piece that ends a word: "</w>" stands for the space after the word."""
     if not suffix:
         return pieces
     return [p.removesuffix(suffix) + space if p.endswith(suffix) else p for p in pieces]
 
 
 def _byte_level(pieces: list[str]) -> list[bytes]:
-    """One character is one byte, so the whole vocabulary converts at once and is cut again."""
+    """Converts byte-level pieces. One character is one byte, so the whole vocabulary is converted at once and
+    then cut."""
     try:
         joined = codecs.charmap_encode("".join(pieces), "strict", _TO_BYTES)[0]
-    except UnicodeEncodeError:  # a piece has letters outside the alphabet: the piece itself is its text
+    except UnicodeEncodeError:  # a piece has letters outside the alphabet, so the piece itself is its text
         return [
             codecs.charmap_encode(p, "strict", _TO_BYTES)[0]
             if _LETTERS.issuperset(p)

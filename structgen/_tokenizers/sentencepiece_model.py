@@ -60,7 +60,7 @@ def _encoder(data: bytes) -> Encode | None:
 
 
 def read_pieces(data: bytes) -> tuple[list[tuple[str, int]], int]:
-    """(text, type) of every piece, and the end-of-sequence id (-1: none)."""
+    """Returns the text and type of every piece, and the end-of-sequence id (-1: none)."""
     pieces: list[tuple[str, int]] = []
     eos = _EOS_DEFAULT
     try:
@@ -85,7 +85,8 @@ def read_pieces(data: bytes) -> tuple[list[tuple[str, int]], int]:
 
 
 def _fields(data: bytes) -> Iterator[tuple[int, int | bytes]]:
-    """(number, value) of every field of one protobuf message; fixed-width values come as bytes."""
+    """Yields the number and the value of every field of one protobuf message; fixed-width values are
+    bytes."""
     at, end = 0, len(data)
     while at < end:
         key, at = _varint(data, at)

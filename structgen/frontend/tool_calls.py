@@ -1,9 +1,7 @@
 r"""Tool calls read back from the text that a model wrote in one of the styles of `tools.py`.
 
-Enters: the text as it grows, special tokens in it as their names. Leaves: free text and calls, in order; for
-streams the beginnings of calls and their arguments, as far as they are JSON.
-Cost: linear in the text for JSON arguments. Where a style does not say what kind a value is, its readings are
-tried against the schema of the function, 256 of them at most.
+Enters: the text as it grows; its special tokens are written as their names. Leaves: free text and calls, in
+order. In streams also: the beginnings of calls, and the JSON of their arguments as far as it is known.
 
 The problem. A server has to stream an answer while it grows, and a piece may end in the middle of a mark.
 Free text that was handed out cannot be taken back. Some styles write `12` for the number and for the string.
@@ -18,17 +16,19 @@ The idea. `CallReader.feed` hands out what is certain and keeps the rest. With t
 With `stream=True` the third piece already gives `Begun("f")` and `Part('{"x": 1}')`: `_Growing` counts
 brackets outside strings, so it knows where the object ends without the end mark.
 
-Arguments as elements are read with a pattern made from the style's row. Each value has readings, the
-likeliest first: `12` is 12, then "12". The product of all readings is tried against the function's schema
-(`accepts`), and the first one that it takes counts. If it takes none, the first reading does.
+Arguments that are written as XML elements are read with a pattern made from the style's row. Each value has
+readings, the likeliest first: `12` is read as the number, then as the string. All combinations of readings
+are tried against the function's schema (`accepts`), and the first accepted combination counts. If the schema
+accepts none, the first combination counts.
 
 Invariants.
-- The grammar made the text, so a complete call is well-formed. In a text that was cut off, an incomplete call
-  stays text, except in a stream, where its beginning was told already.
-- In styles of a bare list (`Style.whole`), and with arguments alone, an answer is calls or text as a whole.
-  Calls of Python are given at the end of the text or of the section; arguments alone may be streamed.
+- The grammar made the text, so a complete call is well-formed. If the text was cut off, an incomplete call
+  stays text. In a stream the beginning of this call has been sent already, so the call is not given as text.
+- In styles that write a bare list (`Style.whole`), and with arguments alone, the whole answer is either calls
+  or text. Calls in Python syntax are given at the end of the text or of the section; arguments alone may be
+  streamed.
 
-Rejected. One pattern for each name: 500 names took a server half a second in each request.
+Rejected: one pattern for each name. With 500 names it took a server half a second in each request.
 """
 
 from __future__ import annotations
@@ -149,9 +149,9 @@ class CallReader:
     Args:
         style: a style, as `tools.row_of` takes it; or `tools.ARGUMENTS`, where `names` has one name.
         names: the functions that may be called; None: any name.
-        accepts: whether a function's schema takes arguments; it decides between readings.
-        stream: tell a call with JSON arguments while it grows. A call that is cut off is then not given as
-            text.
+        accepts: whether the schema of a function accepts arguments. This decides between readings.
+        stream: whether a call with JSON arguments is given piece by piece while it grows. If such a call is
+            cut off, its text is not given again.
     """
 
     def __init__(self, style: str, names: list[str] | None, accepts: Accepts, stream: bool = False) -> None:
@@ -342,7 +342,8 @@ class CallReader:
         yield Call(call.name, "".join(call.parts))
 
     def _call(self, last: bool) -> tuple[Call, int] | None:
-        """The call at the beginning of the text and the place behind it; None: no whole one is there."""
+        """Returns the call at the beginning of the text and the place behind the call; None: there is no
+        complete call."""
         row = self._style
         match = self._begin.match(self._text)
         if match is None:
@@ -694,7 +695,7 @@ def _arguments_of(tool: Any, call: Call) -> dict[str, Any]:
         return cast(dict[str, Any], parser_of_arguments(tool)(call.arguments))
     except StructgenError:
         raise
-    except ValueError as error:  # pydantic's: of a call that no grammar held to the signature
+    except ValueError as error:  # pydantic's error about a call that no grammar held to the signature
         found: list[Any] = getattr(error, "errors", list)()
         words = "; ".join(f"{'.'.join(map(str, e['loc']))}: {e['msg']}" for e in found[:3]) or str(error)
         raise GrammarError(f"a call of {call.name!r} has arguments that it does not take: {words}") from None
@@ -706,7 +707,7 @@ def partial_reply(
     """A function from the beginning of a text with calls to the reply as far as it is known.
 
     Args:
-        tools: those that may be called.
+        tools: the tools that may be called.
         arguments: reads the beginning of a call's arguments.
     """
     names = [described(tool)["function"]["name"] for tool in tools]

@@ -27,13 +27,13 @@ class Speculation:
     text.
 
     Attributes:
-        drafters: whom to ask. None of them changes what is generated.
-        nodes: drafts of one forward and row at most; tokens without alternative come on top.
+        drafters: the drafters that are asked. No drafter changes what is generated.
+        nodes: the most drafts of one forward pass and row. Tokens without an alternative do not count.
         adaptive: choose the number of drafts by measured costs and acceptance, and bench drafters that do
             not pay. False always drafts `nodes`.
         lazy: verify by membership checks where that is exact, by masks elsewhere. False: always masks.
-        eager: compute the masks of all nodes while the model runs, instead of those of visited places after
-            it. None: where the model runs on another device.
+        eager: compute the masks of all nodes while the model runs. False: compute only the masks of visited
+            nodes, after the model ran. None: True if the model runs on another device.
         prune: drop drafts that the grammar refuses. False is for comparisons.
         rule: how drafts are verified. "coupled": the target draws with its own noise, and the text is that of
             plain decoding under the same seed. The others sample drafts from a drafter's distribution and
@@ -43,11 +43,11 @@ class Speculation:
             use the first drafter alone, which needs a distribution (`DraftModel`, `TokenIntersection`,
             `StringDraft`, `TrimmedHead`, `LogitNgrams`).
         branches: sibling drafts of the rules that sample; the width of "beam".
-        depth: places ahead that those rules draft.
-        restricted_head: where no log-probabilities are asked for, compute only allowed rows of the head for
-            masks of at most this many tokens; 0 never. Drafters that learn from the model's distributions
-            (`TokenRecycling`, `LogitNgrams`) learn nothing then.
-        cost: seconds of a forward by width.
+        depth: how many places ahead the sampling rules draft.
+        restricted_head: if no log-probabilities are asked for and a mask allows at most this many tokens,
+            compute only these rows of the model's head; 0: never. Drafters that learn from the model's
+            distributions (`TokenRecycling`, `LogitNgrams`) then learn nothing.
+        cost: seconds of a forward pass by width.
     """
 
     drafters: Sequence[Drafter]
@@ -106,7 +106,7 @@ def named(
     drafters.
 
     Args:
-        files: whether `corpus=FILE` may name a file. Not where strangers choose the names.
+        files: whether `corpus=FILE` may name a file. Pass False where strangers choose the names.
         more: further names.
 
     Raises:
@@ -132,11 +132,12 @@ def named(
 def resolve(speculate: Any, lm: Any, *, trees: bool = True) -> Speculation | None:
     """The options behind `speculate=`: None, "auto", a list of drafters or a `Speculation`.
 
-    "auto" is one `Speculation` a model, kept as long as the model: its stores grow warm. It is None for a
-    model that cannot take drafts back.
+    "auto" gives one `Speculation` per model, which lives as long as the model, so that its stores grow warm.
+    It gives None if the model cannot take drafts back.
 
     Args:
-        trees: the model itself scores trees of drafts; False: it is asked for vectors of prefixes alone.
+        trees: True: the model itself scores trees of drafts. False: the model only gives vectors for
+            prefixes.
 
     Raises:
         TypeError: something else.
@@ -172,6 +173,6 @@ def _kept(lm: Any) -> Speculation:
             found = _automatic.get(lm)
             if found is None:
                 found = _automatic[lm] = Speculation(standard_drafters())
-        except TypeError:  # a model that cannot be a key of a weak dictionary
+        except TypeError:  # the model cannot be a key of a weak dictionary
             found = Speculation(standard_drafters())
     return found

@@ -1,13 +1,13 @@
 """Drafts that are sampled from a drafter's distribution and accepted by comparing it with the target's.
 
-Enters and leaves what engine.py does; the text follows the same law, but is not the same text. Cost: the
-target's and the draft's distribution over the whole vocabulary at every visited place.
+The input and the output are those of engine.py. The text follows the same law as there, but is another text.
+Cost: at every visited place, the distributions of the target and of the draft over the whole vocabulary.
 
-The first drafter is asked for distributions. They are masked by the grammar *before* anything is drawn, and
-everything that was drawn is offered to the rule, also what the target's mask refuses (rules.py says why).
-Trees are grown in level order, `branches` draws a node while the budget lasts: whether a node gets drafts
-depends on the number of nodes before it, never on their tokens. The rule "beam" grows trees by stochastic
-beam search (beams.py) and offers the children of a node in the order of that search.
+The first drafter gives the distributions. The grammar masks them *before* a draft is drawn. The rule gets
+every draft that was drawn, also drafts that the target's mask refuses (rules.py says why). Trees grow in
+level order, with `branches` draws per node while the budget lasts: whether a node gets drafts depends on the
+number of nodes before it, never on their tokens. The rule "beam" grows trees by stochastic beam search
+(beams.py) and offers the children of a node in the order of that search.
 """
 
 from __future__ import annotations
@@ -160,7 +160,8 @@ class SampledRun(SpeculativeRows):
         cursor: Cursor,
         deepest: int,
     ) -> None:
-        """The tree of stochastic beam search. A child that finds no room counts as never drawn."""
+        """Builds the tree of stochastic beam search. A child that finds no room in the tree counts as not
+        drawn."""
         width = self.options.branches
         cursors = {-1: cursor}
 

@@ -1,4 +1,4 @@
-"""The prompt the embedded models were trained on.
+"""Formats the prompt on which the embedded models were trained.
 
 Enters: a request in plain words and, where there is one, a JSON schema.
 Leaves: one line of text: ``<|text|>`` request ``<|schema|>`` field list
@@ -62,7 +62,7 @@ def _without_marks(text: str) -> str:
 
 
 def _resolve(node: Any, root: dict[str, Any]) -> Any:
-    """Follow local `$ref`s; an unknown or endless reference counts as `any value`."""
+    """Follows local `$ref`s; an unknown or endless reference counts as `any value`."""
     for _ in range(8):
         if not (isinstance(node, dict) and isinstance(node.get("$ref"), str)):
             return node
