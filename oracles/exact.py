@@ -110,7 +110,7 @@ class Exact:
         row: log-probabilities of the next token in a model state, float64, shape (V,).
         step: the model state after one token more.
         begin: the model state of the empty text.
-        tokens: bytes of every id; b"" for those that write nothing. ends: the ids that end a text.
+        tokens: the bytes of every id; b"" for ids that write nothing. ends: the ids that end a text.
         limit: tokens of a text at most, the end included; None where the language is finite.
     """
 

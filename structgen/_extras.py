@@ -1,7 +1,7 @@
 """The extras of the distribution, and the error message for a package that is not installed.
 
-Enters: an import that failed, and what it was for. Leaves: an error with the command that installs it.
-Cost: nothing.
+Enters: an import that failed, and the purpose of the import. Leaves: an error with the command that installs
+the package. Cost: nothing.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """A compiler in a file: what its grammars were compiled from, and the tokens that they were warmed with.
 
 Enters: grammars and a path, or a path and a vocabulary. Leaves: a file, or a list of calls and tokens. Cost:
-the bytes of the texts, and about 7 bytes a token; reading costs one look at all bytes and the digest of the
-vocabulary (70 ms at 131,072 tokens, once a process).
+the bytes of the texts, and about 7 bytes per token. To read a file costs one look at all bytes and the digest
+of the vocabulary (70 ms at 131,072 tokens, once per process).
 
 The file holds calls and not masks. A state's mask points into rows of the vocabulary, regexes and stacks,
 which are numbered in the order in which texts met them. The calls make all of these again, under the limits

@@ -19,7 +19,8 @@ proof. Two context-free grammars may have infinitely many pairs, and then the an
 continuation, so "abab" is a witness.
 
 Invariants. True and False are proved. None names what was tried. A witness is of `narrow` and not of `wide`.
-Rejected: containment by cases over keywords (jsonsubschema): it refuses what it has no case for.
+Rejected: containment by cases over keywords (jsonsubschema), because it refuses every schema for which it has
+no case.
 """
 
 from __future__ import annotations

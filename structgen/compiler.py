@@ -749,7 +749,8 @@ class Compiler:
             return grammar
 
     def _kept(self, key: Any, make: Callable[[], CompiledGrammar]) -> CompiledGrammar:
-        """The grammar under a key, made where there is none. None as the key: the grammar is not kept."""
+        """Returns the grammar of a key, and compiles it if it is not kept yet. With None as the key, the
+        grammar is not kept."""
         if key is None:
             return make()
         known = self._known(key)

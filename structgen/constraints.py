@@ -143,7 +143,7 @@ class Constraint:
         """Gives a `SchemaWarning` for each keyword that the grammar leaves out, and returns the sentences.
 
         Args:
-            told: sentences of `warn`. A place that they name gets no second warning.
+            told: sentences that `warn` has given. A place that they name gets no second warning.
         """
         if not isinstance(self.value, CompiledGrammar) and grammar.report:
             from .linting import not_enforced, warned

@@ -161,7 +161,8 @@ def lint(
 def not_enforced(
     report: Iterable[ReportEntry], told: Sequence[str] = (), whose: str = "", *, unknown: bool = False
 ) -> list[str]:
-    """Sentences about the keywords of a report that have no effect. Places that `told` names are left out.
+    """Returns sentences about the keywords of a report that have no effect. Places that `told` names are left
+    out.
 
     Args:
         report: `CompiledGrammar.report`.

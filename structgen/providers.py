@@ -151,7 +151,7 @@ class Sdk:
 
 @dataclass(frozen=True, slots=True)
 class Provider:
-    """One provider: the address of its documentation, and the rules in it."""
+    """One provider: the address of its documentation, and the provider's rules."""
 
     address: str
     rules: tuple[Rule, ...] = ()
@@ -785,8 +785,8 @@ class _Search:
         return copy
 
     def apart(self, place: Subschema, node: Node) -> tuple[str | None, str | None]:
-        """A shortest value that only the other schema takes, and a shortest value that only this schema
-        takes. "" means that it is proved that there is none; None means that it is not known."""
+        """Returns a shortest value that only the other schema takes, and a shortest value that only this
+        schema takes. "" means: there is provably no such value. None means: unknown."""
         other = self.put(place.path, node)
         try:
             sides = ((self.document.schema, other), (other, self.document.schema))

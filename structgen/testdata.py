@@ -135,7 +135,8 @@ def examples(
 
 
 def _searched(side: Operand, found: list[Example], told: list[str]) -> list[Example]:
-    """Adds boundaries and near misses to the examples. `told` gets sentences about what was left out."""
+    """Adds boundaries and near misses to the examples. `told` collects sentences about examples that were
+    left out."""
     search = _Search(side)
     typical = Example(search.typical(), "typical")
     found = [found[0], typical, *found[1:], *search.boundaries(), *search.near_misses()]

@@ -1,5 +1,5 @@
-"""Python types as constraints: values of the type come back. OpenAI's forms of a request are tested
-likewise."""
+"""Python types as constraints: results have the type. The forms of a request in OpenAI's API are tested,
+too."""
 
 from __future__ import annotations
 

@@ -10,10 +10,10 @@ milliseconds of the constraint for each effective draw. Cost: minutes.
 
 - masks: a new mask for each token; the draw is among the allowed tokens, and the exact local normaliser is
   the weight.
-- awrs: no mask. Tokens are drawn without replacement, and the constraint is asked about each until it accepts
-  one. One more draw estimates the normaliser (Lipkin et al. 2025, the recursive form): w = 1 - M if this draw
-  is accepted, too, else w is p of the first accepted token. M is the probability of the refused tokens. The
-  draws take one sort of the row.
+- awrs: there is no mask. Tokens are drawn without replacement until the constraint accepts one. One more draw
+  estimates the normaliser (Lipkin et al. 2025, the recursive form): if the constraint accepts this draw, too,
+  w = 1 - M, else w is p of the first accepted token. M is the probability of the refused tokens. The draws
+  take one sort of the row.
 
 - genlm: the AWRS token sampler of genlm-control with its defaults, except for `autobatch`, which single walks
   do not need. It asks the same matcher, token by token.

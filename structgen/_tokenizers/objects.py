@@ -22,7 +22,7 @@ _MISTRAL_INSIDE = (
 
 
 def from_object(tokenizer: Any) -> Parts:
-    """Read a live tokenizer. VocabularyError where the object is none."""
+    """Reads a live tokenizer. VocabularyError: the object is not a tokenizer."""
     if hasattr(tokenizer, "image_processor") or hasattr(tokenizer, "feature_extractor"):
         tokenizer = tokenizer.tokenizer  # a multi-modal processor
     parts = _read(tokenizer)

@@ -337,7 +337,8 @@ def parsed(text: str, name: str) -> Any:
 
 
 def python_type(name: str) -> Any:
-    """The object that MODULE:NAME names. The working folder is searched first. Failure: there is none."""
+    """Returns the object that MODULE:NAME names. The working folder is searched first. Failure: there is no
+    such object."""
     module, _, attribute = name.partition(":")
     if not module or not attribute:
         raise Failure(f"a Python object is named MODULE:NAME, such as orders:Order, not {name!r}")
@@ -421,7 +422,7 @@ def add_schema_options(parser: argparse.ArgumentParser, defaults: Mapping[str, A
 
 
 def load_model(name: str | None) -> LanguageModel:
-    """The model. LanguageModelError: there is none, or it is damaged."""
+    """Returns the model. LanguageModelError: the model does not exist or is damaged."""
     from structgen.lm.load import language_model
 
     if name is not None and name != "embedded":

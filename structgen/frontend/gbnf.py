@@ -579,12 +579,12 @@ def dispatch(
     may_end: bool = True,
     spell: source.Spell | None = None,
 ) -> int:
-    """Free text. After a tag that occurs in it the tag's node follows, then free text again.
+    """Free text. If a tag occurs in the free text, the tag's node follows, and then free text again.
 
     Args:
         pairs: each tag and its node. The tag that ends first counts; if several end there, the longest.
-        excludes: texts that must not occur in the free text, nor begin in it and end in a tag. A tag or a
-            stop may contain one.
+        excludes: texts that must not occur in the free text, and that must not begin in the free text and end
+            in a tag. A tag or a stop may contain an excluded text.
         loop: False ends the text after the first tag's node.
         stops: texts that end the free text and the whole text.
         may_end: whether the free text may end without a stop.

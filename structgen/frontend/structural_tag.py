@@ -30,8 +30,8 @@ Invariants.
 - Every error has the path to the part at fault, such as ``#/format/tags/0``.
 - Schemas get the caller's `JsonStyle` unless the format says otherwise.
 
-Rejected. A reader of JSON Schema of its own for arguments as elements (519 lines): it refused what it did not
-know. The engine writes elements (elements.py).
+Rejected: a separate reader of JSON Schema for arguments as elements (519 lines). It refused every keyword
+that it did not know. The engine writes elements (elements.py).
 """
 
 from __future__ import annotations

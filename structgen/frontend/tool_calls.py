@@ -2,6 +2,8 @@ r"""Tool calls read back from the text that a model wrote in one of the styles o
 
 Enters: the text as it grows; its special tokens are written as their names. Leaves: free text and calls, in
 order. In streams also: the beginnings of calls, and the JSON of their arguments as far as it is known.
+Cost: linear in the text for JSON arguments. If a style does not say what kind a value is, the readings of the
+value are tried against the schema of the function, at most 256 of them.
 
 The problem. A server has to stream an answer while it grows, and a piece may end in the middle of a mark.
 Free text that was handed out cannot be taken back. Some styles write `12` for the number and for the string.
@@ -171,7 +173,7 @@ class CallReader:
         self.calls: int = 0
 
     def feed(self, text: str) -> Iterator[Item]:
-        """Adds text. Gives what is certain by now: free text, and calls that are complete."""
+        """Adds text. Yields what is certain so far: free text, and calls that are complete."""
         self._text += text
         return self._read(last=False)
 
@@ -182,7 +184,7 @@ class CallReader:
             yield self._cut()
 
     def _cut(self, count: int | None = None) -> str:
-        """Takes the first characters of the text at hand, or all."""
+        """Takes the first characters of the unread text, or all of it."""
         count = len(self._text) if count is None else count
         out, self._text = self._text[:count], self._text[count:]
         return out
@@ -289,7 +291,7 @@ class CallReader:
         return between
 
     def _possible(self) -> bool:
-        """Whether the text at hand can still become a call."""
+        """Whether the unread text can still become a call."""
         if self._begin.match(self._text) is not None:
             return True
         fixed = self._style.begin.partition("{index}")[0]
@@ -629,7 +631,7 @@ def parse_tool_calls(text: str, *, style: str = "hermes", tools: Any = None) -> 
     Texts of models without a grammar are read, too: an incomplete call stays text.
 
     Args:
-        text: the text, special tokens in it as their names.
+        text: the text, with its special tokens written as their names.
         style: as in `Compiler.tools`.
         tools: as in `Compiler.tools`. A call of another name is then text, and arguments of Python functions
         have the types of their signatures. If a style does not write the type of a value, the function's
@@ -637,8 +639,8 @@ def parse_tool_calls(text: str, *, style: str = "hermes", tools: Any = None) -> 
             can be read as JSON is.
 
     Raises:
-        ValueError: an unknown style. GrammarError: tools that are none, or a call whose arguments a function
-            of Python does not take.
+        ValueError: an unknown style. GrammarError: the tools are not valid, or a Python function does not take
+            the arguments of a call.
     """
     from ..checking import bytes_compiler
 
@@ -649,7 +651,7 @@ def parse_tool_calls(text: str, *, style: str = "hermes", tools: Any = None) -> 
 
 
 def known_row(style: str) -> Style:
-    """The row of a style. ValueError: there is none."""
+    """Returns the row of a style. ValueError: the style is unknown."""
     row = row_of(style)
     if row is None:
         raise ValueError(f"{style!r} is no style{known_or_meant(style)}")

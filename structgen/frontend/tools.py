@@ -18,20 +18,20 @@ marks around all calls, and how arguments are spelled (``parameters``: JSON, Pyt
 For a function `f` in the style "hermes" the tag begins with `<tool_call>\n{"name": "f", "arguments": `,
 contains JSON of the schema of `f`, and ends with `}\n</tool_call>`. `tool_calls.py` reads such a text back.
 
-Tools come in several spellings, OpenAI's, MCP's and Anthropic's; tool_lists.py makes OpenAI's of all.
+Tools come in several formats: OpenAI's, MCP's and Anthropic's. tool_lists.py turns all of them into OpenAI's.
 
 Invariants.
 - A call of a function has the arguments that the function lists, unless ``extra_keys="allow"``.
-- In styles of elements a string contains neither the mark that ends a call nor the one that closes the
-  section: a parser would cut the call there.
+- In styles of elements a string contains neither the mark that ends a call nor the mark that closes the
+  section, because a parser would cut the call there.
 - A name is written so that it can be read back: escaped in rows that put it into a JSON string
   (`Style.quotes`), refused in others if it has a control character or the mark that ends a name there
   (`Style.after_name`).
 - No two tools have the same name.
 - A misspelled key of a tool is refused: it would constrain nothing.
 
-Rejected. A module for each nested style, with a reader of JSON Schema of its own: it refused what it did not
-know.
+Rejected: a module for each nested style, with its own reader of JSON Schema. Such a module refused every
+keyword that it did not know.
 """
 
 from __future__ import annotations
@@ -360,7 +360,7 @@ for _other, _same in {
 
 
 def row_of(name: object) -> Style | None:
-    """The row of a style; None: there is none.
+    """Returns the row of a style, or None for an unknown style.
 
     "hy-v3:6124c78e" is the row "hy-v3" of a tokenizer whose marks have a suffix: `<tool_calls:6124c78e>`.
     """

@@ -200,8 +200,8 @@ def generate(model: Any, prompt: Any, schema: Any = None, **options: Any) -> Any
 
     Thoughts in front of the answer:
         reasoning: how the model thinks before it answers: a `Reasoning`, the name of a family
-            (`Reasoning.of`), or True or "auto" for what the model's chat template tells. The constraint is
-            about the answer; `Result.reasoning` has the thoughts. Masks keep room for an answer.
+            (`Reasoning.of`), or True or "auto", which read the model's chat template. The constraint
+            applies to the answer; `Result.reasoning` has the thoughts. Masks keep room for an answer.
         answer_tokens: the least number of tokens that thoughts leave to the answer. None: a quarter of
             `max_tokens`; 0: the tokens of a shortest answer.
 

@@ -194,9 +194,9 @@ def denoise(
     Source: masked diffusion as in LLaDA (Nie et al., 2025).
 
     Raises:
-        UnsatisfiableBudget: the slots cannot hold the shortest text; it says how many can.
-        LanguageModelError: no masked-diffusion model, or scores that are none.
-        ValueError, TypeError: no constraint, a bad number, an unknown scheduler.
+        UnsatisfiableBudget: the slots cannot hold the shortest text; the message says how many slots can.
+        LanguageModelError: the model is no masked-diffusion model, or it returned wrong scores.
+        ValueError, TypeError: there is no constraint, a number is out of range, or the scheduler is unknown.
     """
     if not isinstance(model, DiffusionLM):
         raise TypeError(

@@ -17,7 +17,7 @@ not have yet, the oldest first. Here ``batch=2``, the prompts are A, B, C, and A
     A         A B C        C ended
               (none)       A ended: A, B, C
 
-So that `waiting` stays short, no prompt is read while `_AHEAD` batches of requests are in it.
+So that `waiting` stays short, no new prompt is read while `waiting` holds `_AHEAD` batches of requests.
 
 A Python type may refuse a text. `_ended` then plans another attempt (retry.py), which joins like a new
 prompt.
@@ -25,8 +25,8 @@ prompt.
 Invariants.
 - Outcomes come in the order of the prompts, one for each.
 - A result is that of `sg.generate` with the same arguments.
-- An error of one text is its own. If a forward of all texts fails, each text is tried alone, and those that
-  fail alone keep the error.
+- An error of one text ends no other text. If a forward pass of all texts fails, each text is tried alone, and
+  the texts that fail alone keep the error.
 """
 
 from __future__ import annotations

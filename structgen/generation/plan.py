@@ -46,7 +46,7 @@ class Plan:
         room: the most tokens of a text.
         budget: the text must end within so many tokens. None: it need not.
         attempt: the number of earlier attempts for this prompt; each attempt has its own noise.
-        told: the schema's warnings, which the compile has given.
+        told: the warnings about the schema that the compile has given.
         answer: the grammar of the answer alone, which `read` reads; `grammar` is that of the whole text.
     """
 

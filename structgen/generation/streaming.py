@@ -89,7 +89,8 @@ class Event(Generic[T]):
 
 
 class Stream(Generic[T], Iterator[Event[T]]):
-    """Events of a call, made as they are asked for. Leaving a `with` block, or `close()`, ends the work."""
+    """Yields the events of a call, and computes each event only when it is requested. Leaving a `with` block,
+    or `close()`, ends the work."""
 
     def __init__(self, call: Call) -> None:
         self._call: Call | None = call

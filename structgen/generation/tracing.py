@@ -160,7 +160,7 @@ def trace(model: Any, prompt: Any, schema: Any = None, **options: Any) -> Trace[
         print(sg.trace(None, "Ana ordered 2 lamps", Order))
         sg.trace(None, "Ana ordered 2 lamps", Order).save("trace.html")
 
-    Takes the arguments of `sg.generate`, but for `n`, `speculate` and `retries`, and raises what it raises.
+    Takes the arguments of `sg.generate` except `n`, `speculate` and `retries`, and raises the same errors.
     """
     for name in ("n", "speculate", "retries"):
         if options.get(name):

@@ -61,7 +61,7 @@ class Backend(backends.BaseBackend):  # type: ignore[misc]
     """The backend that outlines makes for every generator. The backends of one model share a compiler.
 
     Raises:
-        ValueError: a model that is neither outlines' `Transformers` nor its `LlamaCpp`.
+        ValueError: the model is neither outlines' `Transformers` nor its `LlamaCpp`.
     """
 
     def __init__(self, model: Any) -> None:

@@ -57,7 +57,8 @@ class SpeculativeGenerate:
         statistics: the statistics of the last call.
 
     Raises:
-        ValueError: neither grammar nor vocabulary; when called: beams, or processors that are not supported.
+        ValueError: neither a grammar nor a vocabulary was given. When called: beams or unsupported processors
+            are set.
     """
 
     def __init__(

@@ -38,7 +38,7 @@ class NumpyLM(PrefixTreeLM):
     """A model of `structgen.lm.llama` with its vocabulary, whose own encoder reads prompts. Thread-safe.
 
     Args:
-        encode: turns a text into ids, and names of special tokens in it into these tokens.
+        encode: turns a text into ids; the name of a special token in the text becomes this token.
         kv_bytes: the most bytes of keys, values and kept vectors; 0 keeps nothing.
         max_context: the most tokens of prompt and answer together; by default that of the configuration.
         batch_size: the most contexts of one forward.
@@ -123,7 +123,8 @@ class NumpyLM(PrefixTreeLM):
 
 
 class _Prefixes(Past):
-    """Keys and values for a forward: first those that all rows share, then each row's own, then the new ones.
+    """Holds keys and values for a forward pass: first the shared ones of all rows, then each row's own, then
+    the new ones.
 
     Each row's own keys are padded on the left, and the scores of the padding are -inf.
     """

@@ -144,7 +144,7 @@ class Resident:
         """Rows in brief, as `brief_row` gives them, in one transfer for a few rows.
 
         Args:
-            at: the numbers of the rows. masks: one mask for each of these rows.
+            at: the numbers of the rows. masks: one mask for each row number.
         """
         if not len(at):
             return []

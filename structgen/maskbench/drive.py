@@ -51,7 +51,8 @@ class Lane:
         self._workers: dict[str, Worker] = {}
 
     def run(self, turn: list[dict[str, Any]]) -> list[dict[str, Any]]:
-        """The rows of these cases in the first job's order, one for each engine named in a job."""
+        """Returns the rows of the cases in the first job's order, one row for each engine that a job
+        names."""
         engines = dict.fromkeys(engine for job in turn for engine in job["engines"])
         return [
             row

@@ -2,10 +2,10 @@
 
 Enters: a case as JSON. Leaves: one row:
     declared      the engine took the schema and did not break on it, as the paper (arXiv 2501.10868) means it
-    valid         the text came to its end and is JSON that `jsonschema` accepts, formats included
-    finish        how it ended: one of `FINISHES`; `problem` says more where it is not valid
-    limit_told    whether the engine was told, mask by mask, how many tokens are left
-    gct_us, ttft_us, tpot_us   compile, to the first token, per further token
+    valid         the text ended and is JSON that `jsonschema` accepts, formats included
+    finish        how the text ended: one of `FINISHES`; `problem` gives the reason if the text is not valid
+    limit_told    whether the engine knew at each mask how many tokens are left
+    gct_us, ttft_us, tpot_us   times of the compile, to the first token, per further token
 Each token is the most probable allowed token. Cost: a forward pass for each token.
 """
 

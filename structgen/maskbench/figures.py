@@ -48,7 +48,7 @@ def outcome(row: Row) -> str:
 
 
 def reason(row: Row) -> str:
-    """The mistake or the error, on one line; "" if there is none."""
+    """Returns the mistake or the error, on one line; "" if there is no error."""
     for key in ("failure", "generation_error", "compile_error", "validation_error", "problem"):
         if row.get(key):
             return str(row[key]).strip().split("\n")[0]
@@ -56,7 +56,8 @@ def reason(row: Row) -> str:
 
 
 def cause(row: Row) -> str:
-    """The keyword that a refusal is about; if there is none, the message without names and numbers."""
+    """Returns the keyword that a refusal is about. If no keyword is named, returns the message without names
+    and numbers."""
     text = reason(row)
     if "validation_error" in row:
         wrong = str(row["validation_error"])

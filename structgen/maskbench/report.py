@@ -356,7 +356,8 @@ def _growth(steps: list[float]) -> float:
 def _endtoend(
     report: Report, runs: list[tuple[BenchRun, list[Row]]], abouts: dict[str, dict[str, Any]]
 ) -> None:
-    """One table of runs in which engines were told the limit and runs in which they were not, a line each."""
+    """Makes one table. An engine has one line for runs in which it knew the token limit, and one for runs in
+    which it did not."""
     able = {name for name, about in abouts.items() if about.get("ends_in_time")}
     untold = [run for run, _ in runs if not run.config.get("tell_limit")]
     engines: dict[str, dict[str, Row]] = {}
@@ -401,7 +402,7 @@ def _endtoend(
 
 
 def _told(report: Report, runs: list[tuple[BenchRun, list[Row]]], abouts: dict[str, dict[str, Any]]) -> None:
-    """Says in words which engines can be told the limit, and which cannot."""
+    """Names the engines that can be given the token limit, and the engines that cannot."""
     seen = [engine for engine in report.engines if engine in abouts and engine != known_engines.BASELINE]
     seen = [e for e in seen if any(e in run.config["engines"] for run, _ in runs)]
     able = [engine for engine in seen if abouts[engine].get("ends_in_time")]

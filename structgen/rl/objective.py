@@ -38,7 +38,7 @@ def constrained_logprobs(
         logits: float32, float16, bfloat16 or float64, shape (n, width), on any device; width may exceed V.
             Row i has the model's logits for token i.
         token_ids: n ids, as `replay` takes them.
-        masks: `replay` of these ids, or that `merged` with what a sampler kept.
+        masks: the result of `replay` for these ids, or this result merged with what a sampler kept.
         temperature: divides the logits.
         chunk: the number of rows that are processed at once.
 

@@ -199,8 +199,8 @@ class Predicate(Potential):
 
     Args:
         fn: the function. It gets the text, or its bytes with `takes="bytes"`.
-        at: when it is asked. "token": after every token. "unit": when the text ends with one of `ends`, and
-            at the end. "end": about whole texts alone.
+        at: when the function is asked. "token": after every token. "unit": when the text ends with one of
+            `ends`, and at the end. "end": only about whole texts.
         monotone: whether a text that fails has only extensions that fail. If not, the function is asked at
             the end alone, whatever `at` is, because an early False would forbid texts that are fine in the
             end.

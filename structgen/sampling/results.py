@@ -104,8 +104,9 @@ class Samples(Sequence[Sample]):
             distribution).
         log_evidence: log of an estimate of Z. The estimate is unbiased whatever ended the run. -inf for MCMC,
             which has no estimate. With CARS and n=1 it rests on the first trial alone and is often -inf.
-        log_bracket: log of certified bounds on Z; None: a potential is not bounded by 1.
-        tv_bound: a certified bound on the distance of ASAp's next draw from the target; None likewise.
+        log_bracket: log of certified bounds on Z; None if a potential is not bounded by 1.
+        tv_bound: a certified bound on the distance of ASAp's next draw from the target; None if a potential
+            is not bounded by 1.
         diagnostics: a record of the run.
         trie: the trie, for the next call with the same target.
     """

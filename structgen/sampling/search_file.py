@@ -3,8 +3,8 @@
 Enters: an engine, a path. Leaves: a JSON file of about 150 bytes for each place of the tree, or an engine
 with the saved state. Cost: one pass; loading also takes two forwards, which recognise the model.
 
-The problem. A search that was interrupted has to go on as if it had not been, with the same counts, in
-another process. The model may be another one by then, and the file may be damaged or come from a stranger.
+The problem. An interrupted search has to go on in another process with the same counts, as if there had been
+no interruption. By then the model may be another one, and the file may be damaged or come from a stranger.
 
 The idea. The file has the tree of places, the texts, the frontier and the counts, but no vectors: they have
 half a megabyte each at 131,072 ids. It lists the prefixes that had one, as a tree of [parent, token]:

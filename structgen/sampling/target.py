@@ -64,7 +64,7 @@ class Law:
     Attributes:
         temperature: divides the logits; above 0.
         top_k: keeps the k most probable tokens of the whole vocabulary; of equal ones the lower ids.
-        top_p: keeps the fewest of these whose probabilities sum to at least this.
+        top_p: keeps the fewest of the remaining tokens whose probabilities sum to at least this.
     """
 
     temperature: float = 1.0

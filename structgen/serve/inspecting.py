@@ -27,7 +27,7 @@ _SHOWN = 200  # the most bytes of a shown completion
 
 
 def reported(compile: Callable[[], CompiledGrammar | None], text: str) -> dict[str, Any]:
-    """A report: the enforced keywords, those that constrain nothing, and the time."""
+    """Returns a report: the enforced keywords, the keywords that constrain nothing, and the time."""
     begin = time.perf_counter()
     grammar = compile()
     compiled = time.perf_counter() - begin
@@ -68,12 +68,12 @@ def reported(compile: Callable[[], CompiledGrammar | None], text: str) -> dict[s
 
 
 def checked(grammar: CompiledGrammar | None, document: str, text: str, is_schema: bool) -> dict[str, Any]:
-    """Whether a document is accepted; else where it stops, why, and what could stand there.
+    """Says whether a document is accepted. If it is not: where it stops, why, and what could stand there.
 
     Blanks around a JSON document are left out.
 
     Args:
-        text: the text of the constraint. Causes have their places in it.
+        text: the text of the constraint. The causes of a refusal are places in this text.
     """
     if grammar is None:
         return {"verdict": "accepted"}

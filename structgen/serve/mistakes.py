@@ -45,7 +45,7 @@ _WANTED = {
 def in_words(errors: Sequence[Mapping[str, Any]]) -> list[tuple[str | None, str]]:
     """The (field, sentence) pairs of the first mistakes; None as the field stands for the whole body.
 
-    Of the types that a field may have, those that fit furthest into the value are told.
+    If a field may have several types, only the types that fit furthest into the value are reported.
     """
     whole = [_of_body(one) for one in errors[:1]]
     if whole and whole[0] is not None:

@@ -22,7 +22,7 @@ class ServerOptions:
     Attributes:
         name: the name of the model in `/v1/models`; by default "embedded" or the last part of the model's
             path.
-        api_keys: a request needs one of these; none asks for no key.
+        api_keys: every request needs one of these keys; an empty list lets every request in.
         hosts: names that requests may give as their host, ports left out; none takes every name. A page of
             another site can make its own name lead to this machine and then read a server that takes any.
         tool_style: how the model writes tool calls, a style of `Compiler.tools`; None: by its chat template.

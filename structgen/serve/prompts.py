@@ -37,8 +37,8 @@ def messages_as_prompt(
     """The prompt of a chat.
 
     Args:
-        tools: told to the model; None: it may call none.
-        schema: the schema of the answer. The embedded model is told it.
+        tools: the tools that the prompt lists; None: the model may call no tool.
+        schema: the schema of the answer. The prompt of the embedded model contains it.
         extra: arguments of the template (`chat_template_kwargs`).
         generation_prompt: whether the beginning of an answer is written.
         go_on: whether the last message is the beginning of the answer.

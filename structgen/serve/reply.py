@@ -157,7 +157,7 @@ async def whole(
     top: dict[str, Any],
     told: Callable[[int, Reply], dict[str, Any]],
 ) -> dict[str, Any]:
-    """The object of a whole answer. `told` makes a choice's fields from its index and its text."""
+    """Returns the object of a whole answer. `told` makes a choice's fields from its index and its text."""
     found = await finished(service, request, run)
     choices = [{"index": i, **told(i, written), **_end(run, i, written)} for i, written in enumerate(found)]
     return {**top, "choices": choices, "usage": usage(run, found), **run.note()}
@@ -173,8 +173,8 @@ async def chunks(
     """The chunks of a stream, without the stream's end mark.
 
     Args:
-        told: the fields of the choices that tell a piece. The last piece of an answer has one choice or more,
-            of which the last one gets the fields that say how the answer ended.
+        told: returns the choices that report a piece, as fields. The last piece of an answer has one choice
+            or more; the last of these choices gets the fields that say how the answer ended.
     """
     asked = request.stream_options is not None and request.stream_options.include_usage
     if asked:

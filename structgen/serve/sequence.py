@@ -78,11 +78,11 @@ class Piece:
         text: text of the answer that may be shown; often empty. reasoning: text of the thoughts.
         ids: the tokens of this piece. tokens: their number; reasoning_tokens: those of thoughts among them.
         entries: the log-probabilities of these tokens, if they are asked for.
-        finish: why the answer ended; None: it goes on.
+        finish: why the answer ended; None while the answer goes on.
         stopped_by: the stop string, or the id of the token, that ended the answer.
         error: the error that ended the whole job.
         prompt: log-probabilities of the prompt's tokens (echo).
-        seen: how each token came about, if the plan says `watch`; drafted: the draft tree of these tokens.
+        seen: how each token came about, if the plan sets `watch`; drafted: the draft tree of these tokens.
     """
 
     index: int
@@ -108,13 +108,14 @@ class AnswerPlan:
         room: the most tokens of an answer.
         budget: whether masks keep an end within `room` reachable.
         names: the texts of special tokens that are shown in the answer.
-        tops: the number of alternatives told with each token; None: no log-probabilities.
+        tops: the number of alternatives that are reported for each token; None: no log-probabilities.
         param: the field of the request that asks for the grammar.
         watch: whether pieces tell how each token came about.
-        least: before so many tokens neither an end token nor one of `stop_ids` is drawn.
+        least: the number of tokens before which neither an end token nor one of `stop_ids` is drawn.
         ignore_ends: whether an end token is a token like others.
-        doubt: from an answer's log-probability and number of tokens makes a warning for the client, or None.
-        apart: whether thoughts are told apart from the answer.
+        doubt: a function that makes a warning for the client, or None, from an answer's log-probability and
+            number of tokens.
+        apart: whether thoughts are reported separately from the answer.
         taken: gives the bytes of the grammar's states and masks. More than `bytes_at_most` end the request.
     """
 

@@ -32,10 +32,10 @@ class Thinking:
     """How a request wants its thoughts.
 
     Attributes:
-        reasoning: None: the model does not think.
-        answer_tokens: those that thoughts leave to the answer; None: a quarter of the limit.
-        apart: whether thoughts are told apart from the content.
-        shown: whether the answer tells the thoughts.
+        reasoning: the marks of thoughts; None: the model does not think.
+        answer_tokens: the tokens that thoughts leave to the answer; None: a quarter of the limit.
+        apart: whether thoughts are reported separately from the content.
+        shown: whether the answer contains the thoughts.
         template: arguments of the chat template.
     """
 

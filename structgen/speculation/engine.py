@@ -225,7 +225,8 @@ class SpeculativeRows:
     def add(self, row: Row, *, read: bool = False) -> None:
         """Adds a row.
 
-        Its prompt is read in the next step; with `read` all but its last token was read already.
+        The next step reads the row's prompt. `read` says that all of the prompt but its last token has been
+        read already.
         """
         if not row.prompt:
             raise ValueError("speculation needs a prompt of a token or more: this one has none")

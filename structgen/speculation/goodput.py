@@ -150,7 +150,8 @@ class CostTable:
                 self.extra = self._drafting.fitted(0.0)[1]
 
     def __call__(self, width: int) -> float:
-        """Seconds of a forward of `width` tokens, never decreasing in it."""
+        """Returns the seconds of a forward pass of `width` tokens. A larger width never gives fewer
+        seconds."""
         table = self.table()
         last = len(table) - 1
         return table[width] if width <= last else table[last] * width / last

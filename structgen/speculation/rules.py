@@ -48,7 +48,7 @@ def recursive(p: Floats, q: Floats, drafts: Sequence[int], chance: Chance) -> tu
 
     Args:
         p: the probabilities of the target, shape (n,), summing to 1.
-        q: the probabilities of the draft, likewise.
+        q: the probabilities of the draft, shape (n,), summing to 1.
         drafts: distinct, drawn one after the other from q without replacement (Gumbel-top-k order).
     """
     p, q = p.copy(), q.copy()

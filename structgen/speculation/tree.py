@@ -90,7 +90,8 @@ class DraftTree:
         return node
 
     def child(self, node: int, token: int) -> int | None:
-        """The child `token` of a node (-1: of the root); None if there is none."""
+        """Returns the child of a node that holds `token`, or None if there is none. The node -1 is the
+        root."""
         return self.children[node + 1].get(token)
 
     def path(self, node: int) -> list[int]:

@@ -15,7 +15,7 @@ the text. Cost: linear in the text.
     a-name                                   a hyphen in a name; Lark sees another name
     %llguidance {...}  %grammar_options {...}   options
 
-The problem. The dialect itself is read by Lark's own loader, which refuses all of these.
+The problem. Lark's own loader reads the dialect itself, but refuses all of these extensions.
 
 The idea. `scan` cuts the text into strings, patterns, comments and extensions. An extension becomes a literal
 with its number between U+E000 and U+E001; Lark carries it through as a terminal, and rules.py and
