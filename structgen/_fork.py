@@ -64,9 +64,9 @@ class LostLock:
 def hold_over_forks(owner: Any, name: str = "_lock") -> None:
     """Makes a fork wait until ``owner.name`` (a Lock or an RLock) is free, so the child finds its data whole.
 
-    It is for locks whose data is half-changed for a while. The owner is held weakly. No thread may hold two
-    such locks of different owners at once. If a lock is not free after ``PATIENCE`` seconds, the fork goes
-    on, and the child has a `LostLock` in its place.
+    Use this function for locks whose data is half-changed for a while. The owner is held weakly. No thread
+    may hold two such locks of different owners at once. If a lock is not free after ``PATIENCE`` seconds, the
+    fork goes on, and the child has a `LostLock` in its place.
     """
     reference = weakref.ref(owner, lambda gone: _held_over.pop(id(gone), None))
     _held_over[id(reference)] = (reference, name)

@@ -13,9 +13,10 @@ The step from the first column to the second is caching alone. The third column 
 in the vectors that are fetched ahead. The gain of weights and exact rejection shows in the distances and
 costs no forward pass.
 
-With --drafts: forwards a text of plain decoding (one a token, locally masked, which is another law) beside
-forwards an exact draw of CARS, one walk at a time, without drafts and with them (`sg.sample(guess=)`). A cell
-has the forwards, and behind a stroke the prefixes that they computed. The texts are the same in each column.
+With --drafts: a table of forward passes per text. One column is plain decoding with local masks (one forward
+pass per token, another law). The other columns are exact draws of CARS, one walk at a time, without drafts
+and with drafts (`sg.sample(guess=)`). A cell has the forward passes, and behind a stroke the prefixes that
+they computed. The texts are the same in each column of CARS.
 """
 
 from __future__ import annotations

@@ -639,8 +639,8 @@ def parse_tool_calls(text: str, *, style: str = "hermes", tools: Any = None) -> 
             can be read as JSON is.
 
     Raises:
-        ValueError: an unknown style. GrammarError: the tools are not valid, or a Python function does not take
-            the arguments of a call.
+        ValueError: an unknown style. GrammarError: the tools are not valid, or a Python function does not
+            take the arguments of a call.
     """
     from ..checking import bytes_compiler
 

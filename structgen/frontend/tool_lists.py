@@ -129,7 +129,7 @@ def name_of(tool: Any) -> str | None:
 def identity(*request: Any) -> bytes | None:
     """Bytes that two requests share only if they are equal; None if a request has values outside JSON.
 
-    Three times as fast as writing JSON, and a tenth of a compile.
+    This takes a third of the time of writing the request as JSON, and a tenth of the time of a compile.
     """
     try:
         return hashlib.sha256(

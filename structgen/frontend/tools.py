@@ -641,7 +641,7 @@ def _is_object(schema: Any) -> bool:
 def answer_document(tools: list[Any], tool_choice: Any, style: str) -> Any:
     """The schema that a prompt shows the embedded model.
 
-    It is that of a call of one of the tools, or with `ARGUMENTS` that of the arguments.
+    This is the schema of a call of one of the tools; with the style `ARGUMENTS`, the schema of the arguments.
     """
     called = callable_tools(listed(tools), tool_choice)
     if style == ARGUMENTS:

@@ -77,7 +77,7 @@ def _places(error: Exception, value: Any) -> list[tuple[list[str | int], Any]]:
 
 
 def _not_at(place: Sequence[str | int], value: Any) -> dict[str, Any]:
-    """The schema of all values that have this value at this place."""
+    """The schema of all values that have this value at this place. The caller negates it."""
     schema: dict[str, Any] = {"const": value}
     for step in reversed(place):
         if isinstance(step, str):

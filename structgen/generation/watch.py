@@ -178,7 +178,7 @@ class Names:
 
 
 def shown(token: int, names: Names, ends: frozenset[int]) -> dict[str, Any]:
-    """A token as JSON: its id, and its `text`, its `bytes` where they are no text, or its `name`."""
+    """A token as JSON: its id, and one of `text`, `bytes` (if the bytes are no text) or `name`."""
     data = names.vocabulary.tokens[token]
     if not data:
         name = "end" if token in ends else names.special.get(token, b"").decode("utf-8", "replace")

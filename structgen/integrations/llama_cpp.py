@@ -235,8 +235,8 @@ class Drafter(LlamaDraftModel):  # type: ignore[misc]
         self._run = None
 
     def pending(self, ids: _Ids) -> int:
-        """The number of ids at the end that are unread drafts. The processor calls it once a sampled
-        token."""
+        """Returns the number of ids at the end that are unread drafts. The processor calls this method once
+        for each sampled token."""
         if self._run is None or self._left <= 0 or not np.array_equal(ids, self._run):
             self._run = None
             return 0

@@ -162,7 +162,7 @@ class _Law:
 
     def __init__(self, temperature: float) -> None:
         self._temperature = temperature
-        # the log law of the draw; the next call shows which token was drawn
+        # the log-probabilities of the draw; the next call shows which token was drawn
         self._before: torch.Tensor | None = None
         self._said: list[torch.Tensor] = []
 

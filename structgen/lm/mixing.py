@@ -172,7 +172,8 @@ class Contrasted(_Two):
 
 
 class Anchored(_Two):
-    """A model within a budget of nats of a reference; see the head of this file.
+    """A model that stays within a budget of nats of a reference; the docstring of the module explains the
+    law.
 
     Args:
         lm, reference: models over one vocabulary.

@@ -347,7 +347,7 @@ def _case_tables(rows: list[Row], names: list[str]) -> list[Table]:
 def _growth(steps: list[float]) -> float:
     """The median of the last tenth of the steps, divided by the median of the first tenth.
 
-    With the value 1, the length of a text costs nothing.
+    A value of 1 means that steps do not get slower as the text gets longer.
     """
     tenth = max(1, len(steps) // 10)
     return float(np.median(steps[-tenth:]) / np.median(steps[:tenth]))

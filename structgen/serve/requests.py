@@ -96,7 +96,7 @@ Calls = Annotated[list[dict[str, Any]], Field(fail_fast=True, max_length=512)]
 
 
 def _of_mcp(value: Any) -> Any:
-    """The tools in what an MCP client lists."""
+    """Returns the tools from the list that an MCP server gave to a client."""
     return value["tools"] if isinstance(value, dict) and "tools" in value else value
 
 

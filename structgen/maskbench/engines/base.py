@@ -69,7 +69,8 @@ class Grammar(Protocol):
 
 
 class Engine(Protocol):
-    """`notes` lists in words what the engine lacks for a fair comparison; the report shows it.
+    """An engine that the benchmark measures. `notes` lists in words what the engine lacks for a fair
+    comparison; the report shows it.
 
     A class may also have `ends_in_time = True`: its sequences have `fill_within`. The attribute is read
     before any engine is built, so that a report can name the engines without it.
