@@ -30,7 +30,7 @@ LACKING = sg.Vocabulary.from_bytes([*FEW, b""], eos_token_ids=[len(FEW)])
 
 class Question(NamedTuple):
     tokens: tuple[int, ...]
-    left: int | None  # the budget
+    left: int | None  # the number of tokens left in the budget
 
 
 class Told(NamedTuple):

@@ -1,4 +1,4 @@
-"""Constraints checked without a model: `sg.check`, and the compiler over single bytes behind it.
+"""Checks constraints without a model: `sg.check`, with a compiler over single bytes.
 
 Enters: a constraint as a kind and a text. Leaves: the keywords that constrain nothing, or an error. Cost: a
 compile; the compiler is made once.

@@ -26,7 +26,8 @@ Step = tuple[int, list[bytes], int, int]  # an operation in the core's form: kin
 class Condition:
     """A regular language that a whole text must belong to, beside its grammar.
 
-    ``a & b`` holds where both do, ``a | b`` where one does, ``~a`` where ``a`` does not.
+    A text meets ``a & b`` if it meets both, ``a | b`` if it meets one of them, and ``~a`` if it does not meet
+    ``a``.
     """
 
     _steps: tuple[tuple[int, tuple[bytes, ...], int, int], ...]

@@ -148,7 +148,7 @@ class Reasoning:
     def behind_tokens(
         self, prompt: Sequence[int], vocabulary: Vocabulary, names: Mapping[int, bytes]
     ) -> Self:
-        """As `behind`, for a prompt given as tokens. `names` has the names of special tokens."""
+        """Like `behind`, for a prompt given as tokens. `names` has the names of special tokens."""
         names = {**names, **mark_names(self, vocabulary)}
         tail = b"".join(vocabulary.tokens[t] or names.get(t, b"") for t in prompt[-64:])
         return self.behind(tail.decode("utf-8", "replace"))

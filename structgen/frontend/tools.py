@@ -135,7 +135,7 @@ def _invoked(section: str, parameters: str, mark: str = "", **more: Any) -> Styl
 
 
 def _function_tags(tag: str, parameters: str, gap: str = "\n", **more: Any) -> Style:
-    """A tag `function` in a tag of its own."""
+    """The row of a style that writes a tag `function` inside of another tag."""
     start, end = f"<{tag}>{gap}<function={{name}}>{gap}", f"</function>{gap}</{tag}>"
     return Style(start, end, trigger=f"<{tag}>", parameters=parameters, **more)
 

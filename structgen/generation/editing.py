@@ -133,7 +133,7 @@ def span_of(document: str, pointer: str) -> tuple[int, int]:
 def _grammars(
     wanted: Any, lm: LanguageModel, document: bytes, given: dict[str, Any]
 ) -> list[CompiledGrammar]:
-    """The constraint as several grammars, from plain spellings to any.
+    """Returns the constraint as several grammars, from plain spellings of JSON to any spelling.
 
     A document is read in every spelling of JSON. A model writes numbers and strings plainly, with the
     document's order of keys and layout. The text around the hole may need more spellings: then a later

@@ -73,7 +73,8 @@ class GRPOTrainer(trl.GRPOTrainer):  # type: ignore[misc]
     def _generate_single_turn(
         self, prompt_ids: Any, images: Any, multimodal_fields: Any, num_generations: int, *more: Any
     ) -> tuple[list[list[int]], list[list[float]]]:
-        """Samples answers. Returns for each token the log of its probability among the allowed ones, too."""
+        """Samples answers. Also returns, for each token, the log of its probability among the allowed
+        tokens."""
         fill, device = self._tokenizer.pad_token_id, self.accelerator.device
         prompts = [torch.tensor(ids) for ids in prompt_ids]
         ids = pad(prompts, padding_value=fill, padding_side="left").to(device)

@@ -130,7 +130,8 @@ def named(
 
 
 def resolve(speculate: Any, lm: Any, *, trees: bool = True) -> Speculation | None:
-    """The options behind `speculate=`: None, "auto", a list of drafters or a `Speculation`.
+    """Returns the options that the argument `speculate=` means: None, "auto", a list of drafters or a
+    `Speculation`.
 
     "auto" gives one `Speculation` per model, which lives as long as the model, so that its stores grow warm.
     It gives None if the model cannot take drafts back.
@@ -140,7 +141,7 @@ def resolve(speculate: Any, lm: Any, *, trees: bool = True) -> Speculation | Non
             prefixes.
 
     Raises:
-        TypeError: something else.
+        TypeError: `speculate` is something else.
         LanguageModelError: drafters were named, and the model cannot take drafts back.
     """
     from ..lm.base import LanguageModelError
