@@ -51,6 +51,21 @@ def test_random_schemas_are_enumerated() -> None:
     assert sums[0] > 300 and sums[1] <= sums[0] // 50
 
 
+def test_clouds_that_outgrew_their_share_are_made_anew() -> None:
+    """With no room for clouds each question has new ones, and the verdicts stay."""
+    schema = {"type": "array", "items": {"enum": [1, 10, "a"]}}
+    canvases = [
+        compiler.json_schema(schema).canvas(4, prefix=b"[1")
+        for compiler in (COMPILER, sg.Compiler(COMPILER.vocabulary, cache_bytes=1))
+    ]
+    for slot, token in [(0, b","), (1, b"1"), (3, b"]")]:
+        rows = [[c.allows(slot, t) for t in range(END + 1)] for c in canvases]
+        assert rows[0] == rows[1] and None not in rows[0]
+        for canvas in canvases:
+            canvas.set(slot, number(token))
+    assert canvases[0].complete() == canvases[1].complete()
+
+
 @pytest.mark.parametrize(
     "schema",
     [

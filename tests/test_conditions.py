@@ -642,6 +642,31 @@ def test_masks_in_a_range_of_bytes_against_enumeration(dialect: str) -> None:
     assert asked > harness.cases(100) and parts <= asked // 20
 
 
+@pytest.mark.parametrize("most_items", [1, 2, 3])
+def test_masks_of_bounded_strings_in_a_range_of_bytes(most_items: int) -> None:
+    """A bound for all tokens of a mask decides as a look at each of them. Where strings and their number are
+    bounded, only some of the tokens leave a text of the range."""
+    tokens = [bytes([b]) for b in range(256)] + [b"aa", b"a" * 7, b'a"', b'""', b'"a', b'"]', b"a" * 11]
+    compiler = sg.Compiler(sg.Vocabulary.from_bytes([*tokens, b"</s>"], [len(tokens)], [len(tokens)]))
+    plain = compiler.grammar(f'start: "[" item{" item?" * (most_items - 1)} "]"\nitem: /"a{{0,12}}"/')
+    words = {
+        b"[" + b"".join(b'"' + b"a" * n + b'"' for n in some) + b"]"
+        for k in range(1, most_items + 1)
+        for some in itertools.product(range(13), repeat=k)
+    }
+    for least, most in [(0, 9), (5, None), (12, None), (20, None), (29, None), (7, 24), (26, 28), (17, 18)]:
+        grammar = ranged(plain, least, most)
+        right = {t for t in words if least <= len(t) <= (most or 99)}
+        begun = {t[:n] for t in right for n in range(len(t) + 1)}
+        assert (grammar is None) == (not right)
+        for prefix in sorted(begun)[:: 1 + len(begun) // 60]:
+            matcher = grammar.matcher()
+            assert matcher.accept_bytes(prefix), prefix
+            row = oracle.mask_of(matcher, len(tokens) + 1)
+            wanted = [prefix + t in begun for t in tokens] + [prefix in right]
+            assert row.tolist() == wanted, (least, most, prefix)
+
+
 @pytest.mark.parametrize("dialect", DIALECTS)
 def test_at_least_so_many_bytes_against_the_product(dialect: str) -> None:
     """A range of bytes gives the language of a pattern that states the range. For the pattern the engine

@@ -342,6 +342,7 @@ class Budget {
       return whole.most == ByteRange::kAny ? kEndless : whole.most - bytes - n;
     }
   };
+  Words sure_tokens(std::size_t free, std::size_t tokens);
   std::optional<bool> longest_fits(StateId blind, const Ahead& at);
   bool reaches_range(StateId s, const Ahead& at);
   // Returns the tokens of the text that ranged_text() returns. Throws what ranged_text() throws.

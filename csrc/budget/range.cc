@@ -21,6 +21,11 @@
 // token `12` leads to u = 7, and the rest `,"b":1}` has 7 bytes: 14 > 13, refused. The token `1` leads to
 // u = 6, and 6 + 7 = 13: allowed.
 //
+// Most rows need none of these sums. What holds behind every token of a mask was told when the mask was made:
+// a bound of shortest(s) (State::loose) and lengths that are left (State::grows). Where these keep the range,
+// the row is the plain mask (RangedRow::sure_bytes), and so it is for tokens that stay in a run of characters
+// (sure_tokens()). Only the other tokens are looked at.
+//
 // The answers for a state change with u only where one of these sums meets a bound of the range. So a row is
 // kept with the numbers of bytes so far for which it is the same (holds()): far from both bounds one row
 // serves for all numbers.
@@ -164,22 +169,27 @@ bool Budget::completable(StateId s, std::size_t bytes, std::size_t tokens) {
       return true;
     }
   }
-  const auto [n, proved, some_texts] = shortest_bytes(s);
-  const bool found = n < Lengths::kFar, too_long = found && n > at.room;
-  if (found && !some_texts && at.missing <= n && !too_long && (tokens == kEndless || needed(s) <= tokens)) {
-    holds(less(whole.least, bytes + n), at.last(whole, n));
-    return true;
-  }
-  // The range of lengths is used from the length of the shortest text on.
-  const auto grows = [&, n = n, proved = proved](const Growth::LengthRange& some) {
-    const std::size_t to = some.endless() ? kEndless : (proved ? n : 0) + some.span;
+  // A range of lengths begins at the length of the shortest text, or later.
+  const auto grows = [&](const Growth::LengthRange& some, std::size_t shortest) {
+    const std::size_t to = some.endless() ? kEndless : shortest + some.span;
     if (some.from >= Growth::kFar || at.missing > to || some.from > to ||
         !at.by_bytes(std::max<std::size_t>(some.from, at.missing)))
       return false;
     holds(some.endless() ? 0 : less(whole.least, bytes + to), at.last(whole, some.from));
     return true;
   };
-  if (at.missing != 0 && (grows(all_.growth.of(blind)) || grows(all_.growth.closer(blind)))) return true;
+  // The parts alone may show it, without a text.
+  if (at.missing != 0 && grows(all_.growth.parts(blind), 0)) return true;
+  const auto [n, proved, some_texts] = shortest_bytes(s);
+  const bool found = n < Lengths::kFar, too_long = found && n > at.room;
+  if (found && !some_texts && at.missing <= n && !too_long && (tokens == kEndless || needed(s) <= tokens)) {
+    holds(less(whole.least, bytes + n), at.last(whole, n));
+    return true;
+  }
+  const std::size_t shortest = proved ? n : 0;
+  if (at.missing != 0 &&
+      (grows(all_.growth.of(blind), shortest) || grows(all_.growth.closer(blind), shortest)))
+    return true;
   if (at.missing != 0 && !parser().unproven() && !too_long)
     if (const std::optional<bool> fits = longest_fits(blind, at)) return *fits;
   if (too_long) {
@@ -193,6 +203,34 @@ bool Budget::completable(StateId s, std::size_t bytes, std::size_t tokens) {
     return false;
   }
   return reaches_range(s, at);
+}
+
+// Returns the tokens that need no look: those of at most `free` bytes, and those that stay inside a run of
+// characters and leave what is left in front of them. Behind the latter at most kSpareBytes of a begun
+// character are missing. An empty row says that there are none.
+Words Budget::sure_tokens(std::size_t free, std::size_t tokens) {
+  const ByteRange& whole = written_.whole;
+  const std::size_t now = written_.bytes, longest = vocabulary().longest(), missing = less(whole.least, now);
+  Words out;
+  const auto add = [&](std::size_t bytes, const uint32_t* among) {
+    const Words& some = all_.world.at_most(bytes);
+    out.resize(some.size());
+    for (uint32_t w = 0; w < some.size(); ++w) out[w] |= among ? some[w] & among[w] : some[w];
+    holds(missing == 0 ? whole.least : now,
+          whole.most == ByteRange::kAny ? kEndless : now + less(bytes, longest));
+  };
+  if (free > 0) add(free, nullptr);
+  const Mask* const mask =
+      all_.world.cache && tokens == kEndless && !partial_ ? all_.masks.peek(here()) : nullptr;
+  if (!mask || !mask->inside_run) return out;
+  const StateId from = all_.masks.blind(here());
+  const Growth::LengthRange some = all_.growth.parts(from);
+  const std::size_t n = std::max<std::size_t>(missing == 0 ? all_.lengths.of(from) : some.from, missing);
+  // A token takes at most its own bytes from the lengths of a bounded run.
+  const bool long_enough = missing == 0 || some.endless() || n + longest <= some.to();
+  const std::size_t room = less(less(whole.most, now), n + kSpareBytes);
+  if (n < Lengths::kFar && long_enough && room > 0) add(room, mask->dense);
+  return out;
 }
 
 void Budget::keep_range(uint32_t* row, std::size_t free, int64_t work, std::size_t tokens) {
@@ -214,18 +252,19 @@ void Budget::keep_range(uint32_t* row, std::size_t free, int64_t work, std::size
     holds(now < whole.least ? 0 : whole.least, now < whole.least ? whole.least - 1 : kEndless);
   }
   Trial trial(*this, tokens, true);
-  trial.ask(row, free > 0 ? all_.world.at_most(free).data() : nullptr);
-  if (free > 0) holds(now, now);
-  // The first token of a text of the range. It stays in the row even if the work ends before all tokens are
-  // checked.
-  TokenId next = -1;
-  if (completable(here(), 0, tokens) && less(whole.least, now) <= shortest_bytes(here()).bytes) {
-    next = finish(here()).next;
-  } else if (tokens != kEndless) {
+  const Words sure = sure_tokens(free, tokens);
+  trial.ask(row, sure.empty() ? nullptr : sure.data());
+  if (none(trial.open.data())) return;
+  // The first token of some text of the range.
+  const auto first = [&]() -> TokenId {
+    if (completable(here(), 0, tokens) && less(whole.least, now) <= shortest_bytes(here()).bytes)
+      return finish(here()).next;
+    if (tokens == kEndless) return -1;
     const Undo kept([this, exact = exact_] { exact_ = exact; });
-    if (Told<Finish> text = told([&] { return ranged_finish(); }); text && text->tokens <= tokens)
-      next = text->next;
-  }
+    Told<Finish> text = told([&] { return ranged_finish(); });
+    return text && text->tokens <= tokens ? text->next : -1;
+  };
+  TokenId next = tokens == kEndless ? -1 : first();
   const bool judged = static_cast<bool>(told([&] {
     const WorkScope part(Task::kBudget, work);
     trial.judge_asked(all_.masks.blind(here()));
@@ -233,10 +272,14 @@ void Budget::keep_range(uint32_t* row, std::size_t free, int64_t work, std::size
   }));
   exact_ = exact_ && judged;
   trial.take_out(row, false);
+  // That token always stays, even if the work ended before all tokens were judged. A row that lacks no token
+  // has it already.
+  if (tokens == kEndless && !exact_) next = first();
   if (tokens != kEndless && next < 0 && none(row))
     if (const std::vector<TokenId> rest = planned_in_range(tokens); !rest.empty()) next = rest[0];
   if (next >= 0) set_bit(row, next);
   if (tokens != kEndless || !judged || all_.ranged_bytes > kRangedBytes) return;
+  if (free > 0 && from_ == to_) return;
   kept.push_back({from_, to_, exact_, {row, row + v.words()}});
   all_.ranged_bytes += v.words() * 4 + 100;
 }

@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "base/fork.h"
 #include "base/told.h"
+#include "base/undo.h"
 #include "base/work.h"
 #include "engine/holes.h"
 
@@ -35,7 +36,7 @@ std::shared_ptr<Clouds> clouds_of(Grammar& g) {
 
 GrammarCanvas::GrammarCanvas(std::shared_ptr<Grammar> grammar, std::size_t slots, std::string_view prefix,
                              bool open, TokenId pad)
-    : grammar_(without_range(grammar)) {
+    : grammar_(without_range(grammar)), prefix_(prefix), open_(open), pad_(pad) {
   if (slots > kMostSlots)
     throw Error(ErrorKind::kValue, "a canvas has at most " + std::to_string(kMostSlots) + " slots, not " +
                                        std::to_string(slots));
@@ -52,27 +53,53 @@ GrammarCanvas::GrammarCanvas(std::shared_ptr<Grammar> grammar, std::size_t slots
   if (grammar_->epoch()->parser.edged())
     throw Error(ErrorKind::kGrammar,
                 "a grammar that asks for ordinary tokens, whatever their text, has no canvas");
+  begin(slots);
+}
+
+// Begins an empty canvas behind the prefix, with the clouds of the grammar.
+void GrammarCanvas::begin(std::size_t slots) {
   const GrammarWork scope(
       *grammar_, nullptr, Task::kHoles,
       std::min(Meter::kEndless,
-               grammar_->mask_work() + kReadPrefixByte * static_cast<int64_t>(prefix.size())));
+               grammar_->mask_work() + kReadPrefixByte * static_cast<int64_t>(prefix_.size())));
   const std::shared_ptr<Clouds> clouds = clouds_of(*grammar_);
   Parser& parser = clouds->parser();
   StateId s = parser.start(grammar_->start_rule());
-  for (std::size_t i = 0; i < prefix.size(); ++i) {
-    const uint8_t b = static_cast<uint8_t>(prefix[i]);
+  for (std::size_t i = 0; i < prefix_.size(); ++i) {
+    const uint8_t b = static_cast<uint8_t>(prefix_[i]);
     s = b >= kEdge ? Parser::dead() : parser.step(s, b);
     if (s == Parser::dead())
       throw Error(ErrorKind::kUnsatisfiableInfill, "no text of the grammar begins with the prefix")
           .at(static_cast<int64_t>(i))
           .in("prefix");
   }
-  canvas_ = std::make_unique<Canvas>(clouds, grammar_->vocabulary(), s, slots, open, pad);
+  canvas_ = std::make_unique<Canvas>(clouds, grammar_->vocabulary(), s, slots, open_, pad_);
+}
+
+bool GrammarCanvas::outgrown() const {
+  return canvas_->clouds().byte_size() >= grammar_->world().policy.canvases();
+}
+
+// Moves to other clouds if those of the canvas have outgrown their share of memory. The slots stay.
+void GrammarCanvas::renew() {
+  if (!outgrown()) return;
+  const std::unique_ptr<Canvas> old = std::move(canvas_);
+  Undo back([&] { canvas_ = std::make_unique<Canvas>(*old); });
+  begin(old->size());
+  back.keep();
+  for (std::size_t i = 0; i < old->size(); ++i)
+    if (old->slots()[i] != Canvas::kMasked) canvas_->put(i, old->slots()[i]);
 }
 
 // A copy of a canvas shares its clouds, and counts its questions anew.
 GrammarCanvas::GrammarCanvas(const GrammarCanvas& o)
-    : grammar_(o.grammar_), canvas_(std::make_unique<Canvas>(*o.canvas_)), asked_(0), unknown_(0) {}
+    : grammar_(o.grammar_),
+      prefix_(o.prefix_),
+      open_(o.open_),
+      pad_(o.pad_),
+      canvas_(std::make_unique<Canvas>(*o.canvas_)),
+      asked_(0),
+      unknown_(0) {}
 
 GrammarCanvas::~GrammarCanvas() {
   if (grammar_->world().lock.lost()) static_cast<void>(canvas_.release());
@@ -92,13 +119,30 @@ void GrammarCanvas::checked_token(TokenId t) const {
                                        std::to_string(grammar_->vocabulary().size()) + " ids");
 }
 
-// Returns f(). The verdict is "not known" if f() exceeds a limit. A "no" about a partial grammar also becomes
-// "not known", because the whole grammar may allow more.
+// Returns f(), or `unknown` if f() exceeds a limit of work, or of memory that clouds or automata have taken:
+// the next question has other clouds.
+template <class T, class F>
+T GrammarCanvas::limited(T unknown, F&& f) {
+  std::lock_guard hold(grammar_->world().lock);
+  const auto all = [&] {
+    renew();
+    const GrammarWork scope(*grammar_, nullptr, Task::kHoles, grammar_->mask_work());
+    return f();
+  };
+  return structgen::told(all,
+                         [&](const Error& e) {
+                           const World& world = grammar_->world();
+                           return e.kind() == ErrorKind::kBudgetExceeded &&
+                                  (outgrown() || world.byte_size() > world.policy.renewed());
+                         })
+      .value_or(unknown);
+}
+
+// Returns the verdict f(), and "not known" for a "no" about a partial grammar, because the whole grammar may
+// allow more.
 template <class F>
 Verdict GrammarCanvas::told(F&& f) {
-  std::lock_guard hold(grammar_->world().lock);
-  const GrammarWork scope(*grammar_, nullptr, Task::kHoles, grammar_->mask_work());
-  const Verdict out = structgen::told(f).value_or(Verdict::kUnknown);
+  const Verdict out = limited(Verdict::kUnknown, f);
   return out == Verdict::kNo && grammar_->partial() ? Verdict::kUnknown : out;
 }
 
@@ -137,10 +181,8 @@ void GrammarCanvas::clear(int64_t slot) {
 
 bool GrammarCanvas::fill_row(int64_t slot, uint32_t* row) {
   const std::size_t i = checked(slot);
-  std::lock_guard hold(grammar_->world().lock);
-  const GrammarWork scope(*grammar_, nullptr, Task::kHoles, grammar_->mask_work());
-  // If a limit ends the call, all tokens in the row are allowed, but others may be missing.
-  return structgen::told([&] { return canvas_->fill_row(i, row); }).value_or(false) && !grammar_->partial();
+  // If a limit ends the call, the tokens in the row are right, and others may be missing.
+  return limited(false, [&] { return canvas_->fill_row(i, row); }) && !grammar_->partial();
 }
 
 Verdict GrammarCanvas::complete(std::vector<TokenId>& out) {

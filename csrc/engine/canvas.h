@@ -47,11 +47,19 @@ class GrammarCanvas {
   const Vocabulary& vocabulary() const { return grammar_->vocabulary(); }
 
  private:
+  void begin(std::size_t slots);
+  bool outgrown() const;
+  void renew();
+  template <class T, class F>
+  T limited(T unknown, F&& f);
   template <class F>
   Verdict told(F&& f);
   std::size_t checked(int64_t slot) const;
   void checked_token(TokenId t) const;
   std::shared_ptr<Grammar> grammar_;
+  const std::string prefix_;
+  const bool open_;
+  const TokenId pad_;
   std::unique_ptr<Canvas> canvas_;
   uint64_t asked_ = 0, unknown_ = 0;
 };

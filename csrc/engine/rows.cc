@@ -175,9 +175,10 @@ class PlainRow : public RowSource {
     const LockedWork work(s, Task::kMask, limit);
     s.refresh();
     Epoch& epoch = *s.epoch();
-    if (measured && epoch.fast) epoch.masks.measure_with(&epoch.lengths);
+    if (measured && epoch.fast) measure(s, epoch);
     if (s.grammar().world().cache) {
       write_row(*epoch.masks.mask(s.current()), s.vocabulary(), row.words);
+      if (measured && epoch.fast && !bounded(s)) epoch.masks.measure(s.current());
     } else {
       Mask m;
       std::vector<TokenId> scratch;
@@ -187,6 +188,11 @@ class PlainRow : public RowSource {
     work.note();
     judge(s, row);
   }
+  // Has later masks get the bounds of their tokens. bounded() returns true if the state has these bounds.
+  virtual void measure(const Sequence& /*s*/, Epoch& epoch) const {
+    epoch.masks.measure_with(&epoch.lengths);
+  }
+  virtual bool bounded(const Sequence& /*s*/) const { return true; }
   // Removes the tokens of a new mask behind which no text is left. Throws if no token remains. Its work
   // counts as work of the mask.
   virtual void judge(const Sequence& s, Row& row) const {
@@ -306,14 +312,14 @@ class DistinctRow final : public PlainRow {
 class RangedRow final : public PlainRow {
  public:
   bool known(const Sequence& s, Row& row) const override {
-    return sure_bytes(s) == kAll && PlainRow::known(s, row);
+    return sure_bytes(s) == kAll && PlainRow::known(s, row) && keep_ends(s, row);
   }
 
   void fill(Sequence& s, Row& row) const override {
     if (known(s, row)) return;
     mask(s, row);
     const std::size_t sure = sure_bytes(s);
-    if (sure == kAll) return;
+    if (sure == kAll && keep_ends(s, row)) return;
     keep_in_range(s, row, sure, Budget::kEndless);
     if (empty(s, row))
       throw Error(ErrorKind::kBudgetExceeded, "no text within the range of bytes was found from here");
@@ -350,20 +356,43 @@ class RangedRow final : public PlainRow {
   }
   bool mortal() const override { return true; }
 
+ protected:
+  void measure(const Sequence& s, Epoch& epoch) const override {
+    PlainRow::measure(s, epoch);
+    if (s.grammar().bytes().least > 0) epoch.masks.measure_growth_with(&epoch.growth);
+  }
+  bool bounded(const Sequence& s) const override {
+    const State& at = s.epoch()->parser.state(s.current());
+    return at.loose.load(std::memory_order_relaxed) != 0 &&
+           (s.grammar().bytes().least == 0 || at.grows.load(std::memory_order_relaxed) != 0);
+  }
+
  private:
   static constexpr std::size_t kAll = ByteRange::kAny;
+  // Removes the end tokens if the text is too short to end. Returns false if no other token is left.
+  static bool keep_ends(const Sequence& s, Row& row) {
+    if (s.bytes() >= s.grammar().bytes().least || !s.epoch()->parser.state(s.current()).accepting)
+      return true;
+    for (const TokenId t : s.vocabulary().eos()) clear_bit(row.words, t);
+    return !empty(s, row);
+  }
   // Returns n such that every token of at most n bytes leaves some text of the range. Returns kAll if every
   // token of the mask does. Takes no lock.
   static std::size_t sure_bytes(const Sequence& s) {
     const ByteCount now = s.written();
-    if (now.bytes < now.whole.least) return 0;
-    if (now.whole.most == ByteRange::kAny) return kAll;
-    // Whatever token of the mask comes next, loose - 2 bytes complete the text behind it; 0 means that no
-    // such bound is known.
-    const uint32_t loose = s.epoch()->parser.state(s.current()).loose.load(std::memory_order_acquire);
+    const bool any = now.whole.most == ByteRange::kAny, grow = now.bytes < now.whole.least;
+    if (any && !grow) return kAll;
+    if (!s.epoch()->fast || s.grammar().partial()) return 0;
+    // `grows` is 1 more than its bound, `loose` is 2 more; 0 means that no bound is known.
+    const State& at = s.epoch()->parser.state(s.current());
+    const uint32_t bound = (grow ? at.grows : at.loose).load(std::memory_order_acquire);
+    if (bound == 0 || bound > Lengths::kFar) return 0;
+    const std::size_t need = grow ? std::max<std::size_t>(bound - 1, now.whole.least - now.bytes) : bound - 2;
+    if (grow && need > at.grows_to.load(std::memory_order_relaxed)) return 0;
+    if (any) return kAll;
     const std::size_t room = now.whole.most - now.bytes;
-    if (!s.epoch()->fast || loose == 0 || s.grammar().partial() || room + 2 <= loose) return 0;
-    return room + 2 - loose >= s.vocabulary().longest() ? kAll : room + 2 - loose;
+    if (room <= need) return 0;
+    return room - need >= s.vocabulary().longest() ? kAll : room - need;
   }
   // Removes the tokens behind which no text of the range is left, and the tokens that a mask's work does not
   // suffice to judge. If no token remains, more work goes into the first token of the plan.

@@ -37,6 +37,7 @@ class Canvas {
          bool open, TokenId pad);
   std::size_t size() const { return slots_.size(); }
   const std::vector<TokenId>& slots() const { return slots_; }
+  const Clouds& clouds() const { return *clouds_; }
 
   // possible() tells whether the empty slots can be filled. allows() tells whether they can be if the slot
   // holds token t.

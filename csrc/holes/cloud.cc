@@ -92,8 +92,9 @@ Clouds::Clouds(RegexArena& regexes, Productions& productions, const Vocabulary& 
 
 std::size_t Clouds::byte_size() const {
   return parser_.byte_size() + bytes_ + leaps_.byte_size() + index_.byte_size() + entered_.byte_size() +
-         closed_.byte_size() + tokens_.byte_size() + any_.byte_size() + left_.size() * 120 +
-         expansions_.size() * 120;
+         closed_.byte_size() + tokens_.byte_size() + any_.byte_size() + of_.byte_size() + alive_.byte_size() +
+         shallow_stacks_.byte_size() + shallow_.byte_size() + depths_.byte_size() + completion_.byte_size() +
+         ending_index_.byte_size() + endings_.size() * 60 + left_.size() * 120 + expansions_.size() * 120;
 }
 
 void Clouds::add(RegexId r, StackId s, Cloud& out) { out.groups.push_back({leaps_.set(r), s}); }

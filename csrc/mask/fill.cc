@@ -269,17 +269,17 @@ void MaskBuilder::run_part(const Item& item, RunClass& run, uint32_t min, uint32
     out.added = *few;
   else
     out.base = &run.up_to(max);
-  out.worst = 0;
+  out.worst = {};
   next.for_each([&](uint8_t b) {
     const StateId into = blind(parser_.step(left, b));
     if (into == Parser::dead()) return;
-    if (lengths_) out.worst = std::max(out.worst, lengths_->of(into));
+    note(into, out.worst);
     const RunExits& exits = run.exits(b);
     const auto in_range = [&](uint32_t count) { return count >= min && count <= max; };
     for (const Suffixes::Entry& e : exits.ends)
       if (in_range(e.count)) (sure(into) ? out.added : out.unsure).push_back(e.token);
     const Ending& end = ending(exits.suffixes, into);
-    out.worst = std::max(out.worst, end.worst);
+    out.worst.add(end.worst);
     for (std::size_t i = 0; i < end.sure.size(); ++i)
       if (in_range(end.sure_counts[i])) out.added.push_back(end.sure[i]);
     for (std::size_t i = 0; i < end.unsure.size(); ++i)
@@ -293,7 +293,7 @@ void MaskBuilder::terminal_part(const Item& item, const TerminalMask& t, Part& o
   out.base = t.base;
   out.added = t.added;
   out.removed = t.removed;
-  out.worst = 0;
+  out.worst = {};
   const CaptureId capture = item.capture.v == 0 ? item.capture : CaptureArena::unknown();
   const StateId left = parser_.continuation(item.stack, capture);
   Collected found;
@@ -320,7 +320,7 @@ void MaskBuilder::terminal_part(const Item& item, const TerminalMask& t, Part& o
   if (!t.open.empty()) leave_open(t, left, found);
   if (t.left) {
     const Ending& end = ending(t.left->suffixes, left);
-    found.worst = std::max(found.worst, end.worst);
+    found.worst.add(end.worst);
     const auto blocked = [&](TokenId id) {
       return std::binary_search(t.blocked.begin(), t.blocked.end(), id);
     };
@@ -335,11 +335,12 @@ void MaskBuilder::terminal_part(const Item& item, const TerminalMask& t, Part& o
   out.worst = found.worst;
 }
 
-// Raises `worst` to the number of bytes that complete a text inside the item: those of its regex plus those
-// of its stack.
-void MaskBuilder::note(const Item& item, uint32_t& worst) {
-  const uint64_t bytes = static_cast<uint64_t>(lengths_->begun(item.regex)) + lengths_->stack(item.stack);
-  worst = static_cast<uint32_t>(std::max<uint64_t>(worst, std::min<uint64_t>(bytes, Lengths::kFar)));
+// Raises `worst` to the bounds of a text inside the item: those of its regex plus those of its stack.
+void MaskBuilder::note(const Item& item, Worst& worst) {
+  if (!lengths_) return;
+  const uint32_t begun = lengths_->begun(item.regex);
+  const Growth::LengthRange some = growth_ ? growth_->parts(item.stack) : Growth::LengthRange{};
+  worst.add({Lengths::sum(begun, lengths_->stack(item.stack)), Lengths::sum(begun, some.from), some.to()});
 }
 
 // Tells whether the tokens that leave a run are taken from its exits, byte by byte. A walk of the trie is
@@ -409,8 +410,8 @@ const MaskBuilder::Part& MaskBuilder::part(const Item& item, bool covered) {
   if (slot && measured(slot->worst)) return *slot;
   auto out = std::make_unique<Part>();
   const auto done = [&]() -> const Part& {
-    if (!lengths_) out->worst = kUnmeasured;
-    // The part was made before lengths were measured. Masks point to it, so only its bound is set.
+    out->worst = as_measured(out->worst);
+    // The part was made before lengths were measured. Masks point to it, so only its bounds are set.
     if (slot) {
       slot->worst = out->worst;
       return *slot;
@@ -507,17 +508,24 @@ const Mask* MaskBuilder::mask(StateId s) {
 
 void MaskBuilder::measure(StateId s) { make(s, !peek(s)); }
 
-// Sets State::loose from `worst`, the bytes that complete the text behind the worst token. A budget refuses
-// no token if it has room for the token, one token for each of these bytes, and the end token.
-void MaskBuilder::set_loose(StateId s, uint32_t worst) {
-  if (lengths_) parser_.state(s).loose.store(worst + 2, std::memory_order_release);
+// Sets State::loose and State::grows from `worst`, the bounds behind the worst token. A budget refuses no
+// token if it has room for the token, one token for each of the bytes that complete the text, and the end
+// token.
+void MaskBuilder::set_loose(StateId s, const Worst& worst) {
+  if (!lengths_) return;
+  State& st = parser_.state(s);
+  if (growth_) {
+    st.grows_to.store(worst.to, std::memory_order_relaxed);
+    st.grows.store(worst.from + 1, std::memory_order_release);
+  }
+  st.loose.store(worst.bytes + 2, std::memory_order_release);
 }
 
 // Makes the mask of a state and measures its bound (State::loose). With keep = false the mask is known
 // already, and only the bound is measured.
 const Mask* MaskBuilder::make(StateId s, bool keep) {
   if (lexed(s)) {
-    set_loose(s, Lengths::kFar);
+    set_loose(s, kNoBound);
     return keep ? gathered(s) : nullptr;
   }
   const RegexArena& regexes = parser_.regexes();
@@ -546,10 +554,8 @@ const Mask* MaskBuilder::make(StateId s, bool keep) {
       continue;
     }
     const Part& p = part(item, covered);
-    if (lengths_) {
-      note(item, found.worst);
-      found.worst = std::max(found.worst, p.worst);
-    }
+    note(item, found.worst);
+    if (lengths_) found.worst.add(p.worst);
     if (!keep) continue;
     const RegexArena::Counter c = regexes.counter(item.regex);
     runs = runs && p.base && c.counted && c.min == 0 && regexes.is_character(c.element);

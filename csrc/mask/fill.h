@@ -13,6 +13,7 @@
 // are stepped one by one.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <cstdint>
 #include <memory>
@@ -25,6 +26,7 @@
 #include "mask/lexeme_slices.h"
 #include "mask/slices.h"
 #include "mask/vocabulary.h"
+#include "parse/growth.h"
 #include "parse/lengths.h"
 #include "parse/state.h"
 
@@ -72,7 +74,9 @@ class MaskBuilder {
   // token, as an upper bound. A budget of at least this many tokens refuses no token of the mask, so it needs
   // no search (engine/rows.cc).
   void measure_with(Lengths* lengths) { lengths_ = lengths; }
-  // Sets State::loose of a state whose mask was made before measure_with().
+  // Makes every later mask that sets State::loose set State::grows too.
+  void measure_growth_with(Growth* growth) { growth_ = growth; }
+  // Sets State::loose and State::grows of a state whose mask is known.
   void measure(StateId s);
   // Makes the mask by a plain walk that uses nothing shared; tests compare it with mask(). The mask is not
   // kept; `scratch` owns its list.
@@ -96,6 +100,16 @@ class MaskBuilder {
   }
 
  private:
+  // Bounds that hold behind each of several tokens. At most `bytes` bytes complete the text. A text of each
+  // length from `from` to `to` bytes completes it; kFar as `to` is no upper bound.
+  struct Worst {
+    uint32_t bytes = 0, from = 0, to = Lengths::kFar;
+    void add(const Worst& o) {
+      bytes = std::max(bytes, o.bytes);
+      from = std::max(from, o.from);
+      to = std::min(to, o.to);
+    }
+  };
   // The tokens that one wide item allows, whatever the captured text is.
   struct Part {
     const Words* base = nullptr;
@@ -105,14 +119,13 @@ class MaskBuilder {
     std::vector<TokenId> left;
     // Tokens that some captured texts allow and others forbid; accepts() decides them.
     std::vector<TokenId> unsure;
-    // How many bytes complete the text after any token that leaves the item's regex, as an upper bound.
-    uint32_t worst = kUnmeasured;
+    // The bounds of the tokens that leave the item.
+    Worst worst = kUnmeasured;
   };
   struct Collected {
     std::vector<TokenId> sure, unsure;
-    // How many bytes complete the text after any of the tokens, as an upper bound; kept only if lengths are
-    // measured.
-    uint32_t worst = 0;
+    // The bounds of all tokens, if lengths are measured.
+    Worst worst{};
     // Gets the tokens of slices of lexemes; the lists then hold all other tokens. Null if the lists hold all
     // tokens.
     Words* row = nullptr;
@@ -129,12 +142,22 @@ class MaskBuilder {
   // Below a trie node with at least this many tokens, a walk takes slices of lexemes (gather). Below other
   // nodes it steps each byte.
   static constexpr std::size_t kShared = 64;
-  static constexpr uint32_t kUnmeasured = 0xFFFFFFFFu;
-  bool measured(uint32_t worst) const { return !lengths_ || worst != kUnmeasured; }
-  void note(StateId s, Collected& out) {
-    if (lengths_) out.worst = std::max(out.worst, lengths_->of(s));
+  static constexpr uint32_t kNotMeasured = 0xFFFFFFFFu;
+  static constexpr Worst kUnmeasured{kNotMeasured, kNotMeasured, 0},
+      kNoBound{Lengths::kFar, Lengths::kFar, 0};
+  bool measured(const Worst& worst) const {
+    return !lengths_ || (worst.bytes != kNotMeasured && (!growth_ || worst.from != kNotMeasured));
   }
-  void note(const Item& item, uint32_t& worst);
+  // Returns the bounds that were measured, and leaves the others unmeasured.
+  Worst as_measured(const Worst& worst) const {
+    return {lengths_ ? worst.bytes : kNotMeasured, lengths_ && growth_ ? worst.from : kNotMeasured, worst.to};
+  }
+  void note(StateId s, Worst& worst) {
+    if (!lengths_) return;
+    const Growth::LengthRange some = growth_ ? growth_->parts(s) : Growth::LengthRange{};
+    worst.add({lengths_->of(s), some.from, some.to()});
+  }
+  void note(const Item& item, Worst& worst);
   const Mask* make(StateId s, bool keep);
   bool wide(RegexId r);
   void split(const Item& item, std::vector<Item>& narrow, std::vector<Item>& wide_items);
@@ -195,7 +218,7 @@ class MaskBuilder {
   const Mask* finish(StateId s, const Words* base, const std::vector<TokenId>* shared,
                      std::vector<TokenId>& removed, std::vector<TokenId>& added, bool runs);
   const Mask* publish(StateId s, Mask mask);
-  void set_loose(StateId s, uint32_t worst);
+  void set_loose(StateId s, const Worst& worst);
   const TokenId* keep(std::vector<TokenId>& tokens, uint32_t& n);
 
   Parser& parser_;
@@ -206,8 +229,9 @@ class MaskBuilder {
   // by_terminals() gives up after this many steps from one terminal to the next; each time it gives up, the
   // number is halved.
   uint32_t most_ways_ = 4096;
-  // Measures State::loose of masks; null until measure_with().
+  // Measure the bounds of masks; null until measure_with() and measure_growth_with().
   Lengths* lengths_ = nullptr;
+  Growth* growth_ = nullptr;
   BumpPool pool_;
   // The masks that are only a list; finish() looks for an equal one here.
   StableVector<const Mask*> lists_;

@@ -49,7 +49,7 @@ bool MaskBuilder::by_terminals(std::span<const Item> items, NodeSetId from, Coll
   const Effort& effort = parser_.regexes().effort();
   const uint64_t omitted = effort.omitted() + parser_.omitted();
   const std::size_t n_sure = out.sure.size(), n_unsure = out.unsure.size();
-  const uint32_t worst = out.worst;
+  const Worst worst = out.worst;
   const bool read = read_from(items, from, out, counts);
   if (!read) most_ways_ = std::max(most_ways_ / 2, kFewestWays);
   if (read && effort.omitted() + parser_.omitted() == omitted) return true;
@@ -107,13 +107,13 @@ bool MaskBuilder::read_from(std::span<const Item> items, NodeSetId from, Collect
       below.clear();
       walks.tokens_below(at.from, below);
       list(below, false);
-      if (!below.empty()) out.worst = Lengths::kFar;
+      if (!below.empty()) out.worst = kNoBound;
       continue;
     }
     if (at.item.capture.v > 1) at.item.capture = CaptureArena::unknown();
     if (out.row && !without_wide(at.item, at.from, out)) continue;
     const TerminalWalk& walk = walks.walk(at.item.regex, at.from);
-    if (lengths_ && !out.row && !(walk.inside.empty() && walk.ends.empty())) note(at.item, out.worst);
+    if (!out.row && !(walk.inside.empty() && walk.ends.empty())) note(at.item, out.worst);
     list(walk.inside, true);
     for (const TerminalWalk::End& end : walk.ends) {
       const RegexId done = end.label == 0 ? RegexArena::epsilon() : parser_.regexes().done(end.label - 1);
@@ -171,7 +171,7 @@ void MaskBuilder::finish_walk(std::size_t floor, Collected& out) {
     if (st.poisoned && st.n == 1) {
       const auto below = trie.subtree_tokens(at).subspan(trie.tokens(at).size());
       out.unsure.insert(out.unsure.end(), below.begin(), below.end());
-      if (!below.empty()) out.worst = Lengths::kFar;
+      if (!below.empty()) out.worst = kNoBound;
       continue;
     }
     const TokenTrie::Kids& kids = trie.kids(at);
@@ -189,7 +189,7 @@ void MaskBuilder::read_on(uint32_t child, StateId state, uint8_t byte, Collected
   if (!out.plain && context_free_ && trie.leaf(child)) {
     // The byte may follow and no node lies below, so the state behind the byte is not needed.
     out.sure.insert(out.sure.end(), tokens.begin(), tokens.end());
-    out.worst = Lengths::kFar;
+    out.worst = kNoBound;
     return;
   }
   const StateId next = blind(parser_.step(state, byte));
@@ -197,7 +197,7 @@ void MaskBuilder::read_on(uint32_t child, StateId state, uint8_t byte, Collected
   if (!tokens.empty()) {
     std::vector<TokenId>& list = sure(next) ? out.sure : out.unsure;
     list.insert(list.end(), tokens.begin(), tokens.end());
-    note(next, out);
+    note(next, out.worst);
   }
   if (trie.leaf(child)) return;
   const std::size_t below = trie.subtree_tokens(child).size();
@@ -257,7 +257,7 @@ const MaskBuilder::Ending& MaskBuilder::ending(const Suffixes& suffixes, StateId
   const Counts counts{out->sure_counts, out->unsure_counts};
   if (!suffixes.lasting || !by_terminals(parser_.items(from), slices_.walks().root(suffixes), *out, &counts))
     walk_suffixes(suffixes, from, *out, counts);
-  if (!lengths_) out->worst = kUnmeasured;
+  out->worst = as_measured(out->worst);
   if (slot) {  // masks point to it
     slot->worst = out->worst;
     return *slot;
@@ -294,7 +294,7 @@ void MaskBuilder::walk_suffixes(const Suffixes& suffixes, StateId from, Collecte
     };
     if (node.end == i + 1 && context_free_) {
       take(true);
-      out.worst = Lengths::kFar;
+      out.worst = kNoBound;
       ++i;
       continue;
     }
@@ -304,7 +304,7 @@ void MaskBuilder::walk_suffixes(const Suffixes& suffixes, StateId from, Collecte
       continue;
     }
     suffix_states_[base + node.depth] = next;
-    if (!here.empty()) note(next, out);
+    if (!here.empty()) note(next, out.worst);
     take(sure(next));
     ++i;
   }

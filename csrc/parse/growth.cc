@@ -157,7 +157,7 @@ Growth::Part Growth::stack(StackId s) {
                                    })};
 }
 
-Growth::LengthRange Growth::by_parts(StateId s) {
+Growth::LengthRange Growth::parts(StateId s) {
   if (const LengthRange* known = parts_.find(s.v)) return *known;
   LengthRange out;
   for (const Item& i : parser_.items(s))
@@ -172,12 +172,12 @@ Growth::LengthRange Growth::by_parts(StateId s) {
 // it leads to keys, which may have any length.
 Growth::LengthRange Growth::on_the_way(StateId s) {
   const std::string& text = completion_.of(s);
-  LengthRange out = by_parts(s);
+  LengthRange out = parts(s);
   for (uint32_t n = 0; s != Parser::dead() && n <= text.size() && !(out.endless() && n >= out.from); ++n) {
     const auto look = [&](uint8_t b) {
       const StateId to = parser_.step(s, b);
       if (to == Parser::dead()) return;
-      const LengthRange behind = by_parts(to), some{Lengths::sum(n + 1, behind.from), behind.span};
+      const LengthRange behind = parts(to), some{Lengths::sum(n + 1, behind.from), behind.span};
       if (some.better(out)) out = some;
     };
     if (const ByteSet bytes = parser_.live(s); bytes.count() <= kBeside) bytes.for_each(look);
@@ -190,14 +190,14 @@ Growth::LengthRange Growth::on_the_way(StateId s) {
 }
 
 Growth::LengthRange Growth::of(StateId s) {
-  const LengthRange grown = by_parts(s);
+  const LengthRange grown = parts(s);
   return grown.endless() ? grown : closer(s);
 }
 
 Growth::LengthRange Growth::closer(StateId s) {
   if (const LengthRange* known = states_.find(s.v)) return *known;
   Told<LengthRange> found = told_with_work_left([&] { return on_the_way(s); });
-  const LengthRange out = found ? *found : by_parts(s);
+  const LengthRange out = found ? *found : parts(s);
   states_.emplace(s.v, out);
   return out;
 }
@@ -217,7 +217,7 @@ uint32_t Growth::longest(StateId s) {
   uint32_t stop = 0;
   const auto open = [&](StateId at) {
     charge(10);
-    if (by_parts(at).endless()) {
+    if (parts(at).endless()) {
       stop = kFar;
     } else if (++looked > kStates || parser_.state(at).poisoned) {
       stop = kUnknown;

@@ -41,6 +41,8 @@ class Growth {
   struct LengthRange {
     uint32_t from = kFar, span = 0;
     bool endless() const { return span == kFar; }
+    // Each length from `from` to to() is in the range, because n is 0 or more.
+    uint32_t to() const { return span; }
     // Returns true if this range has more lengths than the other, or as many and begins earlier.
     bool better(const LengthRange& o) const { return span != o.span ? span > o.span : from < o.from; }
   };
@@ -50,6 +52,9 @@ class Growth {
   // along a shortest completion of s or one byte beside it. The parts alone may have a bound, such as the
   // longest text of an enum.
   LengthRange closer(StateId s);
+  // Return the best range that the parts of a state, or of a set of stacks, show. No text is looked for.
+  LengthRange parts(StateId s);
+  LengthRange parts(StackId s) { return stack(s).some; }
   // Returns the length in bytes of the longest text that completes the state. kFar: there is no longest text.
   // kUnknown: the answer takes too much work, or depends on the captured text.
   uint32_t longest(StateId s);
@@ -74,14 +79,13 @@ class Growth {
   Part symbol(Symbol s);
   Part sequence(std::span<const Symbol> symbols);
   Part stack(StackId s);
-  LengthRange by_parts(StateId s);
   LengthRange on_the_way(StateId s);
 
   Parser& parser_;
   Productions& productions_;
   Completion& completion_;
   Lengths& lengths_;
-  // Known ranges: the answers of closer() and of by_parts(), and the ranges of stacks, rules and regexes.
+  // Hold known ranges: the answers of closer() and parts(), and those of stacks, rules and regexes.
   // longest_ holds the answers of longest().
   FlatMap<uint32_t, LengthRange> states_, parts_, stacks_, rules_, regexes_;
   FlatMap<uint32_t, uint32_t> longest_;

@@ -69,6 +69,8 @@ struct State {
   // is the state after this token has begun, `unmarked` is this state without its marks. `unmarked` is
   // unknown() if a limit can be used up, and 0 before unlimited() is asked.
   std::atomic<uint32_t> begun{0}, unmarked{0};
+  // The second number of `grows`.
+  std::atomic<uint32_t> grows_to{0};
   // The classes of bytes that are the index of `next`; set by the first step.
   const ClassMap* classes = nullptr;
   // The successor for each class of bytes, or unknown(). The table is made by the first step.
@@ -82,6 +84,9 @@ struct State {
   // A budget of at least this many tokens refuses no token of the mask; 0 before it is computed
   // (budget/rows.cc).
   std::atomic<uint32_t> loose{0};
+  // Behind each token of the mask, a text of each length from `grows` - 1 to `grows_to` bytes completes the
+  // text (Growth::LengthRange). `grows` is 0 until both are computed.
+  std::atomic<uint32_t> grows{0};
 };
 
 // Makes and steps the states of one grammar. The caller holds the world's lock, except for peek() and
