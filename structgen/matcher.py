@@ -250,7 +250,7 @@ class Matcher:
 
     @property
     def num_steps(self) -> int:
-        """Steps accepted since the start."""
+        """The number of steps since the start. A step is an accepted token or a call of `accept_bytes`."""
         return self._core.history
 
     def forced_bytes(self) -> bytes:

@@ -436,8 +436,8 @@ def test_conditions_on_middles_against_enumeration(rest: str) -> None:
     ],
 )
 def test_a_mask_has_no_token_that_is_refused_and_an_end_without_a_text_is_told(schema, condition) -> None:
-    """Under a condition the engine does not count ahead over keys and items that must differ. Masks were once
-    empty there, or had tokens that lead to no text, and were still called exact."""
+    """Under a condition the engine does not know how many different keys or items are still possible. Masks
+    were once empty there, or had tokens that lead to no text, and were still called exact."""
     pieces = [bytes([b]) for b in range(256)] + [
         b'":[],"',
         b'":{}',

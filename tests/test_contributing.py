@@ -79,6 +79,22 @@ def test_contributing_lists_the_files_that_name_a_keyword_or_its_atom() -> None:
         assert found <= named, (keyword, sorted(found - named))
 
 
+def test_contributing_lists_the_files_that_take_captured_texts_to_matter_by_equality() -> None:
+    """These files tell a reader that a text differs from all others (`Reading::kFresh`), or use what holds
+    only for some such texts (`assumed`)."""
+    page = (ROOT / "CONTRIBUTING.md").read_text()
+    part = page.split("**A JSON Schema keyword.**")[1].split("\n1. ")[0]
+    named = set(re.findall(r"`(csrc/[^`]+)`", part))
+    equality = re.compile(r"Reading::(?:kFresh|fresh)\b|\bassumed\b")
+    found = {
+        str(path.relative_to(ROOT))
+        for path in (ROOT / "csrc").rglob("*")
+        if path.suffix in (".cc", ".h") and equality.search(path.read_text())
+    }
+    assert found <= named, sorted(found - named)
+    assert all((ROOT / file).exists() for file in named)
+
+
 def test_methods_of_sampling_are_listed_once() -> None:
     """A new sampling method changes no test: a file that iterates over four or more methods takes the methods
     from the table METHODS."""

@@ -343,7 +343,8 @@ def test_a_model_that_gives_no_law_is_refused(value: float, speculate: Any) -> N
 
 
 def test_a_limit_that_is_not_known_to_suffice_is_refused():
-    """The object is open to other keys, so the engine has no proof that fewer tokens do not suffice."""
+    """The object is open to other keys, so the engine cannot prove that 7 tokens are too few. It refuses them
+    all the same, because only 8 tokens are known to suffice."""
     schema = {"properties": {"customer": {"type": "string"}, "city": {"type": "string"}}}
     schema |= {"type": "object", "required": ["customer", "city"]}
     prompt = "Ana ordered 2 lamps, ship to Porto"

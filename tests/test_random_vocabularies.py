@@ -197,8 +197,8 @@ def test_many_draws_are_as_frequent_as_enumeration_says(method: Any, kind: str) 
 
 
 def after_steps(law: Target, states: list[tuple[int, ...]], steps: int) -> dict[tuple[int, ...], float]:
-    """The law of a chain's state after some steps, by the exact transitions from the local law. Empty if a
-    local walk may end without weight."""
+    """The exact distribution of a chain's state after `steps` transitions, if a local walk draws its first
+    state. Empty if a local walk may end without weight."""
     start: dict[tuple[int, ...], float] = dict.fromkeys(states, 0.0)
     for probability, (walk,) in every_outcome(one_walk(law, Trie(), IMPORTANCE)):
         if not walk.alive:

@@ -153,8 +153,8 @@ class PlainRow : public RowSource {
     if (!known(s, row)) make(s, row, s.grammar().mask_work(), false);
   }
 
-  // Removes the tokens behind which no completion within the budget is found with the given work. If none is
-  // left, cheaper ways to find one are tried in turn.
+  // Removes the tokens behind which a search of ending_work() units finds no completion within the budget. If
+  // no token remains, cheaper ways to find one are tried in turn.
   bool within(Sequence& s, Row& row, std::size_t budget) const override {
     Told<bool> made = told([&] { mask(s, row); });
     if (!made) return keep_promise(s, row, budget) || std::move(made).value();

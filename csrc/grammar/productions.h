@@ -1,12 +1,13 @@
 // A context-free grammar as productions, left-recursive or not.
 //
-// In: an analysed Cfg, and the lexemes of a source. Out: alternatives on demand. Rule numbers are
-// spread, so that grammars of other kinds can stand beside this one (see engine/compose.h). Cost: a
+// In: an analysed Cfg, and the lexemes of a source. Out: alternatives on demand. Rule r has the number
+// r * stride, so that grammars of other kinds can take the numbers between (engine/compose.h). Cost: a
 // left-recursive group of n rules has n * n rules to ask for; only those are made that a text reaches.
 //
 // Left recursion: a rule A of a group is read from its left corner upwards. It begins with a symbol X
-// that is no rule of its group, from an alternative B -> X w; reads w; and goes on with tail(A, B).
-// That is nothing if B is A, or the w' of an alternative C -> B w', followed by tail(A, C).
+// that is no rule of its group, from an alternative B -> X w; reads w; and goes on with tail(A, B), the
+// texts that may follow once B was read as the left corner of A. tail(A, B) has one alternative
+// w' tail(A, C) for each alternative C -> B w', and if B is A, also the empty one.
 //
 //     e -> e "+" t | t        e: t tail(e, e)        tail(e, e): nothing | "+" t tail(e, e)
 //

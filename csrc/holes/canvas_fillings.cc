@@ -132,8 +132,8 @@ std::optional<Canvas::Filling> Canvas::begun() {
   return out;
 }
 
-// Returns the kept filling in which the change replaces one token. Returns nothing if the parser cannot read
-// this.
+// Returns a copy of the kept filling with the changed token in its slot. Returns nothing if the parser cannot
+// read these tokens.
 std::optional<Canvas::Filling> Canvas::splice() {
   std::optional<Filling> out = begun();
   if (!out || !keeps_end()) return std::nullopt;

@@ -98,8 +98,8 @@ class Facts {
   Head tail(const Symbol* begin, const Symbol* end, uint32_t label);
   // Returns the alternatives of a head as the productions give them.
   const Alternatives& alternatives(Head h);
-  // Returns the alternatives that facts follow. They have the same texts as alternatives(h), and there are as
-  // few as possible (Productions::expand_shared).
+  // Returns the alternatives from which facts are computed: those of Productions::expand_shared() if there
+  // are any, otherwise alternatives(h). Both have the same texts, and the former lead to fewer rules.
   const Alternatives& read(Head h);
   // Adds a capture that begins at `here` to the list of open captures with the number `captures`. Returns the
   // number of the new list. Number 0 is the empty list.

@@ -77,7 +77,8 @@ class Quotient : public ExtendedProductions, protected FactBase {
     enum CrossingKind : uint8_t {
       kRule,
       kReader,
-      // A reader at the border. It is told the captured text followed by `text`, and reads only suffix.
+      // A reader whose captured text begins in the hole and ends in the suffix. It is told the bytes in the
+      // hole followed by `text`, the bytes in the suffix. What it reads itself lies in the suffix.
       kEnded,
     } kind;
     // The rule or reader of the base.

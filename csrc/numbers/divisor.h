@@ -43,7 +43,7 @@ struct Multiples {
   Wide first = 0, last = 0;
   // If false, M has no largest value, and `last` means nothing.
   bool ends = false;
-  // If `ends` is false: the most digits before the point, or kUnlimited.
+  // The most digits before the point, or kUnlimited. It counts only if `ends` is false.
   uint32_t most_whole = NumberLanguage::kUnlimited;
   // A fraction of at most this many digits may end in zeros.
   uint32_t zeros_until = 0;

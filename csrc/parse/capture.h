@@ -5,6 +5,28 @@
 // depends on (duplicate keys, uniqueItems). They nest: the text of an inner capture belongs to the
 // outer one as well. While the key of `{"a": {"b` is read inside an item, there are two: `{"a": {"b`
 // and `b`.
+//
+// One captured text on its way through the core. The schema asks for two items or more that differ:
+// {"items": {"enum": [1, 12, "a"]}, "uniqueItems": true, "minItems": 2}. The text is `[12,`.
+//
+//     rule          An item is `capture`, the value, and a reader (schema/write/productions.cc).
+//     parse state   While `12` is read, the state holds the capture `12`, so states differ by the text.
+//     reader        Behind the item the reader is told `12` (Reading::kText). It gives the rest of the
+//                   array, in which no item may be 12.
+//     mask          A walk of 131,000 tokens would make a state for each text. So it drops the text
+//                   (blind states, mask/fill.h) and tells the reader kUnknown. The reader gives the
+//                   alternatives that hold for every text, and poison for all others. A token that
+//                   needs poison is read alone, with its text (MaskBuilder::accepts).
+//     budget        Trials in budget/trial.cc do the same. A completion that was tried with one text
+//                   serves every text that does not occur in it (differs()).
+//     holes         A text with holes has no single captured text. If few texts are possible, each is
+//                   tried; otherwise the reader is told that the text differs from all texts that it
+//                   is compared with (Reading::kFresh, holes/facts.h).
+//     lasting       Without minItems, and with items that never run out, nothing is captured: a table
+//                   beside the state compares the items (schema/decide/lasting.cc, engine/distinct.h).
+//
+// Masks, budgets and holes rest on one assumption: a captured text matters only by being equal to
+// other texts. A keyword that compares texts in another way, such as an order of items, would break it.
 #pragma once
 
 #include <algorithm>

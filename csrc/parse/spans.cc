@@ -321,7 +321,8 @@ class Search {
     }
   }
 
-  // Adds an item that reads the next byte. If the regex also matches the empty text, an edge has passed it.
+  // Adds an item for a regex that can read a byte. If the regex also matches the empty text, the caller has
+  // added an edge from node n for this case.
   void reads(uint32_t n, RegexId regex, StackId stack, CaptureId capture, std::optional<Symbol> pushed) {
     const RegexNode& r = regexes_.node(regex);
     if (regex == RegexArena::empty() || regex == RegexArena::poison() || r.kind == RegexKind::kEpsilon ||

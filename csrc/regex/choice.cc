@@ -12,7 +12,8 @@ namespace {
 // At most this many texts are written as one union of literals; a derivative visits each of them. More texts
 // become a tree.
 constexpr std::size_t kFewTexts = 64;
-// tree() is recursive. Below this many branching nodes it writes the remaining texts as one union.
+// tree() calls itself once for each branching node on the way down. Under more than this many branching nodes
+// it writes the remaining texts as one union.
 constexpr uint32_t kMostBranches = 200;
 
 // Returns the regex of sorted, distinct texts without their first `depth` bytes, which are equal. `branches`

@@ -107,8 +107,8 @@ Score = Callable[[Partial], float]
 
 @dataclass(frozen=True, slots=True)
 class Scores:
-    """Score functions: g (None: log P with potentials), h (None: 0), and the rank of whole texts (None:
-    g)."""
+    """Score functions: `score` is g (None: log P with potentials), `heuristic` is h (None: 0), and `reward`
+    ranks whole texts (None: g)."""
 
     score: Score | None = None
     heuristic: Score | None = None

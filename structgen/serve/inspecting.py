@@ -73,7 +73,7 @@ def checked(grammar: CompiledGrammar | None, document: str, text: str, is_schema
     Blanks around a JSON document are left out.
 
     Args:
-        text: the text of the constraint. The causes of a refusal are places in this text.
+        text: the text of the constraint. Each cause of a refusal is reported as a place in this text.
     """
     if grammar is None:
         return {"verdict": "accepted"}

@@ -5,11 +5,11 @@
 // (unique.cc): 13 to 27 kB and 60 us a token. In most arrays these values decide one thing only, namely
 // whether the item that ends now repeats an earlier one.
 //
-// The idea. If behind every beginning of an item infinitely many values follow, the items so far can forbid
-// no byte but one that ends an item: some other value is always left. The parser then reads the array without
-// the atom kUnique, and a table beside the state compares the items (engine/distinct.h). So an array lasts if
-// its only atom is unique({}), and each cell of each rest has a value formula that is endless: for every kind
-// it has no value at all, or a value of that kind never runs out.
+// The idea. Let every beginning of an item have infinitely many continuations. Then earlier items can never
+// make a beginning hopeless; they can only forbid that the item ends there. The parser then reads the array
+// without the atom kUnique, and a table beside the state compares the items (engine/distinct.h). So an array
+// lasts if its only atom is unique({}), and each cell of each rest has a value formula that is endless: for
+// every kind it has no value at all, or a value of that kind never runs out.
 //
 //     {"type": "integer", "minimum": 1}     lasts: behind `7` come 70 to 79, behind them 700 to 799 ...
 //     {"type": "integer", "maximum": 9}     does not: behind `7` no digit may follow

@@ -342,9 +342,8 @@ bool Objects::some_member(PlanId plan_id, TypedId p, TypedId literal, const Gone
   return false;
 }
 
-// Tells whether members can meet all conjuncts of `left`. The empty object already meets some of them. Such a
-// conjunct is dropped if it shares no keys with an unmet one: no member that the search writes can violate
-// it.
+// Tells whether members can meet all conjuncts of `left`. A conjunct that the empty object meets is left out
+// if it shares no keys with an unmet conjunct, because no member that the search writes can violate it.
 bool Objects::possible(PlanId plan_id, const Left& left, const Gone& gone) {
   Plan& plan = plans_[plan_id];
   const Parts& parts = *left.parts;
