@@ -667,6 +667,27 @@ def test_masks_of_bounded_strings_in_a_range_of_bytes(most_items: int) -> None:
             assert row.tolist() == wanted, (least, most, prefix)
 
 
+@pytest.mark.parametrize("most_characters", [30, None])
+def test_a_token_that_ends_a_string_in_a_range_of_bytes(most_characters: int | None) -> None:
+    """A mask had the tokens that end a string, although the text was too short for the range. Accepting these
+    tokens failed."""
+    tokens = [bytes([b]) for b in range(256)] + [b"a" * 6, b'a"', b'aa"', b'a"}']
+    compiler = sg.Compiler(sg.Vocabulary.from_bytes([*tokens, b"</s>"], [len(tokens)], [len(tokens)]))
+    characters = {"type": "string"} | ({"maxLength": most_characters} if most_characters else {})
+    for schema, begin, end in ((characters, b'"', b'"'), (closed({"a": characters}, "a"), b'{"a":"', b'"}')):
+        grammar = compiler.json_schema(schema, whitespace="compact") & sg.min_bytes(21) & sg.max_bytes(60)
+        for written in range(24):
+            matcher = grammar.matcher()
+            assert matcher.accept_bytes(begin + b"a" * written), written
+            row = oracle.mask_of(matcher, len(tokens) + 1)
+            for token, piece in enumerate(tokens[256:] + [b'"'], 256):
+                more, quote, behind = piece.partition(b'"')
+                least = len(begin + more + end) + written
+                fits = end.startswith(quote + behind) and (not quote or least >= 21)
+                token = token if token < len(tokens) else ord('"')
+                assert row[token] == fits == matcher.validate_tokens([token]), (written, piece)
+
+
 @pytest.mark.parametrize("dialect", DIALECTS)
 def test_at_least_so_many_bytes_against_the_product(dialect: str) -> None:
     """A range of bytes gives the language of a pattern that states the range. For the pattern the engine

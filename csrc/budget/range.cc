@@ -207,7 +207,8 @@ bool Budget::completable(StateId s, std::size_t bytes, std::size_t tokens) {
 
 // Returns the tokens that need no look: those of at most `free` bytes, and those that stay inside a run of
 // characters and leave what is left in front of them. Behind the latter at most kSpareBytes of a begun
-// character are missing. An empty row says that there are none.
+// character are missing. A token that ends the run leaves less, so it needs a look while bytes are missing.
+// An empty row says that there are none.
 Words Budget::sure_tokens(std::size_t free, std::size_t tokens) {
   const ByteRange& whole = written_.whole;
   const std::size_t now = written_.bytes, longest = vocabulary().longest(), missing = less(whole.least, now);
@@ -229,7 +230,8 @@ Words Budget::sure_tokens(std::size_t free, std::size_t tokens) {
   // A token takes at most its own bytes from the lengths of a bounded run.
   const bool long_enough = missing == 0 || some.endless() || n + longest <= some.to();
   const std::size_t room = less(less(whole.most, now), n + kSpareBytes);
-  if (n < Lengths::kFar && long_enough && room > 0) add(room, mask->dense);
+  if (n < Lengths::kFar && long_enough && room > 0)
+    add(room, missing == 0 ? mask->dense : all_.masks.inside_run(here()).data());
   return out;
 }
 

@@ -45,8 +45,8 @@ struct Mask {
   uint32_t n_removed = 0;
   uint32_t n_shared = 0;
   bool accepting = false;
-  // True if every token of `dense` stays inside one run of characters. A search under a budget then need not
-  // look at these tokens one by one.
+  // True if every token of `dense` stays inside one run of characters, or ends the run by its closing byte. A
+  // search under a budget then need not look at these tokens one by one.
   bool inside_run = false;
 };
 
@@ -90,6 +90,12 @@ class MaskBuilder {
   RunClass* characters() {
     const RegexId any = parser_.regexes().any_character();
     return any == RegexArena::empty() ? nullptr : slices_.run(any);
+  }
+  // Returns a row of the tokens that stay inside the run of a state whose mask has `inside_run`. Its `dense`
+  // may also have the tokens that end the run.
+  const Words& inside_run(StateId s) {
+    RunClass& run = *slices_.run(parser_.regexes().counter(parser_.items(s)[0].regex).element);
+    return run.up_to(run.longest());
   }
   // Returns the state with every captured text replaced by "unknown". If walks kept the texts, each byte of
   // each token would make a state of its own.
