@@ -688,6 +688,24 @@ def test_a_token_that_ends_a_string_in_a_range_of_bytes(most_characters: int | N
                 assert row[token] == fits == matcher.validate_tokens([token]), (written, piece)
 
 
+@pytest.mark.parametrize("value", [{"type": "integer"}, {"type": "array", "items": {"type": "integer"}}])
+@pytest.mark.parametrize("size", range(8, 18))
+def test_a_member_within_an_exact_number_of_bytes(value: dict[str, object], size: int) -> None:
+    """Behind the key, the text may grow by digits up to a bound, or by further members without a bound. Only
+    the latter range of lengths was known. A search made a state for each key of a further member and gave up,
+    so a token of the mask was refused."""
+    schema = {"type": "object", "additionalProperties": value}
+    grammar = COMPILER.json_schema(schema, whitespace="compact", numbers="canonical", strings="plain")
+    matcher, text, source = (grammar & sg.min_bytes(size) & sg.max_bytes(size)).matcher(), b"", Seeded(size)
+    while not matcher.is_terminated():
+        row = oracle.mask_of(matcher, END + 1).nonzero()[0].tolist()
+        assert row and all(matcher.validate_tokens([token]) for token in row), text
+        token = ord('"') if text == b'{"' else source.pick(row)
+        assert matcher.accept_token(token)
+        text += TOKENS[token]
+    assert len(text) == size and isinstance(json.loads(text), dict)
+
+
 @pytest.mark.parametrize("dialect", DIALECTS)
 def test_at_least_so_many_bytes_against_the_product(dialect: str) -> None:
     """A range of bytes gives the language of a pattern that states the range. For the pattern the engine

@@ -350,7 +350,7 @@ class Budget {
   void holds(std::size_t from, std::size_t to);
   // Returns true if some text of `least` to `most` bytes completes s. Returns no value if this takes more
   // than kReachSteps steps.
-  std::optional<bool> reaches(StateId s, std::size_t least, std::size_t most);
+  std::optional<bool> reaches(StateId s, std::size_t least, std::size_t most, bool blind);
 
   Budgets& all_;
   const bool partial_;
@@ -361,8 +361,8 @@ class Budget {
   // The answers of completable() since the last reset hold for every text in this state that has between
   // from_ and to_ bytes.
   std::size_t from_ = 0, to_ = kEndless;
-  // Holds the answers of reaches(), keyed by state, `least` and `most`.
-  std::map<std::tuple<uint32_t, std::size_t, std::size_t>, std::optional<bool>> reached_;
+  // Holds the answers of reaches(), keyed by its arguments.
+  std::map<std::tuple<uint32_t, std::size_t, std::size_t, bool>, std::optional<bool>> reached_;
   // spelling_ is the work that this call has left for searches from states whose shortest text cannot be
   // spelled, in trie nodes (SearchCost). paid_ holds the states whose searches were already charged.
   uint64_t spelling_ = 2'000'000;

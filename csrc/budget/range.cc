@@ -94,9 +94,11 @@ Budget::Shortest Budget::shortest_bytes(StateId s) {
 }
 
 // Steps from s byte by byte, and computes the set of states behind n bytes for each n up to `most`. These
-// sets are small for a finite language, and for a loop of several bytes such as (aa)*b.
-std::optional<bool> Budget::reaches(StateId s, std::size_t least, std::size_t most) {
-  const auto [known, fresh] = reached_.try_emplace({s.v, least, most});
+// sets are small for a finite language, and for a loop of several bytes such as (aa)*b. With `blind`, no
+// state is made for a key that is begun on the way, and bytes that lead to one state count as one step. Where
+// the text of such a key decides, the answer is no value.
+std::optional<bool> Budget::reaches(StateId s, std::size_t least, std::size_t most, bool blind) {
+  const auto [known, fresh] = reached_.try_emplace({s.v, least, most, blind});
   if (!fresh) return known->second;
   std::vector<uint32_t> level{s.v}, next;
   std::size_t steps = 0;
@@ -104,14 +106,17 @@ std::optional<bool> Budget::reaches(StateId s, std::size_t least, std::size_t mo
   for (std::size_t n = 0; n <= most && !level.empty(); ++n) {
     next.clear();
     for (const uint32_t at : level) {
-      charge(10);
+      charge(blind ? 30 : 10);
       unsure = unsure || parser().state(StateId{at}).poisoned;
       if (n >= least && parser().state(StateId{at}).accepting) return known->second = true;
       if (n == most) continue;
       parser().live(StateId{at}).for_each([&](uint8_t b) {
-        if (++steps > kReachSteps) return;
-        const StateId to = parser().step(StateId{at}, b);
-        if (to != Parser::dead() && (next.empty() || next.back() != to.v)) next.push_back(to.v);
+        if (steps > kReachSteps) return;
+        StateId to = parser().step(StateId{at}, b);
+        if (blind && to != Parser::dead()) to = all_.masks.blind(to);
+        const bool other = to != Parser::dead() && (next.empty() || next.back() != to.v);
+        if (other) next.push_back(to.v);
+        steps += other || !blind;
       });
       if (steps > kReachSteps) return std::nullopt;
     }
@@ -140,14 +145,14 @@ std::optional<bool> Budget::longest_fits(StateId blind, const Ahead& at) {
   return enough;
 }
 
-// Decides by reaches(), where each byte counts as one token. The blind state is asked first, because all keys
-// share it.
+// Decides by reaches(), where each byte counts as one token. Blind states are asked first, because all keys
+// share them.
 bool Budget::reaches_range(StateId s, const Ahead& at) {
   const StateId blind = all_.masks.blind(s);
   const std::size_t most = std::min(at.room, less(at.tokens, 1));
   std::optional<bool> some;
-  if (!parser().unproven()) some = reaches(blind, at.missing, most);
-  if (!some && (parser().unproven() || blind != s)) some = reaches(s, at.missing, most);
+  if (!parser().unproven()) some = reaches(blind, at.missing, most, true);
+  if (!some) some = reaches(s, at.missing, most, false);
   holds(written_.bytes, 0);
   exact_ = exact_ && some && (*some || most == at.room);
   return some.value_or(false);
