@@ -629,6 +629,14 @@ UNSPELLED: list[Any] = [
         "contains": {"enum": [{"c": "\U0001f600"}]},
         "maxContains": 1,
     },
+    # A row allowed a key because the completion of another key fits it. The next row did not find this
+    # completion.
+    {
+        "type": "object",
+        "properties": {"": {"type": "string", "maxLength": 3}},
+        "additionalProperties": {"type": "integer"},
+        "minProperties": 3,
+    },
     # The first row's token came from a search that accept_token() did not repeat.
     strategies.any_schema(strategies.Seeded(1498)),
 ]

@@ -1,7 +1,9 @@
 #include "budget/trial.h"
 
 #include <algorithm>
+#include <optional>
 #include <string>
+#include <utility>
 
 #include "base/work.h"
 
@@ -322,22 +324,39 @@ void Budget::Trial::judge_texts() {
     way = of.plan(s);
     return true;
   };
+  // Returns the completion of a blind state if it fits the budget behind `t`, a token that leads to it.
+  const auto shared = [&](StateId blind, TokenId t) -> std::optional<std::string> {
+    Told<Finish> any = told([&] { return of.by_text(blind); });
+    if (!any || any->tokens + 1 > budget || any->from == Finish::kBytes) return std::nullopt;
+    const StateId s = of.all_.parser.read(of.here(), of.vocabulary().bytes(t));
+    const std::string& text = of.all_.completion.of(blind);
+    return of.completes(s, text) ? std::optional(text) : std::nullopt;
+  };
   // The groups are tried in the order of their first tokens. The numbers of states would give another order
   // after other masks.
-  std::vector<const std::vector<TokenId>*> groups;
-  for (const auto& [state, tokens] : alike) groups.push_back(&tokens);
-  std::ranges::sort(groups, {}, [](const std::vector<TokenId>* tokens) { return tokens->front(); });
-  for (const std::vector<TokenId>* tokens : groups) {
+  std::vector<std::pair<StateId, const std::vector<TokenId>*>> groups;
+  for (const auto& [state, tokens] : alike) groups.emplace_back(StateId{state}, &tokens);
+  std::ranges::sort(groups, {}, [](const auto& group) { return group.second->front(); });
+  for (const auto& [blind, tokens] : groups) {
     std::size_t i = 0;
     bool any = false;
     for (; i < tokens->size() && !any && i < kAttempts; ++i) any = fits((*tokens)[i]);
     if (!any) continue;
-    take((*tokens)[i - 1]);
-    const std::string text = of.bytes_of(way);
+    const TokenId tried = (*tokens)[i - 1];
+    take(tried);
+    if (i == tokens->size()) continue;
+    std::optional<std::string> text;
+    if (!alike_asked) {
+      text = of.bytes_of(way);
+      // A shortest completion of any other token is no longer than this text, and takes at most one token for
+      // each byte. If the budget may not have room for these, only the blind state's completion is shared.
+      const bool room = text->size() + 2 <= budget && !of.all_.spelling;
+      if (!ranged && budget != 2 && !room) text = shared(blind, tried);
+    }
     for (; i < tokens->size(); ++i) {
       const TokenId t = (*tokens)[i];
       const bool as_long = !ranged || of.vocabulary().bytes(t).size() == bytes;
-      if ((!alike_asked && as_long && differs(of.vocabulary().bytes(t), text)) || fits(t)) take(t);
+      if ((text && as_long && differs(of.vocabulary().bytes(t), *text)) || fits(t)) take(t);
     }
   }
   for (TokenId t : alone)

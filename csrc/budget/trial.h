@@ -17,9 +17,11 @@
 // text matters, a few tokens are tried with their own text. A captured text matters only if a later text
 // equals it. So a completion that worked for one token serves every other token whose text does not occur in
 // the completion: after `{"a": 1, "`, the completion `":2}` that worked for the token `b` serves the token
-// `c` as well. (Where a text may have to equal an earlier text, each token is tried by itself.) Tokens that
-// are undecided after kTrials trials are refused, and the mask is inexact. Once trials have filled their
-// share of the world (mask/cache_policy.h), all such tokens are refused.
+// `c` as well. (Where a text may have to equal an earlier text, each token is tried by itself.) Near
+// the end of a budget only the completion of the blind state serves other tokens, because the next row looks
+// for it first (Budget::spelled); a completion of another text might not be found again. Tokens that are
+// undecided after kTrials trials are refused, and the mask is inexact. Once trials have filled their share of
+// the world (mask/cache_policy.h), all such tokens are refused.
 #pragma once
 
 #include <span>
