@@ -294,6 +294,9 @@ def test_type_checkers_and_the_call_know_the_same_options() -> None:
 def test_methods_of_sampling_are_one_list() -> None:
     assert set(get_args(Method)) == METHODS.keys()
     assert METHODS["gcd"] is METHODS["local"] and METHODS["awrs"].name == "awrs"
+    # The tests of laws choose their methods by these fields, so the fields are compared with a list here.
+    assert {name for name, row in METHODS.items() if not row.corrected} == {"local", "gcd"}
+    assert {name for name, row in METHODS.items() if not row.stops} == {"smc", "awrs", "mcmc"}
     with pytest.raises(ValueError, match="method is one of auto, cars, .* not 'cors'"):
         sg.sample(None, TEXT, {}, method="cors")  # type: ignore[arg-type]
     with pytest.raises(TypeError, match="no option temprature=; did you mean temperature="):
