@@ -71,16 +71,18 @@ class StableVector {
 // Hands out arrays of trivially copyable values, and frees all of them at once.
 class BumpPool {
  public:
-  // Returns n uninitialised values, aligned to 16 bytes.
+  // Returns n uninitialised values.
   template <class T>
   T* allocate(std::size_t n) {
-    static_assert(std::is_trivially_copyable_v<T> && alignof(T) <= 16);
-    std::size_t bytes = (n * sizeof(T) + 15) & ~std::size_t{15};
-    if (bytes > left_) grow(bytes);
+    static_assert(std::is_trivially_copyable_v<T> && alignof(T) <= alignof(std::max_align_t));
+    const std::size_t bytes = n * sizeof(T);
+    const std::size_t gap = -reinterpret_cast<std::uintptr_t>(cursor_) % alignof(T);
+    if (gap + bytes > left_)
+      grow(bytes);
+    else
+      skip(gap);
     T* out = reinterpret_cast<T*>(cursor_);
-    cursor_ += bytes;
-    left_ -= bytes;
-    used_ += bytes;
+    skip(bytes);
     return out;
   }
   template <class T>
@@ -93,6 +95,11 @@ class BumpPool {
   std::size_t byte_size() const { return used_; }
 
  private:
+  void skip(std::size_t bytes) {
+    cursor_ += bytes;
+    left_ -= bytes;
+    used_ += bytes;
+  }
   // An array that is larger than a block gets a block of its own size.
   void grow(std::size_t bytes) {
     std::size_t size = std::max<std::size_t>(bytes, next_size_);

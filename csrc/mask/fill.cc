@@ -399,12 +399,17 @@ const Item* MaskBuilder::cover(const std::vector<Item>& wide_items) {
   return nullptr;
 }
 
-// Returns the part of a wide item, remembered by regex and stack. It is made from the regex as literals, as a
-// run, or as any other terminal.
-const MaskBuilder::Part& MaskBuilder::part(const Item& item, bool covered) {
+// Returns the part of a wide item. It is made from the regex as literals, as a run, or as any other terminal.
+// The part of literals is `scratch`, because few other states have the same item. Other parts are remembered
+// by regex and stack.
+const MaskBuilder::Part& MaskBuilder::part(const Item& item, bool covered, Part& scratch) {
   const RegexId clamped = clamp(item.regex);
   const RegexKind kind = parser_.regexes().node(clamped).kind;
-  covered = covered && (kind == RegexKind::kAnd || kind == RegexKind::kLiteralSet);
+  if (kind == RegexKind::kLiteralSet) {
+    set_part(item, covered, scratch);
+    return scratch;
+  }
+  covered = covered && kind == RegexKind::kAnd;
   auto& memo = parts_[2 * covered + (item.capture.v != 0)];
   std::unique_ptr<Part>& slot = memo[(static_cast<uint64_t>(clamped.v) << 32) | item.stack.v];
   if (slot && measured(slot->worst)) return *slot;
@@ -421,10 +426,6 @@ const MaskBuilder::Part& MaskBuilder::part(const Item& item, bool covered) {
     slot = std::move(out);
     return *slot;
   };
-  if (kind == RegexKind::kLiteralSet) {
-    set_part(item, covered, *out);
-    return done();
-  }
   const Item clamped_item{clamped, item.stack, item.capture};
   if (string_part({clamped, item.stack, item.capture}, *out)) return done();
   const RegexArena::Counter c = parser_.regexes().counter(clamped);
@@ -553,7 +554,8 @@ const Mask* MaskBuilder::make(StateId s, bool keep) {
       runs = false;
       continue;
     }
-    const Part& p = part(item, covered);
+    Part scratch;
+    const Part& p = part(item, covered, scratch);
     note(item, found.worst);
     if (lengths_) found.worst.add(p.worst);
     if (!keep) continue;

@@ -169,7 +169,7 @@ class MaskBuilder {
   void split(const Item& item, std::vector<Item>& narrow, std::vector<Item>& wide_items);
   // Returns the part of an item. `covered` says that another item allows all tokens of JSON string
   // characters; this part then holds only the tokens that leave its regex.
-  const Part& part(const Item& item, bool covered);
+  const Part& part(const Item& item, bool covered, Part& scratch);
   // The union of the rows of a mask's parts. As long as only one part has a row, it is `base` without
   // `removed`; from the second row on it is `joined`.
   struct Union {

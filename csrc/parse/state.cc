@@ -87,7 +87,7 @@ Parser::Parser(RegexArena& regexes, Productions& productions)
 std::size_t Parser::byte_size() const {
   return states_.byte_size() + lives_.byte_size() + live_index_.byte_size() + index_.byte_size() +
          pool_.byte_size() + stacks_.byte_size() + captures_.byte_size() + frontiers_.byte_size() +
-         frontier_index_.byte_size() + expansions_.byte_size() + expansion_index_.byte_size() +
+         frontier_of_.byte_size() + expansions_.byte_size() + expansion_index_.byte_size() +
          capture_steps_.byte_size() + alive_.byte_size() + limits_.byte_size() + limited_.byte_size() +
          edges_.byte_size() + singles_[0].byte_size() + singles_[1].byte_size();
 }
@@ -143,7 +143,7 @@ StateId Parser::fed(F&& make) {
 }
 
 void Parser::forget_starved() {
-  for (StackId s : starved_) frontier_index_.erase(s.v);
+  for (StackId s : starved_) frontier_of_[s.v] = 0;
   starved_.clear();
 }
 
@@ -245,27 +245,27 @@ void Parser::close(StackId stack, CaptureId capture, const Reading& reading, Fro
 
 void Parser::merge(const KnownFrontier& from, Frontier& out) {
   omitted_ += from.starved;
-  out.items.insert(out.items.end(), from.items.begin(), from.items.end());
-  out.lexemes.insert(out.lexemes.end(), from.lexemes.begin(), from.lexemes.end());
+  out.items.insert(out.items.end(), from.items().begin(), from.items().end());
+  out.lexemes.insert(out.lexemes.end(), from.lexemes().begin(), from.lexemes().end());
   out.accepting = out.accepting || from.accepting;
 }
 
 // Adds the items of a frontier, but without texts whose first byte is in `follow`.
 void Parser::merge_restricted(const KnownFrontier& from, RegexId follow, Frontier& out) {
-  for (const Item& i : from.items) {
+  for (const Item& i : from.items()) {
     const RegexId r = restricted(i.regex, follow);
     // An item that reads nothing is left out: the frontier already has the items behind it.
     if (r != RegexArena::empty() && r != RegexArena::epsilon()) out.items.push_back({r, i.stack, i.capture});
   }
-  out.lexemes.insert(out.lexemes.end(), from.lexemes.begin(), from.lexemes.end());
+  out.lexemes.insert(out.lexemes.end(), from.lexemes().begin(), from.lexemes().end());
   out.accepting = out.accepting || from.accepting;
 }
 
 // Adds the items of a frontier. Its lexemes become items, because the context now tells how far they reach.
 void Parser::merge_in_context(const KnownFrontier& from, uint32_t context, Frontier& out) {
-  out.items.insert(out.items.end(), from.items.begin(), from.items.end());
+  out.items.insert(out.items.end(), from.items().begin(), from.items().end());
   out.accepting = out.accepting || from.accepting;
-  for (const Pending& p : from.lexemes)
+  for (const Pending& p : from.lexemes())
     for (const LexemePart& part : productions_.lexeme(p.lexeme, context)) {
       StackId stack = p.stack;
       if (part.follow != RegexArena::empty()) stack = stacks_.push(Symbol::follow(part.follow), stack);
@@ -351,9 +351,12 @@ const Parser::KnownFrontier& Parser::frontier(StackId stack) {
       if (build_frontier(at, f, missing)) {
         const bool starved = f.empty() && omissions.any();
         if (starved) starved_.push_back(at);
-        const KnownFrontier kept{pool_.copy(std::span<const Item>(f.items)),
-                                 pool_.copy(std::span<const Pending>(f.lexemes)), f.accepting, starved};
-        frontier_index_.emplace(at.v, frontiers_.emplace_back(kept));
+        const std::span<const Item> items = pool_.copy(std::span<const Item>(f.items));
+        const std::span<const Pending> lexemes = pool_.copy(std::span<const Pending>(f.lexemes));
+        while (frontier_of_.size() <= at.v) frontier_of_.emplace_back();
+        frontier_of_[at.v] = 1 + frontiers_.emplace_back(KnownFrontier{
+                                     items.data(), lexemes.data(), static_cast<uint32_t>(items.size()),
+                                     static_cast<uint32_t>(lexemes.size()), f.accepting, starved});
         todo.pop_back();
       } else {
         todo.push_back(missing);
@@ -434,7 +437,7 @@ bool Parser::ends_at_edge(std::span<const Item> items, uint32_t depth) {
     const RegexId after = regexes_.step(i.regex, kEdge);
     if (after == RegexArena::empty() || !regexes_.nullable(after)) continue;
     const KnownFrontier& below = frontier(i.stack);
-    if (below.accepting || ends_at_edge(below.items, depth + 1)) return true;
+    if (below.accepting || ends_at_edge(below.items(), depth + 1)) return true;
   }
   return false;
 }
@@ -535,7 +538,7 @@ std::optional<StateId> Parser::continued(StackId stack, CaptureId capture) {
     const KnownFrontier& known = frontier(stack);
     omitted_ += known.starved;
     if (known.empty() && omissions.any()) return std::nullopt;
-    return intern(known.items, known.accepting, true);
+    return intern(known.items(), known.accepting, true);
   }
   Frontier f;
   depth_ = 0;
@@ -586,7 +589,7 @@ std::optional<StateId> Parser::stepped(StateId s, uint8_t byte) {
       const KnownFrontier& below = frontier(i.stack);
       if (below.starved) starved.push_back(i.stack);
       merge(below, f);
-      last = below.items;
+      last = below.items();
     } else {
       add_item(d, i.stack, capture, f);
     }

@@ -165,7 +165,7 @@ class Parser {
   std::span<const Item> begins(StackId stack) {
     const KnownFrontier& known = frontier(stack);
     omitted_ += known.starved;
-    return known.items;
+    return known.items();
   }
 
   // For limits on tokens (parse/limits.h). begin_token() returns the state after a token has begun; it
@@ -229,20 +229,24 @@ class Parser {
   // A finished frontier. Its lists lie in pool_, like those of expansions_. An epoch has a hundred thousand
   // of them; as vectors they took 100 ms to free.
   struct KnownFrontier {
-    std::span<const Item> items;
-    std::span<const Pending> lexemes;
-    bool accepting;
+    const Item* first_item;
+    const Pending* first_lexeme;
+    uint32_t n;
+    uint32_t n_lexemes : 30;
+    uint32_t accepting : 1;
     // True if the frontier is empty only because alternatives were omitted; fed() then makes it again.
-    bool starved;
-    bool empty() const { return items.empty() && lexemes.empty() && !accepting; }
+    uint32_t starved : 1;
+    std::span<const Item> items() const { return {first_item, n}; }
+    std::span<const Pending> lexemes() const { return {first_lexeme, n_lexemes}; }
+    bool empty() const { return n == 0 && n_lexemes == 0 && !accepting; }
   };
   // The functions below make states; state.cc says what each does.
   Frontier borrow();
   std::optional<StateId> past(StateId s, std::string_view text);
   const KnownFrontier& frontier(StackId stack);
   const KnownFrontier* known_frontier(StackId stack) const {
-    const uint32_t* at = frontier_index_.find(stack.v);
-    return at ? &frontiers_[*at] : nullptr;
+    const uint32_t at = stack.v < frontier_of_.size() ? frontier_of_[stack.v] : 0;
+    return at == 0 ? nullptr : &frontiers_[at - 1];
   }
   bool build_frontier(StackId stack, Frontier& out, StackId& missing);
   void merge(const KnownFrontier& from, Frontier& out);
@@ -295,9 +299,9 @@ class Parser {
   // The alternatives of rules that are told nothing; expansion_index_ finds them by rule.
   StableVector<AlternativeList> expansions_;
   FlatMap<uint32_t, uint32_t> expansion_index_;
-  // The frontiers of sets of stacks; frontier_index_ finds them by set.
+  // The frontiers of sets of stacks. frontier_of_[s] is 1 more than the index of the frontier of s, or 0.
   StableVector<KnownFrontier> frontiers_;
-  FlatMap<uint32_t, uint32_t> frontier_index_;
+  StableVector<uint32_t> frontier_of_;
   // Frontiers that are not in use; borrow() hands them out again, so that their memory is reused.
   std::vector<Frontier> spare_;
   // The successors of states that capture text, by state and byte.

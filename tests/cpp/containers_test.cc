@@ -192,7 +192,8 @@ TEST_CASE("BumpPool: spans are aligned, apart from each other and keep what was 
     const std::span<const uint32_t> kept = pool.copy(std::span<const uint32_t>(values));
     REQUIRE(kept.size() == n);
     if (n == 0) continue;
-    REQUIRE(reinterpret_cast<uintptr_t>(kept.data()) % alignof(uint64_t) == 0);
+    REQUIRE(reinterpret_cast<uintptr_t>(kept.data()) % alignof(uint32_t) == 0);
+    REQUIRE(reinterpret_cast<uintptr_t>(pool.allocate<uint64_t>(i % 3)) % alignof(uint64_t) == 0);
     bytes += n * sizeof(uint32_t);
     spans.emplace_back(kept, i);
   }
