@@ -55,7 +55,7 @@ def walk(
 
 
 def memory() -> int:
-    """The largest memory of the process so far, in MB."""
+    """Returns the largest memory of the process so far, in MB."""
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss >> 10
 
 

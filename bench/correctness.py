@@ -46,7 +46,7 @@ def visible(text: bytes) -> str:
 
 
 def refusal(grammar, text: bytes) -> dict | None:
-    """The place where `text` is refused: the byte position, the surroundings, the allowed bytes."""
+    """Returns the place where `text` is refused: the byte position, the surroundings, the allowed bytes."""
     matcher = grammar.matcher()
     if matcher.accept_bytes(text):
         if matcher.is_accepting():
@@ -73,7 +73,7 @@ def refusal(grammar, text: bytes) -> dict | None:
 
 
 def mask_disagreement(grammar, tokens: data.Tokens, text: str) -> str:
-    """A step at which mask and accept_token differ on the text's own tokens, or ""."""
+    """Returns a step at which mask and accept_token differ on the text's own tokens, or ""."""
     import numpy as np
 
     mask = np.zeros((1, (len(tokens.text) + 31) // 32), dtype=np.int32)

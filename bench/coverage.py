@@ -56,7 +56,7 @@ def setup(config: dict[str, Any]) -> dict[str, Any]:
 
 
 def spellings(value: Any, schema: Any) -> Iterator[str]:
-    """The texts that are tried for an instance."""
+    """Returns the texts that are tried for an instance."""
     orders = [value]
     names = list(schema.get("properties", {})) if isinstance(schema, dict) else []
     if isinstance(value, dict) and names:

@@ -32,7 +32,7 @@ _NUMBERS = (0, 1, 0x7F, 0xFF, 0x7FFFFFFF, 0x80000000, 0xFFFFFFFF, 0xFFFFFFFFFFFF
 
 
 def damaged(data: bytes, chance: random.Random) -> bytes:
-    """The data with one to three changes."""
+    """Returns the data with one to three changes."""
     for _ in range(chance.randint(1, 3)):
         at = chance.randrange(len(data)) if data else 0
         # Headers matter most, so half of the changes hit the first or the last kilobyte.

@@ -44,8 +44,8 @@ WORDS = 600
 
 
 def other_vocabulary(texts: Sequence[bytes]) -> sg.Vocabulary:
-    """A vocabulary of bytes and the most frequent words of some texts, with the punctuation in front of the
-    words."""
+    """Returns a vocabulary of bytes and the most frequent words of some texts, with the punctuation in front
+    of the words."""
     words: Counter[bytes] = Counter()
     for text in texts:
         words.update(re.findall(rb"[^a-zA-Z0-9]*[a-zA-Z0-9]+|[^a-zA-Z0-9]+", text))
@@ -71,7 +71,7 @@ class Trained:
         self.shared = len(set(shared_tokens(self.other, target)[1].tolist()))  # type: ignore[arg-type]
 
     def methods(self, bench: Any) -> dict[str, Callable[[], list[Any]]]:
-        """The rows of figure 1."""
+        """Returns the rows of figure 1."""
         trimmed = TrimmedHead(bench.draft, [t for tokens in self.answers for t in tokens], keep=512)
         return {
             "corpus": lambda: [CorpusDrafter(self.corpus)],
@@ -87,7 +87,8 @@ class Trained:
 
 
 def cleared(drafter: TrimmedHead) -> TrimmedHead:
-    """The drafter without keys and values of earlier texts. Other draft models begin without them, too."""
+    """Returns the drafter without keys and values of earlier texts. Other draft models begin without them,
+    too."""
     drafter._draft.lm.clear()  # type: ignore[attr-defined]
     return drafter
 

@@ -25,7 +25,7 @@ from oracles.grpo import trainer
 
 
 def run(seed: int, constrained: bool, steps: int, rate: float) -> tuple[list[float], str]:
-    """The rewards of the steps, and the line that the run prints."""
+    """Returns the rewards of the steps, and the line that the run prints."""
     with tempfile.TemporaryDirectory() as folder:
         made = trainer(seed, constrained, steps, rate, folder)
         made.train()

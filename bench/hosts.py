@@ -180,7 +180,7 @@ class Clock:
 
 
 def measure(backend: str, folder: Path, batches: list[int], cases: list[str]) -> list[dict[str, Any]]:
-    """The rows of one backend, measured in the running process."""
+    """Returns the rows of one backend, measured in the running process."""
     from vllm import LLM, SamplingParams
     from vllm.sampling_params import StructuredOutputsParams
 
@@ -234,7 +234,7 @@ def measure(backend: str, folder: Path, batches: list[int], cases: list[str]) ->
 
 
 def table(found: dict[str, list[dict[str, Any]]]) -> str:
-    """A table with the backends side by side."""
+    """Returns a table with the backends side by side."""
     titles = "".join(f"{title:>8}" for title in ("compile", "cold", "worst", "warm", "worst"))
     lines = [f"{'':<25}" + "".join(f"  {backend:>40}" for backend in found)]
     lines.append(f"{'ms a batch step':<18}{'batch':>7}" + f"  {titles}" * len(found))

@@ -25,7 +25,7 @@ import structgen
 
 
 def unpacked(bits: torch.Tensor, width: int) -> torch.Tensor:
-    """The bitmask as booleans, on its device."""
+    """Returns the bitmask as booleans, on its device."""
     shifts = torch.arange(32, device=bits.device, dtype=torch.int32)
     return ((bits.unsqueeze(-1) >> shifts) & 1).bool().flatten(1)[:, :width]
 

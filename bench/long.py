@@ -28,7 +28,7 @@ PARTS = 5
 
 
 def joined(open_: str, close: str, element: Callable[[int], str]) -> Callable[[int], Iterator[str]]:
-    """A text of elements with commas between them."""
+    """Returns a text of elements with commas between them."""
 
     def pieces(count: int) -> Iterator[str]:
         yield open_

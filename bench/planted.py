@@ -532,8 +532,8 @@ def build(tree: Path, jobs: int) -> None:
 
 
 def failures(tree: Path) -> list[str]:
-    """The failing tests. The command names the copy's library, because Python would find an editable install
-    first."""
+    """Returns the failing tests. The command names the copy's library, because Python would find an editable
+    install first."""
     plugins = ["-p", "no:cacheprovider", "-p", "oracles.sanitized_core"]
     command = [sys.executable, "-m", "pytest", "-q", "-x", *plugins, *TESTS]
     status, text = run(command, tree, {"STRUCTGEN_CORE": str(tree / "build-planted")})

@@ -23,7 +23,7 @@ Text = Callable[[int], Any]
 
 
 def repeat(piece: str, before: str = "", after: str = "") -> Text:
-    """A text in which a piece repeats as often as fits; `{}` in the piece becomes a number."""
+    """Returns a text in which a piece repeats as often as fits; `{}` in the piece becomes a number."""
 
     def made(size: int) -> str:
         out, length, number = [before], len(before) + len(after), 0

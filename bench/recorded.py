@@ -45,7 +45,7 @@ LIMIT = 300  # seconds per seed
 
 
 def kinds() -> dict[str, Callable[[int], Any]]:
-    """The function of each kind, which runs one seed and raises an error for a wrong answer."""
+    """Returns the function of each kind, which runs one seed and raises an error for a wrong answer."""
     import functools
 
     import pytest

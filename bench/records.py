@@ -31,7 +31,7 @@ def reported(options: argparse.Namespace, report: Callable[[list[dict[str, Any]]
 
 
 def engine_names(parser: argparse.ArgumentParser, names: str) -> list[str]:
-    """The engines of a comma-separated list. An unknown name ends the program."""
+    """Returns the engines of a comma-separated list. An unknown name ends the program."""
     out = names.split(",")
     for name in out:
         try:
@@ -47,5 +47,5 @@ def print_versions(rows: list[dict[str, Any]]) -> None:
 
 
 def out(options: argparse.Namespace) -> contextlib.AbstractContextManager[Any]:
-    """The output stream. Closing it leaves standard output open."""
+    """Returns the output stream. Closing it leaves standard output open."""
     return open(options.out, "w", encoding="utf-8") if options.out else contextlib.nullcontext(sys.stdout)

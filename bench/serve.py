@@ -65,8 +65,8 @@ def server(model: str | None, sequences: int) -> Iterator[tuple[str, int]]:
 
 
 def cpu_seconds(pid: int) -> float:
-    """The CPU time of all threads of a process so far, in nanosecond resolution (/proc/PID/stat counts 10
-    ms). The time of ended threads is lost; the server's threads live as long as the server."""
+    """Returns the CPU time of all threads of a process so far, in nanosecond resolution (/proc/PID/stat
+    counts 10 ms). The time of ended threads is lost; the server's threads live as long as the server."""
     return (
         sum(
             int(Path(task, "schedstat").read_text().split()[0])
@@ -92,13 +92,13 @@ class Requests:
         self._count = 0
 
     def plain(self) -> tuple[str, Any]:
-        """A request in words, and its schema."""
+        """Returns a request in words, and its schema."""
         text, schema = self._items[self._count % len(self._items)]
         self._count += 1
         return f"No. {self._count}: {text}", schema
 
     def next(self) -> tuple[dict[bool, list[int]], Any]:
-        """The prompt's ids with a constraint and without one, and the schema."""
+        """Returns the prompt's ids with a constraint and without one, and the schema."""
         from structgen.lm import embedded
 
         text, schema = self._items[self._count % len(self._items)]
@@ -200,13 +200,13 @@ def main() -> int:
 
 
 def trimmed_mean(values: list[float]) -> float:
-    """The geometric mean without a tenth at each end."""
+    """Returns the geometric mean without a tenth at each end."""
     out = len(values) // 10
     return statistics.geometric_mean(sorted(values)[out : len(values) - out])
 
 
 def _interval(values: list[float], draws: int = 2000) -> str:
-    """A 95% bootstrap interval of the trimmed mean over pairs of rounds."""
+    """Returns a 95% bootstrap interval of the trimmed mean over pairs of rounds."""
     rng = random.Random(0)
     means = sorted(trimmed_mean(rng.choices(values, k=len(values))) for _ in range(draws))
     return f"{means[int(0.025 * draws)]:.3f}-{means[int(0.975 * draws)]:.3f}"

@@ -58,7 +58,7 @@ def free_port() -> int:
 
 
 def command(name: str, model: Path, port: int) -> list[str]:
-    """The command that starts a server."""
+    """Returns the command that starts a server."""
     if name == "structgen":
         return [sys.executable, "-m", "structgen", "serve", "--port", str(port)]
     if name == "structgen-torch":

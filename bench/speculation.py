@@ -209,7 +209,7 @@ WORKLOADS: dict[str, Callable[[Bench, int], tuple[list[Case], list[Case]]]] = {
 
 
 def methods(bench: Bench, sample: Sequence[int]) -> dict[str, Callable[[], Speculation]]:
-    """The methods. Each call makes new options, so the stores are cold."""
+    """Returns the methods. Each call makes new options, so the stores are cold."""
 
     def only(*drafters: Any) -> Speculation:
         return Speculation(list(drafters), cost=COST)
@@ -344,7 +344,7 @@ def _against(name: str, ours: list[Outcome], theirs: list[Outcome]) -> str:
 
 
 def _first_runs(outcomes: list[Outcome]) -> list[Outcome]:
-    """The outcomes with the times of their first runs, for comparisons with methods that run once."""
+    """Returns the outcomes with the times of their first runs, for comparisons with methods that run once."""
     return [replace(o, seconds=o.once[0], cpu=o.once[1]) for o in outcomes]
 
 

@@ -163,8 +163,8 @@ def fidelity() -> None:
 
 
 def _gap() -> float:
-    """The total variation between local decoding and the conditioned model on a small language. It is not 0,
-    because masks do not look ahead."""
+    """Returns the total variation between local decoding and the conditioned model on a small language. It is
+    not 0, because masks do not look ahead."""
     random = np.random.default_rng(1)
     step = random.dirichlet(np.ones(3), size=(4, 4))  # (place, last token) -> next of a, b, end
     texts = {t for n in range(1, 4) for t in _words(n) if t.count(0) == t.count(1) or t[0] == 0}

@@ -83,7 +83,7 @@ def jsonsubschema(wide: Any, narrow: Any) -> Verdict:
 
 
 def draft_4(node: Any) -> Any:
-    """The schema in the keywords of draft 4, as far as draft 4 can express it."""
+    """Returns the schema in the keywords of draft 4, as far as draft 4 can express it."""
     if not isinstance(node, dict):
         return {} if node is True else {"not": {}} if node is False else node
     out = rewritten(node, lambda _, inner: draft_4(inner))
@@ -143,7 +143,7 @@ def limited() -> Iterator[None]:
 
 
 def asked(tool: str, wide: Any, narrow: Any) -> tuple[str, Verdict, float]:
-    """The tool's outcome ("told", "undecided", or an error's name), its verdict, and its seconds."""
+    """Returns the tool's outcome ("told", "undecided", or an error's name), its verdict, and its seconds."""
     begin = time.perf_counter()
     verdict: Verdict = (None, "")
     try:

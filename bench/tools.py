@@ -67,7 +67,7 @@ _Kind = tuple[dict[str, Any], Callable[[], Any], list[Any]]
 
 
 def _property(chance: random.Random) -> _Kind:
-    """A schema, a function that draws a value, and invalid values."""
+    """Returns a schema, a function that draws a value, and invalid values."""
     some, low = sorted(chance.sample(_WORDS, 3)), chance.randint(0, 50)
     pick, whole = chance.choice, chance.randint
     place = {"lat": {"type": "number"}, "name": {"type": "string"}}
@@ -120,7 +120,7 @@ class Tool:
         return {n: made[1]() for n, made in self._made.items() if n in required or chance.random() < 0.5}
 
     def wrong(self) -> dict[str, Any]:
-        """A right call with one change: an invalid value, an additional key, or a missing key."""
+        """Returns a right call with one change: an invalid value, an additional key, or a missing key."""
         value, how = self.right(), self._chance.random()
         if how < 0.15:
             value["unknown"] = 1
@@ -150,7 +150,7 @@ def made(count: int) -> tuple[list[Tool], list[tuple[Tool, dict[str, Any], bool]
 
 
 def compiled(name: str, engine: Any, tools: list[dict[str, Any]]) -> Any:
-    """The grammar of calls, built as the engine's own documentation says."""
+    """Returns the grammar of calls, built as the engine's own documentation says."""
     functions = [tool["function"] for tool in tools]
     if name == "structgen":
         from structgen.maskbench.engines import structgen
@@ -186,7 +186,7 @@ def compiled(name: str, engine: Any, tools: list[dict[str, Any]]) -> Any:
 
 
 def written(name: str, tool: Tool, value: dict[str, Any]) -> list[str]:
-    """The spellings of a call that are tried."""
+    """Returns the spellings of a call that are tried."""
     texts = list(coverage.spellings(value, tool.parameters))
     if name == "outlines-core":
         return [f'{{"name":"{tool.name}","arguments":{t}}}' for t in texts] + [

@@ -93,7 +93,7 @@ _NODE = {
 
 
 def tools_of(count: int, seed: int = 0) -> dict[str, Any]:
-    """A list as an MCP client gets it: `count` tools of 4 to 16 properties."""
+    """Returns a list as an MCP client gets it: `count` tools of 4 to 16 properties."""
     chance = random.Random(seed)
     tools = []
     for i in range(count):

@@ -112,7 +112,7 @@ def _escaped(word: str) -> str:
 
 
 def mutated(pool: list[bytes], words: list[bytes], chance: random.Random) -> bytes:
-    """An input of the pool with one to six changes."""
+    """Returns an input of the pool with one to six changes."""
     data = bytearray(chance.choice(pool))
     for _ in range(chance.randint(1, 6)):
         at = chance.randint(0, len(data))

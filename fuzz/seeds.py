@@ -284,7 +284,7 @@ def kept(target: str) -> Path:
 
 
 def corpus(target: str) -> list[bytes]:
-    """The seeds, and what is kept."""
+    """Returns the seeds, and what is kept."""
     lines = kept(target).read_text().splitlines() if kept(target).exists() else []
     return seeds(target) + [json.loads(line).encode("latin-1") for line in lines]
 

@@ -54,7 +54,8 @@ class Wrong(AssertionError):
 
 
 def compiler() -> Compiler:
-    """A small cache, and a fresh one every thousand texts: what one text left behind is found again."""
+    """Returns a small cache, and a fresh one every thousand texts: what one text left behind is found
+    again."""
     if not _compiler or len(_compiler) > 1_000:
         limits = structgen.Limits(compile=300_000, mask=300_000, memory=8 << 20)
         _compiler[:] = [Compiler(VOCABULARY, limits=limits)]
@@ -120,7 +121,7 @@ def holes(data: bytes) -> None:
 
 
 def _text_of(grammar: structgen.CompiledGrammar, chance: random.Random) -> list[int]:
-    """The tokens of a text: some at random, then the shortest completion byte by byte."""
+    """Returns the tokens of a text: some at random, then the shortest completion byte by byte."""
     matcher, mask = grammar.matcher(), structgen.allocate_bitmask(1, VOCABULARY.vocab_size)
     tokens: list[int] = []
     ends = VOCABULARY.eos_token_ids

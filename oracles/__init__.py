@@ -9,7 +9,7 @@ from typing import Any
 
 
 def closed(properties: dict[str, Any], required: Iterable[str] | None = None) -> dict[str, Any]:
-    """The schema of a closed object. By default all keys are required; `required` names others."""
+    """Returns the schema of a closed object. By default all keys are required; `required` names others."""
     needed = list(properties if required is None else required)
     return {
         "type": "object",

@@ -70,7 +70,7 @@ def oracle(schema: Any) -> Callable[[str], bool]:
 
 
 def asked(seed: int) -> Asked:
-    """The request of one seed."""
+    """Returns the request of one seed."""
     c = random.Random(seed)
     path = c.choice([CHAT, CHAT, COMPLETIONS, RESPONSES])
     limit = c.choice([3, 20, 60, 60, 120])
@@ -166,7 +166,7 @@ def _draw(c: random.Random, out: Asked) -> None:
 
 
 def _sum(text: str) -> bool:
-    """Whether a text matches `root ::= "(" root ")" | [0-9]+ ("+" root)?`."""
+    """Returns whether a text matches `root ::= "(" root ")" | [0-9]+ ("+" root)?`."""
     while True:
         if text.startswith("(") and text.endswith(")"):
             text = text[1:-1]
@@ -185,7 +185,7 @@ def _sum(text: str) -> bool:
 
 
 def texts_of(asked: Asked, answer: dict[str, Any]) -> list[Text]:
-    """The texts of an answer that is no stream."""
+    """Returns the texts of an answer that is no stream."""
     if asked.path == RESPONSES:
         return [_response(answer)]
     found = []
@@ -218,7 +218,7 @@ def _logged(asked: Asked, logprobs: Any) -> list[bytes] | None:
 
 
 def joined(asked: Asked, lines: list[str]) -> tuple[list[Text], dict[str, Any]]:
-    """The texts and the usage of a stream, from its `data:` lines."""
+    """Returns the texts and the usage of a stream, from its `data:` lines."""
     events = [json.loads(line[6:]) for line in lines if line.startswith("data: {")]
     if asked.path == RESPONSES:
         last = events[-1]["response"]
@@ -245,7 +245,7 @@ def joined(asked: Asked, lines: list[str]) -> tuple[list[Text], dict[str, Any]]:
 
 
 def wrong(asked: Asked, texts: list[Text], usage: dict[str, Any]) -> str | None:
-    """A description of the first fault of a whole answer, or None."""
+    """Returns a description of the first fault of a whole answer, or None."""
     body = asked.body
     if len(texts) != body.get("n", 1):
         return f"{len(texts)} answers"

@@ -43,7 +43,8 @@ class Attacker:
         self.size = size
 
     def n(self, least: int, most: int) -> int:
-        """A number between the bounds. Small numbers are more likely, and `size` scales the upper bound."""
+        """Returns a number between the bounds. Small numbers are more likely, and `size` scales the upper
+        bound."""
         most = max(least, int(most * self.size))
         return int(math.exp(self.r.uniform(math.log(least), math.log(most + 0.999))))
 
@@ -310,7 +311,7 @@ class Patterns:
         return r.choice(["(?=", "(?!", "(?<=", "(?<!"]) + self.short() + ")"
 
     def short(self) -> str:
-        """A part of an assertion; a look-behind has a width that Python can compute."""
+        """Returns a part of an assertion; a look-behind has a width that Python can compute."""
         return "".join(f"{self.atom()}" for _ in range(self.r.randint(1, 3))) + self.r.choice(
             ["", "b", "{20}"]
         )
@@ -321,7 +322,7 @@ class Patterns:
 
 
 def pattern(seed: int) -> tuple[str, bool]:
-    """A pattern, and whether Python's `re` can judge its texts in time."""
+    """Returns a pattern, and whether Python's `re` can judge its texts in time."""
     drawn = Patterns(seed)
     out = drawn.pattern()
     return out, not drawn.slow
@@ -391,7 +392,8 @@ class Found:
 
 
 def judge(document: Any) -> Callable[[str], bool] | None:
-    """A function that tells whether a text is an instance; None if Python's `re` could take exponential time.
+    """Returns a function that tells whether a text is an instance; None if Python's `re` could take
+    exponential time.
 
     The oracle knows eight formats. A text passes if it is an instance in one of three readings: all strings
     match the other formats, no string does, or each string matches one of them (`oneOf` of formats).

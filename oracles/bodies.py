@@ -87,7 +87,7 @@ SCHEMAS: list[Any] = [
 
 
 def nested(depth: int, key: str = "items") -> Any:
-    """A schema nested `depth` times."""
+    """Returns a schema nested `depth` times."""
     made: Any = {}
     for _ in range(depth):
         made = {key: [made] if key in ("allOf", "anyOf", "oneOf") else made}
@@ -102,7 +102,8 @@ UNKNOWN = [
 
 
 def hostile(name: str, salt: int) -> dict[str, Any]:
-    """A constraint with slow masks or a slow compile, of one of five kinds. Each salt gives a new grammar."""
+    """Returns a constraint with slow masks or a slow compile, of one of five kinds. Each salt gives a new
+    grammar."""
     if name == "masks":
         k = 12 + salt % 9
         text = f"(.*[a-f].{{{k}}}[b-k].*|.*[c-h].{{{k + 1}}}[a-c].*|[a-e ]{{50,{100 + salt}}}){{2,60}}"
@@ -409,7 +410,7 @@ class Bodies:
         }
 
     def message(self) -> tuple[str, dict[str, Any]]:
-        """A body of Anthropic's interface."""
+        """Returns a body of Anthropic's interface."""
         c = self.chance
         blocks: list[Any] = [
             {"type": "text", "text": self.text()},
@@ -463,7 +464,7 @@ class Bodies:
         return c.choice(fields)
 
     def typed(self) -> tuple[str, dict[str, Any]]:
-        """A body of the playground."""
+        """Returns a body of the playground."""
         c = self.chance
         kind = c.choice(["schema", "regex", "grammar", "tools", "none"])
         text = {
@@ -536,7 +537,7 @@ class Bodies:
 
 
 def judge(status: int, content_type: str, text: str) -> str | None:
-    """A description of an answer's fault, or None. Errors inside of a stream are judged, too."""
+    """Returns a description of an answer's fault, or None. Errors inside of a stream are judged, too."""
     if status >= 500:
         return f"a {status}"
     if "Traceback" in text or 'File "/' in text:
@@ -570,7 +571,7 @@ def _error(error: Any) -> str | None:
 
 
 def junk(chance: random.Random, depth: int = 0) -> Any:
-    """A random JSON value."""
+    """Returns a random JSON value."""
     simple = [None, True, False, 0, -1, 1, 3.5, 10**30, "", "x", "auto", "json_schema", "function", [], {}]
     if depth > 2 or chance.random() < 0.5:
         return chance.choice(simple)

@@ -18,7 +18,8 @@ ROOT = Path(__file__).resolve().parents[1]
 
 
 def build_folder() -> Path | None:
-    """The folder of CMake's last build. Builds with sanitizers run the tests by make targets of their own."""
+    """Returns the folder of CMake's last build. Builds with sanitizers run the tests by make targets of their
+    own."""
     found = [
         path.parent
         for path in (ROOT / "build").glob("*/libstructgen_engine.a")

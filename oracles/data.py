@@ -50,7 +50,7 @@ _SOURCES = {
 
 
 def root() -> Path:
-    """The data directory, which may be missing."""
+    """Returns the data directory, which may be missing."""
     named = os.environ.get("STRUCTGEN_DATA")
     return Path(named) if named else Path(__file__).resolve().parents[2] / "shared" / "data"
 
@@ -85,7 +85,7 @@ def _maskbench(path: Path) -> corpus.Cases | None:
 
 
 def maskbench_names() -> list[str]:
-    """All schema names, sorted; an empty list if the directory is missing."""
+    """Returns all schema names, sorted; an empty list if the directory is missing."""
     found = _maskbench(root() / "maskbench")
     return [] if found is None else found.names
 
@@ -98,7 +98,7 @@ def maskbench_case(name: str) -> Case:
 
 
 def shuffled_cases(seed: int) -> Iterator[Case]:
-    """All MaskBench cases in an order that the seed decides, read one by one."""
+    """Returns all MaskBench cases in an order that the seed decides, read one by one."""
     names = maskbench_names()
     for at in np.random.default_rng(seed).permutation(len(names)):
         yield maskbench_case(names[int(at)])
@@ -115,7 +115,7 @@ class Group:
 
 
 def suite_groups(draft: str) -> Iterable[Group]:
-    """All groups of `draft` ("draft2020-12", "draft7"); the optional files come last."""
+    """Returns all groups of `draft` ("draft2020-12", "draft7"); the optional files come last."""
     base = root() / "json-schema-test-suite" / "tests"
     files = sorted((base / draft).rglob("*.json"), key=lambda path: (len(path.parts), path.as_posix()))
     for path in files:

@@ -69,7 +69,7 @@ def parsed(text: str) -> list[Token]:
 
 
 def blocks(page: str, text: str) -> list[Block]:
-    """Every code block. Raises DocumentationError for an unknown mark or an unknown language."""
+    """Returns every code block. Raises DocumentationError for an unknown mark or an unknown language."""
     found, tokens = [], parsed(text)
     for index, token in enumerate(tokens):
         if token.type not in ("fence", "code_block"):
@@ -117,7 +117,8 @@ def _covers(name: str) -> bool:
 
 
 def commands(text: str) -> Iterator[list[str]]:
-    """The words of each command of a shell block, without comments, prompts and assignments of variables."""
+    """Returns the words of each command of a shell block, without comments, prompts and assignments of
+    variables."""
     for line in text.replace("\\\n", " ").splitlines():
         words = shlex.split(line.removeprefix("$ "), comments=True)
         while words and re.match(r"[A-Z_]+=", words[0]):
@@ -149,7 +150,7 @@ def _parse_and_stop(parse: Any) -> Any:
 
 
 def _module_takes(module: str, arguments: list[str]) -> str | None:
-    """The message of a module's argparse about the arguments, or None if argparse accepts them."""
+    """Returns the message of a module's argparse about the arguments, or None if argparse accepts them."""
     said = io.StringIO()
     changed = mock.patch.object(
         argparse.ArgumentParser, "parse_args", _parse_and_stop(argparse.ArgumentParser.parse_args)
@@ -176,7 +177,7 @@ def _module_takes(module: str, arguments: list[str]) -> str | None:
 
 
 def wrong_command(words: list[str]) -> str | None:
-    """The fault of a command that is not run, or None if no fault is known."""
+    """Returns the fault of a command that is not run, or None if no fault is known."""
     program, *rest = words
     if "..." in rest:
         return wrong_span(words)
@@ -231,7 +232,7 @@ def _wrong_install(words: list[str]) -> str | None:
 
 
 def wrong_span(words: list[str]) -> str | None:
-    """The fault of a command in a sentence, which may leave out further arguments."""
+    """Returns the fault of a command in a sentence, which may leave out further arguments."""
     program, *rest = words
     if program != "structgen":
         problem = wrong_command([program, *(word for word in rest if word != "...")])
@@ -265,7 +266,7 @@ def spans(tokens: list[Token]) -> Iterator[tuple[int, str]]:
 
 
 def names_above(tokens: list[Token], line: int) -> set[str]:
-    """The names that sentences above a line have in code: `model`, or `(model, tokenizer)`."""
+    """Returns the names that sentences above a line have in code: `model`, or `(model, tokenizer)`."""
     named = (span for at, span in spans(tokens) if at < line and re.fullmatch(r"\(?\w+(, \w+)*\)?", span))
     return {name for span in named for name in re.findall(r"\w+", span)}
 
@@ -279,7 +280,7 @@ def links(tokens: list[Token]) -> Iterator[tuple[int, str]]:
 
 
 def anchors(text: str) -> set[str]:
-    """The anchors of a page's headings, as GitHub builds them."""
+    """Returns the anchors of a page's headings, as GitHub builds them."""
     found, tokens = set(), parsed(text)
     for index, token in enumerate(tokens):
         if token.type == "heading_open":
@@ -292,8 +293,8 @@ def anchors(text: str) -> set[str]:
 
 
 def same_output(shown: str, printed: str, whole: bool = False) -> bool:
-    """Whether the shown lines occur in the printed text, in order. If `whole`, no other line may occur. `...`
-    stands for any text."""
+    """Returns whether the shown lines occur in the printed text, in order. If `whole`, no other line may
+    occur. `...` stands for any text."""
     wanted, there = ([line.rstrip() for line in text.strip("\n").splitlines()] for text in (shown, printed))
     patterns = [re.compile(".*".join(map(re.escape, line.split("...")))) for line in wanted]
     if whole and len(wanted) != len(there):
@@ -313,9 +314,9 @@ class Statement:
     prints: bool  # whether a comment stands behind a `print` call inside of the statement
 
     def wrong_output(self, value: object, printed: str) -> str | None:
-        """The fault of the output that a page shows, or None. A comment behind an expression, or directly
-        below it, is the expression's output, as at Python's prompt. Printed output must be shown. Other
-        comments are prose."""
+        """Returns the fault of the output that a page shows, or None. A comment behind an expression, or
+        directly below it, is the expression's output, as at Python's prompt. Printed output must be shown.
+        Other comments are prose."""
         if not printed and value is None:
             return f"it prints nothing, not {self.behind!r}" if self.prints else None
         shown = self.below if self.below is not None else self.behind

@@ -70,7 +70,7 @@ def drafts_of(q: Floats, count: int, replace: bool) -> Iterator[tuple[list[int],
 
 
 def law(rule: Rule, p: Floats, q: Floats, count: int, replace: bool) -> Floats:
-    """The law of the token that a rule returns, for drafts drawn from q."""
+    """Returns the law of the token that a rule returns, for drafts drawn from q."""
     found = np.zeros(len(p))
     for xs, weight in drafts_of(q, count, replace):
         for token, more in ways(lambda chance, xs=xs: rule(p, q, xs, chance)):
@@ -79,7 +79,8 @@ def law(rule: Rule, p: Floats, q: Floats, count: int, replace: bool) -> Floats:
 
 
 def dropping(rule: Rule) -> Rule:
-    """The planted bias: the rule drops drafts that the target refuses, as if they had not been drawn."""
+    """Returns the planted bias: the rule drops drafts that the target refuses, as if they had not been
+    drawn."""
 
     def biased(p: Floats, q: Floats, xs: list[int], chance: Chance) -> int:
         valid = [x for x in xs if p[x] > 0]

@@ -78,8 +78,8 @@ class Stacks:
         return self._numbers[stacks]
 
     def _closed(self, stacks: set[tuple[Item, ...]]) -> frozenset[tuple[Item, ...]]:
-        """The stacks with leading rules replaced by their alternatives, until a literal leads or the stack is
-        empty."""
+        """Returns the stacks with leading rules replaced by their alternatives, until a literal leads or the
+        stack is empty."""
         done: set[tuple[Item, ...]] = set()
         seen, todo = set(stacks), list(stacks)
         while todo:

@@ -26,7 +26,7 @@ SCHEMA = closed(
 
 
 def trainer(seed: int, constrained: bool, steps: int, rate: float, folder: str, **options: Any) -> Any:
-    """A trainer of the module's task."""
+    """Returns a trainer of the module's task."""
     import torch
     import transformers
     import trl

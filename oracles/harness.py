@@ -38,17 +38,17 @@ T = TypeVar("T")
 
 
 def cases(count: int) -> int:
-    """How many of `count` random cases a run tries; at least one."""
+    """Returns how many of `count` random cases a run tries; at least one."""
     return max(1, count // 3) if _LONG is None else count * int(_LONG)
 
 
 def seeds(count: int) -> range:
-    """The seeds of `count` random cases in a run."""
+    """Returns the seeds of `count` random cases in a run."""
     return range(FIRST_SEED, FIRST_SEED + cases(count))
 
 
 def chosen(items: Iterable[T]) -> list[T]:
-    """The first and every third of some expensive cases; the nightly run gets all."""
+    """Returns the first and every third of some expensive cases; the nightly run gets all."""
     found = list(items)
     return found[::3] if _LONG is None else found
 
@@ -78,7 +78,7 @@ class Empty:
 
 
 def compiled(schema: Any, *, using: structgen.Compiler | None = None, **options: Any) -> Any:
-    """A grammar; `Empty` if the schema is unsatisfiable; None if it exceeds the limit of work."""
+    """Returns a grammar; `Empty` if the schema is unsatisfiable; None if it exceeds the limit of work."""
     try:
         return (using or compiler()).json_schema(schema, **options)
     except errors.UnsatisfiableSchema:
@@ -110,7 +110,8 @@ def verdict(grammar: Any, text: str | bytes) -> bool:
 
 
 def together(work: Callable[[int], T], count: int) -> list[T]:
-    """The results of `work(index)` in `count` threads that start at once. Raises the first failure."""
+    """Returns the results of `work(index)` in `count` threads that start at once. Raises the first
+    failure."""
     gate = threading.Barrier(count)
 
     def run(index: int) -> T:
@@ -191,7 +192,7 @@ def walk(
 
 
 def long_token(source: Source, words: Words, allowed: np.ndarray) -> int:
-    """One of the allowed tokens, mostly a token of several bytes."""
+    """Returns one of the allowed tokens, mostly a token of several bytes."""
     long = [t for t in allowed if len(words.tokens[t]) > 1]
     return int(source.pick(long) if long and source.chance(70) else source.pick(allowed))
 
@@ -222,7 +223,7 @@ def forty_schemas() -> list[dict[str, Any]]:
 
 
 def trail(using: structgen.Compiler, schema: Any, seed: int) -> list[bytes]:
-    """The masks of a random walk. If the masks are equal, equal seeds give equal walks."""
+    """Returns the masks of a random walk. If the masks are equal, equal seeds give equal walks."""
     return walked(using.json_schema(schema).matcher(), seed, 12)
 
 
@@ -243,7 +244,7 @@ def walked(matcher: structgen.Matcher, seed: int, steps: int) -> list[bytes]:
 
 
 def settled_bytes(using: structgen.Compiler) -> int:
-    """The bytes of a full cache, once all dropped grammars are freed.
+    """Returns the bytes of a full cache, once all dropped grammars are freed.
 
     While grammars are being freed, the cache drops no more, however many compiles follow. The first compile
     after that shrinks the cache to its size.
@@ -264,7 +265,7 @@ BYTES = structgen.Vocabulary.from_bytes([bytes([i]) for i in range(256)] + [b""]
 
 
 def byte_walk(grammar: structgen.CompiledGrammar, chance: random.Random, tokens: int) -> bytes:
-    """A text of random allowed bytes. The walk ends soon after the end token is allowed."""
+    """Returns a text of random allowed bytes. The walk ends soon after the end token is allowed."""
     matcher, text = grammar.matcher(), bytearray()
     mask = structgen.allocate_bitmask(1, BYTES.vocab_size)
     # bytes are tokens, so the shortest completion gives the fewest tokens, without the search of

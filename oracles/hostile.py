@@ -96,8 +96,8 @@ def pattern_kind(n: int) -> dict:
 
 
 def present_key(n: int) -> dict:
-    """A schema in which the presence of the key x decides which branches are left, and these branches decide
-    which keys may follow. Each of the 2^n sets of branches allows other keys, so the grammar needs 2^n
+    """Returns a schema in which the presence of the key x decides which branches are left, and these branches
+    decide which keys may follow. Each of the 2^n sets of branches allows other keys, so the grammar needs 2^n
     alternatives."""
     return {"oneOf": [branch(i) | {"required": [f"b{i}"]} for i in range(n)]}
 
@@ -196,8 +196,8 @@ def keys_by_pattern_too_many(n: int) -> dict:
 
 
 def keys_of_two_kinds(n: int) -> dict:
-    """A schema of about ninety keys of one pattern, more than the engine writes out as names, and a count
-    over some of them."""
+    """Returns a schema of about ninety keys of one pattern, more than the engine writes out as names, and a
+    count over some of them."""
     return {
         "type": "object",
         "patternProperties": {"^[1-9][0-9]?$": {"type": ["string", "integer"]}},
@@ -477,7 +477,7 @@ def _vocabulary(tokens: list[bytes], eos: list[int]) -> None:
 
 
 def outcome(compiler, kind: str, text) -> dict:
-    """The outcome of one input, and its CPU time, which other processes change little."""
+    """Returns the outcome of one input, and its CPU time, which other processes change little."""
     from oracles.harness import WORDS
     from structgen import errors
 

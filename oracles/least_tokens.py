@@ -137,7 +137,7 @@ class Read:
 
 
 def fewest(language: Any, state: Any, tokens: list[bytes], most: int) -> float:
-    """The fewest tokens that complete the text, the end included, found breadth first; infinity above
+    """Returns the fewest tokens that complete the text, the end included, found breadth first; infinity above
     `most`."""
     level = {state}
     for count in range(1, most + 1):
@@ -166,7 +166,7 @@ def compare(
     found = []
 
     def fresh() -> sg.Matcher:
-        """A matcher of a grammar that has not made any search yet."""
+        """Returns a matcher of a grammar that has not made any search yet."""
         made = compile().matcher()
         assert made.accept_tokens(walked)
         return made
@@ -219,7 +219,7 @@ def compare(
 
 
 def vocabulary(source: np.random.Generator, letters: bytes, longest: int = 3, size: int = 6) -> list[bytes]:
-    """A random choice of the letters, longer tokens, and sometimes a repeated token."""
+    """Returns a random choice of the letters, longer tokens, and sometimes a repeated token."""
     tokens = [bytes([c]) for c in letters if source.integers(0, 5)]
     for _ in range(int(source.integers(1, size))):
         length = int(source.integers(2, longest + 1))
@@ -234,7 +234,7 @@ def compiler(tokens: list[bytes]) -> sg.Compiler:
 
 
 def of_regex(seed: int) -> list[tuple[float, int]]:
-    """A random regex over a random vocabulary."""
+    """Returns a random regex over a random vocabulary."""
     source = np.random.default_rng([seed, 1])
     tree = cat(random_tree(source, 3), random_tree(source, 3))
     tokens = vocabulary(source, b"abcd", longest=4, size=9)

@@ -95,7 +95,7 @@ def accepts(grammar: Grammar, tokens: Sequence[bytes]) -> bool:
 
 
 def grammar(source: Source) -> Grammar:
-    """A random grammar of three rules with any recursion; at least one rule has a limit."""
+    """Returns a random grammar of three rules with any recursion; at least one rule has a limit."""
 
     def node(depth: int) -> Node:
         kind = source.integer(0, 9 if depth else 3)

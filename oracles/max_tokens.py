@@ -42,7 +42,7 @@ def mask_of(matcher: structgen.Matcher, budget: int | None = None) -> np.ndarray
 
 
 def random_grammar(source: Source, *compilers: structgen.Compiler) -> tuple[Any, ...] | None:
-    """A random grammar, compiled by each compiler; None if no text keeps within its limits."""
+    """Returns a random grammar, compiled by each compiler; None if no text keeps within its limits."""
     grammar = limited.grammar(source)
     text = limited.lark(grammar)
     try:

@@ -62,7 +62,7 @@ LISTED: list[dict[str, Any]] = [
 
 
 def answered(name: str, arguments: dict[str, Any]) -> dict[str, Any]:
-    """The answer of a tool."""
+    """Returns the answer of a tool."""
     return (
         {"city": arguments["city"], "degrees": 12} if name == "get_weather" else {"done": name, **arguments}
     )

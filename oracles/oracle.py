@@ -29,12 +29,12 @@ def words(vocab_size: int) -> int:
 
 
 def fresh_mask(vocab_size: int, rows: int = 1) -> np.ndarray:
-    """A mask filled with garbage, so the tests notice words that the engine does not write."""
+    """Returns a mask filled with garbage, so the tests notice words that the engine does not write."""
     return np.full((rows, words(vocab_size)), 0x5A5A5A5A, dtype=np.int32)
 
 
 def bits(mask: np.ndarray, vocab_size: int, row: int = 0) -> np.ndarray:
-    """The mask's row as booleans by token id. The bits behind the vocabulary must be 0."""
+    """Returns the mask's row as booleans by token id. The bits behind the vocabulary must be 0."""
     unpacked = np.unpackbits(mask[row].view(np.uint8), bitorder="little").astype(bool)
     assert not unpacked[vocab_size:].any(), "padding ids allowed"
     return unpacked[:vocab_size]
@@ -57,7 +57,7 @@ def naive_mask(matcher: Any, vocab_size: int) -> np.ndarray:
 
 
 def regex_matches(pattern: str, text: str) -> bool:
-    """Whether a pattern matches the whole text."""
+    """Returns whether a pattern matches the whole text."""
     return re.fullmatch(pattern, text) is not None
 
 
@@ -99,7 +99,7 @@ def loads(text: str) -> Any:
 
 
 def canonical(value: Any) -> Any:
-    """A hashable form of a JSON value. Two forms are equal exactly if the values are equal."""
+    """Returns a hashable form of a JSON value. Two forms are equal exactly if the values are equal."""
     if isinstance(value, dict):
         return ("object", frozenset((k, canonical(v)) for k, v in value.items()))
     if isinstance(value, list):
@@ -146,8 +146,8 @@ def _compare(holds: Callable[[Any, Any], bool]) -> Callable:
 
 
 def _draft4_bound(holds: Callable[[Any, Any], bool], sharp: str) -> Callable:
-    """A check of draft 4, in which `exclusiveMinimum` and `exclusiveMaximum` are booleans that exclude the
-    bounds of `minimum` and `maximum`."""
+    """Returns a check of draft 4, in which `exclusiveMinimum` and `exclusiveMaximum` are booleans that
+    exclude the bounds of `minimum` and `maximum`."""
 
     def check(validator: Any, bound: Any, instance: Any, schema: Any) -> Iterator[Any]:
         if not _is_number(instance):
@@ -246,7 +246,7 @@ def _uuid(text: str) -> bool:
 
 
 def _duration(text: str) -> bool:
-    """The ABNF of RFC 3339 appendix A: units in order without gaps, and weeks only alone."""
+    """Returns the ABNF of RFC 3339 appendix A: units in order without gaps, and weeks only alone."""
     time = r"T(\d+H(\d+M(\d+S)?)?|\d+M(\d+S)?|\d+S)"
     date = r"(\d+Y(\d+M(\d+D)?)?|\d+M(\d+D)?|\d+D)"
     return re.fullmatch(rf"P({date}({time})?|{time}|\d+W)", text, re.ASCII) is not None
@@ -269,7 +269,7 @@ FORMATS: dict[str, Callable[[str], bool]] = {
 
 
 def format_checker(refused: Iterable[str] = ()) -> jsonschema.FormatChecker:
-    """A checker of the formats above. It accepts no string for a `refused` format."""
+    """Returns a checker of the formats above. It accepts no string for a `refused` format."""
     checker = jsonschema.FormatChecker(formats=())
     for name in refused:
         checker.checks(name)(lambda value: not isinstance(value, str))
@@ -318,8 +318,8 @@ class JsonOracle:
 
 
 def in_turn(ends: Callable[[Any, int], set[int]], parts: Iterable[Any], begin: int) -> set[int]:
-    """The places where a sequence of parts may end. `ends` gives the ends of one part that begins at a
-    place."""
+    """Returns the places where a sequence of parts may end. `ends` gives the ends of one part that begins at
+    a place."""
     now = {begin}
     for part in parts:
         now = {end for place in now for end in ends(part, place)}

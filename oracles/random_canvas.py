@@ -38,8 +38,8 @@ def fillings(
     inside: Callable[[bytes], bool],
     begins: Callable[[bytes], bool],
 ) -> set[tuple[int, ...]]:
-    """Every row of tokens that is a text with end and padding. On an open canvas the row may also begin a
-    text."""
+    """Returns every row of tokens that is a text with end and padding. On an open canvas the row may also
+    begin a text."""
     end = len(tokens)
     found: set[tuple[int, ...]] = set()
 

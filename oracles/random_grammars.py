@@ -190,7 +190,7 @@ def _written(tree: Tree, gbnf: Grammar | None) -> str:
 
 
 def _classes(pattern: str) -> str:
-    """A pattern of `PATTERNS` in GBNF's syntax; letters become literals."""
+    """Returns a pattern of `PATTERNS` in GBNF's syntax; letters become literals."""
     return "(" + re.sub(r"(\[[^\]]*\])|([a-z])", lambda m: m[1] or f'"{m[2]}"', pattern) + ")"
 
 
@@ -404,7 +404,7 @@ class Oracle:
         return regex.fullmatch(text) is not None
 
     def _reads(self, name: str, context: frozenset[str], text: str, i: int) -> list[int]:
-        """The places where a terminal that begins at i may end."""
+        """Returns the places where a terminal that begins at i may end."""
         if self.lexer in ("scannerless", "gbnf"):
             return [j for j in range(i, len(text) + 1) if self._whole(name, text[i:j])]
         me = self.terminals[name]
@@ -522,7 +522,7 @@ class Mismatch(Exception):
 
 
 def membership(grammar: Grammar, dialect: str) -> Callable[[bytes], bool]:
-    """A function that tells whether a text belongs to a grammar, by `Oracle`; it asks about each text
+    """Returns a function that tells whether a text belongs to a grammar, by `Oracle`; it asks about each text
     once."""
     known = Oracle(grammar, dialect)
     return cache(lambda text: known.accepts(text.decode()))
@@ -557,7 +557,7 @@ def run_named(
 
 
 def compiled(grammar: Grammar, dialect: str, compiler: Any) -> Any:
-    """The grammar from this compiler, or None if the compiler refuses the text."""
+    """Returns the grammar from this compiler, or None if the compiler refuses the text."""
     from structgen import errors
 
     try:

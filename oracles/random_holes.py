@@ -99,7 +99,7 @@ def check_infill(
 
 
 def fits(parts: Sequence[Any], text: bytes, tokens: Sequence[bytes]) -> bool:
-    """Whether a text consists of the parts, in order."""
+    """Returns whether a text consists of the parts, in order."""
     places = {0}
     for part in parts:
         if isinstance(part, bytes):
@@ -141,7 +141,7 @@ def check_parts(
 
 
 def random_parts(source: Source, text: bytes, letters: str) -> list[Any]:
-    """A text with some stretches cut out, and sometimes with a changed byte."""
+    """Returns a text with some stretches cut out, and sometimes with a changed byte."""
     places = sorted(source.integer(0, len(text)) for _ in range(2 * source.integer(1, 3)))
     parts: list[Any] = []
     at = 0
@@ -218,7 +218,7 @@ JSON_TOKENS = (
 
 
 def written(found: sg.CompiledGrammar, source: Source, most: int = 60) -> bytes | None:
-    """A text of the grammar: tokens drawn from its masks, then a shortest completion."""
+    """Returns a text of the grammar: tokens drawn from its masks, then a shortest completion."""
     matcher, text = found.matcher(), b""
     for _ in range(source.integer(0, most)):
         mask = oracle.mask_of(matcher, len(JSON_TOKENS) + 1)

@@ -33,7 +33,7 @@ HOLES = 10  # holes per schema
 
 
 def values(source: Source, depth: int) -> list[Any]:
-    """A few values, arrays among them."""
+    """Returns a few values, arrays among them."""
     some = [source.pick(ATOMS) for _ in range(source.integer(1, 3))]
     if depth:
         some += [values(source, 0)[: source.integer(0, 2)] for _ in range(source.integer(0, 2))]
@@ -41,7 +41,7 @@ def values(source: Source, depth: int) -> list[Any]:
 
 
 def items(source: Source, depth: int) -> Any:
-    """A schema with few values."""
+    """Returns a schema with few values."""
     if depth and source.chance(40):
         return array(source, depth - 1)
     if source.chance(15):
@@ -52,7 +52,7 @@ def items(source: Source, depth: int) -> Any:
 
 
 def members(source: Source) -> dict[str, Any]:
-    """A schema of objects with few instances."""
+    """Returns a schema of objects with few instances."""
     names = NAMES[: source.integer(1, len(NAMES))]
     out: dict[str, Any] = closed({n: {"enum": values(source, 0)[:2]} for n in names}, ())
     if source.chance(40):
@@ -61,7 +61,7 @@ def members(source: Source) -> dict[str, Any]:
 
 
 def objects(properties: dict[str, Any]) -> set[str]:
-    """The texts of objects with a subset of the members, in the members' order."""
+    """Returns the texts of objects with a subset of the members, in the members' order."""
     ways = [[None, *part["enum"]] for part in properties.values()]
     return {
         json.dumps(
@@ -72,7 +72,7 @@ def objects(properties: dict[str, Any]) -> set[str]:
 
 
 def array(source: Source, depth: int) -> dict[str, Any]:
-    """A schema of arrays with few instances."""
+    """Returns a schema of arrays with few instances."""
     out: dict[str, Any] = {
         "type": "array",
         "items": items(source, depth),
@@ -94,7 +94,7 @@ def array(source: Source, depth: int) -> dict[str, Any]:
 
 
 def instances(schema: Any, inside: Any) -> list[bytes]:
-    """Every text of a schema: the arrays of the schema's values that the matcher accepts."""
+    """Returns every text of a schema: the arrays of the schema's values that the matcher accepts."""
     atoms: list[Any] = []
     arrays: list[Any] = []
     written: set[str] = set()
@@ -133,7 +133,7 @@ def instances(schema: Any, inside: Any) -> list[bytes]:
 
 
 def depth_of(schema: Any) -> int:
-    """How deep arrays are nested."""
+    """Returns how deep arrays are nested."""
     if isinstance(schema, dict):
         below = max((depth_of(v) for v in schema.values()), default=0)
         return below + (schema.get("type") == "array")
@@ -246,7 +246,7 @@ SIMPLE: tuple[Any, ...] = (
 
 
 def any_item(source: Source, depth: int = 0) -> Any:
-    """A schema of values, most of them objects or arrays."""
+    """Returns a schema of values, most of them objects or arrays."""
     if depth > 1 or source.chance(15):
         return source.pick(SIMPLE)
 

@@ -28,7 +28,7 @@ Texts = set[bytes]
 
 
 def language(grammar: sg.CompiledGrammar, most: int, texts: int = 800) -> Texts | None:
-    """The texts of at most `most` bytes, or None if there are more than `texts`."""
+    """Returns the texts of at most `most` bytes, or None if there are more than `texts`."""
     found: Texts = set()
     waiting = [(grammar.matcher(), b"")]
     begun = 0

@@ -59,7 +59,7 @@ def answers() -> list[sg.CompiledGrammar]:
 
 
 def case(source: Source) -> tuple[sg.CompiledGrammar, sg.CompiledGrammar, sg.Reasoning]:
-    """The grammar of answers, the grammar with thoughts, and the marks and limits of the thoughts."""
+    """Returns the grammar of answers, the grammar with thoughts, and the marks and limits of the thoughts."""
     start, end = source.pick(MARKS)
     reasoning = sg.Reasoning(
         start,
@@ -85,8 +85,8 @@ def accepts(answer: sg.CompiledGrammar, text: bytes) -> bool:
 
 
 def valid(answer: sg.CompiledGrammar, reasoning: sg.Reasoning, tokens: Sequence[int]) -> bool:
-    """Whether tokens without an end token are a text. The function searches for a split into thoughts and
-    answer that fits the definition."""
+    """Returns whether tokens without an end token are a text. The function searches for a split into thoughts
+    and answer that fits the definition."""
     text, begins = b"", []
     special = set()  # the places of bytes that belong to a special token
     for token in tokens:
@@ -98,7 +98,8 @@ def valid(answer: sg.CompiledGrammar, reasoning: sg.Reasoning, tokens: Sequence[
     start, end, gap = (part.encode() for part in (reasoning.start, reasoning.end, reasoning.gap))
 
     def is_mark(mark: bytes, at: int) -> bool:
-        """Whether the mark stands at a place, with its special tokens as such and the rest as text."""
+        """Returns whether the mark stands at a place, with its special tokens as such and the rest as
+        text."""
         if text[at : at + len(mark)] != mark:
             return False
         inside = {
@@ -287,7 +288,7 @@ def a_host_drafts(source: Source) -> None:
 
 
 def _engine_step(source: Source, request: HostRequest, free: sg.Matcher) -> list[int]:
-    """The tokens of one step: a part of a draft and one more. `free` is at the same place without a
+    """Returns the tokens of one step: a part of a draft and one more. `free` is at the same place without a
     budget."""
     draft = _guesses(source, free.fork(), source.integer(0, 8))
     draft = draft[: request.validate(draft)]
@@ -308,7 +309,7 @@ def _engine_step(source: Source, request: HostRequest, free: sg.Matcher) -> list
 
 
 def _guesses(source: Source, at: sg.Matcher, length: int) -> list[int]:
-    """A draft of mostly allowed tokens, so that drafts are long. It may run past an end."""
+    """Returns a draft of mostly allowed tokens, so that drafts are long. It may run past an end."""
     draft: list[int] = []
     while len(draft) < length:
         allowed = [] if at.is_terminated() else np.flatnonzero(oracle.mask_of(at, SIZE))
@@ -324,8 +325,8 @@ def _mask(matcher: sg.Matcher, left: int) -> Any:
 
 
 def _draft(source: Source, matcher: sg.Matcher, left: int) -> list[int]:
-    """The tokens of a draft before the first that a mask under the budget forbids, and one token of that
-    mask."""
+    """Returns the tokens of a draft before the first that a mask under the budget forbids, and one token of
+    that mask."""
     at, taken = matcher.fork(), []
     draft = _guesses(source, matcher.fork(), source.integer(1, 8))
     fits = matcher.validate_tokens(draft)

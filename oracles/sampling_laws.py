@@ -42,7 +42,7 @@ ASAP = Mode(bounds=True, learns=True)
 
 
 def case(seed: int, sharp: float = 1.5, **how: Any) -> tuple[Any, dict[tuple[int, ...], float]]:
-    """A random model and language: (target, P(s) 1[s in L])."""
+    """Returns a random model and language: (target, P(s) 1[s in L])."""
     lm = TableModel(seed, sharp=sharp)
     texts = random_cfg_language(seed, 3) if seed % 2 else random_language(seed)
     found = target(lm, choice(lm, texts), **how)
@@ -135,7 +135,7 @@ def smc_is_proper(
 
 
 def transition_matrix(law: Any, proposal: Any, states: list[tuple[int, ...]]) -> np.ndarray:
-    """The exact transition matrix between whole texts."""
+    """Returns the exact transition matrix between whole texts."""
     place = {s: i for i, s in enumerate(states)}
     matrix = np.zeros((len(states), len(states)))
     for s in states:
@@ -156,7 +156,7 @@ def transition_matrix(law: Any, proposal: Any, states: list[tuple[int, ...]]) ->
 
 
 def fixed_walk(walker: Walker, tokens: tuple[int, ...]) -> Walk:
-    """The walk along the given tokens."""
+    """Returns the walk along the given tokens."""
     walk = walker.start(Seeds(0).stream(0, 0))
     for token in tokens:
         walker.expand([walk])

@@ -123,7 +123,7 @@ def brute_force(
 
 
 def random_language(seed: int, letters: str = "abc", longest: int = 3, size: int = 5) -> list[str]:
-    """A few distinct texts, sometimes the empty one among them."""
+    """Returns a few distinct texts, sometimes the empty one among them."""
     random = np.random.default_rng([seed, 5])
     texts = ["".join(t) for n in range(longest + 1) for t in itertools.product(letters, repeat=n)]
     count = int(random.integers(1, size + 1))
@@ -131,7 +131,8 @@ def random_language(seed: int, letters: str = "abc", longest: int = 3, size: int
 
 
 def random_rules(seed: int) -> dict[str, list[str]]:
-    """A random context-free grammar with the start S. Capital letters are rules, others are terminals."""
+    """Returns a random context-free grammar with the start S. Capital letters are rules, others are
+    terminals."""
     random = np.random.default_rng([seed, 6])
     rules: dict[str, list[str]] = {}
     for name in "ST":
@@ -144,7 +145,7 @@ def random_rules(seed: int) -> dict[str, list[str]]:
 
 
 def random_cfg_language(seed: int, longest: int = 4) -> list[str]:
-    """The short texts of a random context-free grammar, derived by brute force."""
+    """Returns the short texts of a random context-free grammar, derived by brute force."""
     rules = random_rules(seed)
     found: set[str] = set()
     seen, todo = {"S"}, ["S"]
@@ -163,7 +164,7 @@ def random_cfg_language(seed: int, longest: int = 4) -> list[str]:
 
 
 def recognises(rules: dict[str, list[str]], text: str) -> bool:
-    """Whether S derives a text: the spans of every rule grow until nothing changes."""
+    """Returns whether S derives a text: the spans of every rule grow until nothing changes."""
     spans: dict[str, set[tuple[int, int]]] = {name: set() for name in rules}
 
     def ends(body: str, begin: int) -> set[int]:
@@ -267,7 +268,7 @@ def every_outcome(run: Callable[[Any], Any], most: int = 2_000_000) -> Iterator[
 
 
 def trained(target: Target, draws: int, seed: int = 0) -> Trie:
-    """A trie after a few draws of ASAp."""
+    """Returns a trie after a few draws of ASAp."""
     from structgen.sampling import asap
     from structgen.sampling.chance import Seeds
 

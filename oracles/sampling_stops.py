@@ -130,7 +130,7 @@ def check(case: Case, options: dict[str, Any], monkeypatch: pytest.MonkeyPatch) 
 
 
 def random_case(seed: int) -> tuple[Case, dict[str, Any]]:
-    """A model, a language and a call of `sg.sample` whose outcomes can be enumerated."""
+    """Returns a model, a language and a call of `sg.sample` whose outcomes can be enumerated."""
     source = random.Random(seed)
     words = ["".join(w) for n in range(4) for w in itertools.product("ab", repeat=n)]
     texts = tuple(sorted(source.sample(words, source.randint(1, 5))))

@@ -90,7 +90,7 @@ class Script:
         return rows
 
     def next(self, text: bytes) -> int:
-        """The next token of the script. A prompt ends with its only line break."""
+        """Returns the next token of the script. A prompt ends with its only line break."""
         prompt, _, written = text.partition(b"\x02")
         wanted = self.answer(prompt.decode("utf-8", "replace"))
         data = wanted.encode() if isinstance(wanted, str) else wanted
@@ -108,7 +108,7 @@ class Chats(Script):
 
 
 def asked(text: str) -> str:
-    """The prompt of `/v1/completions` for a `Script` that is asked about `text`."""
+    """Returns the prompt of `/v1/completions` for a `Script` that is asked about `text`."""
     return text + "\x02"
 
 
@@ -133,13 +133,13 @@ def served(model: Any, **settings: Any) -> Iterator[str]:
 
 
 def ok(response: Any) -> Any:
-    """The answer of a request that must succeed."""
+    """Returns the answer of a request that must succeed."""
     assert response.status_code == 200, response.text
     return response.json()
 
 
 def refused(response: Any, status: int = 400) -> Any:
-    """The error of a request that must fail with `status`. The error has every field."""
+    """Returns the error of a request that must fail with `status`. The error has every field."""
     assert response.status_code == status, response.text
     error = response.json()["error"]
     assert {"message", "type", "param", "code"} <= error.keys()
@@ -148,7 +148,7 @@ def refused(response: Any, status: int = 400) -> Any:
 
 
 def events(response: Any) -> list[Any]:
-    """The data of a stream without the end mark. The function asserts the end mark."""
+    """Returns the data of a stream without the end mark. The function asserts the end mark."""
     assert response.status_code == 200, response.text
     assert response.headers["content-type"].startswith("text/event-stream")
     lines = [line[6:] for line in response.text.split("\n") if line.startswith("data: ")]

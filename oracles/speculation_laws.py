@@ -34,7 +34,7 @@ def drawn_by_the_law(lm: Any, grammar: sg.CompiledGrammar, options: Speculation,
 def exact_law(
     lm: RandomModel, grammar: sg.CompiledGrammar, start: Any = None
 ) -> dict[tuple[int, ...], float]:
-    """Every text with its probability under the local law; the prompt is "x" by default."""
+    """Returns every text with its probability under the local law; the prompt is "x" by default."""
     found: dict[tuple[int, ...], float] = {}
     start = lm.start("x") if start is None else start
     waiting = [(start, grammar.matcher(), (), 1.0)]

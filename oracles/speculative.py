@@ -209,7 +209,7 @@ TREES = {
 
 
 def llama(vocab_size: int, seed: int = 0, **changes: Any) -> Any:
-    """A random Llama model of transformers, of two layers."""
+    """Returns a random Llama model of transformers, of two layers."""
     import torch
     import transformers
 
@@ -220,7 +220,7 @@ def llama(vocab_size: int, seed: int = 0, **changes: Any) -> Any:
 
 
 def random_llama(layers: int = 2, dtype: Any = None, seed: int = 0) -> Any:
-    """A random Llama model over VOCABULARY, in float64 unless `dtype` says otherwise."""
+    """Returns a random Llama model over VOCABULARY, in float64 unless `dtype` says otherwise."""
     import torch
 
     sizes = {"max_position_embeddings": 256, "initializer_range": 0.5}

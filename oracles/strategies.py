@@ -116,8 +116,8 @@ class _Builder:
     definitions: int = 0
 
     def schema(self, depth: int, guarded: bool) -> Any:
-        """A random schema. `guarded`: the schema stands inside a member or an item, so a recursive reference
-        reads at least one of these."""
+        """Returns a random schema. `guarded`: the schema stands inside a member or an item, so a recursive
+        reference reads at least one of these."""
         s, f = self.source, self.features
         if depth <= 0:
             return self.leaf()
@@ -290,7 +290,7 @@ class _Builder:
 
 
 def schema(source: Source, features: Features = Features()) -> Any:  # noqa: B008 (frozen)
-    """A schema of draft 2020-12. Every cycle of references passes through a member or an item."""
+    """Returns a schema of draft 2020-12. Every cycle of references passes through a member or an item."""
     builder = _Builder(source, features)
     if features.refs and source.chance(40):
         builder.definitions = source.integer(1, 3)
@@ -306,7 +306,7 @@ def schema(source: Source, features: Features = Features()) -> Any:  # noqa: B00
 
 
 def any_schema(source: Source) -> Any:
-    """One of `schema`, `keyed` and `counted`."""
+    """Returns one of `schema`, `keyed` and `counted`."""
     kind = source.integer(0, 3)
     if kind <= 1:
         return schema(source, Features(unevaluated=True))
@@ -407,7 +407,7 @@ NAMES = (
 
 
 def renamed(source: Source, schema: Any) -> Any:
-    """The schema with names of `NAMES`. Equal names stay equal."""
+    """Returns the schema with names of `NAMES`. Equal names stay equal."""
     known: dict[str, str] = {}
 
     def name(old: str) -> str:
@@ -554,12 +554,12 @@ class _Guide:
 
 
 def instance(source: Source, schema: Any) -> Any:
-    """A value that is often an instance."""
+    """Returns a value that is often an instance."""
     return _Guide(source, schema).value(schema)
 
 
 def mutated(source: Source, value: Any) -> Any:
-    """The value with one small change."""
+    """Returns the value with one small change."""
     s = source
     if isinstance(value, list) and value and s.chance(75):
         at = s.integer(0, len(value) - 1)
@@ -591,7 +591,7 @@ def mutated(source: Source, value: Any) -> Any:
 
 
 def _string_text(source: Source, value: str) -> str:
-    """The string in quotes, with some needless escapes."""
+    """Returns the string in quotes, with some needless escapes."""
     out = []
     for c in value:
         plain = json.dumps(c, ensure_ascii=False)[1:-1]
@@ -606,8 +606,8 @@ def _string_text(source: Source, value: str) -> str:
 
 
 def _number_text(source: Source, value: float) -> str:
-    """The number, sometimes as an unusual numeral of equal value. Exponents have the forms that the engine
-    accepts under a numeric keyword: one digit and any exponent (csrc/numbers/number.h)."""
+    """Returns the number, sometimes as an unusual numeral of equal value. Exponents have the forms that the
+    engine accepts under a numeric keyword: one digit and any exponent (csrc/numbers/number.h)."""
     plain = json.dumps(value)
     if not source.chance(15) or "e" in plain:
         return plain
@@ -648,7 +648,7 @@ def text(source: Source, value: Any, *, shuffle: bool = True, odd: bool = True) 
 
 
 def pattern(source: Source, depth: int = 3) -> str:
-    """A pattern over a small alphabet, in the syntax that Python and ECMA-262 share."""
+    """Returns a pattern over a small alphabet, in the syntax that Python and ECMA-262 share."""
     s = source
     if depth <= 0 or s.chance(30):
         return s.pick(("a", "b", "c", "é", "😀", ".", "[ab]", "[^a]", "[a-cé]", r"\.", r"[0-9]", r"\-", ""))
@@ -707,8 +707,8 @@ def words(source: Source, merges: int = 60) -> Words:
 
 
 def words_of(source: Source, texts: Sequence[bytes], merges: int) -> Words:
-    """Every byte, and pieces of the texts: pairs merged as in byte-pair encoding, and pieces cut at any
-    place, some with a wrong end. So a token spans several keys, values and blanks."""
+    """Returns every byte, and pieces of the texts: pairs merged as in byte-pair encoding, and pieces cut at
+    any place, some with a wrong end. So a token spans several keys, values and blanks."""
     s = source
     tokens = dict.fromkeys(bytes([b]) for b in range(256))
     pieces = [[bytes([b]) for b in text[:200]] for text in texts]
@@ -772,5 +772,5 @@ def nasty_words() -> Words:
 
 
 def plain_words() -> Words:
-    """A fixed small vocabulary."""
+    """Returns a fixed small vocabulary."""
     return words(Seeded(7))

@@ -60,7 +60,7 @@ class Task:
 
 
 def names() -> list[str]:
-    """All tasks of the data directory."""
+    """Returns all tasks of the data directory."""
     folder = data.root() / "gad"
     return sorted(p.relative_to(folder).with_suffix("").as_posix() for p in folder.glob("*/*.ebnf"))
 
@@ -74,7 +74,7 @@ def embedded() -> Any:
 
 
 def json_task() -> Task:
-    """The embedded model on a request like those of its training."""
+    """Returns the embedded model on a request like those of its training."""
     from structgen.lm import embedded as files
 
     lm = embedded()
@@ -91,7 +91,7 @@ def json_task() -> Task:
 
 
 def gad(name: str, depth: int | None = 1, max_tokens: int | None = None) -> Task:
-    """One task with the n-gram model. depth None: the uncut grammar, through `Compiler.gbnf`.
+    """Returns one task with the n-gram model. depth None: the uncut grammar, through `Compiler.gbnf`.
 
     max_tokens: by default 120 for an uncut grammar. For a cut grammar, one more than the bytes of its longest
     text, so that every text fits.
@@ -111,7 +111,7 @@ def gad(name: str, depth: int | None = 1, max_tokens: int | None = None) -> Task
 
 @functools.cache
 def ngram(split: str, shown: str = "") -> Ngram:
-    """The model of a split, counted on all its prompts. A text ends where the next question begins.
+    """Returns the model of a split, counted on all its prompts. A text ends where the next question begins.
 
     shown: a task. The model also counts `SHOWN` random texts of the task's grammar, as answers to its
     prompt.
@@ -136,7 +136,8 @@ def ngram(split: str, shown: str = "") -> Ngram:
 
 
 def derived(rules: Rules, depth: int, random: np.random.Generator) -> str:
-    """A random text of a grammar. Alternatives are equally likely, without those that nest too deep."""
+    """Returns a random text of a grammar. Alternatives are equally likely, without those that nest too
+    deep."""
 
     def expand(name: str, open_: dict[str, int]) -> str | None:
         if name not in rules or open_.get(name, 0) > depth:
@@ -155,7 +156,7 @@ def derived(rules: Rules, depth: int, random: np.random.Generator) -> str:
 
 
 def longest(rules: Rules, depth: int) -> int:
-    """The bytes of the longest text that nests at most `depth` deep."""
+    """Returns the bytes of the longest text that nests at most `depth` deep."""
 
     @functools.cache
     def most(name: str, open_: tuple[tuple[str, int], ...]) -> float:
@@ -172,7 +173,7 @@ def longest(rules: Rules, depth: int) -> int:
 
 @functools.cache
 def law(task_name: str, depth: int = 1) -> Exact | None:
-    """The exact law of a task by dynamic programming; None if the task has no exact law."""
+    """Returns the exact law of a task by dynamic programming; None if the task has no exact law."""
     task = toy() if task_name == "toy" else gad(task_name, depth)
     if task.rules is None:
         return None
@@ -225,7 +226,7 @@ class Ngram:
         return np.array([self.row(self.state(tuple(c.tokens))) for c in contexts], np.float32)
 
     def state(self, tokens: tuple[int, ...]) -> tuple[int, ...]:
-        """The longest counted suffix, on which the next token depends."""
+        """Returns the longest counted suffix, on which the next token depends."""
         found: tuple[int, ...] = ()
         for size in range(1, min(self._order, len(tokens)) + 1):
             suffix = tokens[len(tokens) - size :]
@@ -273,8 +274,8 @@ def rules_of(ebnf: str) -> Rules:
 
 
 def defined(ebnf: str) -> str:
-    """The grammar without alternatives that derive no text. Some CP grammars use rules that they do not
-    define."""
+    """Returns the grammar without alternatives that derive no text. Some CP grammars use rules that they do
+    not define."""
     rules = rules_of(ebnf)
     while True:
         kept = {
@@ -293,7 +294,7 @@ def _spelled(option: list[tuple[bool, str]]) -> str:
 
 
 def bounded(ebnf: str, depth: int) -> str:
-    """A regex for the texts of a grammar that nest each rule at most `depth` times within itself."""
+    """Returns a regex for the texts of a grammar that nest each rule at most `depth` times within itself."""
     rules = rules_of(ebnf)
 
     def expand(name: str, open_: tuple[tuple[str, int], ...]) -> str | None:
@@ -375,7 +376,7 @@ Rest ::= "" | "abc" Rest | "def" Rest | "b" Rest
 
 
 def toy(seed: int = 0) -> Task:
-    """A table as the model, under (a|ab|c)(d|e|f)?(abc|def|b)* in 8 tokens. Masking changes its law
+    """Returns a table as the model, under (a|ab|c)(d|e|f)?(abc|def|b)* in 8 tokens. Masking changes its law
     strongly."""
     lm = Toy(seed)
     grammar = sg.Compiler(lm.vocabulary).regex(r"(a|ab|c)(d|e|f)?(abc|def|b)*")

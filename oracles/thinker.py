@@ -90,7 +90,7 @@ def _script(tokenizer: dict[str, Any]) -> dict[int, dict[int, float]]:
 
 
 def _words(ids: Iterable[str]) -> list[str]:
-    """The words of the three chains. No word is in two chains, so a text shows its chain."""
+    """Returns the words of the three chains. No word is in two chains, so a text shows its chain."""
     found: list[str] = []
     for word in sorted(w for w in ids if w.isascii() and w.isalpha() and w.islower() and len(w) >= 5):
         if not any(word in other or other in word for other in found):
@@ -136,7 +136,7 @@ class Judge:
         self.parts(*thinks.split(self.text(tokens)))
 
     def text(self, tokens: Sequence[int]) -> str:
-        """The text of tokens, including the names of the marks."""
+        """Returns the text of tokens, including the names of the marks."""
         names = {token: name for name, token in self.vocabulary.special_tokens.items()}
         ends = self.vocabulary.eos_token_ids
         return b"".join(

@@ -72,12 +72,12 @@ class Text:
         self.ends = {*self.begins, len(self.units)}
 
     def token(self, at: int) -> tuple[tuple[int, ...], int]:
-        """The units of the token that begins at a place, and the place of its end."""
+        """Returns the units of the token that begins at a place, and the place of its end."""
         units = TEXTS[self.begins[at]] if self.begins[at] < 7 else [256 + self.begins[at]]
         return tuple(units), at + len(units)
 
     def match(self, spec: dict, at: int) -> set[int]:
-        """The places where a format that begins at a place may end."""
+        """Returns the places where a format that begins at a place may end."""
         kind = spec["type"]
         if kind == "token_dispatch":
             return self.match(plain(spec), at)
@@ -134,7 +134,7 @@ def units_of(token: Any) -> tuple[int, ...]:
 
 
 def plain(spec: dict) -> dict:
-    """A `token_dispatch` written with simpler formats."""
+    """Returns a `token_dispatch` written with simpler formats."""
     triggers = [token for token, _ in spec["rules"]]
     free = {"type": "any_tokens", "exclude_tokens": [*triggers, *spec["exclude_tokens"]]}
     calls = [
@@ -159,7 +159,7 @@ MARKS = {"optional": "?", "star": "*", "plus": "+"}
 
 
 def combined(spec: dict, written: Callable[[dict], str]) -> str:
-    """A format made of formats, or a text, as both dialects write it."""
+    """Returns a format made of formats, or a text, as both dialects write it."""
     kind = spec["type"]
     if kind == "const_string":
         return f'"{spec["value"]}"'
@@ -198,7 +198,7 @@ def ebnf(spec: dict) -> str:
 
 
 def whole(spec: dict) -> dict:
-    """The format that reads any number of tokens as whole tokens, as Lark's ``<[^3]>*`` does."""
+    """Returns the format that reads any number of tokens as whole tokens, as Lark's ``<[^3]>*`` does."""
     if spec["type"] == "any_tokens":
         return {
             "type": "star",

@@ -134,7 +134,7 @@ _VALUES: tuple[dict[str, Any], ...] = (
 
 
 def tool(source: Source, name: str) -> dict[str, Any]:
-    """A random tool, in the form of OpenAI's clients or of an MCP server."""
+    """Returns a random tool, in the form of OpenAI's clients or of an MCP server."""
     keys = source.some(("a", "city", "n", "key_2"), 0, 3)
     schema: dict[str, Any] = {
         "type": "object",

@@ -104,7 +104,7 @@ def type_of(value: Any) -> str:
 
 
 def marked(start: str, kind: str, middle: str, close: str) -> re.Pattern[str]:
-    """The pattern start KEY kind middle VALUE close. A value ends at the first mark of any kind."""
+    """Returns the pattern start KEY kind middle VALUE close. A value ends at the first mark of any kind."""
     return re.compile(rf"{start}(?P<key>.*?){kind}{middle}(?P<value>.*?){re.escape(close)}{BLANK}", re.DOTALL)
 
 
@@ -212,7 +212,7 @@ def nested(value: object) -> str:
 
 
 def cohere(value: object, name: str | None = None) -> str:
-    """An element of Cohere's template cmd5-nested-xml."""
+    """Returns an element of Cohere's template cmd5-nested-xml."""
     kind = {str: "raw", dict: "dict", list: "list"}.get(type(value), "json")
     text = value if isinstance(value, str) else json.dumps(value)
     if isinstance(value, dict):
@@ -224,7 +224,7 @@ def cohere(value: object, name: str | None = None) -> str:
 
 
 def delimited(value: object, mark: str) -> str:
-    """A value in Gemma's format: keys without quotes, and strings between two marks."""
+    """Returns a value in Gemma's format: keys without quotes, and strings between two marks."""
     if isinstance(value, dict):
         return "{" + ",".join(f"{k}:{delimited(v, mark)}" for k, v in value.items()) + "}"
     if isinstance(value, list):
@@ -233,7 +233,7 @@ def delimited(value: object, mark: str) -> str:
 
 
 def written(style: str, calls: list[tuple[str, dict]]) -> str:
-    """The calls as a model of the family writes them."""
+    """Returns the calls as a model of the family writes them."""
     row = STYLES[style]
     texts = []
     for number, (name, arguments) in enumerate(calls):

@@ -14,7 +14,7 @@ def mix(h: int, v: int) -> int:
 
 
 def checksum(data: bytes) -> int:
-    """The checksum of the file format, implemented a second time."""
+    """Returns the checksum of the file format, implemented a second time."""
     lanes = [1, 2, 3, 4]
     whole = len(data) // 32 * 32
     for i, word in enumerate(struct.unpack(f"<{whole // 8}Q", data[:whole])):

@@ -51,7 +51,7 @@ _digests: WeakKeyDictionary[Vocabulary, str] = WeakKeyDictionary()
 
 
 def vocabulary_digest(vocabulary: Vocabulary) -> str:
-    """A digest of the bytes of every token. It is remembered, because 131,072 tokens take 70 ms."""
+    """Returns a digest of the bytes of every token. It is remembered, because 131,072 tokens take 70 ms."""
     found = _digests.get(vocabulary)
     if found is None:
         parts = hashlib.sha256()

@@ -58,7 +58,8 @@ def function(name: str, value: Any, of: str) -> None:
 
 
 def no_option(name: str, taken: Iterable[str], others: Iterable[str] = ()) -> TypeError:
-    """The error for an unknown argument. Its message suggests the nearest name, else it lists `taken`."""
+    """Returns the error for an unknown argument. Its message suggests the nearest name, else it lists
+    `taken`."""
     names = sorted(taken)
     close = difflib.get_close_matches(name, [*names, *others], n=1, cutoff=0.6)
     hint = f"; did you mean {close[0]}=?" if close else f"; taken are {', '.join(names)}"
@@ -66,7 +67,7 @@ def no_option(name: str, taken: Iterable[str], others: Iterable[str] = ()) -> Ty
 
 
 def utf8(text: bytes | str, ids: str = "accept_tokens") -> bytes:
-    """A text as bytes.
+    """Returns a text as bytes.
 
     Raises:
         TypeError: the value is no text. The message says that token ids belong in the call named by `ids`.
@@ -79,7 +80,8 @@ def utf8(text: bytes | str, ids: str = "accept_tokens") -> bytes:
 
 
 def renamed(module: str, **names: str) -> Callable[[str], Any]:
-    """A `__getattr__` for a module. It maps each old name to the new one, and gives a DeprecationWarning."""
+    """Returns a `__getattr__` for a module. It maps each old name to the new one, and gives a
+    DeprecationWarning."""
 
     def __getattr__(name: str) -> Any:
         if name not in names:

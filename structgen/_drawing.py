@@ -61,7 +61,7 @@ class Drawing:
         return (*first, "mask", *structure, "temperature", *middle, "top_k", "top_p")
 
     def noise(self, index: int) -> Noise | None:
-        """The noise of text `index`. None means that the most probable token is taken."""
+        """Returns the noise of text `index`. None means that the most probable token is taken."""
         return None if self.seed is None or self.temperature == 0 else Noise(self.seed, index)
 
     @property
@@ -75,7 +75,7 @@ class Drawing:
         return not (self.counts_tokens or self.logit_bias or self.min_p or self.structure_penalty != 1.0)
 
     def biased(self, raw: _Row, written: Mapping[int, int], prompt: frozenset[int]) -> _Row:
-        """The row with penalties and bias; the row itself where there are none.
+        """Returns the row with penalties and bias; the row itself where there are none.
 
         Args:
             written: how often each token stands in the text. prompt: the tokens of the prompt.

@@ -55,7 +55,7 @@ class Noise:
         self._keys = int(words[0]), int(words[1])
 
     def gumbel(self, position: int, ids: _Ids | int) -> _Floats:
-        """One number for each of `ids`, or for 0 .. ids - 1; float64."""
+        """Returns one number for each of `ids`, or for 0 .. ids - 1; float64."""
         uniform = self.uniform(position, ids)
         np.log(uniform, out=uniform)
         np.negative(uniform, out=uniform)
@@ -63,7 +63,7 @@ class Noise:
         return np.negative(uniform, out=uniform)
 
     def uniform(self, position: int, ids: _Ids | int) -> _Floats:
-        """One float64 in (0, 1) for each of `ids`, on a grid of 2**-53. Neither 0 nor 1 occurs."""
+        """Returns one float64 in (0, 1) for each of `ids`, on a grid of 2**-53. Neither 0 nor 1 occurs."""
         words = np.arange(ids, dtype=np.uint64) if isinstance(ids, int) else ids.astype(np.uint64)
         start, late = self.words(position)
         words *= np.uint64(STEP)
@@ -78,12 +78,13 @@ class Noise:
         return uniform
 
     def words(self, position: int) -> tuple[int, int]:
-        """Two 64-bit keys of a position. With two keys the hashes of different positions do not line up."""
+        """Returns two 64-bit keys of a position. With two keys the hashes of different positions do not line
+        up."""
         start, late = (_mixed((key + (position + 1) * STEP) & _MASK) for key in self._keys)
         return start, late
 
     def generator(self) -> np.random.Generator:
-        """A random generator under the same seed, for numbers that belong to no position."""
+        """Returns a random generator under the same seed, for numbers that belong to no position."""
         return np.random.Generator(np.random.PCG64(list(self._keys)))
 
 
@@ -111,7 +112,7 @@ def scaled(logprobs: npt.NDArray[np.float32], temperature: float) -> _Floats:
 
 
 def shaped(logprobs: npt.NDArray[np.float32], how: Shape) -> tuple[_Ids, _Floats]:
-    """The tokens that may be drawn and their scores: temperature, then top-k, then top-p.
+    """Returns the tokens that may be drawn and their scores: temperature, then top-k, then top-p.
 
     Args:
         logprobs: shape (V,), -inf where not allowed.
@@ -130,7 +131,8 @@ def shaped(logprobs: npt.NDArray[np.float32], how: Shape) -> tuple[_Ids, _Floats
 
 
 def draw(logprobs: npt.NDArray[np.float32], how: Shape, noise: Noise | None, position: int) -> int:
-    """The token of one position. Without noise it is the most probable one, and of several the lowest id."""
+    """Returns the token of one position. Without noise it is the most probable one, and of several the lowest
+    id."""
     best = int(np.argmax(logprobs))
     if not np.isfinite(logprobs[best]):
         raise StructgenError(NO_TOKEN)
@@ -145,7 +147,7 @@ def draw(logprobs: npt.NDArray[np.float32], how: Shape, noise: Noise | None, pos
 
 
 def probabilities(logprobs: npt.NDArray[np.float32], how: Shape) -> tuple[_Ids, _Floats]:
-    """The tokens that may be drawn and their probabilities; one token where the temperature is 0."""
+    """Returns the tokens that may be drawn and their probabilities; one token where the temperature is 0."""
     if how.temperature == 0:
         return np.array([int(np.argmax(logprobs))]), np.ones(1)
     ids, scores = shaped(logprobs, how)
@@ -154,7 +156,7 @@ def probabilities(logprobs: npt.NDArray[np.float32], how: Shape) -> tuple[_Ids, 
 
 
 def top(values: npt.NDArray[np.floating[Any]], count: int) -> _Ids:
-    """The indices of the largest values, largest first, lowest index first among equals."""
+    """Returns the indices of the largest values, largest first, lowest index first among equals."""
     if count >= len(values):
         return np.argsort(-values, kind="stable")
     part = np.argpartition(-values, count - 1)[:count]

@@ -56,12 +56,12 @@ HOSTS = {
 
 
 def install(extra: str) -> str:
-    """The command that installs an extra. The name is quoted, because shells interpret brackets."""
+    """Returns the command that installs an extra. The name is quoted, because shells interpret brackets."""
     return f"pip install '{DISTRIBUTION}[{extra}]'"
 
 
 def missing(error: ImportError, purpose: str) -> ImportError:
-    """The error to raise in place of an import that failed.
+    """Returns the error to raise in place of an import that failed.
 
     Args:
         error: the error of the import. The message depends on its cause: the package is missing, the package

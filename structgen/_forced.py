@@ -93,12 +93,12 @@ def _shared(one: list[int], two: list[int] | None) -> list[int]:
 
 
 def _inside(text: bytes) -> bool:
-    """Whether a text begins inside a UTF-8 character."""
+    """Returns whether a text begins inside a UTF-8 character."""
     return bool(text) and text[0] & 0xC0 == 0x80
 
 
 def _cut(text: bytes, at: int) -> bool:
-    """Whether a text, cut here, ends inside a UTF-8 character."""
+    """Returns whether a text, cut here, ends inside a UTF-8 character."""
     for back in range(1, min(4, at) + 1):
         lead = text[at - back]
         if lead & 0xC0 != 0x80:

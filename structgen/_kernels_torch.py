@@ -111,7 +111,7 @@ def where(logits: torch.Tensor, mask: Any, indices: Sequence[int] | None = None)
 def _on_device(
     logits: torch.Tensor, mask: Any, indices: Sequence[int] | None
 ) -> tuple[torch.Tensor, torch.Tensor | None]:
-    """The mask and the row indices, checked, on the device of the logits."""
+    """Returns the mask and the row indices, checked, on the device of the logits."""
     rows = checked_rows(indices, _count(logits))
     words = _tensor_mask(mask)
     check_mask(words.shape, _count(logits) if rows is None else rows.size)
@@ -155,8 +155,8 @@ def _count(tensor: torch.Tensor) -> int:
 
 
 def _dense(tensor: torch.Tensor) -> bool:
-    """Whether the kernels can read the tensor's memory directly. They cannot read expanded rows, which
-    alias."""
+    """Returns whether the kernels can read the tensor's memory directly. They cannot read expanded rows,
+    which alias."""
     if tensor.is_contiguous():
         return True
     return tensor.dim() == 2 and tensor.stride(1) == 1 and tensor.stride(0) >= tensor.shape[1]

@@ -17,7 +17,7 @@ _BLOCK = 4096  # A Triton program handles so many tokens: 128 words of the mask.
 
 @functools.cache
 def _kernel() -> Any:
-    """The compiled kernel, or None where Triton is missing."""
+    """Returns the compiled kernel, or None where Triton is missing."""
     try:
         import triton
         import triton.language as tl

@@ -39,7 +39,7 @@ class Words(NamedTuple):
 
 
 def kind_of(name: str) -> int:
-    """The core's number of an element type; TypeError if it has none."""
+    """Returns the core's number of an element type; TypeError if it has none."""
     kind = KINDS.get(name)
     if kind is None:
         raise TypeError(f"logits of dtype {name} are not supported")
@@ -77,7 +77,8 @@ def checked_rows(indices: Any, count: int) -> npt.NDArray[np.int64] | None:
 
 
 def mask_array(mask: Any) -> npt.NDArray[np.int32]:
-    """A mask that is no tensor as a C-contiguous array of 32-bit words; TypeError for any other value."""
+    """Returns a mask that is no tensor as a C-contiguous array of 32-bit words; TypeError for any other
+    value."""
     if is_tensor(mask):
         mask = mask.detach().cpu().numpy()
     if not isinstance(mask, np.ndarray) or mask.dtype.kind not in "iu" or mask.itemsize != 4:

@@ -17,24 +17,24 @@ Path = tuple[str | int, ...]
 
 
 def pointer_of(path: Iterable[str | int | None]) -> str:
-    """The JSON pointer of a path."""
+    """Returns the JSON pointer of a path."""
     return "".join("/" + str(part).replace("~", "~0").replace("/", "~1") for part in path)
 
 
 def steps_of(pointer: str) -> list[str]:
-    """The steps of a pointer, each as text."""
+    """Returns the steps of a pointer, each as text."""
     return [part.replace("~1", "/").replace("~0", "~") for part in pointer.split("/")[1:]]
 
 
 def value_at(document: Any, path: Iterable[str | int]) -> Any:
-    """The value at a path. It raises LookupError or TypeError if the document has no such path."""
+    """Returns the value at a path. It raises LookupError or TypeError if the document has no such path."""
     for step in path:
         document = document[step]
     return document
 
 
 def led(document: Any, reference: object) -> tuple[Path, Any] | None:
-    """The path and the value that a reference such as `#/$defs/a` leads to.
+    """Returns the path and the value that a reference such as `#/$defs/a` leads to.
 
     Returns:
         None if the reference leads out of the document, or to no value.

@@ -26,7 +26,8 @@ def visible(data: bytes) -> str:
 
 
 def table_html(title: str, text: str, rows: Mapping[str, str]) -> str:
-    """The HTML of an object in a notebook: a title, a preformatted text, and a table of names and values."""
+    """Returns the HTML of an object in a notebook: a title, a preformatted text, and a table of names and
+    values."""
     cells = "".join(
         f'<tr><th style="text-align:left">{html.escape(name)}</th>'
         f'<td style="text-align:left"><code>{html.escape(value)}</code></td></tr>'
@@ -37,7 +38,7 @@ def table_html(title: str, text: str, rows: Mapping[str, str]) -> str:
 
 
 def quoted(data: bytes) -> str:
-    """A text in back quotes for a list. JSON's own quotes stay readable in them."""
+    """Returns a text in back quotes for a list. JSON's own quotes stay readable in them."""
     return f"`{visible(data)}`"
 
 
@@ -69,8 +70,8 @@ def place(data: bytes, offset: int) -> Place:
 
 
 def allowed_here(matcher: Matcher) -> str:
-    """The bytes that may come next, for people: continuations if they are few, ranges of bytes if they are
-    many."""
+    """Returns the bytes that may come next, for people: continuations if they are few, ranges of bytes if
+    they are many."""
     live = matcher.live_bytes()
     blanks = bytes(b for b in live if b in b" \t\n\r")
     others = bytes(b for b in live if b not in b" \t\n\r")
@@ -87,8 +88,8 @@ def allowed_here(matcher: Matcher) -> str:
 
 
 def spellings(matcher: Matcher, first: bytes) -> list[bytes]:
-    """Each first byte with the text that must follow it. If few bytes may follow an opening quote, each of
-    them is shown behind the quote.
+    """Returns each first byte with the text that must follow it. If few bytes may follow an opening quote,
+    each of them is shown behind the quote.
 
     A character of a string can also be written as an escape. The escape is not shown as a choice.
     """

@@ -47,7 +47,7 @@ class Saved(NamedTuple):
 
 
 def _call(grammar: CompiledGrammar) -> Saved | None:
-    """The saved form of a grammar; None if the grammar was made of more than a text."""
+    """Returns the saved form of a grammar; None if the grammar was made of more than a text."""
     if grammar._recipe is None:
         return None
     _, method, given, options = grammar._recipe
@@ -81,7 +81,7 @@ def write(path: str | os.PathLike[str], vocabulary: Vocabulary, grammars: Iterab
 
 
 def read(path: str | os.PathLike[str], vocabulary: Vocabulary) -> list[Saved]:
-    """The grammars of a file. GrammarError: no such file, another format or version, damaged.
+    """Returns the grammars of a file. GrammarError: no such file, another format or version, damaged.
     VocabularyError: it was saved for another vocabulary."""
     try:
         data = Path(path).read_bytes()

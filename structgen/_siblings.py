@@ -19,7 +19,8 @@ _FILES = 1000  # the most files that one schema or folder may name
 
 
 def beside(path: str | os.PathLike[str], text: str) -> dict[str, Any]:
-    """The documents that a schema file names with relative references, and the documents that those name.
+    """Returns the documents that a schema file names with relative references, and the documents that those
+    name.
 
     Args:
         text: the text of the file.
@@ -52,7 +53,7 @@ def beside(path: str | os.PathLike[str], text: str) -> dict[str, Any]:
 
 
 def in_folder(path: str | os.PathLike[str]) -> dict[str, Any]:
-    """The JSON documents of a file or a folder, by their `$id` and by their names in the folder."""
+    """Returns the JSON documents of a file or a folder, by their `$id` and by their names in the folder."""
     root = Path(path)
     files = sorted(root.rglob("*.json"))[:_FILES] if root.is_dir() else [root]
     found: dict[str, Any] = {}
@@ -77,7 +78,8 @@ def _base(document: Any, uri: str) -> str:
 
 
 def _references(document: Any) -> Iterator[str]:
-    """The values of `$ref` and `$dynamicRef`; no recursion, because a document may be nested deeply."""
+    """Returns the values of `$ref` and `$dynamicRef`; no recursion, because a document may be nested
+    deeply."""
     todo = [document]
     while todo:
         node = todo.pop()

@@ -25,7 +25,7 @@ _LEAST = -20.0  # The least sum of penalties of a token, in nats. A forced token
 
 
 def mark(mask: npt.NDArray[np.int32]) -> bytes:
-    """The digest of a mask, or of the ids that it allows."""
+    """Returns the digest of a mask, or of the ids that it allows."""
     return hashlib.blake2b(mask.tobytes(), digest_size=16).digest()
 
 
@@ -56,8 +56,8 @@ class StructureTrace:
         self.tokens.append(token)
 
     def penalties(self, shortest: int) -> dict[int, int]:
-        """The tokens that would repeat a structure of at least `shortest` masks, each with its steps of
-        decay."""
+        """Returns the tokens that would repeat a structure of at least `shortest` masks, each with its steps
+        of decay."""
         found: dict[int, int] = {}
         common = self._common[1 : len(self.tokens) + 1]
         for at in np.flatnonzero(common >= shortest):
@@ -66,6 +66,6 @@ class StructureTrace:
         return found
 
     def nats(self, decay: float, shortest: int) -> Iterator[tuple[int, float]]:
-        """The tokens that are penalised here, each with the number to add to its log-probability."""
+        """Returns the tokens that are penalised here, each with the number to add to its log-probability."""
         for token, steps in self.penalties(shortest).items():
             yield token, max(_LEAST, steps * math.log(decay))

@@ -64,7 +64,7 @@ class TextStream:
         return self._splitter is not None and self._splitter.thought
 
     def fresh(self) -> TextStream:
-        """An empty text of the same kind."""
+        """Returns an empty text of the same kind."""
         reasoning = None if self._splitter is None else self._splitter.reasoning
         return TextStream(self.stops, self._keep, reasoning)
 
@@ -106,7 +106,7 @@ class TextStream:
         return best
 
     def _beginning(self, held: bytes) -> int:
-        """The length of the longest suffix of the text that is a beginning of a stop string."""
+        """Returns the length of the longest suffix of the text that is a beginning of a stop string."""
         for length in range(min(len(held), self._longest - 1), 0, -1):
             tail = held[-length:]
             if any(len(data) > length and data.startswith(tail) for data, _ in self._stops):

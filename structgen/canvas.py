@@ -84,12 +84,12 @@ class Canvas:
         return f"<Canvas: {len(self) - len(self.masked)} of {len(self)} slots filled>"
 
     def possible(self) -> bool | None:
-        """Whether the masked slots can be filled. It stays True while only allowed tokens are set."""
+        """Returns whether the masked slots can be filled. It stays True while only allowed tokens are set."""
         return _verdict(self._core.possible())
 
     def allows(self, slot: int, token: int) -> bool | None:
-        """Whether a token may stand in a slot. For a slot that has a token, the answer is that for the slot
-        without it.
+        """Returns whether a token may stand in a slot. For a slot that has a token, the answer is that for
+        the slot without it.
 
         Raises:
             ValueError: no such slot, or a token outside the vocabulary.
@@ -187,14 +187,15 @@ class Canvas:
                 return
 
     def text(self, tokens: Sequence[int] | None = None) -> bytes:
-        """The text of these tokens, or of the row that `complete` gives. The end token adds no text."""
+        """Returns the text of these tokens, or of the row that `complete` gives. The end token adds no
+        text."""
         row = self.complete() if tokens is None else list(tokens)
         ends = set(self.vocabulary.eos_token_ids)
         stop = next((i for i, t in enumerate(row) if t in ends), len(row))
         return self.vocabulary.decode(row[:stop])
 
     def fork(self) -> Canvas:
-        """An independent copy."""
+        """Returns an independent copy."""
         return Canvas(self._core.fork(), self._grammar)
 
 
@@ -221,7 +222,7 @@ def made(
 
 
 def _least(grammar: CompiledGrammar, prefix: bytes) -> int | None:
-    """The least number of tokens that complete a text behind a prefix, without the end token."""
+    """Returns the least number of tokens that complete a text behind a prefix, without the end token."""
     try:
         matcher = grammar.matcher()
         return matcher.tokens_needed() - 1 if matcher.accept_bytes(prefix) else None

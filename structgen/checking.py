@@ -33,7 +33,7 @@ def check(kind: str, text: Any, **options: Any) -> tuple[ReportEntry, ...]:
 
 @functools.cache
 def bytes_compiler() -> Compiler:
-    """A compiler over a vocabulary of single bytes. It needs no model."""
+    """Returns a compiler over a vocabulary of single bytes. It needs no model."""
     tokens: list[bytes | None] = [bytes([i]) for i in range(256)]
     return Compiler(Vocabulary.from_bytes([*tokens, None], eos_token_ids=256), cache_bytes=64 << 20)
 

@@ -76,7 +76,7 @@ class Containment:
     reason: str = ""
 
     def __bool__(self) -> bool:
-        """Whether it is proved that `wide` contains `narrow`."""
+        """Returns whether it is proved that `wide` contains `narrow`."""
         return self.holds is True
 
 
@@ -120,7 +120,7 @@ class Comparison:
 
 
 def contains(wide: Any, narrow: Any, **options: Any) -> Containment:
-    """Whether everything that `narrow` allows is allowed by `wide`.
+    """Returns whether everything that `narrow` allows is allowed by `wide`.
 
     Args:
         wide, narrow: a JSON Schema (dict, boolean, JSON text), a Python type, an `re.Pattern`, a `Condition`,
@@ -150,7 +150,8 @@ def compare(a: Any, b: Any, **options: Any) -> Comparison:
 
 
 def _overlap(one: Operand, other: Operand) -> Containment:
-    """Whether two operands have nothing in common. `witness` is a shortest text of both if they have."""
+    """Returns whether two operands have nothing in common. `witness` is a shortest text of both if they
+    have."""
     found = _told(lambda: _intersection(one, other))
     if found.holds is not None or (one.is_json and other.is_json):
         return found
@@ -195,7 +196,7 @@ def _of_schemas(*parts: tuple[Operand, bool]) -> CompiledGrammar:
 
 
 def _told(make: Callable[[], CompiledGrammar]) -> Containment:
-    """Whether a grammar is empty. `witness` is a shortest text of the grammar if it is not."""
+    """Returns whether a grammar is empty. `witness` is a shortest text of the grammar if it is not."""
     try:
         text = shortest(make())
     except (UnsatisfiableSchema, UnsatisfiableCondition):
@@ -210,7 +211,8 @@ def _told(make: Callable[[], CompiledGrammar]) -> Containment:
 
 
 def shortest(grammar: CompiledGrammar) -> str:
-    """A shortest text of the grammar. If it has up to 400 bytes, no shorter one exists, which is proved.
+    """Returns a shortest text of the grammar. If it has up to 400 bytes, no shorter one exists, which is
+    proved.
 
     Raises:
         BudgetExceeded: no text was found in time.
@@ -225,7 +227,8 @@ def shortest(grammar: CompiledGrammar) -> str:
 
 
 def _refusal(wide: Operand, witness: str) -> tuple[str, str]:
-    """The pointer and the keyword in `wide` that refuse an instance; two empty texts where none was found."""
+    """Returns the pointer and the keyword in `wide` that refuse an instance; two empty texts where none was
+    found."""
     if wide.document is False:
         return "", ""
     try:
@@ -316,7 +319,7 @@ def _intersection(one: Operand, other: Operand) -> CompiledGrammar:
 
 
 def combined(one: CompiledGrammar, other: CompiledGrammar, wanted: bool) -> CompiledGrammar:
-    """The grammar of the texts of `one` that are in `other` (`wanted`) or not in `other`.
+    """Returns the grammar of the texts of `one` that are in `other` (`wanted`) or not in `other`.
 
     See `CompiledGrammar.__and__`.
 

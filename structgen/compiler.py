@@ -126,7 +126,7 @@ class Compiler:
         self._cache_bytes = cache_bytes
 
     def compile(self, kind: str, text: Any, **options: Any) -> CompiledGrammar:
-        """A grammar from a kind's name and a text, as hosts keep the constraint of a request.
+        """Returns a grammar from a kind's name and a text, as hosts keep the constraint of a request.
 
         Args:
             kind: "json_schema" (or "json"), "json_object" (any object; the text is ""), "regex", "choice" (a
@@ -257,7 +257,7 @@ class Compiler:
 
     # Recipe, dialect 2: a method.
     def gbnf(self, text: str, *, root: str = "root", on_limit: OnLimit | None = None) -> CompiledGrammar:
-        """A grammar in llama.cpp's GBNF or xgrammar's EBNF; ``root`` names the rule to start with.
+        """Returns a grammar in llama.cpp's GBNF or xgrammar's EBNF; ``root`` names the rule to start with.
 
         Raises:
             GrammarError: with line, column and the likely fix.
@@ -284,7 +284,7 @@ class Compiler:
         on_limit: OnLimit | None = None,
         **options: Unpack[StyleArguments],
     ) -> CompiledGrammar:
-        """A Lark grammar, with the extensions that llguidance's users know.
+        """Returns a Lark grammar, with the extensions that llguidance's users know.
 
         Args:
             text: the grammar; ``start`` names the rule to start with.
@@ -321,7 +321,7 @@ class Compiler:
         return self._kept(key if alone else None, made)
 
     def deserialize(self, data: bytes, *, on_limit: OnLimit | None = None) -> CompiledGrammar:
-        """The grammar that `CompiledGrammar.serialize` wrote; no reader of its dialect is needed.
+        """Returns the grammar that `CompiledGrammar.serialize` wrote; no reader of its dialect is needed.
 
         Captures and attributes are kept. The text of the grammar is not, and neither is the Python type that
         `parse` would return: `parse` gives the text.
@@ -339,7 +339,8 @@ class Compiler:
         return grammar
 
     def grammar(self, text: str, *, on_limit: OnLimit | None = None) -> CompiledGrammar:
-        """A grammar in either dialect: GBNF if ``::=`` stands outside literals and comments, else Lark."""
+        """Returns a grammar in either dialect: GBNF if ``::=`` stands outside literals and comments, else
+        Lark."""
         from .frontend.source import is_ebnf
 
         text_of(text, "a grammar")
@@ -473,7 +474,7 @@ class Compiler:
         *,
         on_limit: OnLimit | None = None,
     ) -> CompiledGrammar:
-        """The grammar of texts that are thoughts and then an answer.
+        """Returns the grammar of texts that are thoughts and then an answer.
 
         It is a grammar like any other: masks, budgets, drafts, rollback and captures work across the border
         of thoughts and answer. `parse` reads the answer alone. Under `max_tokens` masks keep room for the end
@@ -533,7 +534,7 @@ class Compiler:
     def substring_of(
         self, text: str, unit: Literal["words", "chars"] = "words", *, on_limit: OnLimit | None = None
     ) -> CompiledGrammar:
-        """The spans of a text: one or more neighbouring words (with the blanks between them) or
+        """Returns the spans of a text: one or more neighbouring words (with the blanks between them) or
         characters."""
         from .frontend.source import units_of
 
@@ -553,7 +554,7 @@ class Compiler:
         transitions: Mapping[Any, Mapping[str | None, Any]] | None = None,
         on_limit: OnLimit | None = None,
     ) -> CompiledGrammar:
-        """The texts that a deterministic automaton accepts.
+        """Returns the texts that a deterministic automaton accepts.
 
         Args:
             fsm: an `interegular.fsm.FSM`; or, instead of it,
@@ -597,13 +598,13 @@ class Compiler:
         return grammar
 
     def _of_text(self, core: _core.Grammar, source: Any, recipe: _Recipe, subset: bool) -> CompiledGrammar:
-        """A grammar whose values are its texts."""
+        """Returns a grammar whose values are its texts."""
         grammar = CompiledGrammar(core, self.vocabulary, source, _as_text)
         self._made(grammar, *recipe, subset)
         return grammar
 
     def _json_node(self, b: _core.GrammarBuilder, text: str, asked: JsonOptions) -> int:
-        """The node of a JSON Schema that `json_schema` compiled."""
+        """Returns the node of a JSON Schema that `json_schema` compiled."""
         documents = [] if asked.registry is None else _documents(asked.registry)
         if asked.registry is None and "json-schema.org" in text:
             documents = _metaschemas.documents()
@@ -679,7 +680,8 @@ class Compiler:
         wait: bool = True,
         **options: Any,
     ) -> Compiler:
-        """A compiler with the grammars of a file that `save` wrote, and the masks of their texts made.
+        """Returns a compiler with the grammars of a file that `save` wrote, and the masks of their texts
+        made.
 
         The grammars are compiled again and the texts are read again, so this costs what compiling and
         `CompiledGrammar.warm` cost; no request waits for it. Compiling the same text in the same way then
@@ -798,7 +800,7 @@ def _as_text(text: str | bytes) -> str:
 
 @roomy
 def _usual(schema: Any) -> str | None:
-    """The text of a schema that the core can read unchanged; None if Python has to rewrite the schema
+    """Returns the text of a schema that the core can read unchanged; None if Python has to rewrite the schema
     first."""
     if type(schema) is str:
         return schema if schema.isascii() else None
@@ -854,7 +856,7 @@ def _draft_number(draft: str | int | None) -> int:
 
 
 def _documents(registry: Any) -> list[tuple[str, str]]:
-    """The URI and the JSON text of each document that a reference may name."""
+    """Returns the URI and the JSON text of each document that a reference may name."""
     if isinstance(registry, dict):
         out = [(uri, doc if isinstance(doc, str) else _to_text(doc)) for uri, doc in registry.items()]
     elif isinstance(registry, str | bytes | list | tuple) or not hasattr(registry, "__getitem__"):
@@ -876,7 +878,8 @@ _DIALECTS = {
 
 
 def _contents(resource: Any) -> Any:
-    """A document of a `referencing.Registry`, with a `$schema` for the specification that it was made for."""
+    """Returns a document of a `referencing.Registry`, with a `$schema` for the specification that it was made
+    for."""
     name = getattr(getattr(resource, "_specification", None), "name", None)
     contents = resource.contents
     if name in _DIALECTS and isinstance(contents, Mapping) and "$schema" not in contents:

@@ -58,7 +58,7 @@ class Condition:
         return [(kind, list(texts), lo, hi) for kind, texts, lo, hi in self._steps]
 
     def _node(self, b: GrammarBuilder) -> int:
-        """The builder's regular node for the texts that meet the condition."""
+        """Returns the builder's regular node for the texts that meet the condition."""
         byte, stack = b.byte(bytes(range(256))), list[int]()
         any_bytes = b.repeat(byte, 0)
         for kind, texts, lo, hi in self._steps:
@@ -77,7 +77,7 @@ class Condition:
 
 
 def Regex(pattern: str) -> Condition:  # noqa: N802, the name is a kind of value
-    """The whole text matches a pattern, as in `Compiler.regex`.
+    """Returns the whole text matches a pattern, as in `Compiler.regex`.
 
     Raises:
         TypeError: the pattern is not a text. ``&`` raises a `GrammarError` if the pattern cannot be read.
@@ -88,7 +88,8 @@ def Regex(pattern: str) -> Condition:  # noqa: N802, the name is a kind of value
 
 
 def containing(phrases: str | bytes | Iterable[str | bytes] = (), *more: str | bytes) -> Condition:
-    """The text contains one of the phrases. The bytes as written count: ``\\u00e9`` in JSON is not ``é``.
+    """Returns the text contains one of the phrases. The bytes as written count: ``\\u00e9`` in JSON is not
+    ``é``.
 
     ``containing("a") & containing("b")`` asks for both.
 
@@ -100,7 +101,7 @@ def containing(phrases: str | bytes | Iterable[str | bytes] = (), *more: str | b
 
 
 def without(words: str | bytes | Iterable[str | bytes], *more: str | bytes) -> Condition:
-    """The text contains none of these words. The bytes as written count.
+    """Returns the text contains none of these words. The bytes as written count.
 
     Raises:
         TypeError: a word is not a text. ValueError: there is no word, or a word is empty.

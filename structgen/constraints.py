@@ -72,7 +72,7 @@ class Constraint:
         style: str = "hermes",
         reasoning: Reasoning | None = None,
     ) -> CompiledGrammar:
-        """The grammar over the compiler's vocabulary.
+        """Returns the grammar over the compiler's vocabulary.
 
         Args:
             options: the fields of `JsonOptions` that differ from `WRITTEN`.
@@ -118,7 +118,7 @@ class Constraint:
             raise error if not self.name else named(error, self.name, self.value) from None
 
     def schemas(self) -> list[Any]:
-        """The JSON Schemas in the constraint, as dict, bool or JSON text."""
+        """Returns the JSON Schemas in the constraint, as dict, bool or JSON text."""
         if self.param == "schema":
             return [self.value] if isinstance(self.value, dict | bool | str) else []
         if self.param == "response_format" and isinstance(self.value, dict):
@@ -152,7 +152,7 @@ class Constraint:
         return []
 
     def document(self, style: str = "hermes") -> Any:
-        """The schema that a prompt shows to the embedded model; None if the constraint has none.
+        """Returns the schema that a prompt shows to the embedded model; None if the constraint has none.
 
         Args:
             style: the style of tool calls if the constraint names none.
@@ -176,7 +176,7 @@ class Constraint:
         return None
 
     def objects(self) -> list[dict[str, Any]] | None:
-        """The tools as OpenAI's objects, for a chat template; None if the constraint has no tools."""
+        """Returns the tools as OpenAI's objects, for a chat template; None if the constraint has no tools."""
         if not self.is_tools:
             return None
         from .frontend.tools import described
@@ -184,7 +184,7 @@ class Constraint:
         return [described(tool) for tool in self.value]
 
     def reader(self, grammar: CompiledGrammar, style: str = "hermes") -> Callable[[str], Any]:
-        """The function that makes the value of a finished text."""
+        """Returns the function that makes the value of a finished text."""
         if self.is_tools:
             if self.tool_choice == "none":
                 return lambda text: ToolReply(text, [])
@@ -208,8 +208,8 @@ class Constraint:
     def partial_reader(
         self, style: str, arguments: Callable[[str], dict[str, Any]]
     ) -> Callable[[str], ToolReply]:
-        """The function that reads the beginning of a text with calls. It returns the reply as far as it is
-        known.
+        """Returns the function that reads the beginning of a text with calls. It returns the reply as far as
+        it is known.
 
         Args:
             arguments: reads the beginning of a call's arguments.
@@ -218,7 +218,7 @@ class Constraint:
 
 
 def constraint_of(given: Mapping[str, Any]) -> Constraint | None:
-    """The constraint among the arguments of a call; None if any text is allowed.
+    """Returns the constraint among the arguments of a call; None if any text is allowed.
 
     A `Constraint` given as `schema` is returned as it is.
 
@@ -292,7 +292,7 @@ def _are_texts(value: Sequence[Any]) -> bool:
 
 
 def _read(path: Any, param: str) -> str:
-    """The text of a file. ValueError: the file is not UTF-8. OSError: it cannot be read."""
+    """Returns the text of a file. ValueError: the file is not UTF-8. OSError: it cannot be read."""
     try:
         return Path(path).read_text(encoding="utf-8-sig")
     except UnicodeDecodeError as error:
@@ -302,7 +302,7 @@ def _read(path: Any, param: str) -> str:
 
 
 def named(error: GrammarError, name: str, text: Any) -> GrammarError:
-    """The same error with the file's name and, where they are known, line and column in front.
+    """Returns the same error with the file's name and, where they are known, line and column in front.
 
     The offset of an error about invalid JSON counts in the text. Other errors count in a pattern of the
     schema.
@@ -318,7 +318,7 @@ def named(error: GrammarError, name: str, text: Any) -> GrammarError:
 
 
 def _pattern_text(pattern: re.Pattern[Any]) -> str:
-    """A compiled pattern of Python as text that begins with its flags.
+    """Returns a compiled pattern of Python as text that begins with its flags.
 
     Raises:
         ValueError: a flag cannot be written there. TypeError: the pattern is one of bytes.

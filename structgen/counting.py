@@ -52,11 +52,12 @@ class States:
         self.ends: int = 0  # the bytes of all shortest ends, which is the cost of `least` so far
 
     def accepts(self, state: int) -> bool:
-        """Whether a text may end here."""
+        """Returns whether a text may end here."""
         return self.matchers[state].is_accepting()
 
     def least(self, state: int) -> int:
-        """The bytes of a shortest completion of a state; 0 if a limit of work leaves the number unknown."""
+        """Returns the bytes of a shortest completion of a state; 0 if a limit of work leaves the number
+        unknown."""
         found = self._least.get(state)
         if found is None:
             try:
@@ -68,7 +69,7 @@ class States:
         return found
 
     def next(self, state: int) -> list[tuple[bytes, int]]:
-        """The states one byte behind a state, each with the bytes that lead to it."""
+        """Returns the states one byte behind a state, each with the bytes that lead to it."""
         if state not in self._next:
             matcher, out = self.matchers[state], []
             for letters, number in matcher.successors():
@@ -88,7 +89,7 @@ class States:
 
 
 def count(grammar: Any, *, max_bytes: int | None = None, **options: Any) -> int:
-    """The number of texts of a grammar that have at most `max_bytes` bytes.
+    """Returns the number of texts of a grammar that have at most `max_bytes` bytes.
 
     Args:
         grammar: a `CompiledGrammar`, or what `contains` takes. A schema is written without blanks, with plain
@@ -177,7 +178,8 @@ class RankedTexts:
         return self.at(chance.randrange(self.total))
 
     def at(self, rank: int) -> bytes:
-        """The text of a rank from 0. Texts with a common beginning are neighbours, shorter ones first."""
+        """Returns the text of a rank from 0. Texts with a common beginning are neighbours, shorter ones
+        first."""
         state, text = 0, bytearray()
         for k in range(len(self.ways)):
             if self.states.accepts(state):

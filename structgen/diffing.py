@@ -234,7 +234,7 @@ def _list(value: Any) -> list[Any]:
 
 
 def _with_targets(document: Any, schema: Any, read: Callable[[Any], Any]) -> Any:
-    """The schema with the targets of its references, which keep their places in the description."""
+    """Returns the schema with the targets of its references, which keep their places in the description."""
     whole = read(schema)
     targets: dict[Path, Any] = {}
     todo = [whole]
@@ -266,7 +266,8 @@ def _put(holder: dict[str, Any], path: Path, schema: Any) -> None:
 
 
 def _of_parameters(listed: dict[tuple[str, str], dict[str, Any]], body: bool) -> dict[str, Any]:
-    """The parameters as an object with a member `in:name` for each, and `body` where a body is required."""
+    """Returns the parameters as an object with a member `in:name` for each, and `body` where a body is
+    required."""
     names = {key: ":".join(key) for key in listed}
     return {
         "type": "object",
@@ -276,15 +277,15 @@ def _of_parameters(listed: dict[tuple[str, str], dict[str, Any]], body: bool) ->
 
 
 def _of_parameter(parameter: dict[str, Any]) -> Any:
-    """The schema of a parameter: its `schema`, or the one of its JSON `content`. Other media are passed
-    over."""
+    """Returns the schema of a parameter: its `schema`, or the one of its JSON `content`. Other media are
+    passed over."""
     media = _object(parameter.get("content"))
     held = next((_object(content) for name, content in media.items() if "json" in name), parameter)
     return held.get("schema", {})
 
 
 def _led(document: Any, holder: Any) -> dict[str, Any]:
-    """The target of an object's reference; the object itself if it has no reference."""
+    """Returns the target of an object's reference; the object itself if it has no reference."""
     for _ in range(20):
         reference = holder.get("$ref") if isinstance(holder, dict) else None
         if not isinstance(reference, str):
@@ -294,7 +295,8 @@ def _led(document: Any, holder: Any) -> dict[str, Any]:
 
 
 def _from_openapi_30(schema: Any) -> Any:
-    """A Schema Object of OpenAPI 3.0 as JSON Schema 2020-12: `nullable`, and bounds that a flag excludes."""
+    """Returns a Schema Object of OpenAPI 3.0 as JSON Schema 2020-12: `nullable`, and bounds that a flag
+    excludes."""
     if not isinstance(schema, dict):
         return schema
     out = rewritten(schema, lambda keyword, inner: _from_openapi_30(inner))

@@ -78,13 +78,13 @@ class GrammarError(StructgenError, ValueError):
             self.line, self.column = _place(text, offset)
 
     def placed(self, text: str) -> GrammarError:
-        """The same error, with line and column of its byte offset in the text."""
+        """Returns the same error, with line and column of its byte offset in the text."""
         if self.offset is not None and self.line is None:
             self.line, self.column = _place(text, self.offset)
         return self
 
     def located(self, text: str) -> GrammarError:
-        """The same, shown with the line of the text."""
+        """Returns the same, shown with the line of the text."""
         self.text = text
         return self.placed(text)
 
@@ -205,7 +205,7 @@ _SCHEMA_KINDS: dict[str, type[_SchemaError]] = {
 
 
 def from_core(kind: str, message: str, pointer: str, keyword: str, offset: int) -> Exception:
-    """The exception for an error of the C++ core.
+    """Returns the exception for an error of the C++ core.
 
     `kind` is one of grammar, terminals_only, unsupported, too_complex, unsatisfiable, unsatisfiable_infill,
     vocabulary, budget, unsatisfiable_budget and value (an argument outside its range: a plain ValueError).
@@ -239,14 +239,14 @@ def from_core(kind: str, message: str, pointer: str, keyword: str, offset: int) 
 
 
 def _where(pointer: str | None, keyword: str | None) -> str:
-    """The place in a schema, to be put behind a message; empty for the root without a keyword."""
+    """Returns the place in a schema, to be put behind a message; empty for the root without a keyword."""
     if keyword:
         return f" (keyword '{keyword}' at #{short_pointer(pointer or '')})"
     return f" (at #{short_pointer(pointer)})" if pointer else ""
 
 
 def short_pointer(pointer: str) -> str:
-    """A JSON pointer as messages show it. A long pointer is cut to its beginning and its end."""
+    """Returns a JSON pointer as messages show it. A long pointer is cut to its beginning and its end."""
     half = _POINTER // 2
     return pointer if len(pointer) <= _POINTER else f"{pointer[:half]}...{pointer[-half:]}"
 
@@ -264,7 +264,7 @@ def _place(text: str, offset: int) -> tuple[int, int]:
 
 
 def _window(line: str, column: int) -> tuple[str, str]:
-    """The part of a line around a column, and the caret line under it."""
+    """Returns the part of a line around a column, and the caret line under it."""
     start = max(0, min(column - 1 - _SHOWN // 2, len(line) - _SHOWN))
     shown = line[start : start + _SHOWN]
     at = column - 1 - start

@@ -236,7 +236,7 @@ class _Part:
 
 
 def _without(document: Any, parts: list[_Part]) -> Any:
-    """A copy of the document without the parts. Both share the parts that do not change."""
+    """Returns a copy of the document without the parts. Both share the parts that do not change."""
     if any(not part.path for part in parts):
         return {}
     tree: dict[Any, Any] = {}
@@ -345,7 +345,7 @@ class _Search:
         )
 
     def no_schema(self) -> tuple[str, str, tuple[Cause, ...]]:
-        """The reason if even the schema that allows everything refuses the text."""
+        """Returns the reason if even the schema that allows everything refuses the text."""
         if self.goes_on({}, whitespace="flexible"):
             return "whitespace", f"no such gap with whitespace={self.options['whitespace']!r}", ()
         if self.goes_on({}, whitespace="flexible", numbers="any"):
@@ -394,7 +394,8 @@ class _Search:
             return False
 
     def minimal(self, base: list[_Part], parts: list[_Part]) -> list[_Part]:
-        """A smallest sublist of `parts` that has to be taken out, besides `base`, to let the text go on."""
+        """Returns a smallest sublist of `parts` that has to be taken out, besides `base`, to let the text go
+        on."""
         if self.without(base):
             return []
         if len(parts) == 1:
@@ -405,7 +406,8 @@ class _Search:
         return of_left + of_right
 
     def refined(self, base: list[_Part], part: _Part, passed: frozenset[Path]) -> list[Cause]:
-        """The causes inside a part. `base` is taken out as well; `passed` are the references on the way."""
+        """Returns the causes inside a part. `base` is taken out as well; `passed` are the references on the
+        way."""
         found = value_at(self.document, part.path)
         if part.keyword in _BRANCHING and self.is_keyword(part) and isinstance(found, list):
             return [self.union(base, part, found, passed)]
@@ -485,7 +487,7 @@ class _Search:
             yield _Part((*path, keyword), _HOLLOW if hollow else _DROP)
 
     def target(self, reference: Any) -> Path | None:
-        """The path that a reference inside this document leads to."""
+        """Returns the path that a reference inside this document leads to."""
         found = led(self.document, reference)
         return found[0] if found is not None and isinstance(found[1], dict) else None
 
@@ -600,7 +602,8 @@ def _scanned(before: bytes) -> tuple[Path, set[str], bool]:
 
 
 def _key_again(text: bytes, at: int, keys: set[str], in_key: bool) -> str | None:
-    """The key at the place, or after the comma at the place, if its object has it already; else None."""
+    """Returns the key at the place, or after the comma at the place, if its object has it already; else
+    None."""
     start = at
     if in_key:
         while start > 0 and text[start - 1 : start] != b'"':
@@ -618,7 +621,7 @@ def _key_again(text: bytes, at: int, keys: set[str], in_key: bool) -> str | None
 
 
 def _decoded(text: bytes) -> str:
-    """The string between two quotes."""
+    """Returns the string between two quotes."""
     try:
         return str(json.loads(b'"' + text + b'"'))
     except ValueError:

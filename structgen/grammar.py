@@ -134,7 +134,7 @@ class CompiledGrammar:
         max_tokens: int | None = None,
         after_end: Literal["refuse", "ignore"] = "refuse",
     ) -> Matcher:
-        """A new matcher at the start of the text.
+        """Returns a new matcher at the start of the text.
 
         A request's own limits are laid over the masks, so all requests share the grammar's states and masks.
 
@@ -166,8 +166,8 @@ class CompiledGrammar:
         return Matcher(self, _core.Matcher(self._fresh(), ends, max_tokens, after_end == "ignore"))
 
     def _fresh(self) -> _core.Grammar:
-        """The core's grammar for a new text. If the states and masks of earlier texts have reached the limit
-        of memory, the grammar is compiled again, and the matchers of those texts keep the old one.
+        """Returns the core's grammar for a new text. If the states and masks of earlier texts have reached
+        the limit of memory, the grammar is compiled again, and the matchers of those texts keep the old one.
         """
         if not self._core.full:
             return self._core
@@ -278,7 +278,7 @@ class CompiledGrammar:
         return read
 
     def serialize(self) -> bytes:
-        """The grammar as its front end wrote it, in bytes, for `Compiler.deserialize` and for
+        """Returns the grammar as its front end wrote it, in bytes, for `Compiler.deserialize` and for
         ``structgen_compile_serialized`` of the C interface: GBNF, Lark, structural tags, tools, templates.
 
         The bytes hold a version and a checksum, and no masks. They fit every vocabulary unless the grammar
@@ -298,7 +298,7 @@ class CompiledGrammar:
         return self._written
 
     def can_complete(self, parts: Iterable[str | bytes | Gap]) -> Completion:
-        """Whether the grammar has a text made of these parts.
+        """Returns whether the grammar has a text made of these parts.
 
         Args:
             parts: fixed texts, and `Gap`s. Any text within the bounds of a gap may fill it.
@@ -323,7 +323,7 @@ class CompiledGrammar:
         return Completion(None if verdict < 0 else verdict == 1, text)
 
     def infill(self, prefix: str | bytes, suffix: str | bytes) -> CompiledGrammar:
-        """The grammar of what may stand between two texts: every middle for which ``prefix + middle +
+        """Returns the grammar of what may stand between two texts: every middle for which ``prefix + middle +
         suffix`` is a text of this grammar.
 
         It is a grammar like any other: masks, budgets, forced text, speculation and `sg.sample` work on it.
@@ -352,7 +352,7 @@ class CompiledGrammar:
         return out
 
     def __and__(self, condition: Condition | CompiledGrammar) -> CompiledGrammar:
-        """The grammar of this grammar's texts that meet a condition on the whole text: ``grammar &
+        """Returns the grammar of this grammar's texts that meet a condition on the whole text: ``grammar &
         sg.without("password") & sg.max_bytes(200)``. With another grammar: the texts that are in both.
 
         With two JSON Schemas the result has the values that satisfy both, in the spelling of the left one.
@@ -399,8 +399,9 @@ class CompiledGrammar:
         return out
 
     def __sub__(self, other: Condition | CompiledGrammar) -> CompiledGrammar:
-        """The grammar of the texts of this grammar that are not in the other: ``self & ~condition``. For two
-        JSON Schemas it is the difference of their values. Arguments, costs and errors are those of ``&``."""
+        """Returns the grammar of the texts of this grammar that are not in the other: ``self & ~condition``.
+        For two JSON Schemas it is the difference of their values. Arguments, costs and errors are those of
+        ``&``."""
         if isinstance(other, Condition):
             return self & ~other
         if not isinstance(other, CompiledGrammar):
@@ -411,7 +412,7 @@ class CompiledGrammar:
         return self & condition
 
     def _refused(self, condition: Condition, error: UnsatisfiableCondition) -> UnsatisfiableCondition:
-        """The error with the part that no text meets alone."""
+        """Returns the error with the part that no text meets alone."""
         error.condition = repr(condition)
         parts = condition._all()
         for part in parts if len(parts) > 1 else ():
@@ -435,7 +436,7 @@ class CompiledGrammar:
         after: Literal["end", "open"] = "end",
         pad: int | None = None,
     ) -> Canvas:
-        """A row of token slots that is filled in any order; a `Canvas` says what may stand in each.
+        """Returns a row of token slots that is filled in any order; a `Canvas` says what may stand in each.
 
         Args:
             slots: the number of slots.
@@ -566,7 +567,7 @@ class CompiledGrammar:
         return tuple(name for name in self._core.captures if name not in HIDDEN)
 
     def parse(self, text: str | bytes) -> Any:
-        """The value of a complete text: an instance of the compiled Python type, or parsed JSON.
+        """Returns the value of a complete text: an instance of the compiled Python type, or parsed JSON.
 
         The text is not checked against the grammar; a matcher's `accept_bytes` and `is_accepting` check it.
 
@@ -588,12 +589,12 @@ class CompiledGrammar:
             raise ValueError(f"the text {text[:60]!r} is none of the grammar's: {fact}") from None
 
     def _holds(self, text: str | bytes) -> bool:
-        """Whether a text belongs to the grammar."""
+        """Returns whether a text belongs to the grammar."""
         matcher = self.matcher()
         return matcher.accept_bytes(text) and matcher.is_accepting()
 
     def _answer_value(self, text: str | bytes) -> Any:
-        """The value of the answer in a text with thoughts."""
+        """Returns the value of the answer in a text with thoughts."""
         assert self._reasoned is not None
         grammar, reasoning = self._reasoned
         whole = text.decode() if isinstance(text, bytes) else text
@@ -650,7 +651,7 @@ def _filled_again(grammar: CompiledGrammar, prefix: bytes, suffix: bytes) -> Com
 
 
 def _middle(text: str | bytes) -> str | bytes:
-    """A middle as text; as bytes if it begins or ends inside a character."""
+    """Returns a middle as text; as bytes if it begins or ends inside a character."""
     try:
         return text.decode() if isinstance(text, bytes) else text
     except UnicodeDecodeError:
@@ -678,7 +679,7 @@ def _compiled_again(
 
 
 def _some_token(row: Any, chance: random.Random) -> int:
-    """One of the tokens that a row of a mask allows, without a look at all of them."""
+    """Returns one of the tokens that a row of a mask allows, without a look at all of them."""
     words = row.view(np.uint32)
     word = int(chance.choice(np.flatnonzero(words)))
     bits = int(words[word])

@@ -80,7 +80,7 @@ class Completion:
 
 
 def core_parts(parts: Iterable[Any]) -> list[Part]:
-    """The parts in the core's form.
+    """Returns the parts in the core's form.
 
     Raises:
         TypeError: a part is neither text nor gap, or `parts` is one text in place of a list.

@@ -46,7 +46,8 @@ class JsonArguments(StyleArguments, total=False):
 
 
 def _option(default: Any, help: str, **flag: Any) -> Any:
-    """A field. `flag` describes its flag on the command line: `values` (the choices) or `metavar`, `name`.
+    """Returns a field. `flag` describes its flag on the command line: `values` (the choices) or `metavar`,
+    `name`.
 
     With `local` only programs may set the option: no request and no saved compiler may.
     """
@@ -112,7 +113,7 @@ class JsonStyle:
                 raise ValueError(f"{name} is {listed} or {known[-1]!r}, not {value!r}")
 
     def core(self) -> tuple[str, bool, str, bool, bool]:
-        """The five fields in the core's form and order."""
+        """Returns the five fields in the core's form and order."""
         return (
             self.whitespace,
             self.property_order == "any",
@@ -123,7 +124,7 @@ class JsonStyle:
 
     @classmethod
     def of(cls: type[S], arguments: Mapping[str, Any], **defaults: Any) -> S:
-        """The options that a call's arguments set. None stands for the default.
+        """Returns the options that a call's arguments set. None stands for the default.
 
         Raises:
             TypeError: an unknown argument; the message names the nearest one. ValueError: as the class.
@@ -136,7 +137,7 @@ class JsonStyle:
         return cls(**{**defaults, **given})
 
     def arguments(self) -> dict[str, Any]:
-        """The fields as keyword arguments."""
+        """Returns the fields as keyword arguments."""
         names = JSON_NAMES if isinstance(self, JsonOptions) else STYLE_NAMES
         return {name: getattr(self, name) for name in names}
 
@@ -210,7 +211,8 @@ SENT_NAMES = tuple(f.name for f in fields(JsonOptions) if not f.metadata.get("lo
 
 
 def _set_by(kind: type[JsonOptions]) -> JsonArguments:
-    """The fields whose defaults in a class differ from those of `JsonOptions`, with these defaults."""
+    """Returns the fields whose defaults in a class differ from those of `JsonOptions`, with these
+    defaults."""
     found = {f.name: f.default for f in fields(kind) if f.default != getattr(JsonOptions, f.name)}
     return cast(JsonArguments, found)
 
@@ -222,5 +224,5 @@ _VALUES = {f.name: (f.default, f.metadata["values"]) for f in fields(JsonOptions
 
 
 def style_in(options: Mapping[str, Any]) -> dict[str, Any]:
-    """The options among `options` that also apply to a schema inside a grammar."""
+    """Returns the options among `options` that also apply to a schema inside a grammar."""
     return {name: options[name] for name in STYLE_NAMES if name in options}

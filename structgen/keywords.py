@@ -22,7 +22,7 @@ HOLDS = {name: schemas for name, _, _, schemas in _ROWS if schemas}
 
 
 def inner_schemas(schema: dict[str, Any]) -> Iterator[tuple[str, str | int | None, Any]]:
-    """The schemas directly inside a schema, each with its keyword, and its name or number below the
+    """Returns the schemas directly inside a schema, each with its keyword, and its name or number below the
     keyword."""
     for keyword, held in schema.items():
         how = HOLDS.get(keyword)
@@ -37,7 +37,7 @@ def inner_schemas(schema: dict[str, Any]) -> Iterator[tuple[str, str | int | Non
 
 
 def schemas_in(schema: Any, path: Path = ()) -> Iterator[tuple[Path, dict[str, Any]]]:
-    """Every schema in a schema that is an object, itself included, with its path."""
+    """Returns every schema in a schema that is an object, itself included, with its path."""
     if isinstance(schema, dict):
         yield path, schema
         for keyword, step, inner in inner_schemas(schema):
@@ -45,8 +45,8 @@ def schemas_in(schema: Any, path: Path = ()) -> Iterator[tuple[Path, dict[str, A
 
 
 def rewritten(schema: dict[str, Any], put: Callable[[str, Any], Any]) -> dict[str, Any]:
-    """A copy of a schema with ``put(keyword, inner)`` in place of each schema directly inside it. `inner`
-    need not be a schema: it may be a list of names in ``dependencies``, or a text."""
+    """Returns a copy of a schema with ``put(keyword, inner)`` in place of each schema directly inside it.
+    `inner` need not be a schema: it may be a list of names in ``dependencies``, or a text."""
     out = dict(schema)
     for keyword, step, inner in inner_schemas(schema):
         if step is None:

@@ -165,8 +165,8 @@ def _no_format(spec: dict[str, Any]) -> str:
 
 
 def response_format(spec: dict[str, Any], field: str = "response_format") -> tuple[str, Any] | None:
-    """The kind and the value that OpenAI's object asks for. Forms of llama.cpp and other servers are read,
-    too.
+    """Returns the kind and the value that OpenAI's object asks for. Forms of llama.cpp and other servers are
+    read, too.
 
     Args:
         field: the name of the object in errors.
@@ -245,7 +245,8 @@ def _check_regex(value: Any) -> None:
 
 
 def _by(method: str, styled: bool = False) -> Callable[[Compiler, Any, KindOptions], CompiledGrammar]:
-    """A `Kind.compile` that calls a method of `Compiler`. `styled`: the method takes options of JSON."""
+    """Returns a `Kind.compile` that calls a method of `Compiler`. `styled`: the method takes options of
+    JSON."""
 
     def compiled(compiler: Compiler, value: Any, options: KindOptions) -> CompiledGrammar:
         style = style_in(options) if styled else {}

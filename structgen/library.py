@@ -35,7 +35,8 @@ class LibraryGrammar:
 
 @cache
 def folder() -> Traversable:
-    """The folder of the grammars: in the package, else in the checkout. StructgenError: neither has one."""
+    """Returns the folder of the grammars: in the package, else in the checkout. StructgenError: neither has
+    one."""
     checkout: Traversable = Path(__file__).resolve().parents[1] / "grammars"
     for place in (importlib.resources.files("structgen") / "grammars", checkout):
         if place.is_dir():
@@ -44,13 +45,13 @@ def folder() -> Traversable:
 
 
 def names() -> list[str]:
-    """Every grammar of the library."""
+    """Returns every grammar of the library."""
     found = (entry.name.rpartition(".") for entry in folder().iterdir())
     return sorted(stem for stem, _, ending in found if ending in ("lark", "gbnf"))
 
 
 def load(name: str) -> LibraryGrammar:
-    """The grammar of that name, with its cases.
+    """Returns the grammar of that name, with its cases.
 
     Raises:
         GrammarError: the library has no grammar of that name.

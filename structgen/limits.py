@@ -47,7 +47,7 @@ class Limits:
                 whole(f"Limits({name}=...)", value, 1)
 
     def _units(self) -> tuple[int, int]:
-        """The units of a compile and of a mask, in the core's form."""
+        """Returns the units of a compile and of a mask, in the core's form."""
         return (
             _ENDLESS if self.compile is None else min(self.compile, _ENDLESS),
             _ENDLESS if self.mask is None else min(self.mask, _ENDLESS),
@@ -59,6 +59,6 @@ SERVING = Limits(mask=200_000)
 
 
 def is_subset(on_limit: Any) -> bool:
-    """Whether the value is "subset". ValueError: it is no ``OnLimit``."""
+    """Returns whether the value is "subset". ValueError: it is no ``OnLimit``."""
     one_of("on_limit", on_limit, ("error", "subset"))
     return bool(on_limit == "subset")

@@ -98,7 +98,7 @@ _IDLE = ("unknown ", "not a keyword of this draft")  # reasons that a server sen
 
 
 def not_meant(reason: str) -> bool:
-    """Whether a report's reason is about a keyword that is surely a mistake."""
+    """Returns whether a report's reason is about a keyword that is surely a mistake."""
     return reason.startswith(_ODD)
 
 
@@ -197,7 +197,7 @@ def warned(sentences: list[str], name: str = "") -> list[str]:
 
 
 def surely(schema: Any, *, draft: str | int | None = None) -> list[str]:
-    """The sure mistakes of a schema, as at most `_WARNED` sentences. No compile is made."""
+    """Returns the sure mistakes of a schema, as at most `_WARNED` sentences. No compile is made."""
     if not isinstance(schema, dict):
         try:
             schema = json.loads(schema) if isinstance(schema, str) else None
@@ -220,7 +220,7 @@ def surely(schema: Any, *, draft: str | int | None = None) -> list[str]:
 
 
 def outside() -> int:
-    """The `stacklevel` of the first caller outside this package."""
+    """Returns the `stacklevel` of the first caller outside this package."""
     import sys
 
     frame, level = sys._getframe(1), 1
@@ -270,7 +270,7 @@ def enlarge(
 
 
 def _type_of(value: Any) -> str:
-    """The narrowest JSON Schema type of a value: 1.0 is an integer."""
+    """Returns the narrowest JSON Schema type of a value: 1.0 is an integer."""
     if value is None or isinstance(value, bool):
         return "null" if value is None else "boolean"
     if isinstance(value, float):
@@ -283,8 +283,8 @@ def _place(error: GrammarError) -> tuple[str | None, str | None]:
 
 
 def contradiction(schema: Any, *, draft: str | int | None = None, registry: Any = None) -> str:
-    """The reason why a schema has no value, as one clause. It is empty if the schema has a value, or if no
-    reason was found in time.
+    """Returns the reason why a schema has no value, as one clause. It is empty if the schema has a value, or
+    if no reason was found in time.
 
     The clause names a smallest set of keywords, each as `#/pointer: value`. The keywords exclude each
     other, or their references form a recursion without an end. The schema without any one of them has a
@@ -344,7 +344,7 @@ class _Lint:
     # ---- mistakes that the schema's text shows ----
 
     def close(self, name: str, known: Iterable[str], cutoff: float = 0.75) -> str | None:
-        """The known name closest to `name`; None if none is close.
+        """Returns the known name closest to `name`; None if none is close.
 
         A search compares `name` with every known name, and a schema may have thousands of both. So only the
         first `_CANDIDATES` are compared, and after `_SEARCHES` searches the answer is None.
@@ -457,7 +457,8 @@ class _Lint:
                     yield Finding(place, "", "warning", words)
 
     def empty(self, node: Any) -> bool:
-        """Whether no value satisfies a part of the schema. False also if the probe exceeds a limit."""
+        """Returns whether no value satisfies a part of the schema. False also if the probe exceeds a
+        limit."""
         documents = self.registry if isinstance(self.registry, dict) else {}
         return self.dead(_absolute(node), {**documents, _ROOT: self.root})
 
@@ -472,7 +473,8 @@ class _Lint:
         return f"{listed} exclude each other"
 
     def endless(self) -> str:
-        """The reference that makes each value contain another one without an end; empty if there is none.
+        """Returns the reference that makes each value contain another one without an end; empty if there is
+        none.
 
         The smallest schema is copied into `#/definitions/0`, `/1`, ..., two times more than it has
         references. The references of each copy lead into the next one, and the last copy has none. If `/0`
@@ -506,7 +508,7 @@ class _Lint:
         return "" if self.dead(whole) else found[loop]
 
     def smallest(self) -> list[str]:
-        """The keywords of a smallest schema without a value; empty if the whole schema has one."""
+        """Returns the keywords of a smallest schema without a value; empty if the whole schema has one."""
         document = json.loads(json.dumps(self.root))
         if not isinstance(document, dict) or not self.dead(document):
             return []
@@ -544,7 +546,7 @@ class _Lint:
         ]
 
     def dead(self, document: Any, registry: Any = None) -> bool:
-        """Whether no value satisfies a document. False also if the probe exceeds a limit."""
+        """Returns whether no value satisfies a document. False also if the probe exceeds a limit."""
         if self.probes >= _PROBES or time.monotonic() > self.until:
             return False
         self.probes += 1
@@ -576,14 +578,14 @@ def _dialect(pointer: str, pattern: str) -> Iterator[Finding]:
 
 
 def _with_text_keys(node: dict[Any, Any]) -> dict[str, Any]:
-    """The node with text keys. Other keys become the text that `json.dumps` writes for them."""
+    """Returns the node with text keys. Other keys become the text that `json.dumps` writes for them."""
     if all(isinstance(key, str) for key in node):
         return node
     return {key if isinstance(key, str) else json.dumps(key, default=str): v for key, v in node.items()}
 
 
 def _absolute(node: Any) -> Any:
-    """The node with its references into the same document made absolute, to `_ROOT`."""
+    """Returns the node with its references into the same document made absolute, to `_ROOT`."""
     if isinstance(node, list):
         return [_absolute(value) for value in node]
     if not isinstance(node, dict):
@@ -596,13 +598,13 @@ def _absolute(node: Any) -> Any:
 
 
 def _below(place: list[str | int], reference: str) -> bool:
-    """Whether a place lies below the target of a reference into this document."""
+    """Returns whether a place lies below the target of a reference into this document."""
     steps = steps_of(unquote(reference[1:]))
     return [str(step) for step in place[: len(steps)]] == steps
 
 
 def reached(leads: Mapping[Node, Iterable[Node]], start: Node) -> set[Node]:
-    """The nodes that can be reached from `start` in one step or more."""
+    """Returns the nodes that can be reached from `start` in one step or more."""
     found: set[Node] = set()
     todo = list(leads.get(start, ()))
     while todo:
@@ -614,7 +616,7 @@ def reached(leads: Mapping[Node, Iterable[Node]], start: Node) -> set[Node]:
 
 
 def _names(value: Any) -> set[str] | None:
-    """The names in a list of names; None if `value` is something else."""
+    """Returns the names in a list of names; None if `value` is something else."""
     if isinstance(value, list) and all(isinstance(name, str) for name in value):
         return set(value)
     return None

@@ -36,27 +36,27 @@ Array = TypeVar("Array")  # a numpy array or a torch tensor
 
 
 def allocate_bitmask(rows: int, vocab_size: int) -> npt.NDArray[np.int32]:
-    """A mask that allows everything: int32, shape (rows, ceil(vocab_size / 32)), every word -1."""
+    """Returns a mask that allows everything: int32, shape (rows, ceil(vocab_size / 32)), every word -1."""
     if rows < 0 or vocab_size < 1:
         raise ValueError(f"no bitmask has {rows} rows of {vocab_size} tokens")
     return np.full((rows, (vocab_size + 31) // 32), -1, dtype=np.int32)
 
 
 def mask_of(ids: Iterable[int], words: int) -> npt.NDArray[np.int32]:
-    """A row of so many words that allows these ids alone."""
+    """Returns a row of so many words that allows these ids alone."""
     bits = np.zeros(32 * words, np.uint8)
     bits[list(ids)] = 1
     return np.packbits(bits, bitorder="little").view(np.int32)
 
 
 def allowed_bits(mask: Any, size: int | None = None) -> npt.NDArray[np.bool_]:
-    """The bits of a mask as booleans, shape (..., size). `size` None takes all bits of the mask."""
+    """Returns the bits of a mask as booleans, shape (..., size). `size` None takes all bits of the mask."""
     words = np.ascontiguousarray(mask)
     return np.unpackbits(words.view(np.uint8), axis=-1, count=size, bitorder="little").view(np.bool_)
 
 
 def allowed_ids(mask: Any, size: int | None = None) -> npt.NDArray[np.int64]:
-    """The ids that a one-dimensional mask allows, ascending."""
+    """Returns the ids that a one-dimensional mask allows, ascending."""
     return np.flatnonzero(allowed_bits(np.asarray(mask).reshape(-1), size))
 
 
@@ -105,7 +105,7 @@ def apply_bitmask(
 
 
 def masked_logsumexp(logits: Array, mask: Any, *, threads: int = 0) -> Array:
-    """The log of the summed exponentials of the allowed logits, one value a row.
+    """Returns the log of the summed exponentials of the allowed logits, one value a row.
 
     Takes what `apply_bitmask` takes. The result has shape (rows,), or () for one-dimensional logits, in
     float32, or float64 for float64 logits; sums are formed in double. A row without allowed tokens gives
@@ -164,7 +164,8 @@ class Brief(NamedTuple):
 
 
 def brief_row(row: npt.NDArray[np.float32], mask: npt.NDArray[np.int32], most: int) -> Brief | None:
-    """The `most` best allowed tokens of a row, and exact sums over the others. None if there are no others.
+    """Returns the `most` best allowed tokens of a row, and exact sums over the others. None if there are no
+    others.
 
     Args:
         row: contiguous, shape (V,). mask: contiguous, shape (W,).
@@ -193,7 +194,8 @@ def _count(array: npt.NDArray[Any]) -> int:
 
 
 def _dense(array: npt.NDArray[Any]) -> bool:
-    """Whether the kernels can read the array in place. A row stride of 0 or below would alias rows."""
+    """Returns whether the kernels can read the array in place. A row stride of 0 or below would alias
+    rows."""
     if array.flags.c_contiguous:
         return True
     size = array.itemsize

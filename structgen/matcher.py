@@ -120,7 +120,7 @@ class Matcher:
             )
 
     def _takes(self) -> str:
-        """The bytes that may come next, in words. Costs as much as `token_bounds`."""
+        """Returns the bytes that may come next, in words. Costs as much as `token_bounds`."""
         try:
             least, enough = self.token_bounds()
         except UnsatisfiableBudget:
@@ -130,8 +130,8 @@ class Matcher:
         return f"it takes {'' if least == enough else 'at most '}{enough}, end of sequence included"
 
     def tokens_needed(self) -> int:
-        """The least number of tokens that complete the text from here, end-of-sequence included. It is the
-        minimum over all completions, and all ways to cut each into tokens. It is 0 after the end.
+        """Returns the least number of tokens that complete the text from here, end-of-sequence included. It
+        is the minimum over all completions, and all ways to cut each into tokens. It is 0 after the end.
 
         If the search is too large, the number suffices but need not be the least: it counts the tokens of a
         completion that is shortest in bytes, or of the best one found. `token_bounds` then gives a lower
@@ -168,7 +168,7 @@ class Matcher:
         return least, enough
 
     def shortest_completion(self) -> bytes:
-        """A completion of the text with the fewest bytes; empty if the text may end here.
+        """Returns a completion of the text with the fewest bytes; empty if the text may end here.
 
         A special token has no text, so its name stands for it.
         """
@@ -199,7 +199,8 @@ class Matcher:
         return _with_ids(self._core.validate_tokens, tokens)
 
     def validate_bytes(self, text: bytes | str) -> int:
-        """The number of bytes of the longest prefix that would be accepted; the state does not change."""
+        """Returns the number of bytes of the longest prefix that would be accepted; the state does not
+        change."""
         return self._core.validate_bytes(utf8(text))
 
     def rollback(self, n: int = 1) -> None:
@@ -211,7 +212,7 @@ class Matcher:
         self._core.rollback(n)
 
     def fork(self) -> Matcher:
-        """An independent matcher at the same point; `copy.copy` does the same."""
+        """Returns an independent matcher at the same point; `copy.copy` does the same."""
         return Matcher(self.grammar, self._core.fork())
 
     def __copy__(self) -> Matcher:
@@ -254,11 +255,11 @@ class Matcher:
         return self._core.history
 
     def forced_bytes(self) -> bytes:
-        """The text that must come next; empty if several bytes may come next or the text may end."""
+        """Returns the text that must come next; empty if several bytes may come next or the text may end."""
         return self._core.forced_bytes()
 
     def forced_tokens(self) -> list[int]:
-        """The tokens that the tokenizer makes of the forced text after the tokens accepted so far.
+        """Returns the tokens that the tokenizer makes of the forced text after the tokens accepted so far.
 
         These tokens stay the same whatever text comes next. The last tokens are left out if a longer token,
         or a blank that belongs to the next word, could still change them. The list is empty if the
@@ -270,7 +271,7 @@ class Matcher:
         return forced_tokens(self._core, self.grammar.vocabulary)
 
     def captures(self) -> dict[str, list[Capture]]:
-        """The named parts of the text so far: for each name of the grammar its matches, by start.
+        """Returns the named parts of the text so far: for each name of the grammar its matches, by start.
 
         A rule that repeats has one match for each repetition. If a text can be read in several ways, one
         reading counts for all names: from left to right, a capture begins wherever it can, and ends only
@@ -294,7 +295,7 @@ class Matcher:
         return found
 
     def live_bytes(self) -> bytes:
-        """Every byte that may come next, ascending."""
+        """Returns every byte that may come next, ascending."""
         return self._core.live_bytes()
 
 
@@ -311,8 +312,8 @@ class Forks:
         self._kept: OrderedDict[tuple[int, ...], Matcher | None] = OrderedDict()
 
     def at(self, tokens: tuple[int, ...]) -> Matcher | None:
-        """The matcher behind these tokens; None if the grammar refuses them. The caller must not change its
-        state."""
+        """Returns the matcher behind these tokens; None if the grammar refuses them. The caller must not
+        change its state."""
         if tokens not in self._kept:
             before = self._kept.get(tokens[:-1]) if tokens else None
             made = self._grammar.matcher() if before is None else before.fork()
@@ -398,7 +399,8 @@ def fill_bitmasks(
 
 
 def can_end_within(grammar: CompiledGrammar, tokens: int, whose: str = "") -> bool:
-    """Whether the grammar has a text of at most `tokens` tokens. The cost is at most about that of a mask.
+    """Returns whether the grammar has a text of at most `tokens` tokens. The cost is at most about that of a
+    mask.
 
     False means that no text was found, and that it is not proved that none exists. `whose` stands behind the
     number of tokens in an error, and names the reason for the number.
@@ -430,7 +432,7 @@ def can_end_within(grammar: CompiledGrammar, tokens: int, whose: str = "") -> bo
 
 
 def error_of_rows(errors: Sequence[Exception | None]) -> Exception:
-    """The first error of a batch, with a note that names all rows with errors."""
+    """Returns the first error of a batch, with a note that names all rows with errors."""
     rows = tuple(i for i, error in enumerate(errors) if error is not None)
     first = errors[rows[0]]
     assert first is not None
@@ -449,7 +451,7 @@ def cpu_count() -> int:
 
 
 def _with_ids(call: Callable[[Sequence[int]], R], tokens: Sequence[int]) -> R:
-    """The result of `call(tokens)`. TypeError: `tokens` is no sequence of token ids."""
+    """Returns the result of `call(tokens)`. TypeError: `tokens` is no sequence of token ids."""
     try:
         return call(tokens)
     except (TypeError, RuntimeError) as error:

@@ -78,7 +78,7 @@ class Operand:
         return self.document is not None
 
     def grammar(self, compiler: Compiler | None = None, **style: Any) -> CompiledGrammar:
-        """The grammar of the side's texts.
+        """Returns the grammar of the side's texts.
 
         Args:
             style: how the JSON of a schema is written; by default as `sg.generate` writes it.
@@ -221,12 +221,12 @@ def together(*parts: tuple[Operand, bool]) -> tuple[dict[str, Any], dict[str, An
 
 
 def _meanings(documents: Mapping[str, Any]) -> dict[str, Any]:
-    """The schema that each URI of some documents means."""
+    """Returns the schema that each URI of some documents means."""
     return {uri: schema for name, document in documents.items() for uri, schema in _named(document, name)}
 
 
 def _named(node: Any, base: str) -> Iterator[tuple[str, Any]]:
-    """The schemas of a document that have a URI, each with its URI."""
+    """Returns the schemas of a document that have a URI, each with its URI."""
     yield base, node
     todo = [(node, base)]
     while todo:
@@ -250,7 +250,7 @@ def _identifier(node: Mapping[str, Any]) -> str | None:
 
 
 def _renamed(documents: dict[str, Any], number: int) -> dict[str, Any]:
-    """A copy of the documents under new URIs. Their references name the new URIs."""
+    """Returns a copy of the documents under new URIs. Their references name the new URIs."""
     known = {uri for name, document in documents.items() for uri, _ in _named(document, name)}
 
     def at(uri: str) -> str:

@@ -255,7 +255,7 @@ def _holds_ref(place: Subschema, keyword: str) -> bool:
 
 
 def _needed_recursion(place: Subschema, _: str) -> bool:
-    """Whether a recursive reference stands below a required key of its object."""
+    """Returns whether a recursive reference stands below a required key of its object."""
     above = place.document.at.get(place.path[:-2], {}) if place.path[-2:-1] == ("properties",) else {}
     needed = above.get("required")
     return _is_recursive(place, _) and isinstance(needed, list) and place.path[-1] in needed
@@ -281,7 +281,8 @@ def _only_branch(place: Subschema) -> Node:
 
 
 def _inlined(place: Subschema) -> Node:
-    """The target of a reference. A keyword beside the reference replaces the same keyword of the target."""
+    """Returns the target of a reference. A keyword beside the reference replaces the same keyword of the
+    target."""
     found = led(place.document.schema, place.node["$ref"])
     held = place.document.schema if found is None else found[1]
     return _dropped({**held, **place.node}, "$ref") if isinstance(held, dict) else place.node
@@ -297,7 +298,7 @@ def _names(document: Document) -> int:
 
 
 def _levels(document: Document) -> int:
-    """The nesting depth of schemas of objects. The target of a reference does not count below the
+    """Returns the nesting depth of schemas of objects. The target of a reference does not count below the
     reference."""
     deepest = 0
     holders = {path for path, node in document.nodes if "properties" in node}
@@ -394,7 +395,7 @@ _SCHEMA_FIELDS = (  # the fields of google.genai's types.Schema
 
 
 def _is_field(place: Subschema) -> bool:
-    """Whether the package validates this schema. It does not validate `additionalProperties`."""
+    """Returns whether the package validates this schema. It does not validate `additionalProperties`."""
     steps = itertools.pairwise((None, *place.path))
     return not any(step == "additionalProperties" and above != "properties" for above, step in steps)
 
@@ -671,14 +672,14 @@ _REWRITES: dict[str, tuple[Callable[[Node], Node | None], ...]] = {
 
 
 def _broken(rules: tuple[Rule, ...], place: Subschema) -> Iterator[tuple[str, Rule]]:
-    """The rules that apply to a place, each with its keyword."""
+    """Returns the rules that apply to a place, each with its keyword."""
     for rule in rules:
         names = [name for name in ASSERTING if name in place.node] if rule.keyword == "*" else [rule.keyword]
         yield from ((name, rule) for name in names if rule.where(place, name))
 
 
 def _counted(rules: tuple[Rule, ...], place: Subschema) -> collections.Counter[str]:
-    """The number of rules that apply to a schema and to the schemas in it, by keyword."""
+    """Returns the number of rules that apply to a schema and to the schemas in it, by keyword."""
     inner = (Subschema(place.document, path, node) for path, node in schemas_in(place.node, place.path))
     return collections.Counter(name for held in inner for name, _ in _broken(rules, held))
 
@@ -749,7 +750,7 @@ class _Search:
         return Finding(pointer_of(place.path), keyword, level, words + (change and f"; {change}"))
 
     def change(self, place: Subschema, keyword: str, rule: Rule) -> tuple[str, bool]:
-        """A rewrite, and whether it is proved equal to the schema."""
+        """Returns a rewrite, and whether it is proved equal to the schema."""
         if time.monotonic() > self.end:
             return f"what that changes was not asked: {_SECONDS:.0f} s were used", False
         if rule.becomes is not None:
@@ -773,7 +774,7 @@ class _Search:
         )
 
     def put(self, path: Path, node: Node) -> Any:
-        """The document with another schema at a path."""
+        """Returns the document with another schema at a path."""
         if not path:
             return node
         copy = _removed(self.document.schema, path)

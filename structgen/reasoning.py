@@ -100,7 +100,7 @@ class Reasoning:
 
     @classmethod
     def of(cls, model: Any, **changes: Any) -> Self:
-        """The marks of a family of models.
+        """Returns the marks of a family of models.
 
         Args:
             model: the name of a family, which is a key of `structgen.reasoning.FAMILIES`; "hy-v4:6124c78e" is
@@ -129,11 +129,11 @@ class Reasoning:
         return cls(**{**_fields(found), **_known(changes)})
 
     def splitter(self) -> Splitter:
-        """A new `Splitter`, which finds the parts of a growing text."""
+        """Returns a new `Splitter`, which finds the parts of a growing text."""
         return Splitter(self)
 
     def behind(self, prompt: str) -> Self:
-        """The reasoning for a text behind this prompt.
+        """Returns the reasoning for a text behind this prompt.
 
         Behind a prompt that ends with `start` the text begins inside the thoughts. Behind a prompt that ends
         with `end` it begins behind the thoughts.
@@ -156,7 +156,7 @@ class Reasoning:
     def within(
         self, room: int, answer_tokens: int | None, vocabulary: Vocabulary, any_text: bool = False
     ) -> Self:
-        """The reasoning with a limit on thoughts that leaves room for an answer.
+        """Returns the reasoning with a limit on thoughts that leaves room for an answer.
 
         Args:
             room: the number of tokens of the whole text.
@@ -185,8 +185,8 @@ class Reasoning:
         return replace(self, max_tokens=most if known is None else min(known, most))
 
     def split(self, text: str) -> tuple[str | None, str]:
-        """The thoughts and the answer of a whole text, without marks and gap. Thoughts are None if the text
-        has none.
+        """Returns the thoughts and the answer of a whole text, without marks and gap. Thoughts are None if
+        the text has none.
 
         A text that ends before the end mark is all thoughts, and its answer is empty.
         """
@@ -263,7 +263,8 @@ _SUFFIXED = ("hy-v3", "hy-v4")  # families whose tokenizers may put a suffix int
 
 
 def row_of(name: str) -> Reasoning | None:
-    """The row of a family; None if there is none. If the name has a suffix, the marks have it, too."""
+    """Returns the row of a family; None if there is none. If the name has a suffix, the marks have it,
+    too."""
     base, colon, suffix = name.partition(":")
     row = FAMILIES.get(base)
     if row is None or not colon:
@@ -272,7 +273,7 @@ def row_of(name: str) -> Reasoning | None:
 
 
 def _of_template(tokenizer: Any) -> Reasoning | None:
-    """The family whose marks stand in a tokenizer's chat template."""
+    """Returns the family whose marks stand in a tokenizer's chat template."""
     template = getattr(tokenizer, "chat_template", None)
     if isinstance(template, dict):
         template = template.get("default") or next(iter(template.values()), None)
@@ -296,7 +297,7 @@ def _of_template(tokenizer: Any) -> Reasoning | None:
 
 
 def reasoning_of(given: Any, model: Any = None) -> Reasoning | None:
-    """The value of a call's `reasoning=` as a `Reasoning`.
+    """Returns the value of a call's `reasoning=` as a `Reasoning`.
 
     Args:
         given: None or False (no thoughts), a `Reasoning` or its fields, or the name of a family. True and
@@ -395,13 +396,13 @@ class Splitter:
 
 
 def mark_names(reasoning: Reasoning, vocabulary: Vocabulary) -> dict[int, bytes]:
-    """The special tokens of the marks, each with its name as bytes."""
+    """Returns the special tokens of the marks, each with its name as bytes."""
     pieces = (*_pieces(reasoning.start, vocabulary), *_pieces(reasoning.end, vocabulary))
     return {token: name.encode() for name, token in pieces if token is not None}
 
 
 def _pieces(mark: str, vocabulary: Vocabulary) -> list[tuple[str, int | None]]:
-    """A mark cut into names of special tokens, each with its id, and text (None)."""
+    """Returns a mark cut into names of special tokens, each with its id, and text (None)."""
     ends = vocabulary.eos_token_ids
     names = [n for n, i in vocabulary.special_tokens.items() if n and i not in ends]
     pattern = "|".join(map(re.escape, sorted(names, key=len, reverse=True))) or r"(?!)"
@@ -414,7 +415,8 @@ def _pieces(mark: str, vocabulary: Vocabulary) -> list[tuple[str, int | None]]:
 def compose(
     compiler: Compiler, answer: CompiledGrammar | None, reasoning: Reasoning
 ) -> tuple[_core.GrammarBuilder, int, Reasoning]:
-    """The builder with thoughts and answer, its first rule, and the reasoning with the gap that is used.
+    """Returns the builder with thoughts and answer, its first rule, and the reasoning with the gap that is
+    used.
 
     Raises:
         GrammarError: see `Compiler.with_reasoning`.
@@ -482,7 +484,7 @@ def before_middles(
 def _thoughts(
     b: _core.GrammarBuilder, reasoning: Reasoning, vocabulary: Vocabulary, mark: source.Spell
 ) -> int:
-    """The node of thoughts and the end mark."""
+    """Returns the node of thoughts and the end mark."""
     end, most = reasoning.end, reasoning.max_tokens
     special = any(token is not None for _, token in _pieces(end, vocabulary))
     if most == 0:
@@ -498,7 +500,7 @@ def _thoughts(
 
 
 def _node(b: _core.GrammarBuilder, compiler: Compiler, answer: CompiledGrammar | None) -> int:
-    """The node of the answers."""
+    """Returns the node of the answers."""
     if answer is None:
         return source.any_text(b)
     if answer._condition is not None:
@@ -521,7 +523,7 @@ def _node(b: _core.GrammarBuilder, compiler: Compiler, answer: CompiledGrammar |
 
 
 def _checked(answer: CompiledGrammar, reasoning: Reasoning, optional: bool) -> Reasoning:
-    """The reasoning, without its gap if answers may begin with the gap's text.
+    """Returns the reasoning, without its gap if answers may begin with the gap's text.
 
     GrammarError: the border would be ambiguous.
     """
@@ -545,7 +547,7 @@ def _checked(answer: CompiledGrammar, reasoning: Reasoning, optional: bool) -> R
 
 
 def _is_free(answer: CompiledGrammar) -> bool:
-    """Whether answers begin with free text around tags. A gap can be excluded from such a text."""
+    """Returns whether answers begin with free text around tags. A gap can be excluded from such a text."""
     method, given = ("", ()) if answer._recipe is None else answer._recipe[1:3]
     spec = given[0] if method == "structural_tag" else None
     form = spec.get("format") if isinstance(spec, dict) else None

@@ -120,7 +120,7 @@ class Template:
         return tuple(piece[0] for piece in self.pieces if not isinstance(piece, str))
 
     def compile(self, compiler: Compiler) -> CompiledGrammar:
-        """The grammar.
+        """Returns the grammar.
 
         Raises:
             GrammarError: a part does not compile. The message begins with the part's name.
@@ -131,7 +131,7 @@ class Template:
         return compiler._built(build.b, rule, self, recipe=("_template", (self,), {}))
 
     def read(self, grammar: CompiledGrammar, text: str) -> dict[str, Any]:
-        """The values of a finished text."""
+        """Returns the values of a finished text."""
         matcher = grammar.matcher()
         data = text.encode()
         if not matcher.accept_bytes(data) or not matcher.is_accepting():
@@ -139,12 +139,12 @@ class Template:
         return _Reader(data, matcher.captures()).template(self, "", 0, len(data))
 
     def document(self) -> dict[str, Any]:
-        """A schema for models that read schemas: an object with the parts as properties."""
+        """Returns a schema for models that read schemas: an object with the parts as properties."""
         return {"type": "object", "properties": {name: _about(part) for name, part in _pairs(self)}}
 
 
 def template(text: str, /, **parts: Any) -> Template:
-    """A text with gaps, to be filled by a model.
+    """Returns a text with gaps, to be filled by a model.
 
     Args:
         text: names in braces are gaps, doubled braces are braces. A name may occur once.
@@ -197,7 +197,7 @@ def gen(
     stop: str | None = None,
     max_tokens: int | None = None,
 ) -> Gen:
-    """A gap of a template.
+    """Returns a gap of a template.
 
     Args:
         type: a Python type, as `template` takes it. One of `type`, `regex`, `choice`, `schema` and `stop`
@@ -240,7 +240,7 @@ def gen(
 
 
 def each(part: Any, *, least: int = 1, most: int = 20, separator: str = "\n") -> Each:
-    """A part that is repeated. Its value is a list.
+    """Returns a part that is repeated. Its value is a list.
 
     Args:
         part: as `template` takes it. separator: the text between two repetitions.
@@ -257,7 +257,7 @@ def each(part: Any, *, least: int = 1, most: int = 20, separator: str = "\n") ->
 
 
 def select(*parts: Any) -> Select:
-    """One of several parts. Its value is the value of that part. A text stands for itself."""
+    """Returns one of several parts. Its value is the value of that part. A text stands for itself."""
     if len(parts) < 2:
         raise ValueError("select takes two parts or more: sg.select('yes', sg.template(...))")
     return Select(tuple(part if isinstance(part, str) else _part(part, "select") for part in parts))
@@ -274,7 +274,7 @@ def _part(part: Any, name: str) -> Any:
 
 
 def _of_type(kind: Any) -> Gen:
-    """The gap of a Python type: plain text if the type has an obvious one, else JSON."""
+    """Returns the gap of a Python type: plain text if the type has an obvious one, else JSON."""
     if kind is str:
         return Gen()
     if kind is int:
@@ -352,7 +352,7 @@ class _Builder:
         return self.b.sequence(nodes)
 
     def named(self, part: Any, path: str, after: str) -> int:
-        """The node of a part, captured under its path. `after` is the text that follows the part."""
+        """Returns the node of a part, captured under its path. `after` is the text that follows the part."""
         self.count += 1
         if self.count > _MOST_RULES:
             raise GrammarError(f"a template has at most {_MOST_RULES} parts")
@@ -415,7 +415,7 @@ class _Reader:
         return {name: self.value(part, f"{path}.{name}", start, end) for name, part in _pairs(owner)}
 
     def value(self, part: Any, path: str, start: int, end: int) -> Any:
-        """The value of the one capture of a path within a span."""
+        """Returns the value of the one capture of a path within a span."""
         (span,) = self.within(path, start, end)
         return self.inside(part, path, span.start, span.end)
 

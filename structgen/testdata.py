@@ -151,8 +151,8 @@ def _searched(side: Operand, found: list[Example], told: list[str]) -> list[Exam
 def _ranked(
     grammar: CompiledGrammar, least: int, max_bytes: int | None, told: list[str]
 ) -> RankedTexts | None:
-    """The texts to draw from. Without `max_bytes` the bound shrinks until the texts do not need too many
-    states; None if even the shortest texts need too many."""
+    """Returns the texts to draw from. Without `max_bytes` the bound shrinks until the texts do not need too
+    many states; None if even the shortest texts need too many."""
     if max_bytes is not None:
         whole("max_bytes", max_bytes, 0)
         return RankedTexts(grammar, max_bytes)
@@ -186,8 +186,8 @@ class _Search:
         self.stopped: bool = False  # whether a limit ended a search
 
     def first(self, *parts: tuple[Any, bool]) -> str | None:
-        """A shortest value that satisfies each schema with the flag True, and none with the flag False.
-        None if none was found."""
+        """Returns a shortest value that satisfies each schema with the flag True, and none with the flag
+        False. None if none was found."""
         spent = max(self.probes / _PROBES, self.work / _WORK if self.probes >= _LEAST else 0)
         if spent * 3 >= self.third:
             self.stopped = True
@@ -204,13 +204,13 @@ class _Search:
             return None
 
     def compiled(self, document: Any, registry: dict[str, Any]) -> CompiledGrammar:
-        """The grammar of all values of a schema, with keys in any order."""
+        """Returns the grammar of all values of a schema, with keys in any order."""
         formats = self.side.formats
         return bytes_compiler().json_schema(document, registry=registry or None, formats=formats, **SPELLING)
 
     def typical(self) -> str:
-        """A shortest value with all optional parts. An optional part that excludes an earlier one is left
-        out."""
+        """Returns a shortest value with all optional parts. An optional part that excludes an earlier one is
+        left out."""
         kept: list[tuple[Any, bool]] = [(self.side.document, True)]
         text = self.first(*kept) or ""
         for _, node, wrap in itertools.islice(_sites(self.side.document), _SITES):
@@ -270,8 +270,8 @@ class _Search:
 
 
 def _assertions(node: dict[str, Any]) -> Iterator[Path]:
-    """The parts that may be taken out of a schema: keywords that assert something by themselves, single names
-    of `required`, and keywords that forbid (`additionalProperties: false`)."""
+    """Returns the parts that may be taken out of a schema: keywords that assert something by themselves,
+    single names of `required`, and keywords that forbid (`additionalProperties: false`)."""
     holding = {keyword for keyword, _, inner in inner_schemas(node) if isinstance(inner, dict)}
     for keyword, value in node.items():
         if keyword == "required" and isinstance(value, list):
@@ -283,7 +283,7 @@ def _assertions(node: dict[str, Any]) -> Iterator[Path]:
 
 
 def _removed(document: Any, path: Path) -> Any:
-    """A copy without the value at the path. The unchanged parts are shared."""
+    """Returns a copy without the value at the path. The unchanged parts are shared."""
     head, *rest = path
     copy: Any = dict(document) if isinstance(document, dict) else list(document)
     if rest:
@@ -307,7 +307,7 @@ def _failing(node: dict[str, Any], step: Path) -> list[Any]:
 
 
 def _beside(keyword: str, value: Any) -> Any:
-    """A condition for the values directly beyond a bound; None if the keyword is no bound."""
+    """Returns a condition for the values directly beyond a bound; None if the keyword is no bound."""
     if isinstance(value, bool) or not isinstance(value, int):
         return None
     by = -1 if keyword.startswith("min") else 1
@@ -323,8 +323,8 @@ def _beside(keyword: str, value: Any) -> Any:
 
 
 def _edges(path: Path, node: dict[str, Any]) -> Iterator[tuple[Path, list[Any]]]:
-    """The boundaries of one schema. Each has a path and conditions; the first condition that can be met
-    counts."""
+    """Returns the boundaries of one schema. Each has a path and conditions; the first condition that can be
+    met counts."""
     for keyword, value in node.items():
         size = keyword[3:]
         is_number = isinstance(value, int | float) and not isinstance(value, bool)
@@ -355,8 +355,9 @@ def _edges(path: Path, node: dict[str, Any]) -> Iterator[tuple[Path, list[Any]]]
 
 
 def _sites(document: Any) -> Iterator[tuple[Path, dict[str, Any], Wrap]]:
-    """The inner schemas of a document that apply at one place of its values. Each has its path, the schema,
-    and a function that turns a condition on the value at that place into a condition on the whole value."""
+    """Returns the inner schemas of a document that apply at one place of its values. Each has its path, the
+    schema, and a function that turns a condition on the value at that place into a condition on the whole
+    value."""
     todo: list[tuple[Path, Wrap, frozenset[Path]]] = [((), lambda inner: inner, frozenset())]
     seen: set[Path] = set()
     while todo:
@@ -394,12 +395,12 @@ def _in_branch(wrap: Wrap, path: Path) -> Wrap:
 
 
 def _refer(path: Path) -> dict[str, Any]:
-    """A reference to the schema at a path of the first part of `together`."""
+    """Returns a reference to the schema at a path of the first part of `together`."""
     return {"$ref": f"{ROOT}0#{quote(pointer_of(path))}"}
 
 
 def _at_matching(wrap: Wrap, names: Any, keyword: str, beside: dict[str, Any]) -> Wrap:
-    """A `Wrap`: some key satisfies `names`, and the values of all such keys satisfy the condition."""
+    """Returns a `Wrap`: some key satisfies `names`, and the values of all such keys satisfy the condition."""
     some = {"type": "object", "not": {"propertyNames": {"not": names}}, **beside}
     held = (
         (lambda inner: inner)
@@ -410,7 +411,7 @@ def _at_matching(wrap: Wrap, names: Any, keyword: str, beside: dict[str, Any]) -
 
 
 def _at_other(wrap: Wrap, node: dict[str, Any]) -> Wrap:
-    """A `Wrap` for the values of keys that neither `properties` nor `patternProperties` names."""
+    """Returns a `Wrap` for the values of keys that neither `properties` nor `patternProperties` names."""
     beside = {
         keyword: dict.fromkeys(node[keyword], True)
         for keyword in ("properties", "patternProperties")

@@ -157,7 +157,7 @@ class Vocabulary:
         *,
         encode: Callable[[str], list[int]] | None = None,
     ) -> Vocabulary:
-        """One byte string per id, in the order of ids.
+        """Returns one byte string per id, in the order of ids.
 
         None or b"" stands for an id that is never text. The bytes of a special id become its name, unless
         `special_token_ids` maps names to ids. `encode` is the tokenizer's own encoder, for
@@ -196,7 +196,7 @@ class Vocabulary:
         *,
         model: Any = None,
     ) -> Vocabulary:
-        """A tokenizer of transformers (fast or slow), tokenizers, tiktoken or mistral-common.
+        """Returns a tokenizer of transformers (fast or slow), tokenizers, tiktoken or mistral-common.
 
         `vocab_size` is the width of the model's logits, if it differs from the tokenizer's. Ids beyond the
         tokenizer are never allowed, and tokens beyond the logits are left out. `model` (a model or its
@@ -287,14 +287,14 @@ class Vocabulary:
         return found
 
     def token_bytes(self, token_id: int) -> bytes:
-        """The bytes of an id; b"" if the id is never text. VocabularyError: there is no such id."""
+        """Returns the bytes of an id; b"" if the id is never text. VocabularyError: there is no such id."""
         if not 0 <= token_id < self.vocab_size:
             raise VocabularyError(f"token id {token_id} is outside the vocabulary of {self.vocab_size} ids")
         return self.tokens[token_id]
 
     def _named(self, text: bytes) -> bytes:
-        """A text of the core in which names replace special tokens. The core writes a special token as 0xFF
-        and its id."""
+        """Returns a text of the core in which names replace special tokens. The core writes a special token
+        as 0xFF and its id."""
         names = {i: name for name, i in self.special_tokens.items()}
 
         def name(match: re.Match[bytes]) -> bytes:
@@ -304,7 +304,7 @@ class Vocabulary:
         return re.sub(rb"\xff.{4}", name, text, flags=re.DOTALL)
 
     def decode(self, token_ids: Iterable[int]) -> bytes:
-        """The text of a sequence of ids; special and end tokens add nothing."""
+        """Returns the text of a sequence of ids; special and end tokens add nothing."""
         return b"".join(map(self.token_bytes, token_ids))
 
     def encode(self, text: str | bytes) -> list[int]:
@@ -324,7 +324,7 @@ class Vocabulary:
         return self._longest_match(data)
 
     def canonical(self, text: bytes) -> list[int] | None:
-        """The tokenizer's own ids of a text; None if it changes the text or a byte is in no token.
+        """Returns the tokenizer's own ids of a text; None if it changes the text or a byte is in no token.
 
         Without a tokenizer they are those of the longest matches from the left.
         """
@@ -338,7 +338,7 @@ class Vocabulary:
             return None
 
     def _canonical(self, data: bytes) -> list[int] | None:
-        """The tokenizer's ids of a text; None if they spell another text. See `_SENTINELS`."""
+        """Returns the tokenizer's ids of a text; None if they spell another text. See `_SENTINELS`."""
         assert self._encode is not None
         try:
             text = data.decode("utf-8")
@@ -445,7 +445,7 @@ def _why_unread(text: bytes) -> str:
 
 
 def _ids(name: str, value: int | Iterable[int]) -> list[int]:
-    """A list of ids from one id or several; VocabularyError for anything else."""
+    """Returns a list of ids from one id or several; VocabularyError for anything else."""
     try:
         listed = [value] if hasattr(value, "__index__") else list(value)
         return [int(i.__index__()) for i in listed]

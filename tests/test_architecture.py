@@ -70,7 +70,7 @@ def includes() -> Iterator[tuple[str, str, str]]:
 
 
 def group_of(module: str) -> str | None:
-    """The group of a dotted module name, or None outside the package."""
+    """Returns the group of a dotted module name, or None outside the package."""
     parts = module.split(".")
     if parts[0] != "structgen":
         return None
@@ -159,7 +159,7 @@ def test_folders_of_the_repository_follow_their_table() -> None:
 
 
 def modules() -> dict[str, Path]:
-    """Every module of the package by its dotted name."""
+    """Returns every module of the package by its dotted name."""
     found = {}
     for path in sorted((ROOT / "structgen").rglob("*.py")):
         parts = path.relative_to(ROOT).with_suffix("").parts
@@ -168,7 +168,8 @@ def modules() -> dict[str, Path]:
 
 
 def imported(module: str, path: Path, known: dict[str, Path]) -> set[str]:
-    """The modules that a module imports at any time: also inside functions, but not under TYPE_CHECKING."""
+    """Returns the modules that a module imports at any time: also inside functions, but not under
+    TYPE_CHECKING."""
     tree = ast.parse(path.read_text("utf-8"))
     hidden = {
         inner

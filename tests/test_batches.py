@@ -15,8 +15,8 @@ DEEP = 5_000
 
 
 def required(depth: int) -> dict:
-    """A schema whose required members are nested so deep that the engine cannot decide whether a value
-    exists."""
+    """Returns a schema whose required members are nested so deep that the engine cannot decide whether a
+    value exists."""
     schema: dict = {"type": "integer"}
     for _ in range(depth):
         schema = {"type": "object", "properties": {"a": schema}, "required": ["a"]}

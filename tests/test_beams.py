@@ -69,7 +69,7 @@ def texts_of(q: Any, depth: int) -> dict[Path, float]:
 
 
 def one_step(p: Any, q: Any, width: int, depth: int, rule: Any = recursive) -> Counter:
-    """The law of the tokens that one step emits, followed by plain draws up to depth + 1 tokens."""
+    """Returns the law of the tokens that one step emits, followed by plain draws up to depth + 1 tokens."""
     law: Counter = Counter()
     for order, weight in orders(texts_of(q, depth)):
         children: dict[Path, list[int]] = {}
@@ -99,7 +99,7 @@ def one_step(p: Any, q: Any, width: int, depth: int, rule: Any = recursive) -> C
 
 
 def table(seed: int, size: int, zero: bool = False) -> Any:
-    """A random law of the next token for every prefix."""
+    """Returns a random law of the next token for every prefix."""
 
     def ask(text: Path) -> Any:
         random = np.random.default_rng([seed, len(text), *text])

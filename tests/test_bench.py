@@ -291,7 +291,7 @@ def test_named_cases_and_generation_have_their_parts(tmp_path) -> None:
 
 
 def as_maskbench_counts(folder: Path) -> dict[str, Any]:
-    """The rows of the table that MaskBench's `scripts/maskbench_results.py` makes of a folder.
+    """Returns the rows of the table that MaskBench's `scripts/maskbench_results.py` makes of a folder.
 
     The function repeats what the script reads: the keys of each row, what counts as a crash, the two kinds of
     wrong verdicts, the percentiles and the exit codes. A missing key raises an error here, as in the script.
@@ -509,8 +509,8 @@ GIVING_UP = "tests.bench_engines:giving_up"
 
 
 def generated(base: Path, more: str = "", limit: int = 30, engines: str = f"structgen,{PLAIN}") -> Path:
-    """A run over a long schema and over a schema that needs more than 30 tokens; `said.txt` has the command's
-    output."""
+    """Returns a run over a long schema and over a schema that needs more than 30 tokens; `said.txt` has the
+    command's output."""
     data = base / "data"
     if not data.exists():
         data.mkdir()

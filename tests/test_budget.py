@@ -78,7 +78,7 @@ def arrays(items: list[Any], longest: int) -> list[Any]:
 
 
 def objects(names: list[str], values: list[Any]) -> list[Any]:
-    """Every order of every subset of the names."""
+    """Returns every order of every subset of the names."""
     return [
         dict(zip(keys, chosen, strict=True))
         for n in range(len(names) + 1)
@@ -145,9 +145,9 @@ class Texts:
         self._known: dict[bytes, tuple[float, float]] = {}
 
     def needs(self, prefix: bytes) -> tuple[float, float]:
-        """Two numbers of tokens from a prefix to the end of a text, the end token included: the fewest of any
-        text, and the most of any text that is shortest in bytes. Each text is cut into as few tokens as
-        possible. Both are infinite if no text begins with the prefix."""
+        """Returns two numbers of tokens from a prefix to the end of a text, the end token included: the
+        fewest of any text, and the most of any text that is shortest in bytes. Each text is cut into as few
+        tokens as possible. Both are infinite if no text begins with the prefix."""
         if prefix not in self._known:
             rests = [text[len(prefix) :] for text in self._texts if text.startswith(prefix)]
             shortest = min(map(len, rests), default=0)
@@ -238,7 +238,7 @@ def spellings(value: Any) -> list[bytes]:
 
 
 def pieces(text: bytes, known: dict[bytes, int]) -> int:
-    """The fewest tokens that spell a text, and the end token."""
+    """Returns the fewest tokens that spell a text, and the end token."""
     if text not in known:
         known[text] = (
             1 if not text else 1 + min(pieces(text[len(p) :], known) for p in SPELLING if text.startswith(p))
@@ -285,13 +285,13 @@ def test_no_budget_is_refused_within_which_a_known_text_ends(name: str) -> None:
 
 
 def near_the_end(matcher: structgen.Matcher, plain: np.ndarray, left: int, spare: int = 0) -> bool:
-    """Whether so few tokens are left beyond the minimum that a large mask may hold only the tokens of the
-    shortest text."""
+    """Returns whether so few tokens are left beyond the minimum that a large mask may hold only the tokens of
+    the shortest text."""
     return bool(plain.sum() > 100 and left <= enough(matcher) + spare)
 
 
 def shown_to_fit(matcher: structgen.Matcher, left: int) -> bool:
-    """Whether `fits` says that `left` tokens suffice. If `fits` does not decide, a number that surely
+    """Returns whether `fits` says that `left` tokens suffice. If `fits` does not decide, a number that surely
     suffices is compared with `left`."""
     fits = matcher._core.fits(left)
     if fits is not None:
@@ -655,7 +655,7 @@ def test_a_budget_of_any_schema_is_kept() -> None:
 
 
 def enough(matcher: structgen.Matcher) -> int:
-    """A number of tokens that suffices, without a search for a smaller one."""
+    """Returns a number of tokens that suffices, without a search for a smaller one."""
     return matcher._bounds(False)[1]
 
 

@@ -134,7 +134,7 @@ def marked(tree: tuple, known: dict[str, frozenset]) -> frozenset:
 
 
 def all_marked(rules: dict[str, tuple]) -> dict[str, set[Marked]] | None:
-    """The marked forms of every rule's texts; None if a text has too many."""
+    """Returns the marked forms of every rule's texts; None if a text has too many."""
     known = dict.fromkeys(rules, frozenset())
     try:
         while (new := {name: marked(tree, known) for name, tree in rules.items()}) != known:
@@ -150,8 +150,8 @@ def all_marked(rules: dict[str, tuple]) -> dict[str, set[Marked]] | None:
 
 
 def preferred(forms: set[Marked]) -> Marked:
-    """The preferred form: a capture begins as early as possible, the first name first, and ends as late as
-    possible."""
+    """Returns the preferred form: a capture begins as early as possible, the first name first, and ends as
+    late as possible."""
 
     def rank(mark) -> tuple:
         if isinstance(mark, str):
@@ -203,7 +203,7 @@ def nullable(tree: tuple, rules: dict[str, tuple], open_: frozenset = frozenset(
 
 
 def captures_nothing(tree: tuple, rules: dict[str, tuple]) -> bool:
-    """Whether some capture may be empty. The oracle does not handle empty captures."""
+    """Returns whether some capture may be empty. The oracle does not handle empty captures."""
     if tree[0] == "capture" and nullable(tree[2], rules):
         return True
     inner = tree[1] if tree[0] in ("sequence", "choice") else [t for t in tree[1:] if isinstance(t, tuple)]

@@ -21,7 +21,7 @@ SCHEMA = closed({"name": {"type": "string"}, "age": {"type": "integer"}})
 
 
 def block(title: str) -> str:
-    """The indented block below a heading of the page."""
+    """Returns the indented block below a heading of the page."""
     section = PAGE.split(f"\n## {title}\n", 1)[1].split("\n## ", 1)[0]
     found = re.search(r"another library's -->\n\n((?:    .*\n|\n)+)", section)
     assert found is not None

@@ -165,7 +165,7 @@ def test_grammars_of_both_and_of_the_difference() -> None:
 
 
 def by_masks(matcher: Any, left: int) -> int:
-    """The number of paths through the masks of single bytes, the end token included."""
+    """Returns the number of paths through the masks of single bytes, the end token included."""
     allowed = np.flatnonzero(mask_of(matcher, 257))
     total = int(256 in allowed)
     for token in allowed if left else ():

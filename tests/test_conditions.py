@@ -600,7 +600,7 @@ def test_a_key_behind_a_backslash_is_completed_by_the_name_that_ends_soonest(nam
 
 
 def ranged(plain, least: int, most: int | None) -> sg.CompiledGrammar | None:
-    """The grammar within a range of bytes; None if no text is in the range."""
+    """Returns the grammar within a range of bytes; None if no text is in the range."""
     condition = sg.min_bytes(least) if most is None else sg.min_bytes(least) & sg.max_bytes(most)
     try:
         return plain & condition

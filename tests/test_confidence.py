@@ -37,7 +37,7 @@ def schema(properties: dict[str, Any]) -> dict[str, Any]:
 
 
 def every_text(lm: Any, grammar: Any, begun: list[int], most: int = 60) -> dict[tuple[int, ...], float]:
-    """All token strings behind `begun`, with their probabilities under the local law."""
+    """Returns all token strings behind `begun`, with their probabilities under the local law."""
     found: dict[tuple[int, ...], float] = {}
     mask = sg.allocate_bitmask(1, lm.vocabulary.vocab_size)
 
@@ -60,7 +60,8 @@ def every_text(lm: Any, grammar: Any, begun: list[int], most: int = 60) -> dict[
 
 
 def wanted(lm: Any, grammar: Any, result: Any, leaf: FieldProbability) -> dict[str, float]:
-    """The probability of each value, given the tokens in front of the leaf and the text up to the value."""
+    """Returns the probability of each value, given the tokens in front of the leaf and the text up to the
+    value."""
     path = [int(p) if p.isdigit() else p for p in leaf.pointer.split("/")[1:]]
     sizes = np.cumsum([0, *(len(TOKENS[t]) for t in result.tokens)])
     at = _begin(result.text, leaf, path)
@@ -231,7 +232,7 @@ def test_the_server_gives_each_choice_its_fields() -> None:
         assert json.loads(found["message"]["content"]) and fields[0]["pointer"].startswith("/")
 
         def streamed(path: str, body: dict[str, Any]) -> list[Any]:
-            """The notes that a stream sends under the key `structgen`."""
+            """Returns the notes that a stream sends under the key `structgen`."""
             lines = http.post(path, json={**body, "stream": True}).text.splitlines()
             told = [json.loads(line[6:]) for line in lines if line.startswith("data: {")]
             held = [choice for one in told for choice in one.get("choices", ())]

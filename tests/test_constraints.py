@@ -44,7 +44,7 @@ class Order:
 
 
 def weather(city: str, days: int = 1) -> str:
-    """The weather of a city."""
+    """Returns the weather of a city."""
     return f"{city} {days}"
 
 

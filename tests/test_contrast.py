@@ -26,7 +26,7 @@ def entropy(row: np.ndarray) -> float:
 
 
 def wanted(lm: TableModel, other: TableModel, power: float, floor: float, between: Any, bounded: bool) -> Any:
-    """The law of `Contrast`, computed token by token."""
+    """Returns the law of `Contrast`, computed token by token."""
     found = {}
     for tokens, p in brute_force(lm, {t.encode() for t in TEXTS}.__contains__, 5).items():
         weight = 1.0

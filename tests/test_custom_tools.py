@@ -31,7 +31,7 @@ PROMPT = "Add 3 and 4"
 
 
 def custom(name: str, syntax: str = "", definition: str = "", flat: bool = False) -> dict[str, Any]:
-    """A custom tool in the form of a chat, or in the flat form of `/v1/responses`."""
+    """Returns a custom tool in the form of a chat, or in the flat form of `/v1/responses`."""
     inner: dict[str, Any] = {"name": name, "description": "A tool"}
     if syntax:
         grammar = {"syntax": syntax, "definition": definition}

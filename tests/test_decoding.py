@@ -31,9 +31,9 @@ def text_of(tokens: list[int]) -> str:
 
 
 def stopped(tokens: list[int], stops: list[str]) -> tuple[int, str, str] | None:
-    """The definition: returns the tokens up to the completion of a stop string, the text before the stop
-    string, and the stop string. The stop string whose end comes first counts; of several with one end, the
-    longest."""
+    """Returns the definition: returns the tokens up to the completion of a stop string, the text before the
+    stop string, and the stop string. The stop string whose end comes first counts; of several with one end,
+    the longest."""
     for count in range(1, len(tokens) + 1):
         text = text_of(tokens[:count])
         ends = [(text.find(s) + len(s), text.find(s), s) for s in stops if s in text]
@@ -88,7 +88,7 @@ def test_a_stop_string_that_never_comes_holds_nothing_back() -> None:
 def law(
     row: np.ndarray, allowed: list[int], counts: Counter[int], prompt: set[int], how: Drawing
 ) -> dict[int, float]:
-    """The probabilities of the next token by the parameters' definitions, computed token by token."""
+    """Returns the probabilities of the next token by the parameters' definitions, computed token by token."""
     scores = {}
     for token in allowed:
         score = float(row[token])

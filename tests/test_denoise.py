@@ -89,8 +89,8 @@ def outcomes(call):
 
 
 def law(model: Table, slots: int, every: set[tuple[int, ...]]) -> dict[tuple[int, ...], float]:
-    """The law of random orders under masks: each step draws a slot uniformly, then a token of the slot. Only
-    tokens that some filling has in this slot can be drawn."""
+    """Returns the law of random orders under masks: each step draws a slot uniformly, then a token of the
+    slot. Only tokens that some filling has in this slot can be drawn."""
     out: dict[tuple[int, ...], float] = defaultdict(float)
 
     def go_on(row: tuple[int, ...], weight: float) -> None:

@@ -153,8 +153,8 @@ def mask_walk(source: Source, grammar, schema, draft: int) -> None:
 
 
 def _characters(text: bytes) -> bool:
-    """Whether a text has no lone surrogate. Python reads lone surrogates too, but Python's patterns and
-    lengths differ there."""
+    """Returns whether a text has no lone surrogate. Python reads lone surrogates too, but Python's patterns
+    and lengths differ there."""
     return b"\\ud" not in text.lower()
 
 

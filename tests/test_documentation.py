@@ -161,7 +161,8 @@ def run_python(block: Block, names: Names) -> None:
 
 
 def run_command(place: str, words: list[str]) -> str:
-    """The output of a command, messages included. `structgen` runs in this process with the loaded model."""
+    """Returns the output of a command, messages included. `structgen` runs in this process with the loaded
+    model."""
     words = [name for word in words for name in (sorted(glob.glob(word)) or [word])]
     program, *rest = words
     if program == "structgen":
@@ -286,7 +287,7 @@ def test_names_exist(page: str) -> None:
 
 
 def _rows(page: str, heading: str) -> list[list[str]]:
-    """The cells of the first table below a heading."""
+    """Returns the cells of the first table below a heading."""
     below = text_of(page).partition(f"\n## {heading}\n")[2]
     lines = re.search(r"(?:^\|.*\n)+", below, re.MULTILINE)
     assert lines is not None, f"{page} has no table below {heading!r}"

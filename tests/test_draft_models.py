@@ -111,7 +111,7 @@ def test_a_head_that_is_no_matrix_is_refused(lm: TransformersLM) -> None:
 
 
 def idle(*layers: int) -> TransformersLM:
-    """A model of six layers, in which the given layers do nothing."""
+    """Returns a model of six layers, in which the given layers do nothing."""
     lm = TransformersLM(random_llama(6), vocabulary=VOCABULARY)
     for layer in layers:
         for name in ("self_attn.o_proj", "mlp.down_proj"):

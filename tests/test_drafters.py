@@ -69,7 +69,7 @@ HERE = Here(None, 0)
 
 
 def drafted(session: Any, length: int) -> list[int]:
-    """The most probable chain of tokens that a session proposes."""
+    """Returns the most probable chain of tokens that a session proposes."""
     found: list[int] = []
     cursor = session.cursor()
     while cursor is not None and len(found) < length:

@@ -90,14 +90,14 @@ def continuation(source: Source, matcher: structgen.Matcher, most: int) -> bytes
 
 
 def whole(text: bytes) -> bytes:
-    """The text without an unfinished character at its end."""
+    """Returns the text without an unfinished character at its end."""
     return text.decode("utf-8", "ignore").encode() if text else text
 
 
 def forced_is_canonical(
     source: Source, vocab: Vocabulary, grammar: structgen.CompiledGrammar
 ) -> tuple[int, int]:
-    """The number of forced tokens and of forced bytes."""
+    """Returns the number of forced tokens and of forced bytes."""
     matcher, taken = grammar.matcher(), []
     tokens = size = 0
     for _ in range(40):

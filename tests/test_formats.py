@@ -147,8 +147,8 @@ TRICKY += [
 
 
 def judged(name: str) -> bool:
-    """The verdict of `idna` on a name. `idna` checks labels one by one, but the Bidi rule is about whole
-    names (RFC 5893, section 2). `idna` takes a final dot, which the official suite refuses."""
+    """Returns the verdict of `idna` on a name. `idna` checks labels one by one, but the Bidi rule is about
+    whole names (RFC 5893, section 2). `idna` takes a final dot, which the official suite refuses."""
     if name.endswith("."):
         return False
     try:
@@ -162,7 +162,7 @@ def judged(name: str) -> bool:
 
 
 def decided(name: str) -> bool:
-    """Whether the verdict needs only a regular language: no A-labels and no normal form C."""
+    """Returns whether the verdict needs only a regular language: no A-labels and no normal form C."""
     return "xn--" not in name and unicodedata.normalize("NFC", name) == name
 
 

@@ -63,7 +63,8 @@ def told(law: Callable[[Source], str | None]) -> Callable[[Source], str | None]:
 
 
 def unusual(text: str) -> bool:
-    """Whether a mutation left a numeral like 12e-1, which the engine takes only without a numeric keyword."""
+    """Returns whether a mutation left a numeral like 12e-1, which the engine takes only without a numeric
+    keyword."""
     plain = re.sub(r"\\+u([0-9a-fA-F]{4})", lambda m: chr(int(m[1], 16)), text).replace("\\", "")
     return re.search(r"[0-9][0-9.]+[eE]", plain) is not None
 

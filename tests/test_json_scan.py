@@ -30,7 +30,7 @@ def value(source: Source, depth: int) -> Any:
 
 
 def places(value: Any, path: tuple[str | int, ...] = ()) -> dict[tuple[str | int, ...], Any]:
-    """Every value by its path, in the order of the text."""
+    """Returns every value by its path, in the order of the text."""
     found = {path: value}
     below = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
     for key, held in below:
@@ -39,7 +39,7 @@ def places(value: Any, path: tuple[str | int, ...] = ()) -> dict[tuple[str | int
 
 
 def scanned(text: str) -> dict[tuple[str | int, ...], tuple[int, int]]:
-    """The start and the end of each value."""
+    """Returns the start and the end of each value."""
     found: dict[tuple[str | int, ...], tuple[int, int]] = {}
     scan = Scan(text)
     for part in scan:

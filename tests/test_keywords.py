@@ -66,8 +66,8 @@ def test_what_asserts_is_in_a_vocabulary_that_asserts() -> None:
 
 
 def refused(keyword: str) -> set[str]:
-    """The kinds of JSON values that the keyword restricts: some schema with the keyword excludes a value of
-    the kind."""
+    """Returns the kinds of JSON values that the keyword restricts: some schema with the keyword excludes a
+    value of the kind."""
     found: set[str] = set()
     for said, beside, draft in itertools.product(SAID, BESIDE, ("2019-09", "2020-12")):
         try:
@@ -94,7 +94,7 @@ def test_a_keyword_is_about_what_it_excludes(name: str) -> None:
 
 
 def holds(node: Any) -> set[str]:
-    """The places of schemas in a keyword's value, by the keyword's rule in the metaschema."""
+    """Returns the places of schemas in a keyword's value, by the keyword's rule in the metaschema."""
     if not isinstance(node, dict):
         return set()
     if "$dynamicRef" in node or "$recursiveRef" in node or node.get("$ref") == "#":

@@ -28,7 +28,7 @@ FEATURES = strategies.Features(unevaluated=True)
 
 
 def grammar_pair(source: Source, *compilers: structgen.Compiler) -> tuple | None:
-    """One random grammar from each compiler; None if the grammar is empty or too complex."""
+    """Returns one random grammar from each compiler; None if the grammar is empty or too complex."""
     if source.chance(30):
         pattern = strategies.pattern(source)
         return tuple(each.regex(pattern) for each in compilers)
@@ -548,8 +548,8 @@ LOOPS = [
 
 @functools.cache
 def dense_vocabulary() -> structgen.Vocabulary:
-    """A vocabulary of short texts, whole and cut off: letters, blanks, and both mixed. Some subtrees of its
-    trie then have one class of bytes, and others have several."""
+    """Returns a vocabulary of short texts, whole and cut off: letters, blanks, and both mixed. Some subtrees
+    of its trie then have one class of bytes, and others have several."""
     kinds = ("éñ\U0001f600", "\u00a0\u3000\u2003", "è\u3000", "ab", "a ,", "aè\u00a0")
     texts = {"".join(t).encode() for k in kinds for n in (1, 2, 3, 4) for t in itertools.product(k, repeat=n)}
     texts |= {t[:-1] for t in texts if len(t) > 1} | {bytes([i]) for i in range(256)}

@@ -111,7 +111,7 @@ def test_a_long_word_within_few_tokens(tekken_vocabulary: sg.Vocabulary) -> None
 
 
 def unproved(call: Callable[[], Any]) -> bool:
-    """Whether a call raises the error for "not known to fit", which claims no proof."""
+    """Returns whether a call raises the error for "not known to fit", which claims no proof."""
     with pytest.raises(errors.BudgetExceeded) as caught:
         call()
     return not isinstance(caught.value, errors.UnsatisfiableBudget)

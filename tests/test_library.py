@@ -140,7 +140,7 @@ def test_modules_of_the_standard_library() -> None:
 
 
 def by_fours(text: str) -> bool:
-    """Whether each block is indented by four blanks and the last line ends with a line feed."""
+    """Returns whether each block is indented by four blanks and the last line ends with a line feed."""
     widths = [0]
     for token in tokenize.generate_tokens(io.StringIO(text).readline):
         if token.type == tokenize.DEDENT:

@@ -47,7 +47,7 @@ def gpt2() -> Any:
 
 
 def bloom() -> Any:
-    """A model that derives positions from the attention mask and takes no position ids."""
+    """Returns a model that derives positions from the attention mask and takes no position ids."""
     torch.manual_seed(3)
     config = transformers.BloomConfig(
         vocab_size=V, hidden_size=32, n_layer=2, n_head=4, initializer_range=0.3
@@ -56,8 +56,8 @@ def bloom() -> Any:
 
 
 def mamba() -> Any:
-    """A model whose past is a state without positions. So nothing is cached, and every call runs the whole
-    prefix."""
+    """Returns a model whose past is a state without positions. So nothing is cached, and every call runs the
+    whole prefix."""
     torch.manual_seed(4)
     config = transformers.MambaConfig(vocab_size=V, hidden_size=16, num_hidden_layers=2, state_size=4)
     return transformers.MambaForCausalLM(config)

@@ -31,7 +31,7 @@ def random_mask(rng: np.random.Generator, rows: int, words: int, how: str) -> np
 
 
 def unpacked(mask: np.ndarray, width: int) -> np.ndarray:
-    """The mask as booleans, decoded bit by bit."""
+    """Returns the mask as booleans, decoded bit by bit."""
     rows, words = mask.shape
     found = np.zeros((rows, width), bool)
     for row in range(rows):
@@ -55,7 +55,7 @@ def as_numpy(values: np.ndarray, dtype: str) -> np.ndarray:
 
 
 def back(array: np.ndarray) -> np.ndarray:
-    """The numbers of an array or of a tensor as float64."""
+    """Returns the numbers of an array or of a tensor as float64."""
     if array.dtype == np.uint16:
         return torch.from_numpy(array).view(torch.bfloat16).double().numpy()
     return array.astype(np.float64)

@@ -24,7 +24,7 @@ BYTES = structgen.Vocabulary.from_bytes([*(bytes([i]) for i in range(256)), b""]
 
 
 def spelling(source: random.Random, value: int) -> str:
-    """A random spelling of value / 4."""
+    """Returns a random spelling of value / 4."""
     quarters, whole = value % 4, value // 4 if value >= 0 or value % 4 == 0 else value // 4 + 1
     if quarters == 0:
         return source.choice([f"{whole}", f"{whole}.0", f"{whole}.00"])
@@ -211,8 +211,8 @@ def budgeted(matcher: structgen.Matcher, budget: int) -> list[int] | None:
 
 
 def compare(source: random.Random, schema: object, style: dict[str, str]) -> bytes:
-    """A matcher that keeps items beside the parse states agrees with a matcher whose states compare the
-    items. Returns the text of the random walk."""
+    """Returns a matcher that keeps items beside the parse states agrees with a matcher whose states compare
+    the items. Returns the text of the random walk."""
     beside, states = structgen.Compiler(WORDS), structgen.Compiler(WORDS, cache=False)
     one, other = (each.json_schema(schema, **style).matcher() for each in (beside, states))
     taken: list[bytes] = []
@@ -473,7 +473,7 @@ SMALL: list[dict[str, object]] = [
 
 
 def ends_within(matcher: structgen.Matcher, left: int) -> bool:
-    """Whether at most `left` tokens, the end token included, end the text."""
+    """Returns whether at most `left` tokens, the end token included, end the text."""
     if matcher.is_accepting():
         return left >= 1
     if left <= 1:

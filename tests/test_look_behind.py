@@ -19,7 +19,7 @@ AHEAD = (r"\b", r"\B", "$", "(?=a)", "(?=b)", "(?!a)", "(?=ab)", "(?!-|$)", r"(?
 
 
 def behind(source: Source) -> str:
-    """A look-behind of fixed width; ``re`` takes no other."""
+    """Returns a look-behind of fixed width; ``re`` takes no other."""
 
     def branch(width: int) -> str:
         parts = []

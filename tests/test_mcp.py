@@ -277,7 +277,7 @@ def test_no_schema_has_to_be_sanitised(style: str) -> None:
 
 
 def _served(model: Any = None, **settings: Any) -> Any:
-    """A client of a server that has the tools of oracles/mcp_server.py under the label "town"."""
+    """Returns a client of a server that has the tools of oracles/mcp_server.py under the label "town"."""
     for name in ("mcp", "fastapi", "sse_starlette"):
         pytest.importorskip(name, reason=f"{name} is not installed (the extras `mcp` and `serve`)")
     from starlette.testclient import TestClient
@@ -336,7 +336,7 @@ def test_a_request_that_asks_gets_the_tools_and_its_client_the_calls() -> None:
 
 
 def _agent(prompt: str) -> str:
-    """A model that asks for the weather of the city, and repeats the answer."""
+    """Returns a model that asks for the weather of the city, and repeats the answer."""
     heard = prompt.rpartition("tool: ")[2] if "tool: " in prompt else ""
     if "again" in prompt or not heard:
         return '<tool_call>\n{"name": "get_weather", "arguments": {"city": "Paris"}}\n</tool_call>'

@@ -27,7 +27,7 @@ def processor(value: Any) -> Any:
 
 
 def by_place(a: int, /) -> int:
-    """A function with a positional-only argument."""
+    """Returns a function with a positional-only argument."""
     return a
 
 

@@ -34,17 +34,17 @@ def tag(schema: Any, style: str, **fields: Any) -> dict[str, Any]:
 
 
 def grammar(schema: Any, style: str, **fields: Any) -> Any:
-    """A grammar with every JSON spelling of numbers, like xgrammar's."""
+    """Returns a grammar with every JSON spelling of numbers, like xgrammar's."""
     return BYTES.structural_tag(tag(schema, style, **fields), numbers="any")
 
 
 def m(name: str, text: str) -> str:
-    """An element in the format of MiniMax M3."""
+    """Returns an element in the format of MiniMax M3."""
     return f"{N}<{name}>{text}{N}</{name}>"
 
 
 def c(name: str | None, kind: str, text: str) -> str:
-    """An element in the format of Cohere's models."""
+    """Returns an element in the format of Cohere's models."""
     head = "" if name is None else f' name="{name}"'
     return f'<cofl:value{head} type="{kind}">{text}</cofl:value>'
 
@@ -312,7 +312,7 @@ class Maker:
         return self.random.choice(["", "", "", " ", "\n", " \n"])
 
     def text(self, value: Any, style: str) -> str:
-        """The value in the style's format, with blanks where a reader skips them."""
+        """Returns the value in the style's format, with blanks where a reader skips them."""
         if style == GEMMA:
             return delimited(value, '<|"|>')[1:-1]
         blank = self.blank
@@ -334,7 +334,7 @@ class Maker:
         return c(name, kind, self.blank() + text + self.blank() if padded else text)
 
     def spoiled(self, text: str) -> str:
-        """A mutation of the text."""
+        """Returns a mutation of the text."""
         at = self.random.randrange(len(text) + 1)
         match self.random.randrange(6):
             case 0:
@@ -361,8 +361,8 @@ class Maker:
 
 
 def number(text: str) -> float:
-    """A JSON number with a fraction or an exponent. A number too large for a float becomes a similar one that
-    fits."""
+    """Returns a JSON number with a fraction or an exponent. A number too large for a float becomes a similar
+    one that fits."""
     try:
         found = Decimal(text)
     except InvalidOperation:  # the exponent is too long
@@ -373,7 +373,7 @@ def number(text: str) -> float:
 
 
 def read_cohere(text: str) -> Any:
-    """A parser of Cohere's format without a schema: reads the members of an object."""
+    """Returns a parser of Cohere's format without a schema: reads the members of an object."""
     mark = re.compile(r'<cofl:value(?: name="([^"]*)")? type="(\w+)">')
 
     def members(at: int, named: bool) -> tuple[list[tuple[str, Any]], int]:
@@ -405,7 +405,7 @@ def read_cohere(text: str) -> Any:
 
 
 def read_gemma(text: str) -> Any:
-    """A parser of Gemma's format without a schema: reads the members of an object."""
+    """Returns a parser of Gemma's format without a schema: reads the members of an object."""
     mark, text = '<|"|>', "{" + text + "}"
 
     def value(at: int) -> tuple[Any, int]:

@@ -43,13 +43,13 @@ HOLDS = {
 
 
 def is_hard(condition: str, argument: str) -> bool:
-    """Whether a divisor is no power 10^-k. Its multiples then have a fraction in their mantissa only with
-    large exponents."""
+    """Returns whether a divisor is no power 10^-k. Its multiples then have a fraction in their mantissa only
+    with large exponents."""
     return condition == "multipleOf" and not re.fullmatch(r"1|0\.0*1|1e-\d+", argument)
 
 
 def in_universe(text: str, numbers: str, narrow: bool = False) -> bool:
-    """Whether a text is a numeral that the tested conditions judge (csrc/numbers/number.h)."""
+    """Returns whether a text is a numeral that the tested conditions judge (csrc/numbers/number.h)."""
     found = LEXEME.fullmatch(text)
     if not found:
         return False
@@ -233,7 +233,7 @@ def test_divisors_of_many_digits(divisor, numbers):
 
 
 def scientific(number: Fraction) -> str:
-    """The number with one digit before the point; "0" if it has too many digits."""
+    """Returns the number with one digit before the point; "0" if it has too many digits."""
     shift = 0
     while number.denominator != 1 and shift < 40:
         number, shift = number * 10, shift + 1

@@ -30,7 +30,7 @@ PIECES = [bytes(w) for n in (1, 2, 3) for w in np.ndindex(*[2] * n)]
 
 
 def vocabulary(texts: Sequence[bytes]) -> sg.Vocabulary:
-    """A vocabulary of the letters a and b; the end token is last."""
+    """Returns a vocabulary of the letters a and b; the end token is last."""
     letters = [bytes(97 + b for b in text) for text in texts]
     return sg.Vocabulary.from_bytes([*letters, b""], eos_token_ids=[len(letters)])
 
@@ -42,8 +42,8 @@ def longest_match(text: bytes, known: set[bytes], limit: int) -> bytes:
 def written(
     lm: Any, place: Any, known: set[bytes], limit: int, opened: set[tuple[int, ...]], rest: bytes = b""
 ) -> Counter:
-    """The law of the target's first token, by summing over all texts of the draft model that begin with
-    `rest`.
+    """Returns the law of the target's first token, by summing over all texts of the draft model that begin
+    with `rest`.
 
     opened: contexts behind which the model writes on, if a token of the target might still become longer.
     """

@@ -63,7 +63,7 @@ def texts() -> list[str]:
 
 
 def misnamed(line: str) -> bool:
-    """Whether a line gives `structgen`, or an extra of `structgen`, to an installer."""
+    """Returns whether a line gives `structgen`, or an extra of `structgen`, to an installer."""
     installer = r"(?:pip3?|pipx|uv|poetry|pdm|conda)\b.*?\b(?:install|add)\b"
     name = r"(?<![\w./'-])['\"]?structgen(?=[\s'\"`),;\[=<>~!]|$)(?!\.)"
     return bool(

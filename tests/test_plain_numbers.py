@@ -27,7 +27,7 @@ LONGEST = 5
 
 
 def _texts() -> Iterator[str]:
-    """All texts of the shape with up to `LONGEST` bytes and the digits 0, 1, 2 and 5."""
+    """Returns all texts of the shape with up to `LONGEST` bytes and the digits 0, 1, 2 and 5."""
     for n in range(1, LONGEST + 1):
         for letters in itertools.product("-.0125", repeat=n):
             if SHAPE.fullmatch(text := "".join(letters)):
@@ -42,8 +42,8 @@ def is_whole(value: Any) -> bool:
 
 
 def pointed(schema: Any, text: str) -> bool:
-    """Whether the schema lets a whole number be written with a point. `text` is such a number, and its value
-    satisfies the schema."""
+    """Returns whether the schema lets a whole number be written with a point. `text` is such a number, and
+    its value satisfies the schema."""
     if isinstance(schema, bool):
         return schema
     valid = JsonOracle(schema).accepts
@@ -192,7 +192,7 @@ def test_short_texts_are_those_of_the_definition(schema: Any) -> None:
 
 
 def _random(chance: random.Random, depth: int, whole: bool) -> Any:
-    """A random schema of a number. The schema requires `integer` or forbids it, never both."""
+    """Returns a random schema of a number. The schema requires `integer` or forbids it, never both."""
     kind = chance.choice(["minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf", "enum"])
     if chance.random() < 0.3:
         kind = "integer"

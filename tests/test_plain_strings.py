@@ -21,7 +21,7 @@ _STRING = re.compile(r'"(?:[^"\\]|\\.)*"')
 
 
 def rewritten(text: str) -> str:
-    """The text, with every string as a JSON writer writes it."""
+    """Returns the text, with every string as a JSON writer writes it."""
     return _STRING.sub(lambda m: json.dumps(json.loads(m[0]), ensure_ascii=False), text)
 
 

@@ -32,7 +32,7 @@ SEEDS = 200
 
 
 def random_schema(seed: int) -> Any:
-    """A random schema without booleans and empty schemas, because no SDK transforms these."""
+    """Returns a random schema without booleans and empty schemas, because no SDK transforms these."""
 
     def typed(node: Any) -> Any:
         return (
@@ -55,7 +55,7 @@ def rules(provider: str, package: str) -> tuple[Any, ...]:
 
 
 def effects(rules: tuple[Any, ...], place: Subschema) -> dict[str, str]:
-    """The first rule of each keyword."""
+    """Returns the first rule of each keyword."""
     return {name: rule.effect for name, rule in reversed(list(_broken(rules, place)))}
 
 

@@ -87,7 +87,7 @@ def accepted(grammar: sg.CompiledGrammar, text: str) -> bool:
 
 
 def written(calls: list[tuple[str, dict[str, Any]]]) -> str:
-    """The calls as Python source: values are written as JSON if the JSON is Python."""
+    """Returns the calls as Python source: values are written as JSON if the JSON is Python."""
 
     def value(v: Any) -> str:
         return str(v) if v is None or isinstance(v, bool) else json.dumps(v, ensure_ascii=False)

@@ -184,7 +184,7 @@ class Types:
         return Annotated[float, Field(multiple_of=step, **marks)]
 
     def members(self) -> Any:
-        """An enum or a literal, with values that JSON has and other values."""
+        """Returns an enum or a literal, with values that JSON has and other values."""
         c = self.chance
         known = ["a", 'b"', 1, 2**62, 0.5, True, None, [1], ["x", 2]]
         other = [(1, 2), 2**70, float("nan"), dt.date(2020, 1, 1), decimal.Decimal("1.5"), b"x", {1}]
@@ -199,7 +199,7 @@ class Types:
         return Annotated[str, annotated_types.Predicate(rule)]
 
     def record(self, depth: int) -> Any:
-        """A TypedDict, with every feature of PEP 728, or a dataclass."""
+        """Returns a TypedDict, with every feature of PEP 728, or a dataclass."""
         c = self.chance
         fields = {name: self.of(depth - 1) for name in c.sample(NAMES, c.randrange(1, 4))}
         extra = ConfigDict(extra=c.choice(["ignore", "forbid", "allow"]))
@@ -279,7 +279,7 @@ JUNK = "q-9"
 
 
 def with_junk(value: Any, chance: random.Random) -> Any:
-    """The value with one more key in one of its objects; None if the value has no object."""
+    """Returns the value with one more key in one of its objects; None if the value has no object."""
     objects = [part for part in parts_of(value) if isinstance(part, dict)]
     if not objects:
         return None
@@ -298,7 +298,8 @@ def parts_of(value: Any) -> Iterator[Any]:
 
 
 def thrown_away(kind: Any, compiler: sg.Compiler, walks: int) -> list[str]:
-    """The texts that have an additional key which the grammar allows and the type's validator drops."""
+    """Returns the texts that have an additional key which the grammar allows and the type's validator
+    drops."""
     grammar = compiler.json_schema(kind, property_order="any", numbers="any", strings="any")
     found = []
     for seed in range(walks):

@@ -66,7 +66,7 @@ def case(seed: int, words: int = 3) -> Case:
 
 
 def merged(lm: TableModel, prefix: tuple[int, ...]) -> np.ndarray:
-    """A model's row, in which the first end token has the summed probability of all end tokens."""
+    """Returns a model's row, in which the first end token has the summed probability of all end tokens."""
     row, ends = lm.vector(prefix).astype(np.float64), lm.eos_token_ids
     row[ends[0]] = math.log(math.fsum(math.exp(row[end]) for end in ends))
     row[ends[1:]] = -np.inf
@@ -78,7 +78,7 @@ def entropy(row: np.ndarray) -> float:
 
 
 def weighed(found: Case, kind: str) -> tuple[Any, dict[tuple[int, ...], float]]:
-    """A potential, and the law of texts under the potential."""
+    """Returns a potential, and the law of texts under the potential."""
     lm, second, random = found.lm, found.second, found.random
     power, floor = float(random.choice([0.5, 1.0, 2.0])), float(random.choice([1e-3, 0.1]))
     least, most = [(0.0, math.inf), (0.0, 1.0), (1.0, 9.0)][int(random.integers(3))]
@@ -197,8 +197,8 @@ def test_many_draws_are_as_frequent_as_enumeration_says(method: Any, kind: str) 
 
 
 def after_steps(law: Target, states: list[tuple[int, ...]], steps: int) -> dict[tuple[int, ...], float]:
-    """The exact distribution of a chain's state after `steps` transitions, if a local walk draws its first
-    state. Empty if a local walk may end without weight."""
+    """Returns the exact distribution of a chain's state after `steps` transitions, if a local walk draws its
+    first state. Empty if a local walk may end without weight."""
     start: dict[tuple[int, ...], float] = dict.fromkeys(states, 0.0)
     for probability, (walk,) in every_outcome(one_walk(law, Trie(), IMPORTANCE)):
         if not walk.alive:

@@ -599,7 +599,7 @@ def test_every_call_takes_it() -> None:
 
 def test_tools_and_patterns_behind_thoughts() -> None:
     def weather(city: str, days: int = 1) -> str:
-        """The weather of a city."""
+        """Returns the weather of a city."""
         return city
 
     ask = "What is the weather in Lisbon for the next 3 days?"

@@ -103,7 +103,7 @@ ERRORS = [
 
 
 def spelled(text: str, rnd: random.Random) -> bytes:
-    """One JSON spelling of `text`, with the closing quote."""
+    """Returns one JSON spelling of `text`, with the closing quote."""
     short = {
         '"': '\\"',
         "\\": "\\\\",

@@ -37,7 +37,7 @@ GRAMMARS: dict[str, Any] = {
 
 
 def walked(grammar: sg.CompiledGrammar, seed: int, most: int = 60) -> tuple[list[int], np.ndarray]:
-    """The ids of a random text, and the mask in front of each id, filled one by one."""
+    """Returns the ids of a random text, and the mask in front of each id, filled one by one."""
     chance, matcher = random.Random(seed), grammar.matcher()
     ids: list[int] = []
     masks = sg.allocate_bitmask(most, VOCABULARY.vocab_size)

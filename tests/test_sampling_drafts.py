@@ -36,7 +36,8 @@ CASES = GRAMMARS if os.environ.get("STRUCTGEN_LONG") else 25
 
 
 def drafter(seed: int) -> Callable[[Sequence[int]], list[int]]:
-    """A drafter of random tokens: right ones, refused ones, end tokens, and ids outside the vocabulary."""
+    """Returns a drafter of random tokens: right ones, refused ones, end tokens, and ids outside the
+    vocabulary."""
     return lambda tokens: random.Random(repr((seed, *tokens))).choices(range(-1, len(TOKENS) + 1), k=4)
 
 
@@ -47,7 +48,7 @@ def drafters(seed: int) -> Any:
 
 
 def any_case(seed: int) -> tuple[Any, dict[tuple[int, ...], float]]:
-    """A list of texts or a compiled grammar, in turn."""
+    """Returns a list of texts or a compiled grammar, in turn."""
     return case(seed) if seed % 3 else grammar_case(seed)
 
 
@@ -69,7 +70,7 @@ def test_trials_with_trees_draw_from_the_model_given_the_grammar() -> None:
 
 
 def _law_after(law: Any, wanted: Any, prompt: tuple[int, ...]) -> dict[tuple[int, ...], float]:
-    """The probabilities of the texts after a given prompt."""
+    """Returns the probabilities of the texts after a given prompt."""
     found = {}
     for text in wanted:
         logp = 0.0

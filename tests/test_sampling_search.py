@@ -82,8 +82,8 @@ def test_goals_and_values_pull() -> None:
 
 
 def has(clause: Any, text: str) -> bool:
-    """Whether a text meets a clause, by the definition: it has one of the clause's phrases, or lacks one of
-    its `Without` phrases."""
+    """Returns whether a text meets a clause, by the definition: it has one of the clause's phrases, or lacks
+    one of its `Without` phrases."""
     literals = [clause] if isinstance(clause, (str, Without)) else clause
     return any(x.phrase not in text if isinstance(x, Without) else x in text for x in literals)
 

@@ -185,7 +185,7 @@ def test_planted_bugs_of_thin_vectors_are_caught(thin: int, monkeypatch: pytest.
 
 
 def first_of_the_tail(walker: Walker, walk: Any) -> int:
-    """The bug: always the first token that was left out, without regard to weights."""
+    """Returns the bug: always the first token that was left out, without regard to weights."""
     row, whole = walk.node.row, walker.whole(walk)
     at = next(i for i, token in enumerate(whole.ids) if token not in row.ids)
     return int(row.keep(int(whole.ids[at]), float(whole.raw[at])))

@@ -22,7 +22,7 @@ TEXTS = ["", "a", "ab", "abc", "b", "ca", "cab", "ccc", "bb", "bca"]
 
 
 def language(lm: TableModel, texts: list[str] = TEXTS) -> list[tuple[float, tuple[int, ...]]]:
-    """Each text by its most probable token string; the most probable text comes first."""
+    """Returns each text by its most probable token string; the most probable text comes first."""
     found = brute_force(lm, {t.encode() for t in texts}.__contains__, 6)
     ranked = sorted(((math.log(p), s) for s, p in found.items()), key=lambda item: (-item[0], item[1]))
     best: dict[bytes, tuple[float, tuple[int, ...]]] = {}
@@ -36,7 +36,7 @@ def search(lm: TableModel, texts: list[str] = TEXTS, **how: Any) -> Searched:
 
 
 def shape(found: Searched) -> list[tuple[Any, ...]]:
-    """All results of a search except the time."""
+    """Returns all results of a search except the time."""
     names = ("tokens", "rank", "opened", "rest", "visits", "total", "best", "closed", "ended")
     engine = found._engine
     return [

@@ -418,7 +418,7 @@ def test_nothing_is_compiled_for_a_client_that_left(monkeypatch) -> None:
 
 
 def said(done: dict) -> list[str]:
-    """The warnings of an answer, without the warnings about the embedded model's doubt."""
+    """Returns the warnings of an answer, without the warnings about the embedded model's doubt."""
     return [one for one in done["structgen"]["warnings"] if "embedded model" not in one]
 
 

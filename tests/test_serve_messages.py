@@ -47,7 +47,8 @@ def thinks(client) -> bool:
 
 
 def whole(client, fields: dict[str, Any]) -> dict[str, Any]:
-    """The message that a client assembles from a stream. The function checks the order of the events."""
+    """Returns the message that a client assembles from a stream. The function checks the order of the
+    events."""
     body = {"max_tokens": 300, "messages": ASK, "stream": True, **fields}
     text = client.post(MESSAGES, json=body).text
     message: dict[str, Any] = {}
@@ -92,7 +93,7 @@ def kinds(message: dict[str, Any]) -> list[str]:
 
 
 def same(one: dict[str, Any], other: dict[str, Any]) -> bool:
-    """Whether two messages are equal, without the fields that depend on chance or on the cache."""
+    """Returns whether two messages are equal, without the fields that depend on chance or on the cache."""
 
     def plain(message: dict[str, Any]) -> Any:
         blocks = [{k: v for k, v in block.items() if k != "id"} for block in message["content"]]
@@ -258,7 +259,7 @@ ITEM = {
 
 
 def _body(chance: random.Random, path: str) -> dict[str, Any]:
-    """A body with random values in blocks, items, tools and other fields."""
+    """Returns a body with random values in blocks, items, tools and other fields."""
 
     def spoiled(value: dict[str, Any]) -> dict[str, Any]:
         more = junk(chance) if chance.random() < 0.5 else {}

@@ -47,7 +47,7 @@ def of(kind: str, found: list[dict]) -> list[dict]:
 
 
 def compiled(typed: dict) -> sg.CompiledGrammar:
-    """The grammar that the server compiles, for the vocabulary of the server's model."""
+    """Returns the grammar that the server compiles, for the vocabulary of the server's model."""
     compiler = compiler_of(language_model(None))
     if typed["kind"] == "regex":
         return compiler.regex(typed["text"])
@@ -215,7 +215,7 @@ def test_a_model_that_writes_anything(client) -> None:
 
 
 def marked(text: str, place: dict) -> str:
-    """The text that a browser marks: `start` and `end` count UTF-16 units."""
+    """Returns the text that a browser marks: `start` and `end` count UTF-16 units."""
     return text.encode("utf-16-le")[2 * place["start"] : 2 * place["end"]].decode("utf-16-le")
 
 

@@ -21,8 +21,8 @@ STYLES = {name: row for name, row in ALL.items() if row.parameters != "python"}
 
 
 def cut_off(text: str, stops: list[str], keep: bool) -> tuple[str, str | None]:
-    """The expected output of a stream: the text before the stop string that is complete first, and that stop
-    string."""
+    """Returns the expected output of a stream: the text before the stop string that is complete first, and
+    that stop string."""
     data = text.encode()
     for end in range(1, len(data) + 1):
         ending = [s for s in stops if data[:end].endswith(s.encode())]

@@ -100,7 +100,7 @@ def test_the_options_of_json_reach_calls_tags_and_grammars(asked, inside, outsid
 
 
 def joined(parts: list[dict]) -> dict:
-    """The deltas of one call, assembled as OpenAI's client does: strings are appended."""
+    """Returns the deltas of one call, assembled as OpenAI's client does: strings are appended."""
     first, *rest = parts
     assert first["function"]["arguments"] == "" and all("id" not in part for part in rest)
     arguments = "".join(part["function"]["arguments"] for part in rest)

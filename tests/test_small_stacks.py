@@ -35,7 +35,7 @@ def nest(before: str, middle: str, after: str) -> Callable[[int], str]:
 
 
 def chain(n: int) -> str:
-    """A chain of references, each to the next."""
+    """Returns a chain of references, each to the next."""
     parts = {f"d{i}": {"$ref": f"#/$defs/d{i + 1}"} for i in range(n)}
     return json.dumps({"$ref": "#/$defs/d0", "$defs": {**parts, f"d{n}": {"type": "integer"}}})
 

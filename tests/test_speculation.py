@@ -81,7 +81,7 @@ def test_the_text_is_that_of_plain_decoding(drafters: str, tree: str) -> None:
 
 @functools.cache
 def plainly(number: int, **arguments: Any) -> Any:
-    """The plain decoding of a schema, with which the tests compare all drafters and trees."""
+    """Returns the plain decoding of a schema, with which the tests compare all drafters and trees."""
     return generate(LM, "abcab12", [*SCHEMAS, None][number], **arguments)
 
 
@@ -163,7 +163,7 @@ def mask_of(matcher: sg.Matcher) -> list[int]:
 
 
 def ended(matcher: sg.Matcher, tree: Any, node: int) -> bool:
-    """Whether a node lies behind an end token."""
+    """Returns whether a node lies behind an end token."""
     return tree.parents[node] >= 0 and 0 in tree.path(tree.parents[node])
 
 
@@ -449,7 +449,7 @@ def test_the_bench_remembers_earlier_texts_and_ends_a_dear_trial() -> None:
     earlier = Bench()
 
     def asked(cost: float, gain: float, patience: float = 100.0) -> int:
-        """How many of a dozen steps ask the drafter."""
+        """Returns how many of a dozen steps ask the drafter."""
         text, count = Bench(earlier), 0
         for _ in range(12):
             if text.asked([0]):

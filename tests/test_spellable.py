@@ -23,7 +23,7 @@ from structgen import errors
 
 
 def completable(language: Any, states: set[Hashable], tokens: list[bytes], most: int) -> set[Hashable] | None:
-    """The reachable states from which tokens end a text. None if too many states are reachable."""
+    """Returns the reachable states from which tokens end a text. None if too many states are reachable."""
     edges: dict[Hashable, set[Hashable]] = {}
     todo = list(states)
     while todo:
@@ -86,7 +86,7 @@ LETTERS = ["a", "b", "é", "ö"]
 
 
 def random_pattern(source: np.random.Generator, depth: int) -> tuple[Tree, str]:
-    """A tree over bytes, and the pattern over characters with the same texts."""
+    """Returns a tree over bytes, and the pattern over characters with the same texts."""
     kind = int(source.integers(0, 5)) if depth else 0
     if kind <= 1:
         letter = LETTERS[int(source.integers(0, 4))]

@@ -39,7 +39,7 @@ VALUES = st.recursive(
 
 
 def begins(part: Any, whole: Any, last: bool = True) -> bool:
-    """Whether `part` is the value of a beginning of `whole`: only its last member or item may be
+    """Returns whether `part` is the value of a beginning of `whole`: only its last member or item may be
     incomplete."""
     if isinstance(part, IncompleteString):
         return last and isinstance(whole, str) and whole.startswith(part)
@@ -57,7 +57,7 @@ def begins(part: Any, whole: Any, last: bool = True) -> bool:
 
 
 def known(value: Any) -> int:
-    """The number of known leaves of a value."""
+    """Returns the number of known leaves of a value."""
     if isinstance(value, dict):
         return 1 + sum(known(v) for v in value.values())
     if isinstance(value, list):

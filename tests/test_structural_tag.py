@@ -592,7 +592,7 @@ STYLES: dict[str, tuple[str, ...]] = {
 
 
 def spelled() -> list[str]:
-    """An object in many spellings: blanks, orders, numbers, escapes, a valid date and an invalid one."""
+    """Returns an object in many spellings: blanks, orders, numbers, escapes, a valid date and an invalid one."""
     members = ['"d"%s"2026-01-31"', '"d"%s"x"', '"n"%s1.0', '"n"%s-1', '"n"%s1e2', '"\\u006e"%s5']
     texts = []
     for gap, colon, comma in (

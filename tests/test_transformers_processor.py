@@ -88,7 +88,7 @@ def ids(tokenizer: Any, *texts: str) -> dict[str, Any]:
 
 
 def answers(output: Any, columns: int) -> list[list[int]]:
-    """The generated ids of each row, cut behind the first end token."""
+    """Returns the generated ids of each row, cut behind the first end token."""
     rows = []
     for row in output[:, columns:].tolist():
         rows.append(row[: row.index(EOS) + 1] if EOS in row else row)
@@ -98,7 +98,7 @@ def answers(output: Any, columns: int) -> list[list[int]]:
 def masked_loop(
     model: Any, prompt: list[int], grammar: sg.CompiledGrammar, steps: int, sample_seed: int | None = None
 ) -> list[int]:
-    """The expected tokens of generate(): full forward passes, and a fresh matcher at each step."""
+    """Returns the expected tokens of generate(): full forward passes, and a fresh matcher at each step."""
     if sample_seed is not None:
         torch.manual_seed(sample_seed)
     text: list[int] = []

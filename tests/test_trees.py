@@ -69,7 +69,7 @@ def lm(request: pytest.FixtureRequest) -> Any:
 
 
 def plain(lm: TransformersLM, tokens: list[int]) -> Any:
-    """The last logits of one text, computed alone and without a cache."""
+    """Returns the last logits of one text, computed alone and without a cache."""
     with torch.inference_mode():
         return lm.model(input_ids=torch.tensor([tokens]), use_cache=False).logits[0, -1]
 

@@ -19,7 +19,7 @@ FOLDER = ROOT / "tests" / "typing"
 
 @functools.cache
 def checked(*command: str) -> str:
-    """The output of a type checker on both files, in one run."""
+    """Returns the output of a type checker on both files, in one run."""
     files = (str(FOLDER / name) for name in ("generation.py", "wrong.py"))
     done = subprocess.run([*command, *files], capture_output=True, text=True, cwd=ROOT)
     return done.stdout + done.stderr

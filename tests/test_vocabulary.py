@@ -42,7 +42,7 @@ def check_laws(vocabulary: Vocabulary, texts: tuple[str, ...] = TEXTS) -> None:
 
 
 def allowed(vocabulary: Vocabulary, pattern: str, prefix: str = "") -> set[int]:
-    """The ids that a regular expression allows behind a prefix."""
+    """Returns the ids that a regular expression allows behind a prefix."""
     matcher = structgen.Compiler(vocabulary).regex(pattern).matcher()
     assert matcher.accept_bytes(prefix) or not prefix
     mask = structgen.allocate_bitmask(1, vocabulary.vocab_size)

@@ -37,7 +37,7 @@ ORDER: dict[str, Any] = closed(
 
 
 def _without(document: Any, pointer: str) -> Any:
-    """The schema without the keyword at a pointer, or without the name in `required`."""
+    """Returns the schema without the keyword at a pointer, or without the name in `required`."""
     *way, last = [step.replace("~1", "/").replace("~0", "~") for step in pointer[1:].split("/")]
     copied = node = copy.deepcopy(document)
     for step in way:

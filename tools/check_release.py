@@ -15,7 +15,7 @@ ROOT = Path(__file__).resolve().parents[1]
 
 
 def problems(tag: str, root: Path = ROOT) -> list[str]:
-    """What stands in the way of releasing `root` as `tag`."""
+    """Returns what stands in the way of releasing `root` as `tag`."""
     package = (root / "structgen" / "__init__.py").read_text("utf-8")
     found = re.search(r'^__version__ = "([^"]+)"$', package, re.MULTILINE)
     if found is None:

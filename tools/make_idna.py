@@ -15,7 +15,7 @@ OUT = Path(__file__).parent.parent / "csrc" / "schema" / "idna_tables.inc"
 
 
 def packed(ranges: Iterable[int]) -> set[int]:
-    """The members of ranges as `idna` keeps them: first << 32 | end."""
+    """Returns the members of ranges as `idna` keeps them: first << 32 | end."""
     return {c for r in ranges for c in range(r >> 32, r & 0xFFFFFFFF) if c > 0x7F}
 
 

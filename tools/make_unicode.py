@@ -71,7 +71,7 @@ Yi Yiii|Zanabazar_Square Zanb
 
 
 def ranges(test: str) -> list[tuple[int, int]]:
-    """The code points that `test` (a one-character pattern) matches."""
+    """Returns the code points that `test` (a one-character pattern) matches."""
     out: list[tuple[int, int]] = []
     for found in regex.finditer(f"(?V1)(?:{test})+", "".join(CHARS)):
         lo, hi = found.start(), found.end() - 1
@@ -119,7 +119,7 @@ def numbers(values: list[int]) -> str:
 
 
 def table(name: str, properties: dict[str, list[tuple[int, int]]]) -> str:
-    """A list of {names, begin, end} over one flat array of pairs. `names` are separated by commas."""
+    """Returns a list of {names, begin, end} over one flat array of pairs. `names` are separated by commas."""
     flat: list[int] = []
     rows = []
     for names, found in properties.items():

@@ -47,7 +47,7 @@ def main() -> None:
 
 
 def shown(browser: Browser, address: str, scheme: str, example: str, height: int = 1000) -> Page:
-    """The page after an example was generated from, always with one seed."""
+    """Returns the page after an example was generated from, always with one seed."""
     page = browser.new_page(
         viewport={"width": 1200, "height": height}, color_scheme=scheme, reduced_motion="reduce"
     )
@@ -62,7 +62,7 @@ def shown(browser: Browser, address: str, scheme: str, example: str, height: int
 
 
 def both(above: bytes, below: bytes) -> bytes:
-    """Two pictures, one above the other."""
+    """Returns two pictures, one above the other."""
     parts = [Image.open(io.BytesIO(data)).convert("RGB") for data in (above, below)]
     size = (max(p.width for p in parts), sum(p.height for p in parts) + 12)
     made = Image.new("RGB", size, "white")

@@ -35,7 +35,7 @@ TASKS = ("toy", "json", *tasks.NAMES)
 
 
 def counted(lm: Any, asked: set[tuple[int, ...]]) -> Callable[[Any], Any]:
-    """The model's `logprobs`, which also records the prefixes of its calls."""
+    """Returns the model's `logprobs`, which also records the prefixes of its calls."""
     honest = lm.logprobs
 
     def logprobs(contexts: Any) -> Any:

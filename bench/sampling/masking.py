@@ -46,8 +46,8 @@ N, TOKENS, TRIALS = 32, 64, 8
 
 
 def measure(schema: Any, request: str, limit: float) -> dict[str, Any]:
-    """The record of one schema. Each method has the whole limit for itself; without local draws there is no
-    record."""
+    """Returns the record of one schema. Each method has the whole limit for itself; without local draws there
+    is no record."""
     how: dict[str, Any] = {"n": N, "seed": 1, "max_tokens": TOKENS, "batch": N}
     with limited(limit):
         local = sg.sample("embedded", request, schema, method="importance", **how)

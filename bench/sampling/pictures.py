@@ -86,7 +86,7 @@ def save(draw: Callable[..., None], records: list[dict[str, Any]], path: Path) -
 
 
 def label(text: str) -> str:
-    """The part of a text that differs within a task: values of JSON, or the body of a definition."""
+    """Returns the part of a text that differs within a task: values of JSON, or the body of a definition."""
     if text.startswith("{"):
         text = ", ".join(str(v) for v in json.loads(text).values())
     text = text.split(") (BitVec 4) ")[-1].removesuffix(")")

@@ -97,7 +97,7 @@ def answer(mode: str, prompt: str, schema: dict[str, Any], seed: int) -> tuple[s
 
 
 def judged(text: str | None, schema: dict[str, Any], right: Any) -> tuple[bool, bool]:
-    """Whether a text is valid under the schema, and whether it is valid and correct."""
+    """Returns whether a text is valid under the schema, and whether it is valid and correct."""
     import jsonschema  # type: ignore[import-untyped, unused-ignore]
 
     try:

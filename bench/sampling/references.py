@@ -62,7 +62,7 @@ class ReferenceAsap:
         self.cost = Cost()
 
     def draw(self, choose: Callable[[np.ndarray], int]) -> tuple[tuple[int, ...], float]:
-        """One text with its proper log weight, which the reference itself does not report."""
+        """Returns one text with its proper log weight, which the reference itself does not report."""
         task, began = self.task, time.perf_counter()
         context, matcher, node = task.lm.start(task.prompt), task.grammar.matcher(), self.root
         ends = list(task.lm.eos_token_ids)
@@ -111,7 +111,7 @@ class ReferenceAsap:
 def awrs(
     task: Task, particles: int, threshold: float, seed: int, predicate: Callable[[bytes], bool] | None = None
 ) -> Cost:
-    """One SMC run of genlm-control with its AWRS token sampler; the grammar is the Boolean condition.
+    """Returns one SMC run of genlm-control with its AWRS token sampler; the grammar is the Boolean condition.
 
     Raises:
         ImportError: genlm-control is not installed.
@@ -146,7 +146,8 @@ def awrs(
     matchers: dict[tuple[int, ...], Any] = {}
 
     def matcher_at(context: tuple[int, ...]) -> Any:
-        """The matcher of a context, or None if the grammar refuses the context. The last 4096 are cached."""
+        """Returns the matcher of a context, or None if the grammar refuses the context. The last 4096 are
+        cached."""
         if context not in matchers:
             if len(matchers) > 4096:
                 matchers.clear()

@@ -155,7 +155,7 @@ class Bench:
                 yield {**self.known, "seed": seed, **record}
 
     def _about(self) -> Iterator[dict[str, Any]]:
-        """How often prefixes repeat in exact draws, and the error of local normalisers."""
+        """Returns how often prefixes repeat in exact draws, and the error of local normalisers."""
         found = self.true(max(COUNTS), 0)
         if found is not None:
             texts = [s for s, _ in found]
@@ -205,7 +205,8 @@ class Bench:
         return ours(call(self.task, method, n, seed, **how), method, self.log_z)
 
     def _condition(self, word: bytes, n: int, seed: int) -> dict[str, Any]:
-        """A condition beside the grammar. structgen asks only the condition; the reference asks both."""
+        """Returns a condition beside the grammar. structgen asks only the condition; the reference asks
+        both."""
         rule = Predicate(lambda t: word not in t, at="token", monotone=True, takes="bytes")
         found = call(self.task, "awrs", n, seed, potential=rule)
         return {**ours(found, "smc", self.log_z), "kl": None}  # KL would need Z of the smaller language
@@ -232,8 +233,8 @@ class Bench:
 
 
 def normaliser_error(task: tasks.Task) -> float:
-    """The largest error of log Z(u) over 200 prefixes: the trie's value against math.fsum over a fresh
-    mask."""
+    """Returns the largest error of log Z(u) over 200 prefixes: the trie's value against math.fsum over a
+    fresh mask."""
     found = call(task, "local", 30, 7)
     worst, seen = 0.0, 0
     for node in found.trie.nodes():

@@ -45,7 +45,7 @@ class Finding:
 
 
 def compiler() -> structgen.Compiler:
-    """A compiler of single bytes, because the tests check no tokenizer."""
+    """Returns a compiler of single bytes, because the tests check no tokenizer."""
     vocabulary = structgen.Vocabulary.from_bytes(
         [bytes([b]) for b in range(256)] + [b""], eos_token_ids=[256]
     )
@@ -53,8 +53,8 @@ def compiler() -> structgen.Compiler:
 
 
 def patterns_in_python(schema: Any) -> Any:
-    """A schema whose patterns mean in Python what they mean in ECMA-262. jsonschema reads patterns like
-    Python, in which `.` matches a carriage return and `$` matches before a last newline."""
+    """Returns a schema whose patterns mean in Python what they mean in ECMA-262. jsonschema reads patterns
+    like Python, in which `.` matches a carriage return and `$` matches before a last newline."""
     if isinstance(schema, list):
         return [patterns_in_python(s) for s in schema]
     if not isinstance(schema, dict):
@@ -211,7 +211,7 @@ class Checker:
 
 
 def minimal(found: Finding) -> Finding:
-    """A finding of the same kind with a smaller schema and text."""
+    """Returns a finding of the same kind with a smaller schema and text."""
     using = compiler()
 
     def holds(schema: Any, text: str) -> bool:
@@ -250,7 +250,7 @@ UNKNOWN = "no known fault"
 
 
 def known_fault(schema: Any, text: str, expected: bool) -> str:
-    """The fault of jsonschema 4.26 that explains its verdict, as far as the schema shows."""
+    """Returns the fault of jsonschema 4.26 that explains its verdict, as far as the schema shows."""
     words = json.dumps(schema)
     draft = schema.get("$schema", "") if isinstance(schema, dict) else ""
     if "2019-09" in draft and ("unevaluatedProperties" in words or "unevaluatedItems" in words):

@@ -48,7 +48,7 @@ FRESH = ("zz", "bb", "x-2", "aaa", "k", "a b")
 
 
 def plain(value: Any) -> Any:
-    """The value with numbers that `json.dumps` can write."""
+    """Returns the value with numbers that `json.dumps` can write."""
     if isinstance(value, Decimal):
         return float(value)
     if isinstance(value, list):
@@ -332,7 +332,7 @@ HUGE = re.compile(rb"[eE][+-]?[0-9]{4}|[0-9.]{300}")
 
 
 def walk(source: Source, matcher: Any, steps: int) -> bytes:
-    """A random text of the language: `steps` random bytes, then the shortest completion."""
+    """Returns a random text of the language: `steps` random bytes, then the shortest completion."""
     s = source
     out = bytearray()
     for _ in range(steps):

@@ -58,8 +58,8 @@ def subschemas(schema: dict, draft: int) -> list[tuple[tuple[str | int, ...], An
 
 
 def in_python(pattern: str) -> str:
-    """A pattern of the random generators, translated for `re`. The generators put no `.` or `$` in brackets
-    or behind a backslash."""
+    """Returns a pattern of the random generators, translated for `re`. The generators put no `.` or `$` in
+    brackets or behind a backslash."""
     return pattern.replace("$", r"\Z").replace(".", "[^\n\r\u2028\u2029]")
 
 
@@ -171,8 +171,8 @@ class Judge:
             self._scan(inner, base)
 
     def resolve(self, reference: str, base: str) -> tuple[Any, str]:
-        """The schema behind a reference, and the URI of its resource. Raises LookupError if the reference
-        leads nowhere."""
+        """Returns the schema behind a reference, and the URI of its resource. Raises LookupError if the
+        reference leads nowhere."""
         target, fragment = urldefrag(urljoin(base, reference) if not reference.startswith("#") else reference)
         resource = target or base
         if resource not in self._resources:
@@ -258,7 +258,7 @@ class Judge:
         return scope if resource == scope[-1] else (*scope, resource)
 
     def _canonical(self, value: Any) -> Any:
-        """The canonical form of a value in the schema, computed once."""
+        """Returns the canonical form of a value in the schema, computed once."""
         known = self._values.get(id(value))
         if known is None:
             known = self._values[id(value)] = [canonical(v) for v in value]

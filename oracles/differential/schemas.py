@@ -296,7 +296,7 @@ class Builder:
         )  # fmt: skip
 
     def boolean_or(self, depth: int) -> Any:
-        """A boolean or a schema for additionalProperties and additionalItems. In draft 4 both may be
+        """Returns a boolean or a schema for additionalProperties and additionalItems. In draft 4 both may be
         booleans, too."""
         choice = self.source.integer(0, 4)
         return choice == 1 if choice <= 2 else self.schema(depth, True)
@@ -324,5 +324,5 @@ class Builder:
 
 
 def general(source: Source, draft: int) -> Any:
-    """A schema of any keywords, nested and combined, with references of every kind."""
+    """Returns a schema of any keywords, nested and combined, with references of every kind."""
     return Builder(source, draft).document(source.pick((1, 2, 2, 3, 3)))

@@ -44,8 +44,8 @@ def smaller(value: Any) -> Iterator[Any]:
 
 
 def shrunk(schema: Any, text: str, holds: Holds, tries: int = 4000) -> tuple[Any, str]:
-    """The smallest schema and text found. A JSON text is shrunk as a value, and the predicate decides on the
-    new value's text."""
+    """Returns the smallest schema and text found. A JSON text is shrunk as a value, and the predicate decides
+    on the new value's text."""
 
     def reduced(value: Any, still: Callable[[Any], bool]) -> Any:
         nonlocal tries

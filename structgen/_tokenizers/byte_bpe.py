@@ -80,7 +80,7 @@ def _encoder(pattern: str, ranks: dict[bytes, int], shift: int = 0) -> Encode | 
 
 
 def looks_like_tiktoken(head: bytes) -> bool:
-    """Whether the first line is `<base64> <number>`."""
+    """Returns whether the first line is `<base64> <number>`."""
     fields = head.split(b"\n", 1)[0].split()
     if len(fields) != 2 or not fields[1].isdigit():
         return False
@@ -142,7 +142,7 @@ def looks_like_tekken(record: Mapping[str, Any]) -> bool:
 
 
 def is_tiktoken(candidate: object) -> bool:
-    """Whether an object is a `tiktoken.Encoding`. Its attributes decide, so that tiktoken need not be
+    """Returns whether an object is a `tiktoken.Encoding`. Its attributes decide, so that tiktoken need not be
     imported."""
     return isinstance(getattr(candidate, "_mergeable_ranks", None), dict) and hasattr(
         candidate, "encode_ordinary"

@@ -43,7 +43,7 @@ def _read(tokenizer: Any) -> Parts:
 
 
 def _mistral_file(tokenizer: Any) -> Path | None:
-    """The file behind a tokenizer of mistral-common, or transformers' wrapper of one."""
+    """Returns the file behind a tokenizer of mistral-common, or transformers' wrapper of one."""
     for path in _MISTRAL_INSIDE:
         found = tokenizer
         for name in path:

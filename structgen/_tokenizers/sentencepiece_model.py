@@ -35,7 +35,7 @@ class SentencePieceEncoder(PackageEncoder):
 
 
 def read_model(data: bytes) -> Parts:
-    """Every piece of a SentencePiece model."""
+    """Returns every piece of a SentencePiece model."""
     pieces, eos = read_pieces(data)
     tokens: list[bytes] = []
     special: dict[str, int] = {}

@@ -81,7 +81,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def texts(files: list[str], inputs: common.Inputs, is_json: bool) -> Iterator[tuple[str, bytes]]:
-    """Each text with its name. Every line of a .jsonl file is a text with a name such as
+    """Returns each text with its name. Every line of a .jsonl file is a text with a name such as
     "answers.jsonl:3"."""
     for file in files:
         data = inputs.read(file, "instance").encode()
@@ -116,7 +116,7 @@ class Refusal:
         return "\n".join([self.what, *(f"  {label:8} {words}" for label, words in rows)])
 
     def coloured(self, name: str) -> Text:
-        """The refusal for a terminal: the text in one line, and a caret below the place."""
+        """Returns the refusal for a terminal: the text in one line, and a caret below the place."""
         from rich.cells import cell_len
         from rich.text import Text
 
@@ -135,7 +135,8 @@ class Refusal:
 
 
 def explain(grammar: CompiledGrammar, data: bytes, causes: bool = True) -> Refusal | None:
-    """The place where a text is refused and, for a JSON Schema, the reason; None if the text is accepted."""
+    """Returns the place where a text is refused and, for a JSON Schema, the reason; None if the text is
+    accepted."""
     matcher, length = common.stand_at(grammar, data)
     if length == len(data) and matcher.is_accepting():
         return None

@@ -67,7 +67,8 @@ class Failure(Exception):
 
 
 def one_line(text: str) -> str:
-    """The first line of a message. The other lines show a source line and a caret, which need a terminal."""
+    """Returns the first line of a message. The other lines show a source line and a caret, which need a
+    terminal."""
     return text.strip().split("\n")[0].strip()
 
 
@@ -91,7 +92,7 @@ def warn_once(text: str, place: str = "") -> None:
 
 
 def called(name: str) -> str:
-    """A file's name for messages."""
+    """Returns a file's name for messages."""
     return "standard input" if name == "-" else name
 
 
@@ -111,7 +112,7 @@ class Inputs:
         self._taken = ""
 
     def read(self, name: str, what: str) -> str:
-        """The text of a file. Failure: it is missing, a folder or not UTF-8, or `-` is used twice."""
+        """Returns the text of a file. Failure: it is missing, a folder or not UTF-8, or `-` is used twice."""
         if name == "-" and self._taken:
             raise Failure(f"standard input is read once: it is the {self._taken} already")
         shown = f"the {what} {called(name)}"
@@ -127,7 +128,7 @@ class Inputs:
             raise Failure(f"{shown} is not UTF-8 (byte {error.start})") from None
 
     def schema(self, name: str, what: str = "schema") -> tuple[str, dict[str, Any]]:
-        """The text of a file, and the documents beside it that it refers to."""
+        """Returns the text of a file, and the documents beside it that it refers to."""
         text = self.read(name, what)
         return text, beside(name, text) if os.path.exists(name) else {}
 
@@ -210,7 +211,8 @@ def add_strictness(group: Any, default: str | None = None) -> None:
 
 
 def condition(options: argparse.Namespace) -> Condition | None:
-    """The conjunction of --without, --containing, --max-bytes and --min-bytes; None if none is given."""
+    """Returns the conjunction of --without, --containing, --max-bytes and --min-bytes; None if none is
+    given."""
     parts: list[Condition] = []
     if options.without:
         parts.append(without(*options.without))
@@ -227,7 +229,7 @@ _FILES = ("schema", "gbnf", "lark", "grammar", "tools", "response_format")
 
 
 def constraint(options: argparse.Namespace, inputs: Inputs, schema: str | None = None) -> Constraint | None:
-    """The constraint that the options name; None if they name none.
+    """Returns the constraint that the options name; None if they name none.
 
     Args:
         schema: a file that takes the place of --schema.
@@ -313,7 +315,7 @@ def writable(name: str | None, what: str = "") -> None:
 
 
 def plain(value: Any) -> Any:
-    """A value of a Python type in a form that JSON has, for `json.dumps(default=)`."""
+    """Returns a value of a Python type in a form that JSON has, for `json.dumps(default=)`."""
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         return {f.name: getattr(value, f.name) for f in dataclasses.fields(value)}
     if hasattr(value, "model_dump"):
@@ -329,7 +331,7 @@ def print_record(fields: Mapping[str, Any], file: TextIO | None = None) -> None:
 
 
 def parsed(text: str, name: str) -> Any:
-    """The JSON value of a file. Failure: it is not JSON."""
+    """Returns the JSON value of a file. Failure: it is not JSON."""
     try:
         return json.loads(text)
     except (ValueError, RecursionError) as error:
@@ -357,7 +359,7 @@ def python_type(name: str) -> Any:
 
 
 def json_options(options: argparse.Namespace) -> dict[str, Any]:
-    """The options of JSON by the names of `Compiler.json_schema`."""
+    """Returns the options of JSON by the names of `Compiler.json_schema`."""
     return {name: registry(options) if name == "registry" else getattr(options, name) for name in JSON_NAMES}
 
 
@@ -387,7 +389,7 @@ def add_registry_option(parser: Any) -> None:
 
 
 def registry(options: argparse.Namespace) -> dict[str, Any] | None:
-    """The documents of --registry; None if it is not given. Failure: a document cannot be read."""
+    """Returns the documents of --registry; None if it is not given. Failure: a document cannot be read."""
     found: dict[str, Any] = {}
     for name in options.registry or ():
         with failing(f"read the registry {name}"):
@@ -442,14 +444,14 @@ def _quiet() -> None:
 
 
 def byte_vocabulary() -> Vocabulary:
-    """A vocabulary with one token for each byte, so that results do not depend on a tokenizer."""
+    """Returns a vocabulary with one token for each byte, so that results do not depend on a tokenizer."""
     from structgen import Vocabulary
 
     return Vocabulary.from_bytes([bytes([b]) for b in range(256)] + [b""], eos_token_ids=256)
 
 
 def vocabulary(name: str | None) -> Vocabulary:
-    """The vocabulary of a name.
+    """Returns the vocabulary of a name.
 
     `bytes` (or None), `embedded`, or a tokenizer file, a folder or a hub name.
     """
@@ -469,7 +471,7 @@ def vocabulary(name: str | None) -> Vocabulary:
 
 
 def stand_at(grammar: CompiledGrammar, data: bytes) -> tuple[Matcher, int]:
-    """A matcher after the longest prefix that the grammar takes, and that prefix's length."""
+    """Returns a matcher after the longest prefix that the grammar takes, and that prefix's length."""
     matcher = grammar.matcher()
     length = matcher.validate_bytes(data)
     matcher.accept_bytes(data[:length])

@@ -69,7 +69,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _plain(options: argparse.Namespace) -> argparse.Namespace:
-    """The options without a constraint, because each file is a constraint."""
+    """Returns the options without a constraint, because each file is a constraint."""
     kinds = ("schema", "type", "regex", "choice", "gbnf", "lark", "grammar", "tools", "response_format")
     return argparse.Namespace(**{**vars(options), **dict.fromkeys((*kinds, *TOOL_OPTIONS))})
 
@@ -77,7 +77,7 @@ def _plain(options: argparse.Namespace) -> argparse.Namespace:
 def measure(
     compiler: Compiler, wanted: Constraint, options: argparse.Namespace
 ) -> tuple[CompiledGrammar, float, float]:
-    """The grammar, seconds to compile it, and seconds of its first mask."""
+    """Returns the grammar, seconds to compile it, and seconds of its first mask."""
     mask = allocate_bitmask(1, compiler.vocabulary.vocab_size)
     start = time.perf_counter()
     grammar = wanted.compile(compiler, common.json_options(options))

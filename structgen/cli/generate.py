@@ -168,7 +168,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def speculation(what: str) -> Any:
-    """The value of --speculate as an argument of `generate`. Failure: a drafter does not exist."""
+    """Returns the value of --speculate as an argument of `generate`. Failure: a drafter does not exist."""
     if what in ("auto", "off"):
         return None if what == "off" else what
     from structgen.speculation.options import named
@@ -230,7 +230,7 @@ def _failed(error: Exception, line: Line) -> int:
 
 
 def _records(request: Request, line: Line, outcome: Any) -> list[dict[str, Any]]:
-    """The records of --output: one a text, or one with the error."""
+    """Returns the records of --output: one a text, or one with the error."""
     from .main import explain
 
     about = {**line.ids, "line": line.number, "prompt": request.prompt}
@@ -256,7 +256,7 @@ def _records(request: Request, line: Line, outcome: Any) -> list[dict[str, Any]]
 
 
 def _kept(options: argparse.Namespace, wanted: list[Request]) -> list[str]:
-    """The lines of --output that need not be made again; their requests leave `wanted`.
+    """Returns the lines of --output that need not be made again; their requests leave `wanted`.
 
     A record counts if it has no error and belongs to a wanted line: by its id, else by number and prompt. If
     several lines have one id, each record counts for one of them. An incomplete line is no record.

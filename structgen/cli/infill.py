@@ -59,7 +59,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _shortest(middle: CompiledGrammar) -> bytes:
-    """A shortest text of a hole without control characters; if there is none, a shortest text."""
+    """Returns a shortest text of a hole without control characters; if there is none, a shortest text."""
     found = middle.matcher().shortest_completion()
     if _CONTROL.search(found):
         with contextlib.suppress(UnsatisfiableCondition, SchemaTooComplex, BudgetExceeded):

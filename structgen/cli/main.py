@@ -40,7 +40,8 @@ class _Parser(argparse.ArgumentParser):
 
 
 def parser(command: str = "") -> argparse.ArgumentParser:
-    """The parser of one sub-command, or of all. For one, the modules of the others are not imported."""
+    """Returns the parser of one sub-command, or of all. For one, the modules of the others are not
+    imported."""
     top = _Parser(
         prog="structgen",
         description="Grammars and JSON Schemas as exact token masks: generate, sample, check.",
@@ -95,7 +96,7 @@ def _told_once(strict: bool) -> None:
 
 
 def _said(error: Exception) -> bool:
-    """Whether this package raised the error itself, to refuse an argument."""
+    """Returns whether this package raised the error itself, to refuse an argument."""
     trace = error.__traceback__
     while trace is not None and trace.tb_next is not None:
         trace = trace.tb_next
@@ -105,7 +106,7 @@ def _said(error: Exception) -> bool:
 
 
 def explain(error: Exception) -> tuple[str, int]:
-    """One line for an exception, and the exit status that it means."""
+    """Returns one line for an exception, and the exit status that it means."""
     if isinstance(error, Failure):
         return str(error), USAGE
     if isinstance(error, UnsatisfiableSchema):

@@ -38,12 +38,13 @@ class Line:
     ids: dict[str, Any]
 
     def key(self, prompt: Any) -> str:
-        """The key by which a resumed run finds this line's record: its id, else its number and prompt."""
+        """Returns the key by which a resumed run finds this line's record: its id, else its number and
+        prompt."""
         return json.dumps(["id", self.ids["id"]] if "id" in self.ids else ["line", self.number, prompt])
 
 
 def _options_of(options: argparse.Namespace) -> dict[str, Any]:
-    """The options of `sg.generate` on the command line."""
+    """Returns the options of `sg.generate` on the command line."""
     names = (
         "max_tokens", "temperature", "top_k", "top_p", "min_p", "frequency_penalty", "presence_penalty",
         "repetition_penalty", "structure_penalty", "stop", "seed", "top_logprobs", "retries", "speculate",
@@ -66,7 +67,8 @@ def _bias(text: str) -> tuple[str, float]:
 
 
 def lines_of(options: argparse.Namespace) -> list[Request]:
-    """The requests, each tagged with its `Line`. Failure: no constraint for --prompt, or no prompts."""
+    """Returns the requests, each tagged with its `Line`. Failure: no constraint for --prompt, or no
+    prompts."""
     inputs = Inputs()
     common = constraint(options, inputs)
     given = _options_of(options)
@@ -124,7 +126,7 @@ class _Reader:
             return Request(prompt, {}, error, tag)
 
     def arguments(self, item: dict[str, Any]) -> dict[str, Any]:
-        """The arguments of a line's call: its own before those of the command line."""
+        """Returns the arguments of a line's call: its own before those of the command line."""
         own = {name: value for name, value in item.items() if value is not None}
         settings_of({**self.given, **own})  # Wrong names and values raise an error first.
         schema = own.get("schema")

@@ -96,7 +96,7 @@ def _trie(name: str | None) -> Trie | None:
 
 
 def summary(found: Samples) -> dict[str, Any]:
-    """The diagnostics as a JSON record; -inf becomes null."""
+    """Returns the diagnostics as a JSON record; -inf becomes null."""
     about = found.diagnostics
     fields = {name: getattr(about, name) for name in about.__dataclass_fields__}
     fields["lost_tokens"] = [[at, i, t.decode("utf-8", "replace"), p] for at, i, t, p in about.lost_tokens]

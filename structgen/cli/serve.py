@@ -137,7 +137,7 @@ def _flag(field: str) -> str:
 
 
 def settings(options: argparse.Namespace) -> dict[str, Any]:
-    """The fields of `structgen.serve.options.ServerOptions`."""
+    """Returns the fields of `structgen.serve.options.ServerOptions`."""
     keys = options.api_key or [key for key in [os.environ.get(_KEY, "")] if key]
     found = taken(options, "name", "tool_style", "tool_strictness", "reasoning", "temperature", "corpus")
     found |= taken(options, "on_limit", "call")

@@ -50,7 +50,7 @@ _NOWHERE = object()
 def build(
     initial: Hashable, finals: Iterable[Hashable], transitions: Table
 ) -> tuple[_core.GrammarBuilder, int]:
-    """The grammar's nodes and the number of its first rule.
+    """Returns the grammar's nodes and the number of its first rule.
 
     Raises:
         TypeError: the transitions are no table. GrammarError: a character has two transitions, or a state is
@@ -104,7 +104,7 @@ def build(
 
 
 def _live(initial: Hashable, ends: set[Hashable], transitions: Table) -> set[Hashable]:
-    """The states on paths from the initial state to a final one."""
+    """Returns the states on paths from the initial state to a final one."""
     reached, todo = {initial}, [initial]
     back: dict[Hashable, set[Hashable]] = {}
     while todo:

@@ -44,7 +44,7 @@ _IN_PLACE = {*_BRANCHES, "then", "else", "if", "dependentSchemas"}
 
 
 def closed(document: Any, draft: int = 0) -> Any:
-    """The document with its objects closed.
+    """Returns the document with its objects closed.
 
     Args:
         draft: 4, 6, 7, 2019 or 2020; 0: what ``$schema`` says.
@@ -68,8 +68,8 @@ def closed(document: Any, draft: int = 0) -> Any:
 
 
 def closed_parameters(document: Any) -> Any:
-    """The parameters of a function, closed: a call has only the listed parameters. If their draft cannot
-    close them, they stay open."""
+    """Returns the parameters of a function, closed: a call has only the listed parameters. If their draft
+    cannot close them, they stay open."""
     try:
         return closed(document)
     except (GrammarError, RecursionError):
@@ -121,7 +121,7 @@ class _Closer:
         return self.place(schema) if keyword in _PLACES else self.child(schema)
 
     def _names(self, schema: Any, seen: set[str]) -> bool:
-        """Whether a schema, or one in its place, names a member."""
+        """Returns whether a schema, or one in its place, names a member."""
         if not isinstance(schema, dict):
             return False
         if isinstance(schema.get("properties"), dict) or schema.get("patternProperties"):
@@ -139,7 +139,7 @@ class _Closer:
 
 
 def _asked_for(schema: Document) -> list[str]:
-    """The names that a schema's `required` and `dependentRequired` may ask for."""
+    """Returns the names that a schema's `required` and `dependentRequired` may ask for."""
     lists = [schema.get("required")]
     dependent = schema.get("dependentRequired")
     lists += dependent.values() if isinstance(dependent, dict) else []

@@ -148,7 +148,7 @@ SUFFIX = re.compile("[0-9A-Za-z]{1,40}")
 
 
 def suffixed(text: str, suffix: str) -> str:
-    """The text with the suffix in each of its marks: ``<arg_key>`` as ``<arg_key:6124c78e>``."""
+    """Returns the text with the suffix in each of its marks: ``<arg_key>`` as ``<arg_key:6124c78e>``."""
     return re.sub(r"<(/?\w+)>", rf"<\1:{suffix}>", text)
 
 
@@ -156,7 +156,7 @@ _Row = TypeVar("_Row")
 
 
 def with_suffix(row: _Row, suffix: str, marks: Sequence[str]) -> _Row | None:
-    """The row with a suffix in the texts that `marks` names, or None if `suffix` cannot be one."""
+    """Returns the row with a suffix in the texts that `marks` names, or None if `suffix` cannot be one."""
     if not SUFFIX.fullmatch(suffix):
         return None
     changed: dict[str, Any] = {name: suffixed(getattr(row, name), suffix) for name in marks}
@@ -165,7 +165,8 @@ def with_suffix(row: _Row, suffix: str, marks: Sequence[str]) -> _Row | None:
 
 
 def row_of(style: str) -> ElementStyle | None:
-    """A row of `ELEMENT_STYLES`. If the name has a suffix behind a colon, the row's marks have it, too.
+    """Returns a row of `ELEMENT_STYLES`. If the name has a suffix behind a colon, the row's marks have it,
+    too.
 
     None if no such row exists, or if one of its marks has no place for a suffix, such as ``<parameter=``.
     """
@@ -181,7 +182,8 @@ def row_of(style: str) -> ElementStyle | None:
 
 
 def asks_for_unique_items(schema: Any) -> bool:
-    """Whether `uniqueItems` is true somewhere in a document. Items that are elements are not compared."""
+    """Returns whether `uniqueItems` is true somewhere in a document. Items that are elements are not
+    compared."""
     todo = [schema]
     while todo:
         part = todo.pop()
@@ -202,7 +204,7 @@ def build(
     blanks: int,
     key_pattern: str = "",
 ) -> int:
-    """The members of the objects of a schema.
+    """Returns the members of the objects of a schema.
 
     Args:
         part: the schema's node, as ``b.json`` gives it.

@@ -74,7 +74,7 @@ _SHORTHANDS = {"d": [(48, 57)], "w": [(48, 57), (65, 90), (95, 95), (97, 122)], 
 # Recipe, dialect 1: a reader such as this one, which fills _core.GrammarBuilder.
 @roomy
 def build(text: str, vocabulary: Vocabulary, root: str = "root") -> tuple[_core.GrammarBuilder, int]:
-    """The grammar's nodes and the number of its first rule.
+    """Returns the grammar's nodes and the number of its first rule.
 
     Raises:
         GrammarError: with line, column and the likely fix.
@@ -220,7 +220,7 @@ class Parser:
         return parts[0] if len(parts) == 1 else self.b.sequence(parts)
 
     def next_rule(self) -> bool:
-        """Whether another rule begins here: a name, perhaps with attributes, and '::='."""
+        """Returns whether another rule begins here: a name, perhaps with attributes, and '::='."""
         match = _NAME.match(self.text, self.at)
         if match is None:
             return False
@@ -312,7 +312,7 @@ class Parser:
             out.append(self.escape() if c == "\\" else c)
 
     def escape(self) -> str:
-        """The character that an escape stands for; the backslash was read already."""
+        """Returns the character that an escape stands for; the backslash was read already."""
         start = self.at - 1
         c = self.text[self.at : self.at + 1]
         self.at += 1
@@ -461,7 +461,7 @@ class Parser:
         return self.tokens.but(ids, name) if name == "ExcludeToken" else self.tokens.any_but(ids, name)
 
     def pairs(self, call: ast.Call, takes: str, kind: type[T], at: int) -> list[tuple[T, int]]:
-        """The pairs of a macro: a tag or a token, and the node of a rule."""
+        """Returns the pairs of a macro: a tag or a token, and the node of a rule."""
         found: list[tuple[T, int]] = []
         for argument in call.args:
             match argument:
@@ -533,7 +533,7 @@ _ARGUMENT = re.compile(
 
 
 def _flat(text: str) -> bool:
-    """Whether arguments are only literals, names and brackets, at most ten levels deep.
+    """Returns whether arguments are only literals, names and brackets, at most ten levels deep.
 
     Python's parser recurses on the stack of the thread, and one of 256 kB overflows at 300 levels.
     """

@@ -29,7 +29,8 @@ no_call: dict[str, Any] = {"type": "regex", "pattern": r"([^\[](.|\n)*)?"}
 
 
 def parameters(name: str, schema: Any) -> dict[str, Any]:
-    """A function's parameters, the required ones first. UnsupportedSchema: a name is no name in Python."""
+    """Returns a function's parameters, the required ones first. UnsupportedSchema: a name is no name in
+    Python."""
 
     def fail(what: str, place: str = "") -> NoReturn:
         raise UnsupportedSchema(f"pythonic calls of '{name}': {what}", pointer=place)
@@ -54,7 +55,7 @@ def parameters(name: str, schema: Any) -> dict[str, Any]:
 
 
 def key_pattern(schema: Any) -> str:
-    """An ECMA pattern of parameters' names: the listed names, and other names in ASCII.
+    """Returns an ECMA pattern of parameters' names: the listed names, and other names in ASCII.
 
     Empty if the schema allows only listed names.
     """
@@ -73,7 +74,7 @@ def _is_name(text: str) -> bool:
 
 
 def calls_of(text: str, names: tuple[str, ...] | None) -> list[tuple[str, str]] | None:
-    """The calls of a whole text with their arguments as JSON; None: it is no list of calls.
+    """Returns the calls of a whole text with their arguments as JSON; None: it is no list of calls.
 
     `true`, `false` and `null` are read as well. names: the functions' names; None: any name.
     """
@@ -99,7 +100,7 @@ def calls_of(text: str, names: tuple[str, ...] | None) -> list[tuple[str, str]] 
 
 
 def _as_written(node: ast.expr | ast.keyword, name: str, lines: list[bytes]) -> str:
-    """A name as the text has it. Python's parser gives its normal form, `size_μm` for `size_µm`."""
+    """Returns a name as the text has it. Python's parser gives its normal form, `size_μm` for `size_µm`."""
     line = lines[node.lineno - 1]
     if line.isascii():
         return name

@@ -47,8 +47,8 @@ def integer(base: Document, schema: Any, digits: int | None) -> Document:
 
 
 def whole(low: int | None, high: int | None, step: int, digits: int | None) -> tuple[int, int]:
-    """The bounds of an `int`. A missing bound becomes that of 64 bits, or of `digits` digits. If the other
-    bound or a multiple lies beyond that, it becomes a thousand times that value."""
+    """Returns the bounds of an `int`. A missing bound becomes that of 64 bits, or of `digits` digits. If the
+    other bound or a multiple lies beyond that, it becomes a thousand times that value."""
     least, most = (-(2**63), 2**63 - 1) if digits is None else (1 - 10**digits, 10**digits - 1)
     far = max(step, low or 0, -(high or 0))
     if far >= min(-least, most):
@@ -167,7 +167,7 @@ _KEYWORDS = {"minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum"}
 
 
 def _bounds(schema: Any) -> tuple[Bound | None, Bound | None]:
-    """The tightest bound below and above."""
+    """Returns the tightest bound below and above."""
     below = [(schema[k], k == "gt") for k in ("gt", "ge") if schema.get(k) is not None]
     above = [(schema[k], k == "lt") for k in ("lt", "le") if schema.get(k) is not None]
     low = max(below, default=None)
@@ -191,14 +191,15 @@ def _written(low: Bound | None, high: Bound | None) -> Document:
 
 
 def _number(value: Any) -> int | float:
-    """A number for `json`. Decimals have only digits that a double keeps here."""
+    """Returns a number for `json`. Decimals have only digits that a double keeps here."""
     if isinstance(value, decimal.Decimal):
         return int(value) if value == value.to_integral_value() else float(value)
     return value  # type: ignore[no-any-return]
 
 
 def _doubled(bound: Bound | None, up: bool) -> Bound | None:
-    """A tighter bound: a number that meets it still meets `bound` after rounding to the nearest double."""
+    """Returns a tighter bound: a number that meets it still meets `bound` after rounding to the nearest
+    double."""
     if bound is None:
         return None
     limit = decimal.Decimal(str(bound[0]))
@@ -212,7 +213,7 @@ def _doubled(bound: Bound | None, up: bool) -> Bound | None:
 
 
 def _short(bound: Bound, context: decimal.Context) -> Bound:
-    """The same bound, for numbers of at most 15 digits, in 15 digits."""
+    """Returns the same bound, for numbers of at most 15 digits, in 15 digits."""
     limit = decimal.Decimal(str(bound[0]))
     rounded = context.plus(limit)
     return rounded, bound[1] and rounded == limit

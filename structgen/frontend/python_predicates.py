@@ -39,7 +39,7 @@ _TOTAL: frozenset[Any] = frozenset(
 
 
 def total(function: Any) -> bool:
-    """Whether a function that runs after a type's validation is known to refuse no value."""
+    """Returns whether a function that runs after a type's validation is known to refuse no value."""
     try:
         return function in _TOTAL
     except TypeError:  # the function is not hashable
@@ -47,14 +47,15 @@ def total(function: Any) -> bool:
 
 
 def strings(function: Any) -> Document | None:
-    """The strings for which a predicate of pydantic's (``annotated_types.Predicate``, ``Not``) holds."""
+    """Returns the strings for which a predicate of pydantic's (``annotated_types.Predicate``, ``Not``)
+    holds."""
     found = asked(function)
     return None if found is None else _of(*found)
 
 
 def asked(function: Any) -> tuple[Any, bool] | None:
-    """The function that a predicate calls, and whether its result must be true; None if the value is no
-    predicate."""
+    """Returns the function that a predicate calls, and whether its result must be true; None if the value is
+    no predicate."""
     if getattr(function, "__module__", "") != "pydantic._internal._known_annotated_metadata":
         return None
     try:
@@ -69,7 +70,8 @@ def asked(function: Any) -> tuple[Any, bool] | None:
 
 
 def numbers(function: Any) -> bool | None:
-    """Whether a predicate about infinity or NaN holds for every JSON number; None for another predicate."""
+    """Returns whether a predicate about infinity or NaN holds for every JSON number; None for another
+    predicate."""
     found = asked(function)
     if found is None or found[0] not in (math.isfinite, math.isnan, math.isinf):
         return None
@@ -106,13 +108,13 @@ def _pattern(name: str) -> str | None:
 
 @functools.cache
 def unchanged(method: str) -> str:
-    """The pattern of the texts that `str.lower` or `str.upper` leaves as they are."""
+    """Returns the pattern of the texts that `str.lower` or `str.upper` leaves as they are."""
     change = getattr(str, method)
     return f"^[^{_class(lambda c: change(c) != c)}]*$"
 
 
 def _class(holds: Callable[[str], bool]) -> str:
-    """The characters that satisfy `holds`, as the inside of a pattern's brackets."""
+    """Returns the characters that satisfy `holds`, as the inside of a pattern's brackets."""
     inside = (code for code in range(0x110000) if not 0xD800 <= code < 0xE000 and holds(chr(code)))
     out = []
     for _, run in itertools.groupby(enumerate(inside), lambda pair: pair[1] - pair[0]):

@@ -35,7 +35,8 @@ def _schema_error() -> type[Exception]:
 def schema_of(
     kind: Any, closed: bool = True, digits: int | None = None
 ) -> tuple[dict[str, Any] | bool, Parser]:
-    """The schema of a Python type (or of a list of tools) and the function that parses a text into it.
+    """Returns the schema of a Python type (or of a list of tools) and the function that parses a text into
+    it.
 
     Objects have no keys that their validator throws away, unless `closed` is false. A function stands for the
     arguments of a call: the parser gives them as a dict by parameter name, converted to the types of the
@@ -81,7 +82,8 @@ def schema_of(
 def unwrap_openai(
     schema: dict[str, Any], closed: bool = True, digits: int | None = None
 ) -> tuple[dict[str, Any] | bool, Parser | None]:
-    """The schema inside OpenAI's ``response_format`` or of one of its tools; any other dict unchanged.
+    """Returns the schema inside OpenAI's ``response_format`` or of one of its tools; any other dict
+    unchanged.
 
     ``{"type": "json_schema", ...}`` (with or without an inner ``json_schema`` object), ``{"type":
     "json_object"}`` and ``{"type": "function", ...}`` cannot be JSON Schemas, because none of these words is
@@ -103,7 +105,7 @@ def unwrap_openai(
 
 
 def tools(given: list[Any], closed: bool = True, digits: int | None = None) -> tuple[dict[str, Any], Parser]:
-    """A call of one of these tools: ``{"name": ..., "arguments": {...}}``.
+    """Returns a call of one of these tools: ``{"name": ..., "arguments": {...}}``.
 
     A tool is a Python function, OpenAI's ``{"type": "function", "function": {"name", "parameters"}}``, the
     same without the inner object, or the older ``{"name", "parameters"}``. The parser gives a dict with the
@@ -134,7 +136,7 @@ def tools(given: list[Any], closed: bool = True, digits: int | None = None) -> t
 
 
 def parser_of_arguments(tool: Any) -> Parser:
-    """The parser of a call's arguments; for a Python function it gives the types of the signature."""
+    """Returns the parser of a call's arguments; for a Python function it gives the types of the signature."""
     return schema_of(tool)[1] if _is_function(tool) else _parse_json
 
 
@@ -160,9 +162,8 @@ def _tool(tool: Any, closed: bool, digits: int | None) -> tuple[str, Any, Parser
 
 
 def _call(name: str, parameters: Any, index: int) -> dict[str, Any]:
-    """The schema of one call. The parameters become a resource of their own, so that their ``#/...``
-    references
-    still lead into them."""
+    """Returns the schema of one call. The parameters become a resource of their own, so that their ``#/...``
+    references still lead into them."""
     if isinstance(parameters, dict) and '"#' in json.dumps(parameters) and "$id" not in parameters:
         parameters = {"$id": f"urn:structgen:tool:{index}", **parameters}
     return {
@@ -174,7 +175,7 @@ def _call(name: str, parameters: Any, index: int) -> dict[str, Any]:
 
 
 def _arguments_of(function: Any) -> Any:
-    """A function of the same signature that returns its arguments by name."""
+    """Returns a function of the same signature that returns its arguments by name."""
     signature = inspect.signature(function)
 
     def arguments(*args: Any, **kwargs: Any) -> dict[str, Any]:
@@ -188,7 +189,8 @@ def _arguments_of(function: Any) -> Any:
 
 
 def _readable(kind: Any) -> Any:
-    """The type as pydantic reads it: before Python 3.12 it takes a TypedDict of `typing_extensions` only."""
+    """Returns the type as pydantic reads it: before Python 3.12 it takes a TypedDict of `typing_extensions`
+    only."""
     if sys.version_info >= (3, 12) or not typing.is_typeddict(kind) or type(kind) is not type(_Plain):
         return kind
     from typing_extensions import TypedDict
@@ -220,8 +222,8 @@ def _parse_json(text: str | bytes) -> Any:
 
 
 def _reason(error: Exception) -> str:
-    """The first line of pydantic's message. If that line is incomplete, the last line, which has the reason,
-    is added."""
+    """Returns the first line of pydantic's message. If that line is incomplete, the last line, which has the
+    reason, is added."""
     first, *more = str(error).splitlines()
     return f"{first} {more[-1].strip().removeprefix('error: ')}" if first.endswith(":") and more else first
 

@@ -103,8 +103,8 @@ _NOTES = ("password", "path")
 
 
 def document(adapter: Any, closed: bool = True, digits: int | None = None) -> Document:
-    """The schema whose texts `adapter` parses. ``remarks.REMARKS`` lists the conditions that only parsing
-    checks.
+    """Returns the schema whose texts `adapter` parses. ``remarks.REMARKS`` lists the conditions that only
+    parsing checks.
 
     Args:
         closed: True forbids keys that a validator would ignore and drop.
@@ -129,7 +129,7 @@ def _exact(base: Document, exact: Document) -> Document:
 
 
 def _rule(pattern: str, said: str | None) -> Document:
-    """A pattern, and the words that `explain` shows instead of it."""
+    """Returns a pattern, and the words that `explain` shows instead of it."""
     words = {} if said is None else {"$comment": text_patterns.SAID + said}
     return {"pattern": pattern, **words}
 
@@ -178,7 +178,7 @@ def _settled(schema: Any) -> Any:
 
 
 def _both(a: Document, b: Document) -> Document:
-    """The values that both documents allow."""
+    """Returns the values that both documents allow."""
     more = {k: v for k, v in b.items() if k != "type" or v != a.get("type")}
     return {**a, "allOf": [*a.get("allOf", []), more]} if more else a
 
@@ -199,7 +199,7 @@ def _replaced(schema: Document, out: Document, base: Document, exact: Document) 
 
 
 def _ecma(pattern: Any, engine: str) -> str:
-    """A pattern of a string type in ECMA's dialect.
+    """Returns a pattern of a string type in ECMA's dialect.
 
     A `re.Pattern` is read by Python's `re`, whichever engine the type's configuration names.
     """
@@ -290,7 +290,7 @@ class _Generator(GenerateJsonSchema):
         return super().literal_schema(rest)
 
     def _written(self, schema: Any, members: list[Any]) -> list[Any]:
-        """The members that JSON can write and from which the validator gets the same member back."""
+        """Returns the members that JSON can write and from which the validator gets the same member back."""
         reads = self._reader(schema)
         kept = [m for m in members if (text := _json_of(m)) is not None and reads(text)]
         if not kept:
@@ -299,7 +299,8 @@ class _Generator(GenerateJsonSchema):
         return kept
 
     def _reader(self, schema: Any) -> Callable[[str], bool]:
-        """A function that says whether the validator of `schema` takes a text; `schema` has no references."""
+        """Returns a function that says whether the validator of `schema` takes a text; `schema` has no
+        references."""
         validator = SchemaValidator(schema, {"strict": self._config.strict})
 
         def reads(text: str) -> bool:
@@ -454,7 +455,7 @@ class _Generator(GenerateJsonSchema):
         return _exact(base, {**exact, "propertyNames": allowed})
 
     def _key(self, schema: Any) -> Document | None:
-        """The schema of the strings that are read as keys of this type; None: any string."""
+        """Returns the schema of the strings that are read as keys of this type; None: any string."""
         kind = schema["type"]
         if kind in ("any", "str") and set(schema) <= {"type", "metadata", "strict"}:
             return None
@@ -577,7 +578,7 @@ class _Generator(GenerateJsonSchema):
         return _remarked(super().function_wrap_schema(schema), schema)
 
     def chain_schema(self, schema: Any) -> Document:
-        """The texts that the first step takes.
+        """Returns the texts that the first step takes.
 
         Pydantic writes conditions on a function's result as further steps. Those on strings are added, others
         are left to parsing.
@@ -673,7 +674,7 @@ def _said(name: str, bound: Any) -> str:
 
 
 def _seconds(name: str, limit: datetime.datetime, step: int) -> datetime.datetime:
-    """The whole second that stands for a bound.
+    """Returns the whole second that stands for a bound.
 
     For a lower bound: this second with all its fractions lies above `limit`. For an upper bound: this second
     without a fraction lies below it.
@@ -695,7 +696,7 @@ def _ordered(name: str, text: str, rest: str) -> str:
 
 
 def _now_or(when: str, now: Any, slack: datetime.timedelta, rest: str) -> Document:
-    """The rule of times in the future or the past, with some slack."""
+    """Returns the rule of times in the future or the past, with some slack."""
     name, bound = ("ge", now + slack) if when == "future" else ("le", now - slack)
     return _rule(_ordered(name, bound.isoformat(), rest), _said(name, bound))
 
@@ -705,7 +706,7 @@ def _escaped_sign(sign: str) -> str:
 
 
 def _json_of(member: Any) -> str | None:
-    """The JSON text of a member of an enum or a literal; None if JSON cannot write it."""
+    """Returns the JSON text of a member of an enum or a literal; None if JSON cannot write it."""
     try:
         return json.dumps(to_jsonable_python(getattr(member, "value", member)), allow_nan=False)
     except (ValueError, TypeError):  # PydanticSerializationError is a ValueError
@@ -713,7 +714,7 @@ def _json_of(member: Any) -> str | None:
 
 
 def _keys_of(member: Any) -> list[str]:
-    """The strings that a key may be, to be read as this member."""
+    """Returns the strings that a key may be, to be read as this member."""
     value = getattr(member, "value", member)
     if isinstance(value, str):
         return [str(value)]

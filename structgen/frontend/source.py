@@ -31,8 +31,8 @@ _TOKEN_RANGE = re.compile(r"\s*(\d+)\s*(?:-\s*(\d+)\s*)?\Z")
 def json_node(
     b: _core.GrammarBuilder, style: JsonStyle, schema: str, excludes: Sequence[str] = (), python: bool = False
 ) -> int:
-    """The node of a schema's JSON. No string contains one of `excludes`. `python` writes True, False and
-    None."""
+    """Returns the node of a schema's JSON. No string contains one of `excludes`. `python` writes True, False
+    and None."""
     return b.json(schema, [], *style.core(), 0, list(excludes), python)
 
 
@@ -44,7 +44,7 @@ def fail(message: str, text: str, at: int) -> NoReturn:
 
 
 def sound(text: str) -> str:
-    """The text itself. GrammarError: it has half a surrogate pair, which UTF-8 cannot encode."""
+    """Returns the text itself. GrammarError: it has half a surrogate pair, which UTF-8 cannot encode."""
     try:
         text.encode()
     except UnicodeEncodeError as error:
@@ -57,7 +57,7 @@ def sound(text: str) -> str:
 
 
 def text_of(given: object, what: str) -> str:
-    """The value itself if it is a text. TypeError or GrammarError: it is no text, or not `sound`."""
+    """Returns the value itself if it is a text. TypeError or GrammarError: it is no text, or not `sound`."""
     if not isinstance(given, str):
         hint = "; decode them: .decode()" if isinstance(given, (bytes, bytearray)) else ""
         hint = "; read the file: path.read_text()" if hasattr(given, "__fspath__") else hint
@@ -80,7 +80,7 @@ def any_text(b: _core.GrammarBuilder) -> int:
 
 
 def at_most(b: _core.GrammarBuilder, node: int, characters: int) -> int:
-    """The texts of a regular node with at most so many characters."""
+    """Returns the texts of a regular node with at most so many characters."""
     if characters >= NO_LIMIT:
         return node
     return b.both([node, b.repeat(any_char(b), 0, characters)])
@@ -116,7 +116,7 @@ def spelled(b: _core.GrammarBuilder, vocabulary: Vocabulary) -> Spell:
 
 
 def without(b: _core.GrammarBuilder, texts: Sequence[str]) -> int:
-    """The node of all texts that contain none of the given texts."""
+    """Returns the node of all texts that contain none of the given texts."""
     if not texts:
         return any_text(b)
     found = b.choice([b.literal(t.encode()) for t in texts])
@@ -151,13 +151,13 @@ class Marks:
 
 
 def not_ending(b: _core.GrammarBuilder, node: int, endings: Iterable[str]) -> int:
-    """The texts of a node that end with none of these."""
+    """Returns the texts of a node that end with none of these."""
     texts = [b.literal(ending.encode()) for ending in endings]
     return b.both([node, b.negate(b.sequence([any_text(b), b.choice(texts)]))]) if texts else node
 
 
 def overlap(text: AnyStr, mark: AnyStr) -> int:
-    """The length of the longest end of the text that begins the mark and is not all of it."""
+    """Returns the length of the longest end of the text that begins the mark and is not all of it."""
     for length in range(min(len(text), len(mark) - 1), 0, -1):
         if text.endswith(mark[:length]):
             return length
@@ -165,14 +165,14 @@ def overlap(text: AnyStr, mark: AnyStr) -> int:
 
 
 def limit_of(text: str) -> int:
-    """A limit of tokens or characters as a grammar writes it; -1: the text is no whole number."""
+    """Returns a limit of tokens or characters as a grammar writes it; -1: the text is no whole number."""
     if not text.isdigit() or not text.isascii():
         return -1
     return min(int(text.lstrip("0")[:20] or "0"), NO_LIMIT)
 
 
 def bounds(least: str, comma: str, most: str) -> tuple[int, int]:
-    """The bounds of a repetition in braces: {m}, {m,} (-1: no upper bound), {,n} or {m,n}.
+    """Returns the bounds of a repetition in braces: {m}, {m,} (-1: no upper bound), {,n} or {m,n}.
 
     Raises:
         ValueError: they are too large, or the lower one is above the upper one.
@@ -205,13 +205,13 @@ def early(end: str, ends: Sequence[str]) -> list[str]:
 
 
 def all_but(spec: str) -> bool:
-    """Whether a spec such as ``*`` or ``^3`` means all tokens but the named ones."""
+    """Returns whether a spec such as ``*`` or ``^3`` means all tokens but the named ones."""
     return spec.strip() == "*" or spec.lstrip().startswith("^")
 
 
 def token_ids(spec: str, vocabulary: Vocabulary, text: str, at: int) -> list[int]:
-    """The ids of a spec such as ``[5,7-9,^3]``, without its brackets. The spec has numbers and ranges; ``^``
-    means all special tokens except the listed ones."""
+    """Returns the ids of a spec such as ``[5,7-9,^3]``, without its brackets. The spec has numbers and
+    ranges; ``^`` means all special tokens except the listed ones."""
     found: list[int] = []
     negated = spec.lstrip().startswith("^")
     if spec.strip() == "*":
@@ -250,13 +250,13 @@ def temperature(b: _core.GrammarBuilder, name: str, value: str, text: str, at: i
 
 
 def other_tokens(ids: Sequence[int], vocabulary: Vocabulary) -> list[int]:
-    """The other special tokens, without those that end the text."""
+    """Returns the other special tokens, without those that end the text."""
     never = {*ids, *vocabulary.eos_token_ids}
     return [i for i in vocabulary.special_token_ids if i not in never]
 
 
 def named_token(name: str, vocabulary: Vocabulary, text: str, at: int) -> int:
-    """The id of a special token by its name."""
+    """Returns the id of a special token by its name."""
     found = vocabulary.special_tokens.get(name)
     if found is None:
         hint = meant(name, vocabulary.special_tokens)
@@ -267,7 +267,7 @@ def named_token(name: str, vocabulary: Vocabulary, text: str, at: int) -> int:
 
 
 def units_of(text: str, unit: str) -> list[str]:
-    """The text cut into characters, or into words, blanks and marks."""
+    """Returns the text cut into characters, or into words, blanks and marks."""
     one_of("unit", unit, ("words", "chars"))
     return list(text) if unit == "chars" else re.findall(r"\s+|\w+|[^\w\s]", text)
 
@@ -276,5 +276,5 @@ _EBNF = re.compile(r'"(?:\\.|[^"\\\n])*"|\[(?:\\.|[^\]\\\n])*\]|#[^\n]*|//[^\n]*
 
 
 def is_ebnf(text: str) -> bool:
-    """Whether ``::=`` stands outside literals, classes and comments."""
+    """Returns whether ``::=`` stands outside literals, classes and comments."""
     return any(match[1] for match in _EBNF.finditer(text))

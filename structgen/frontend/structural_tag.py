@@ -60,7 +60,7 @@ PLAIN = JsonStyle(numbers="plain", strings="plain")
 
 @roomy
 def build(spec: Any, vocabulary: Vocabulary, style: JsonStyle = PLAIN) -> tuple[_core.GrammarBuilder, int]:
-    """The grammar's nodes and the number of its first rule.
+    """Returns the grammar's nodes and the number of its first rule.
 
     Args:
         style: how JSON is written. A format may say otherwise (`any_order`, `max_whitespace_cnt`). Some
@@ -289,7 +289,7 @@ class _Formats:
         return self.b.call(front.grammar(text, "start"))
 
     def json_string(self, spec: dict[str, Any], path: str) -> int:
-        """A string of JSON that holds a text of a Lark grammar."""
+        """Returns a string of JSON that holds a text of a Lark grammar."""
         from . import lark
 
         text = self.text(spec, "grammar", path)
@@ -311,7 +311,7 @@ class _Formats:
         return self.counted(source.without(self.b, [*ends, *excludes]), spec, path)
 
     def counted(self, node: int, spec: dict[str, Any], path: str) -> int:
-        """The texts of a node within `max_chars` and `max_tokens` of a format of free text."""
+        """Returns the texts of a node within `max_chars` and `max_tokens` of a format of free text."""
         most = self.count(spec, "max_chars", "characters", path)
         if most is not None:
             node = source.at_most(self.b, node, most)
@@ -339,7 +339,7 @@ class _Formats:
         return self.limited(node, spec, path)
 
     def entries(self, spec: dict[str, Any], name: str, path: str) -> list[tuple[Any, str]]:
-        """The entries of a list, each with its place."""
+        """Returns the entries of a list, each with its place."""
         return [(one, f"{path}/{name}/{i}") for i, one in enumerate(self.items(spec, name, path))]
 
     def sequence(self, spec: dict[str, Any], path: str) -> int:
@@ -373,7 +373,7 @@ class _Formats:
         self.known(tag, "tag", path)
 
     def rest_of_tag(self, spec: dict[str, Any], path: str) -> int:
-        """The content and the end of a tag. Free text in the content stops at the first end."""
+        """Returns the content and the end of a tag. Free text in the content stops at the first end."""
         end, content = spec.get("end", ""), spec.get("content", {"type": "any_text"})
         texts = end if isinstance(end, list) else [end]
         tokens = [self.token(end, path)] if isinstance(end, dict) else []
@@ -393,7 +393,7 @@ class _Formats:
         return node
 
     def closed(self, spec: Any, path: str, ends: list[str]) -> int:
-        """A format and one of the ends behind it.
+        """Returns a format and one of the ends behind it.
 
         If free text stands before the end, the end is the first one that occurs in the text.
         """

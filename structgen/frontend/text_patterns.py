@@ -71,7 +71,7 @@ def at_least(text: str) -> str:
 
 
 def at_most(text: str) -> str:
-    """A pattern: texts of the shape of `text` (see `at_least`) that are equal to it or smaller."""
+    """Returns a pattern: texts of the shape of `text` (see `at_least`) that are equal to it or smaller."""
     return _from(text, "0", lambda digit: f"[0-{digit - 1}]")
 
 
@@ -136,12 +136,12 @@ def date() -> str:
 
 
 def clock(offset: str) -> str:
-    """A time of day; `offset` is one of "", "Z", "needed", "optional"."""
+    """Returns a time of day; `offset` is one of "", "Z", "needed", "optional"."""
     return anchored(f"{_CLOCK}{_FRACTION}{_zone(offset)}")
 
 
 def moment(offset: str) -> str:
-    """A date and a time, as in RFC 3339; `offset` as in `clock`."""
+    """Returns a date and a time, as in RFC 3339; `offset` as in `clock`."""
     return anchored(f"{_DAY}T{_CLOCK}{_FRACTION}{_zone(offset)}")
 
 
@@ -216,7 +216,7 @@ def hexadecimal(least: int = 0, most: int | None = None) -> str:
 
 
 def uuid(version: int | None) -> str:
-    """A UUID. With a version it also has the variant of RFC 9562."""
+    """Returns a UUID. With a version it also has the variant of RFC 9562."""
     third = f"{HEX}{{4}}" if version is None else f"{version}{HEX}{{3}}"
     fourth = f"{HEX}{{4}}" if version is None else f"[89ABab]{HEX}{{3}}"
     return anchored(f"{HEX}{{8}}-{HEX}{{4}}-{third}-{fourth}-{HEX}{{12}}")

@@ -136,7 +136,7 @@ _TEMPLATES = (
 
 
 def style_of_template(template: str | None) -> str:
-    """The style of a model by its chat template."""
+    """Returns the style of a model by its chat template."""
     text = template or ""
     if "<｜tool▁calls▁begin｜>" in text:
         return "deepseek-v3" if "```json" in text else "deepseek-v3.1"
@@ -291,7 +291,7 @@ class CallReader:
         return between
 
     def _possible(self) -> bool:
-        """Whether the unread text can still become a call."""
+        """Returns whether the unread text can still become a call."""
         if self._begin.match(self._text) is not None:
             return True
         fixed = self._style.begin.partition("{index}")[0]
@@ -437,7 +437,7 @@ _ANY_NAME = r'[^"\\<>\s\x00-\x1f]+?'
 
 @functools.lru_cache(maxsize=64)
 def _beginning(begin: str, names: tuple[str, ...] | None) -> re.Pattern[str]:
-    """The pattern of the beginning of a call.
+    """Returns the pattern of the beginning of a call.
 
     `names` are sorted, longest first; None: any name without blanks, quotes, backslashes and angle brackets.
     """
@@ -449,7 +449,7 @@ def _beginning(begin: str, names: tuple[str, ...] | None) -> re.Pattern[str]:
 
 
 def _flat_members(style: str, body: str) -> list[tuple[str, list[Any]]] | None:
-    """The key and the readings of each member, the likeliest reading first; None: another style."""
+    """Returns the key and the readings of each member, the likeliest reading first; None: another style."""
     row = elements.row_of(style)
     assert row is not None
     before, _, after = row.after.partition("{kind}")
@@ -485,7 +485,7 @@ def _flat_members(style: str, body: str) -> list[tuple[str, list[Any]]] | None:
 
 
 def _delimited_members(body: str, mark: str) -> dict[str, Any] | None:
-    """The members of ``city:MARKRomeMARK,days:[1,2]``; None: another style."""
+    """Returns the members of ``city:MARKRomeMARK,days:[1,2]``; None: another style."""
     parts = body.split(mark)
     parts[1::2] = map(json.dumps, parts[1::2])
     parts[::2] = [re.sub(r"[^\s:,{}\[\]]+(?=\s*:)", lambda key: json.dumps(key[0]), p) for p in parts[::2]]
@@ -494,7 +494,7 @@ def _delimited_members(body: str, mark: str) -> dict[str, Any] | None:
 
 
 def _loose(after: str) -> str:
-    """The pattern of the text after a key. A line break at its beginning may be left out."""
+    """Returns the pattern of the text after a key. A line break at its beginning may be left out."""
     return "\n?" + re.escape(after[1:]) if after.startswith("\n") else re.escape(after)
 
 
@@ -506,7 +506,7 @@ def _json(text: str) -> tuple[Any, bool]:
 
 
 def _nested_values(body: str) -> Iterator[Any]:
-    """The readings of nested elements of MiniMax M3, which stand for members and items."""
+    """Returns the readings of nested elements of MiniMax M3, which stand for members and items."""
     tokens = re.split(rf"({re.escape(_M3)}</?[^>]*>)", body)
     try:
         tree, _ = _tree([t for t in tokens if t], 0, None)
@@ -520,10 +520,10 @@ _COFL = re.compile(r'\s*(?:<cofl:value(?: name="([^"]*)")? type="(raw|json|list|
 
 
 def _cofl_values(body: str) -> list[Any]:
-    """The reading of Cohere's elements, which stand for members and items; none: another style."""
+    """Returns the reading of Cohere's elements, which stand for members and items; none: another style."""
 
     def inside(at: int, kind: str) -> tuple[Any, int]:
-        """The value of an element, and the place behind the element."""
+        """Returns the value of an element, and the place behind the element."""
         if kind in ("raw", "json"):
             end = body.index(_COFL_END, at)
             text = body[at:end]
@@ -554,7 +554,7 @@ def _cofl_values(body: str) -> list[Any]:
 
 
 def _objects(members: list[tuple[str, list[Any]]]) -> Iterator[dict[str, Any]]:
-    """The objects of every choice among the readings of each key."""
+    """Returns the objects of every choice among the readings of each key."""
     keys = [key for key, _ in members]
     for values in itertools.product(*(values for _, values in members)):
         yield dict(zip(keys, values, strict=True))
@@ -626,7 +626,7 @@ class ToolReply:
 
 
 def parse_tool_calls(text: str, *, style: str = "hermes", tools: Any = None) -> ToolReply:
-    """The calls in a model's text, and the free text around them: the inverse of `Compiler.tools`.
+    """Returns the calls in a model's text, and the free text around them: the inverse of `Compiler.tools`.
 
     Texts of models without a grammar are read, too: an incomplete call stays text.
 
@@ -659,7 +659,7 @@ def known_row(style: str) -> Style:
 
 
 def known_or_meant(style: str) -> str:
-    """The end of an error about an unknown style."""
+    """Returns the end of an error about an unknown style."""
     return meant(str(style), STYLES) or f"; known: {', '.join(STYLES)}"
 
 
@@ -706,7 +706,7 @@ def _arguments_of(tool: Any, call: Call) -> dict[str, Any]:
 def partial_reply(
     style: str, tools: list[Any], arguments: Callable[[str], dict[str, Any]]
 ) -> Callable[[str], ToolReply]:
-    """A function from the beginning of a text with calls to the reply as far as it is known.
+    """Returns a function from the beginning of a text with calls to the reply as far as it is known.
 
     Args:
         tools: the tools that may be called.

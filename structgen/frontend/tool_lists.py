@@ -54,7 +54,7 @@ def listed(tools: Any) -> list[Any]:
 
 
 def _plain(value: Any) -> Any:
-    """An object of pydantic as its JSON; another value as it is."""
+    """Returns an object of pydantic as its JSON; another value as it is."""
     return value.model_dump(by_alias=True) if hasattr(value, "model_dump") and not callable(value) else value
 
 
@@ -91,7 +91,7 @@ NAMED = "x-structgen-named"
 
 
 def _custom(tool: Any, i: int) -> dict[str, Any]:
-    """A custom tool of OpenAI: its input is a text, free or of a grammar."""
+    """Returns a custom tool of OpenAI: its input is a text, free or of a grammar."""
     if not isinstance(tool, dict):
         raise ToolError(f"tool {i} is no object with a name and a format", i, "custom")
     form = tool.get("format") or {"type": "text"}
@@ -119,7 +119,7 @@ def _custom(tool: Any, i: int) -> dict[str, Any]:
 
 
 def name_of(tool: Any) -> str | None:
-    """The name in a tool or a choice, which stands in an object of its type or beside it."""
+    """Returns the name in a tool or a choice, which stands in an object of its type or beside it."""
     inner = tool.get("function", tool.get("custom", tool)) if isinstance(tool, dict) else None
     name = inner.get("name") if isinstance(inner, dict) else None
     return name if isinstance(name, str) else None

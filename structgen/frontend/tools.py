@@ -99,7 +99,7 @@ class Style:
         return mark[0] if mark else ""
 
     def written(self, name: str) -> str:
-        """A name as calls have it."""
+        """Returns a name as calls have it."""
         return json.dumps(name, ensure_ascii=False)[1:-1] if self.quotes else name
 
     @property
@@ -123,7 +123,7 @@ def _listed(open: str, close: str = "]", call: str = _CALL, **more: Any) -> Styl
 
 
 def _between(start: str, end: str = "", call: str = _CALL, **more: Any) -> Style:
-    """A call in JSON between two marks, the first of which begins every call."""
+    """Returns a call in JSON between two marks, the first of which begins every call."""
     return Style(start + call, "}" + end, trigger=start.rstrip(), **more)
 
 
@@ -135,7 +135,7 @@ def _invoked(section: str, parameters: str, mark: str = "", **more: Any) -> Styl
 
 
 def _function_tags(tag: str, parameters: str, gap: str = "\n", **more: Any) -> Style:
-    """The row of a style that writes a tag `function` inside of another tag."""
+    """Returns the row of a style that writes a tag `function` inside of another tag."""
     start, end = f"<{tag}>{gap}<function={{name}}>{gap}", f"</function>{gap}</{tag}>"
     return Style(start, end, trigger=f"<{tag}>", parameters=parameters, **more)
 
@@ -390,7 +390,7 @@ def structural_tag(
     digits: int | None = None,
     strictness: Strictness = "parameter",
 ) -> dict[str, Any]:
-    """The structural tag for a request with tools.
+    """Returns the structural tag for a request with tools.
 
     Args:
         tools: what `listed` takes.
@@ -512,7 +512,7 @@ _FIELDS = ("name", "description", "parameters", "strict", "type", "function")
 
 
 def _arguments(row: Style, schema: Any, what: str) -> dict[str, Any]:
-    """The structural-tag format of a call's arguments. `what` names the tool's schema in errors."""
+    """Returns the structural-tag format of a call's arguments. `what` names the tool's schema in errors."""
     properties = schema.get("properties") if isinstance(schema, dict) else None
     text = properties.get(INPUT) if isinstance(properties, dict) else None
     if not isinstance(text, dict) or not isinstance(text.get(LARK), str):
@@ -549,7 +549,7 @@ def _check_name(row: Style, style: str, name: str, i: int) -> None:
 
 
 def misspelled(tool: Any, i: int) -> str:
-    """A sentence about a key of a tool's object that is a misspelling of a known one.
+    """Returns a sentence about a key of a tool's object that is a misspelling of a known one.
 
     Empty if there is none.
     """
@@ -598,7 +598,8 @@ def _function(tool: Any, i: int, closed: bool, digits: int | None = None) -> tup
 
 
 def _is_strict(tool: Any) -> bool:
-    """Whether a tool asks for arguments by its schema. A Python function does: its types are its schema."""
+    """Returns whether a tool asks for arguments by its schema. A Python function does: its types are its
+    schema."""
     return not isinstance(tool, dict) or tool.get("function", tool).get("strict") is True
 
 
@@ -616,7 +617,7 @@ def _forced(choice: Any) -> str | None:
 
 
 def callable_tools(tools: list[Any], tool_choice: Any) -> list[Any]:
-    """The tools that may be called: the one that `tool_choice` names, or all."""
+    """Returns the tools that may be called: the one that `tool_choice` names, or all."""
     forced = _forced(tool_choice)
     if forced is None:
         return tools
@@ -624,7 +625,7 @@ def callable_tools(tools: list[Any], tool_choice: Any) -> list[Any]:
 
 
 def arguments_alone(tools: list[Any], tool_choice: Any) -> bool:
-    """Whether an answer may be the arguments alone.
+    """Returns whether an answer may be the arguments alone.
 
     That needs a function that must be called and whose parameters are an object.
     """
@@ -639,7 +640,7 @@ def _is_object(schema: Any) -> bool:
 
 
 def answer_document(tools: list[Any], tool_choice: Any, style: str) -> Any:
-    """The schema that a prompt shows the embedded model.
+    """Returns the schema that a prompt shows the embedded model.
 
     This is the schema of a call of one of the tools; with the style `ARGUMENTS`, the schema of the arguments.
     """

@@ -55,7 +55,7 @@ class WholeTokens:
         return parts[0] if len(parts) == 1 else self.b.choice(parts)
 
     def but(self, ids: Sequence[int], name: str) -> int:
-        """A node for any other token that does not end the text."""
+        """Returns a node for any other token that does not end the text."""
         return self._or_special(self._alone(self._other_text(self._texts(ids)), name), ids)
 
     def any_but(self, ids: Sequence[int], name: str) -> int:
@@ -64,7 +64,7 @@ class WholeTokens:
         return self.b.repeat(self.but(ids, name) if self._texts(ids) else self.char_but(ids), 0, -1)
 
     def char_but(self, ids: Sequence[int]) -> int:
-        """A node for one character, or for any other special token that does not end the text."""
+        """Returns a node for one character, or for any other special token that does not end the text."""
         return self._or_special(source.any_char(self.b), ids)
 
     def dispatch(
@@ -97,7 +97,7 @@ class WholeTokens:
         return b.sequence([b.edge(), b.limit(text, 1, name), b.edge()])
 
     def _other_text(self, texts: list[bytes]) -> int:
-        """The text of any token but these, and others that no token has.
+        """Returns the text of any token but these, and others that no token has.
 
         Of the texts of other tokens at least one byte is a token, because the search for a shortest end needs
         a token.

@@ -68,7 +68,7 @@ class Call:
         return found
 
     def timings(self) -> dict[str, float]:
-        """The seconds that each part of the call has taken so far, speculation included."""
+        """Returns the seconds that each part of the call has taken so far, speculation included."""
         statistics = getattr(self.run, "statistics", None)
         found = self.clock.total()
         for part, seconds in statistics.seconds.items() if statistics is not None else ():
@@ -76,7 +76,7 @@ class Call:
         return found
 
     def result(self, text: Text, timings: Mapping[str, float] | None = None) -> Result[Any]:
-        """The result of a finished text. InvalidValue: a validator refuses its value."""
+        """Returns the result of a finished text. InvalidValue: a validator refuses its value."""
         statistics = getattr(self.run, "statistics", None)
         if statistics is not None:
             self.plan.finish([text])

@@ -99,7 +99,7 @@ class _Json:
         self._value: Any = json.loads(text, parse_int=Decimal, strict=False)
 
     def decided(self, data: bytes, ended: bool) -> str | None:
-        """The value that the bytes spell completely; None if the value is still open."""
+        """Returns the value that the bytes spell completely; None if the value is still open."""
         data = data.lstrip()
         if not data:
             return None
@@ -116,7 +116,7 @@ class _Json:
         return _canonical(word.decode()) if ended or len(word) < len(data) else None
 
     def may(self, data: bytes) -> bool:
-        """Whether undecided bytes may still become this value."""
+        """Returns whether undecided bytes may still become this value."""
         data = data.lstrip()
         if not data:
             return True
@@ -149,7 +149,7 @@ class _Plain:
 
 
 def _canonical(text: str) -> str:
-    """One spelling for each JSON scalar, the same for equal numbers. Other text stays as it is."""
+    """Returns one spelling for each JSON scalar, the same for equal numbers. Other text stays as it is."""
     try:
         value = json.loads(text, parse_float=Decimal, parse_int=Decimal, strict=False)
     except ValueError:
@@ -166,7 +166,7 @@ def _canonical(text: str) -> str:
 
 
 def _digits_agree(begun: str, whole: str) -> bool:
-    """Whether a number with this beginning may equal `whole`: the digits agree, up to zeros."""
+    """Returns whether a number with this beginning may equal `whole`: the digits agree, up to zeros."""
     if begun.startswith("-") != whole.startswith("-"):
         return begun in ("-0", "-") or begun.startswith("-0") and whole == "0"
     if "e" in begun.lower() or "E" in whole:
@@ -202,7 +202,7 @@ def field_probabilities(
     reads: int,
     go_on: Callable[[], bool] = lambda: True,
 ) -> list[FieldProbability]:
-    """The leaves of a finished answer, in their order.
+    """Returns the leaves of a finished answer, in their order.
 
     Args:
         start: the prompt. tokens: the ids of the whole text. said: the answer, which is the end of the text.
@@ -231,7 +231,7 @@ def field_probabilities(
 
 
 def _leaves(said: str, is_json: bool, ended: bool) -> Iterator[tuple[str, int, str]]:
-    """The pointer, the beginning in the text, and the text of each scalar. Empty containers have no
+    """Returns the pointer, the beginning in the text, and the text of each scalar. Empty containers have no
     scalar."""
     if not is_json:
         if ended:
@@ -325,11 +325,11 @@ class _Leaf:
             self._child(path, int(ids[at]), float(masses[at]))
 
     def _said(self, path: _Path) -> bool:
-        """Whether the answer has the value if it ends behind this path."""
+        """Returns whether the answer has the value if it ends behind this path."""
         return isinstance(self._reader, _Plain) or bool(path.data[len(self._lead) :].strip())
 
     def _near(self, value: bytes) -> bool:
-        """Whether a value with this beginning may be the answer's value."""
+        """Returns whether a value with this beginning may be the answer's value."""
         decided = self._reader.decided(value, False)
         return self._reader.may(value) if decided is None else decided == self._reader.text
 

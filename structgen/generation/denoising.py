@@ -36,7 +36,7 @@ class Chance(Protocol):
     """A source of draws. Tests put an enumerator in its place."""
 
     def draw(self, weights: _Scores) -> int:
-        """An index, in proportion to the weights, whose sum is positive."""
+        """Returns an index, in proportion to the weights, whose sum is positive."""
         ...
 
 
@@ -107,7 +107,7 @@ class Denoised:
 
 
 def _distribution(logits: npt.NDArray[np.float32], temperature: float, mask: int) -> _Scores:
-    """The probabilities of each slot. The mask token gets 0, because no text contains it."""
+    """Returns the probabilities of each slot. The mask token gets 0, because no text contains it."""
     scores = np.asarray(logits, dtype=np.float64) / (temperature if temperature > 0 else 1.0)
     if mask < scores.shape[1]:
         scores[:, mask] = -np.inf

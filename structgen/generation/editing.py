@@ -172,7 +172,7 @@ def _grammars(
 def _middle(
     grammars: list[CompiledGrammar], before: str, after: str, scalar: bool
 ) -> tuple[CompiledGrammar, CompiledGrammar]:
-    """The first grammar that has a middle, and the grammar of the middle.
+    """Returns the first grammar that has a middle, and the grammar of the middle.
 
     If the text around needs more spellings and the hole is a whole `scalar`, the middle is still plain if it
     can be (`_PLAIN`). Arrays and objects are not made plain: a budget searches the product of the grammar and
@@ -221,7 +221,8 @@ def _fill(matcher: Matcher, mask: Any, left: int) -> None:
 
 
 def _too_few(matcher: Matcher, max_tokens: int, written: int) -> UnsatisfiableBudget | None:
-    """The error for a value that does not fit within the tokens. None if no continuation completes the text.
+    """Returns the error for a value that does not fit within the tokens. None if no continuation completes
+    the text.
 
     `edit` counts tokens without the end, so the number in the message is one less than that of
     `token_bounds`.
@@ -301,7 +302,7 @@ def edit(
     seed: int = 0,
     **options: Any,
 ) -> Edited:
-    """One value of a JSON document, or a stretch of any text, written anew by a model.
+    """Returns one value of a JSON document, or a stretch of any text, written anew by a model.
 
     Everything else stays as it is, byte for byte. The whole belongs to the constraint, because the new value
     is written under the grammar of what fits there (`CompiledGrammar.infill`).

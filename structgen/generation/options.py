@@ -161,7 +161,7 @@ class Settings(WrittenOptions):
         return self.arguments()
 
     def sampling(self, vocab_size: int, special: Mapping[str, int]) -> Drawing:
-        """How tokens are drawn, with a random seed where draws need one and none is given.
+        """Returns how tokens are drawn, with a random seed where draws need one and none is given.
 
         The default temperature is 0. For several texts it is 1, because they would be equal at 0.
         """

@@ -48,7 +48,7 @@ class Unknown:
 
 
 def partial_json(text: str) -> Any:
-    """The value of the beginning of a JSON text; `Unknown` where nothing is certain."""
+    """Returns the value of the beginning of a JSON text; `Unknown` where nothing is certain."""
     top: Any = Unknown
     open_: list[Any] = []
     scan = Scan(text)
@@ -87,20 +87,20 @@ def partial_json(text: str) -> Any:
 
 
 def partial_arguments(text: str) -> dict[str, Any]:
-    """The arguments of a call as far as they are known."""
+    """Returns the arguments of a call as far as they are known."""
     value = partial_json(text)
     return plain(value) if isinstance(value, dict) else {}
 
 
 def plain(value: Any) -> Any:
-    """A partial value of ordinary dicts and lists."""
+    """Returns a partial value of ordinary dicts and lists."""
     if isinstance(value, _OpenDict):
         return {key: plain(item) for key, item in value.items()}
     return [plain(item) for item in value] if isinstance(value, _OpenList) else value
 
 
 def _beginning(body: str) -> str:
-    """The characters of a string that breaks off."""
+    """Returns the characters of a string that breaks off."""
     body = _loose(body)
     try:
         return str(json.loads(f'"{body}"', strict=False))
@@ -109,7 +109,7 @@ def _beginning(body: str) -> str:
 
 
 def _loose(body: str) -> str:
-    """The body without an escape that breaks off. An even number of backslashes is whole."""
+    """Returns the body without an escape that breaks off. An even number of backslashes is whole."""
     found = _LOOSE_END.search(body)
     if found is None:
         return body
@@ -121,7 +121,7 @@ def _loose(body: str) -> str:
 
 
 def typed(kind: Any) -> Callable[[Any], Any]:
-    """A function that turns a partial value into a partial value of the type.
+    """Returns a function that turns a partial value into a partial value of the type.
 
     Models and dataclasses are made without validation, and their unknown fields are None. Finished parts are
     validated; a part that fails stays plain.
@@ -172,7 +172,7 @@ def typed(kind: Any) -> Callable[[Any], Any]:
 
 
 def _plain(kind: Any, value: Any) -> Any:
-    """The type without Annotated, aliases and the branches of a union that the value cannot be of."""
+    """Returns the type without Annotated, aliases and the branches of a union that the value cannot be of."""
     while True:
         if type(kind).__name__ == "TypeAliasType":
             kind = kind.__value__
@@ -186,7 +186,7 @@ def _plain(kind: Any, value: Any) -> Any:
 
 
 def _fits(kind: Any, value: Any) -> bool:
-    """Whether a partial value can still become a value of the type."""
+    """Returns whether a partial value can still become a value of the type."""
     origin = typing.get_origin(kind) or kind
     if isinstance(value, list):
         return origin in (list, set, frozenset, tuple) or _is_tuple(kind)

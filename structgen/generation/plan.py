@@ -98,7 +98,7 @@ class Plan:
         statistics: Statistics | None = None,
         attempts: int = 1,
     ) -> Result[Any]:
-        """The result of a finished text. InvalidValue: a validator of the type refuses the value."""
+        """Returns the result of a finished text. InvalidValue: a validator of the type refuses the value."""
         said = text.so_far
         return Result(
             said,
@@ -141,8 +141,8 @@ class Plan:
         return greedy and form and words and (constraint is None or constraint.document() is not None)
 
     def _warnings(self, text: Text) -> list[str]:
-        """The warnings of a result; a doubt is also a Python warning. A text that a limit or a stop string
-        shaped gets no doubt, because the model did not choose its tokens."""
+        """Returns the warnings of a result; a doubt is also a Python warning. A text that a limit or a stop
+        string shaped gets no doubt, because the model did not choose its tokens."""
         drawn = text.logprobs if len(text.logprobs) == len(text.tokens) else []
         told = doubt(self.lm, sum(drawn), len(drawn))
         if told is None or not text.done or text.bound or not self._as_trained:
@@ -177,7 +177,8 @@ class Plan:
         return matcher.captures()
 
     def partial(self) -> Callable[[str], Any]:
-        """A function from the beginning of a text to its partial value. It gives None if nothing is known."""
+        """Returns a function from the beginning of a text to its partial value. It gives None if nothing is
+        known."""
         constraint = self.constraint
         if constraint is None or self.answer is None:
             return IncompleteString
@@ -204,9 +205,9 @@ class Plan:
 
 
 def promised(lm: LanguageModel, settings: Settings, grammar: CompiledGrammar | None, room: int) -> int | None:
-    """The number of tokens within which the text must end: `room`, or None if the text may be cut off. If the
-    caller asked for an end within the limit and it cannot be promised, a Python warning says so. Errors:
-    those of `can_end_within`."""
+    """Returns the number of tokens within which the text must end: `room`, or None if the text may be cut
+    off. If the caller asked for an end within the limit and it cannot be promised, a Python warning says so.
+    Errors: those of `can_end_within`."""
     if not settings.complete or grammar is None or grammar.answer is None:
         return None
     whose = ""
@@ -270,8 +271,8 @@ def planned(
 
 
 def opened(plan: Plan, texts: list[Text], clock: Clock) -> Run | SpeculativeRun:
-    """A run of the plan's texts. It is speculative if the call asks for speculation and the model supports
-    it."""
+    """Returns a run of the plan's texts. It is speculative if the call asks for speculation and the model
+    supports it."""
     settings = plan.settings
     if settings.speculate is not None:
         from ..speculation.options import resolve

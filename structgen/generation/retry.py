@@ -22,7 +22,7 @@ from .run import Clock
 
 
 def again(plan: Plan, failed: InvalidValue, clock: Clock) -> Plan:
-    """The plan of the next attempt for the prompt."""
+    """Returns the plan of the next attempt for the prompt."""
     attempt = plan.attempt + 1
     if plan.settings.on_invalid == "forbid" and (answer := _without(plan, failed)) is not None:
         grammar, thinks = answer, None if plan.grammar is None else plan.grammar.reasoning
@@ -38,7 +38,7 @@ def again(plan: Plan, failed: InvalidValue, clock: Clock) -> Plan:
 
 
 def _without(plan: Plan, failed: InvalidValue) -> CompiledGrammar | None:
-    """The grammar without the refused values; None if the grammar has no JSON Schema."""
+    """Returns the grammar without the refused values; None if the grammar has no JSON Schema."""
     grammar = plan.answer
     if grammar is None or grammar._options is None:
         return None
@@ -55,7 +55,7 @@ def _without(plan: Plan, failed: InvalidValue) -> CompiledGrammar | None:
 
 
 def _places(error: Exception, value: Any) -> list[tuple[list[str | int], Any]]:
-    """The places of the refused values. An error without a place refuses the whole value.
+    """Returns the places of the refused values. An error without a place refuses the whole value.
 
     If pydantic names several places, all are forbidden, because each value was refused by itself.
     """
@@ -77,7 +77,7 @@ def _places(error: Exception, value: Any) -> list[tuple[list[str | int], Any]]:
 
 
 def _not_at(place: Sequence[str | int], value: Any) -> dict[str, Any]:
-    """The schema of all values that have this value at this place. The caller negates it."""
+    """Returns the schema of all values that have this value at this place. The caller negates it."""
     schema: dict[str, Any] = {"const": value}
     for step in reversed(place):
         if isinstance(step, str):
@@ -88,7 +88,7 @@ def _not_at(place: Sequence[str | int], value: Any) -> dict[str, Any]:
 
 
 def _told(prompt: Any, failed: InvalidValue) -> Any:
-    """The prompt, followed by the refused text and the reason."""
+    """Returns the prompt, followed by the refused text and the reason."""
     error = " ".join(
         line.strip() for line in str(failed.error).splitlines() if "errors.pydantic.dev" not in line
     )

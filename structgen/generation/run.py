@@ -132,7 +132,8 @@ class Text:
         return "".join(self.thoughts) if self.stream.thought else None
 
     def unlike(self, allowed: _Rows, mask: npt.NDArray[np.int32] | None) -> _Rows:
-        """The masked row with the penalty on repeated structure; the row itself without such a penalty."""
+        """Returns the masked row with the penalty on repeated structure; the row itself without such a
+        penalty."""
         if self.trace is None or mask is None:
             return allowed
         self.trace.enter(mark(mask))
@@ -142,7 +143,7 @@ class Text:
         return row
 
     def take(self, token: int, logprob: float, data: bytes, ended: bool) -> Step:
-        """The text that a drawn token makes certain. Sets `finish` if the text is over."""
+        """Returns the text that a drawn token makes certain. Sets `finish` if the text is over."""
         added = thoughts = ""
         if not ended:
             added, thoughts = self.stream.feed(data), self.stream.thoughts
@@ -231,7 +232,8 @@ class Run:
         return steps
 
     def _resident(self) -> Resident | None:
-        """The model's rows on its device, if that is not the CPU and all texts need only draws; else None."""
+        """Returns the model's rows on its device, if that is not the CPU and all texts need only draws; else
+        None."""
         resident = getattr(self.lm, "resident", None)
         if resident is None or not all(text.drawn_alone for text in self.live):
             return None
@@ -284,7 +286,7 @@ class Run:
         return step
 
     def _weighed(self, raw: _Rows) -> _Rows:
-        """The rows with penalties and bias; `raw` itself if no row changes."""
+        """Returns the rows with penalties and bias; `raw` itself if no row changes."""
         changed = [i for i, t in enumerate(self.live) if t.sampling.counts_tokens or t.sampling.logit_bias]
         if not changed:
             return raw
@@ -295,12 +297,12 @@ class Run:
         return work
 
     def _masked(self, work: _Rows) -> tuple[_Rows, npt.NDArray[np.int32] | None]:
-        """The rows with -inf where a token is not allowed."""
+        """Returns the rows with -inf where a token is not allowed."""
         mask = self._mask()
         return (work, None) if mask is None else (apply_bitmask(work, mask), mask)
 
     def _mask(self) -> npt.NDArray[np.int32] | None:
-        """A mask for each live text; None if no text has a grammar. Sets `bound` of texts."""
+        """Returns a mask for each live text; None if no text has a grammar. Sets `bound` of texts."""
         held = [(row, t) for row, t in enumerate(self.live) if t.matcher is not None]
         if not held:
             return None
@@ -340,7 +342,7 @@ def _tops(
 
 
 def bound_by_budget(grammar: CompiledGrammar, tokens: Sequence[int], budget: int) -> bool:
-    """Whether the budget forbade a token at some place of a finished text."""
+    """Returns whether the budget forbade a token at some place of a finished text."""
     matcher = grammar.matcher()
     wide, mask = (allocate_bitmask(1, grammar.vocabulary.vocab_size) for _ in range(2))
     for position, token in enumerate(tokens):

@@ -89,8 +89,8 @@ class SpeculativeRun:
         return self._lm.vocabulary.tokens[token] or text.names.get(token, b"")
 
     def _stopper(self, text: Text) -> Callable[[Sequence[int]], bool]:
-        """A function that tells whether a stop string ends the row. The engine asks it in the middle of a
-        step."""
+        """Returns a function that tells whether a stop string ends the row. The engine asks it in the middle
+        of a step."""
         stream = text.stream.fresh()
 
         def take(tokens: Sequence[int]) -> bool:

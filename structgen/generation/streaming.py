@@ -229,7 +229,8 @@ if TYPE_CHECKING:
 
 
 def stream(model: Any, prompt: Any, schema: Any = None, **options: Any) -> Any:
-    """The events of a text while it is written. The arguments are those of `sg.generate` without `retries`.
+    """Returns the events of a text while it is written. The arguments are those of `sg.generate` without
+    `retries`.
 
         for event in sg.stream(None, prompt, Order):
             print(event.text, end="", flush=True)

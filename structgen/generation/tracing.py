@@ -62,8 +62,8 @@ class Trace(Sequence[Seen], Generic[T]):
         return self.steps[index]
 
     def rows(self) -> Iterator[tuple[str, str, str, str, str, str]]:
-        """The rows of the table: token, kind, the model's probability, the probability after the mask, the
-        probability of all allowed tokens, alternatives."""
+        """Returns the rows of the table: token, kind, the model's probability, the probability after the
+        mask, the probability of all allowed tokens, alternatives."""
         for step in self.steps:
             others = [f"{self.names[i]} {_percent(masked)}" for i, _, masked in step.best if i != step.token][
                 :3
@@ -90,7 +90,7 @@ class Trace(Sequence[Seen], Generic[T]):
         return f"Trace({self.result.text!r:.60}, {len(self.steps)} tokens: {told})"
 
     def rich(self) -> Any:
-        """A table of the package rich, with tokens coloured by kind. MissingDependency: rich is not
+        """Returns a table of the package rich, with tokens coloured by kind. MissingDependency: rich is not
         installed."""
         from .._extras import missing
 
@@ -119,7 +119,7 @@ class Trace(Sequence[Seen], Generic[T]):
         )
 
     def html(self) -> str:
-        """One HTML page that loads no other file."""
+        """Returns one HTML page that loads no other file."""
         about = f"{len(self.steps)} tokens, finish reason {self.result.finish_reason}"
         return (
             '<!doctype html><html lang="en"><head><meta charset="utf-8"><title>structgen trace</title>'

@@ -61,7 +61,7 @@ class Seen:
         return "constrained" if self.kept < 1 - _TAKEN else "free"
 
     def told(self, names: Names, ends: frozenset[int]) -> dict[str, Any]:
-        """The record as JSON."""
+        """Returns the record as JSON."""
         return {
             **shown(self.token, names, ends),
             "kind": self.kind,
@@ -92,7 +92,7 @@ class Drafted:
     emitted: int
 
     def told(self, names: Names, ends: frozenset[int]) -> dict[str, Any]:
-        """The record as JSON."""
+        """Returns the record as JSON."""
         return {
             "emitted": self.emitted,
             "nodes": [
@@ -116,7 +116,7 @@ def seen(
     seconds: float,
     drafters: tuple[str, ...] = (),
 ) -> Seen:
-    """One token of a row.
+    """Returns one token of a row.
 
     Args:
         raw: the model's log-probabilities, shape (V,). mask: int32, shape (ceil(V/32),); None allows all.
@@ -149,8 +149,8 @@ def seen(
 
 
 def drafted(tree: DraftTree, path: Sequence[int], emitted: Sequence[int], names: Sequence[str]) -> Drafted:
-    """The drafts of a step. The tree's probes, which no drafter proposed and which stand behind all drafts,
-    are left out.
+    """Returns the drafts of a step. The tree's probes, which no drafter proposed and which stand behind all
+    drafts, are left out.
 
     Args:
         path: the accepted nodes. emitted: the tokens of the step; the last may stand on a node, too.
@@ -178,7 +178,7 @@ class Names:
 
 
 def shown(token: int, names: Names, ends: frozenset[int]) -> dict[str, Any]:
-    """A token as JSON: its id, and one of `text`, `bytes` (if the bytes are no text) or `name`."""
+    """Returns a token as JSON: its id, and one of `text`, `bytes` (if the bytes are no text) or `name`."""
     data = names.vocabulary.tokens[token]
     if not data:
         name = "end" if token in ends else names.special.get(token, b"").decode("utf-8", "replace")

@@ -35,7 +35,7 @@ _Ids = tuple[int, ...]
 
 
 def engine_of(llm: Any, **options: Any) -> HostEngine:
-    """One compiler for a `PromptedLLM`; `options` are those of `HostEngine`."""
+    """Returns one compiler for a `PromptedLLM`; `options` are those of `HostEngine`."""
     maps = llm.token_maps
     return HostEngine(llm.model.tokenizer, len(maps.decode), end_token_ids=maps.eos_idxs, **options)
 
@@ -77,7 +77,7 @@ class GrammarPotential(Potential):  # type: ignore[misc]
         return 0.0 if matcher is not None and matcher.is_accepting() else -np.inf
 
     async def sparse_logw_next(self, context: Sequence[Any]) -> tuple[npt.NDArray[np.int64], float, float]:
-        """The places of the tokens that may come next, their log weight, and the end's log weight.
+        """Returns the places of the tokens that may come next, their log weight, and the end's log weight.
 
         Raises:
             ValueError: the context is no beginning of a text.
@@ -90,6 +90,7 @@ class GrammarPotential(Potential):  # type: ignore[misc]
         return places[places >= 0], 0.0, 0.0 if matcher.is_accepting() else -np.inf
 
     def _at(self, context: Sequence[Any]) -> Matcher | None:
-        """The matcher behind a context; callers must not change it. None: no text begins with the context."""
+        """Returns the matcher behind a context; callers must not change it. None: no text begins with the
+        context."""
         matcher = self._forks.at(tuple(token.token_id for token in context))
         return None if matcher is None or matcher.is_terminated() else matcher

@@ -155,7 +155,7 @@ class HostEngine:
         return made
 
     def thinks(self, prompt: Sequence[int] = (), thinking_tokens: int | None = None) -> Reasoning | None:
-        """How the model thinks behind a prompt; None if the host passes no tokens of thoughts.
+        """Returns how the model thinks behind a prompt; None if the host passes no tokens of thoughts.
 
         Args:
             prompt: the tokens in front of the text. They show whether the text begins inside thoughts.
@@ -171,7 +171,7 @@ class HostEngine:
     def compile(
         self, kind: str, text: Any, *, reasoning: Reasoning | None = None, **options: Any
     ) -> CompiledGrammar:
-        """A grammar whose first masks are made, for a host's compile threads.
+        """Returns a grammar whose first masks are made, for a host's compile threads.
 
         Args:
             reasoning: the result of `thinks` for the request; None takes its result without a prompt.
@@ -199,20 +199,20 @@ class HostEngine:
         end_token_ids: Iterable[int] | None = None,
         max_tokens: int | None = None,
     ) -> HostRequest:
-        """The state of one request under a grammar; see `request_of`."""
+        """Returns the state of one request under a grammar; see `request_of`."""
         return request_of(
             grammar, end_token_ids=end_token_ids, max_tokens=max_tokens, telemetry=self.telemetry
         )
 
 
 def joined(ours: type[Any], theirs: type[Any]) -> Any:
-    """A class that derives from our class and a class of the host. The host is imported only where it
+    """Returns a class that derives from our class and a class of the host. The host is imported only where it
     runs."""
     return type(ours.__name__, (ours, theirs), {"__module__": ours.__module__})
 
 
 def compiled(compiler: Compiler, kind: str, text: Any, **options: Any) -> CompiledGrammar:
-    """The grammar of a host's constraint. Every keyword of it has an effect.
+    """Returns the grammar of a host's constraint. Every keyword of it has an effect.
 
     Raises:
         GrammarError: as `Compiler.compile`. UnsupportedSchema: a keyword has a value of a wrong kind, such as
@@ -238,7 +238,7 @@ def request_of(
     max_tokens: int | None = None,
     telemetry: Telemetry | None = None,
 ) -> HostRequest:
-    """The state of one request under a grammar, as `CompiledGrammar.matcher` has it for hosts.
+    """Returns the state of one request under a grammar, as `CompiledGrammar.matcher` has it for hosts.
 
     End ids outside the logits are left out, because the model cannot write them. If none is left, those of
     the vocabulary count. If no text is known to fit in `max_tokens`, the host's own limit cuts the text off,
@@ -255,7 +255,7 @@ def request_of(
 
 
 def _fits(grammar: CompiledGrammar, tokens: int) -> bool:
-    """Whether a text is known to fit. A large schema takes a search, so the grammar keeps the answer.
+    """Returns whether a text is known to fit. A large schema takes a search, so the grammar keeps the answer.
 
     The first limit of a grammar makes masks near the end of a text, too.
     """
@@ -322,7 +322,7 @@ class HostRequest:
         )
 
     def validate(self, draft: Sequence[int]) -> int:
-        """The number of tokens of a draft that the masks allow, up to an end token. Changes nothing.
+        """Returns the number of tokens of a draft that the masks allow, up to an end token. Changes nothing.
 
         0 after a failure.
         """
@@ -369,11 +369,11 @@ class HostRequest:
             self.telemetry.failed(error)
 
     def is_terminated(self) -> bool:
-        """Whether an end token was accepted."""
+        """Returns whether an end token was accepted."""
         return not self.ended and self.matcher._core.is_terminated()
 
     def fork(self) -> HostRequest:
-        """A copy of the request at the same place."""
+        """Returns a copy of the request at the same place."""
         other = HostRequest(self.matcher.fork(), self.end_token_ids, self.telemetry)
         other.error, other.ended = self.error, self.ended
         return other
@@ -433,7 +433,7 @@ def fill_rows(requests: Sequence[HostRequest | None], mask: Any, rows: Sequence[
 def vocabulary_of(
     tokenizer: Any, vocab_size: int | None = None, end_token_ids: Iterable[int] | None = None
 ) -> Vocabulary:
-    """The vocabulary of a host's tokenizer, or the `Vocabulary` itself.
+    """Returns the vocabulary of a host's tokenizer, or the `Vocabulary` itself.
 
     Raises:
         VocabularyError: the tokenizer cannot be read, or the `Vocabulary` has another width.

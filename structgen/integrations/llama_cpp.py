@@ -52,7 +52,7 @@ _Ids = npt.NDArray[np.intc]
 
 
 def vocabulary_of(llama: Any) -> Vocabulary:
-    """The vocabulary of a model's GGUF table: every id's bytes, all of its end-of-generation ids.
+    """Returns the vocabulary of a model's GGUF table: every id's bytes, all of its end-of-generation ids.
 
     Its encoder is the model's own, so `Matcher.forced_tokens` cuts text as the model does.
 
@@ -100,7 +100,7 @@ def _piece(table: Any, token: int) -> bytes:
 
 
 def engine_of(llama: Any, **options: Any) -> HostEngine:
-    """One compiler for all texts of a model; `options` are those of `HostEngine`."""
+    """Returns one compiler for all texts of a model; `options` are those of `HostEngine`."""
     return HostEngine(vocabulary_of(llama), **options)
 
 
@@ -148,7 +148,7 @@ class LogitsProcessor:
             drafter.serve(self)
 
     def __call__(self, ids: _Ids, scores: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
-        """The scores, (V,), with -inf where a token is not allowed. Raises nothing."""
+        """Returns the scores, (V,), with -inf where a token is not allowed. Raises nothing."""
         try:
             pending = self._drafter.pending(ids) if self._drafter is not None else 0
             self.advance(ids[: len(ids) - pending])
@@ -186,7 +186,7 @@ class LogitsProcessor:
         self._ids = np.array(ids, copy=True)
 
     def continues(self, ids: _Ids) -> bool:
-        """Whether `ids` are the ids of this text, with at most one more."""
+        """Returns whether `ids` are the ids of this text, with at most one more."""
         known = self._ids
         return (
             known is not None
@@ -195,7 +195,7 @@ class LogitsProcessor:
         )
 
     def draft(self, ids: _Ids, most: int, inner: Callable[[_Ids], _Ids] | None) -> list[int]:
-        """A draft: the forced tokens, then the guesses of `inner` that the grammar accepts."""
+        """Returns a draft: the forced tokens, then the guesses of `inner` that the grammar accepts."""
         self.advance(ids)
         request = self._request
         if self.error is not None or request.is_terminated():
@@ -245,7 +245,7 @@ class Drafter(LlamaDraftModel):  # type: ignore[misc]
         return pending
 
     def __call__(self, input_ids: _Ids, /, **_: Any) -> _Ids:
-        """The draft after these ids. It is empty after an error, because a text needs no draft."""
+        """Returns the draft after these ids. It is empty after an error, because a text needs no draft."""
         processor = self._processor() if self._processor is not None else None
         room = self.most if self.room is None else min(self.most, self.room - len(input_ids))
         tokens: list[int] = []

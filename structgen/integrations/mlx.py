@@ -31,7 +31,7 @@ from .rows import Rows, listed
 
 
 def width_of(model: Any) -> int:
-    """The number of columns of a model's logits. The tokenizer may have fewer tokens."""
+    """Returns the number of columns of a model's logits. The tokenizer may have fewer tokens."""
     return int(model(mx.array([[0]])).shape[-1])
 
 

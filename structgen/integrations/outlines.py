@@ -98,7 +98,7 @@ class Backend(backends.BaseBackend):  # type: ignore[misc]
         return self._processor("regex", regex)
 
     def get_cfg_logits_processor(self, grammar: str) -> Any:
-        """The logits processor of a grammar in Lark, which outlines uses, or in GBNF."""
+        """Returns the logits processor of a grammar in Lark, which outlines uses, or in GBNF."""
         return self._processor("grammar", grammar)
 
     def _processor(self, kind: str, text: str, **options: Any) -> Any:

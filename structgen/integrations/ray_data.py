@@ -95,7 +95,8 @@ class Replays:
 
 
 def masks_of(row: dict[str, Any]) -> rl.Masks:
-    """The masks of a row from `Replays`. ValueError: the answer was refused; the message gives the reason."""
+    """Returns the masks of a row from `Replays`. ValueError: the answer was refused; the message gives the
+    reason."""
     if row["error"]:
         raise ValueError(row["error"])
     words = (int(row["vocab_size"]) + 31) // 32

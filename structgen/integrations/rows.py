@@ -90,7 +90,7 @@ class Rows:
         return expected
 
     def fill(self) -> Mask:
-        """The masks after the texts of the last `follow`: int32, shape (rows, ceil(V/32))."""
+        """Returns the masks after the texts of the last `follow`: int32, shape (rows, ceil(V/32))."""
         tracks = self._tracks
         begun = time.perf_counter()
         mask = allocate_bitmask(len(tracks), self.vocabulary.vocab_size)
@@ -145,7 +145,7 @@ class _Track:
         self.taken = 0
 
     def branch(self, length: int) -> _Track:
-        """A new track at a prefix of this track's row."""
+        """Returns a new track at a prefix of this track's row."""
         other = _Track(self.matcher.fork())
         other.seen, other.taken = self.seen[:length], min(self.taken, length)
         other.matcher.rollback(self.taken - other.taken)
@@ -186,7 +186,7 @@ class _Pool:
         self.tracks: list[_Track] = []
 
     def follow(self, texts: Sequence[list[int]]) -> tuple[list[_Track], bool]:
-        """A track for each text, each with a matcher of its own, and whether each text was expected.
+        """Returns a track for each text, each with a matcher of its own, and whether each text was expected.
 
         `Rows.follow` says which texts are expected.
         """
@@ -204,7 +204,7 @@ class _Pool:
         return used, expected
 
     def _nearest(self, text: list[int], tracks: list[_Track], guess: int) -> tuple[_Track | None, int]:
-        """The track that shares the longest prefix with the text, and its length."""
+        """Returns the track that shares the longest prefix with the text, and its length."""
         best: _Track | None = None
         longest = -1
         for track in (*tracks[guess : guess + 1], *tracks):
@@ -216,8 +216,8 @@ class _Pool:
         return best, max(longest, 0)
 
     def _placed(self, best: _Track | None, common: int, free: dict[int, _Track]) -> _Track:
-        """The nearest track, moved to the prefix that it shares with the text. It is a fork unless the text
-        continues the track's row."""
+        """Returns the nearest track, moved to the prefix that it shares with the text. It is a fork unless
+        the text continues the track's row."""
         if best is None:
             return _Track(self.grammar.matcher())
         if common == len(best.seen) and id(best) in free:
@@ -227,7 +227,7 @@ class _Pool:
 
 
 def listed(grammars: CompiledGrammar | Sequence[CompiledGrammar]) -> list[CompiledGrammar]:
-    """The grammars as a list. TypeError: a value is no grammar. ValueError: there is none, or their
+    """Returns the grammars as a list. TypeError: a value is no grammar. ValueError: there is none, or their
     vocabularies differ."""
     several = isinstance(grammars, Sequence) and not isinstance(grammars, str | bytes)
     found: list[Any] = list(cast(Any, grammars)) if several else [grammars]

@@ -86,7 +86,7 @@ def _create(server_args: Any, tokenizer: Any, vocab_size: int, eos_token_ids: An
 
 
 def _reasoning(backend: Any, tokenizer: Any, serving: Any) -> Any:
-    """The backend, wrapped by SGLang's own watch for the end of reasoning."""
+    """Returns the backend, wrapped by SGLang's own watch for the end of reasoning."""
     from sglang.srt.constrained.reasoner_grammar_backend import ReasonerGrammarBackend
     from sglang.srt.parser.reasoning_parser import ReasoningParser
 
@@ -140,8 +140,8 @@ class SglangBackend(_Masks):
     def get_request_grammar_key(
         self, key: tuple[str, str], *, input_ids: Sequence[int], thinking_budget: int | None
     ) -> tuple[str, str]:
-        """The key of a constraint. If thoughts are in the grammar, the key's kind also says how the model
-        thinks."""
+        """Returns the key of a constraint. If thoughts are in the grammar, the key's kind also says how the
+        model thinks."""
         thinks = self.engine.thinks(input_ids, thinking_budget)
         return key if thinks is None else (f"{key[0]}:{json.dumps(asdict(thinks))}", key[1])
 
@@ -259,7 +259,7 @@ def _grammar_class() -> Any:
 
 
 def _made(tokenizer: Any, vocab_size: int, ends: Any, settings: dict[str, Any]) -> Any:
-    """A backend for an engine."""
+    """Returns a backend for an engine."""
     from sglang.srt.constrained.base_grammar_backend import BaseGrammarBackend
 
     return joined(SglangBackend, BaseGrammarBackend)(tokenizer, vocab_size, ends, settings)

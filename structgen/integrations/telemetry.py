@@ -103,7 +103,7 @@ class Telemetry:
         return {**found, "cache_bytes": self._cache_bytes()}
 
     def is_new(self, grammar: CompiledGrammar) -> bool:
-        """Whether this method is called with a grammar for the first time."""
+        """Returns whether this method is called with a grammar for the first time."""
         with self._lock:
             known = grammar in self._seen
             self._seen.add(grammar)
@@ -171,7 +171,7 @@ class Telemetry:
                 metric.set(new) if _is_gauge(name) else metric.inc(amount)
 
     def line(self) -> str:
-        """The counters in a line."""
+        """Returns the counters in a line."""
         c = Counters(**self.counters)  # type: ignore[arg-type]
         return (
             f"structgen: {c.compiles} constraints ({c.remembered} remembered, {c.refused} refused, "
@@ -222,7 +222,8 @@ def _is_gauge(name: str) -> bool:
 
 @functools.cache
 def _counted_here() -> list[Counters]:
-    """The counters that this process shows in its Prometheus metrics, those of former engines included."""
+    """Returns the counters that this process shows in its Prometheus metrics, those of former engines
+    included."""
     from prometheus_client import REGISTRY
 
     found: list[Counters] = []
@@ -253,8 +254,8 @@ _ROW = np.dtype([(field.name, np.float64) for field in fields(Counters)])  # one
 
 
 def _file(folder: str) -> Any:
-    """A new file of counters, which are zero; None if the process of `gather` has ended and its folder is
-    gone."""
+    """Returns a new file of counters, which are zero; None if the process of `gather` has ended and its
+    folder is gone."""
     try:
         handle, path = tempfile.mkstemp(dir=folder)
         os.close(handle)

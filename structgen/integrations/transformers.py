@@ -146,7 +146,7 @@ class _Batch:
         self.rows.reset()
 
     def masks(self, input_ids: torch.Tensor) -> Mask:
-        """The masks of all rows: int32, shape (rows, ceil(V/32)). `input_ids`: integers, shape (rows,
+        """Returns the masks of all rows: int32, shape (rows, ceil(V/32)). `input_ids`: integers, shape (rows,
         columns)."""
         self.rows.check(input_ids.shape[0])
         if self._lengths is None and not self._goes_on(input_ids):
@@ -161,7 +161,7 @@ class _Batch:
         self._prompt = input_ids.clone()
 
     def _goes_on(self, input_ids: torch.Tensor) -> bool:
-        """Whether the rows begin with the known prompt."""
+        """Returns whether the rows begin with the known prompt."""
         known = self._prompt
         if known is None or known.shape[0] != input_ids.shape[0] or known.shape[1] > input_ids.shape[1]:
             return False
@@ -169,7 +169,7 @@ class _Batch:
         return known.device == input_ids.device and bool(torch.equal(start, known))
 
     def _texts(self, input_ids: torch.Tensor) -> list[list[int]]:
-        """The generated ids of each row."""
+        """Returns the generated ids of each row."""
         lengths = self._lengths
         if lengths is None:
             assert self._prompt is not None
@@ -184,7 +184,7 @@ class _Batch:
 
 
 def _fitted(mask: Mask, vocabulary: Vocabulary, width: int) -> Mask:
-    """The mask as wide as the logits; VocabularyError if text or an end would be cut off."""
+    """Returns the mask as wide as the logits; VocabularyError if text or an end would be cut off."""
     size = vocabulary.vocab_size
     if size > width and (any(vocabulary.tokens[width:]) or max(vocabulary.eos_token_ids) >= width):
         raise VocabularyError(

@@ -211,7 +211,8 @@ class Processor(host.ContinuousBatchingLogitsProcessor):
     def _followed(
         self, state: Any, grammar: CompiledGrammar
     ) -> tuple[CompiledGrammar, HostRequest, list[int]]:
-        """The grammar, the state and the text of a request; the state is brought to the end of the text."""
+        """Returns the grammar, the state and the text of a request; the state is brought to the end of the
+        text."""
         start = state._true_initial_tokens
         text: list[int] = (state.initial_tokens[start:] if start else []) + state.generated_tokens
         known = self._kept.get(state.request_id)

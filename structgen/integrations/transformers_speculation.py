@@ -98,7 +98,7 @@ class SpeculativeGenerate:
         streamer: Any = None,
         **model_kwargs: Any,
     ) -> Any:
-        """The ids of prompts and answers, shape (rows, longest), padded on the right."""
+        """Returns the ids of prompts and answers, shape (rows, longest), padded on the right."""
         config = generation_config
         streamer = self._streamer if streamer is None else streamer
         self._check(config, logits_processor, input_ids, streamer)
@@ -140,7 +140,7 @@ class SpeculativeGenerate:
             raise ValueError("a streamer takes one row")
 
     def _bound(self, model: Any) -> tuple[TransformersLM, Speculation]:
-        """The model as a `LanguageModel`, and its options, made once."""
+        """Returns the model as a `LanguageModel`, and its options, made once."""
         if self._lm is None or self._lm.model is not model or self._options is None:
             self._lm = TransformersLM(model, vocabulary=self._vocabulary)
             self._lm.max_context = None  # `generate()` has checked the length, or has decided to go on

@@ -186,7 +186,7 @@ class _Law:
 
 
 def _length(row: list[int], ends: Sequence[int]) -> int:
-    """The number of tokens up to the first end, which is included."""
+    """Returns the number of tokens up to the first end, which is included."""
     return next((i + 1 for i, token in enumerate(row) if token in ends), len(row))
 
 

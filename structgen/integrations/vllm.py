@@ -335,7 +335,7 @@ def _mend_drafts_on_cpu() -> None:
 
 
 def _made(vllm_config: Any, tokenizer: Any) -> Any:
-    """A backend for an engine."""
+    """Returns a backend for an engine."""
     from vllm.v1.structured_output.backend_types import StructuredOutputBackend
 
     width = vllm_config.model_config.get_vocab_size()

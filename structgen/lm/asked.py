@@ -115,5 +115,5 @@ def ask(
 
 
 def style_of(lm: LanguageModel, constraint: Constraint) -> str:
-    """The style in which the model writes the constraint's tool calls, if it has any."""
+    """Returns the style in which the model writes the constraint's tool calls, if it has any."""
     return tool_style(lm, constraint.value, constraint.tool_choice) if constraint.is_tools else tool_style(lm)

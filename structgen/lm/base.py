@@ -40,11 +40,12 @@ class Context(Protocol):
         ...
 
     def __len__(self) -> int:
-        """The number of ids, prompt included."""
+        """Returns the number of ids, prompt included."""
         ...
 
     def extend(self, token: int) -> Self:
-        """The prefix with one more id. It runs no forward. LanguageModelError: there is no such id."""
+        """Returns the prefix with one more id. It runs no forward. LanguageModelError: there is no such
+        id."""
         ...
 
 
@@ -76,7 +77,7 @@ class LanguageModel(Protocol):
         ...
 
     def start(self, prompt: str | Sequence[int]) -> Context:
-        """The context of a prompt. ContextTooLong: it exceeds `max_context`."""
+        """Returns the context of a prompt. ContextTooLong: it exceeds `max_context`."""
         ...
 
     def logprobs(self, contexts: Sequence[Context]) -> npt.NDArray[np.float32]:

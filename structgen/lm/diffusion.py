@@ -43,7 +43,7 @@ class DiffusionLM(Protocol):
         ...
 
     def encode(self, prompt: Any) -> list[int]:
-        """The ids of a prompt."""
+        """Returns the ids of a prompt."""
         ...
 
     def logits(self, context: Sequence[int], canvas: Sequence[int]) -> npt.NDArray[np.float32]:
@@ -111,7 +111,7 @@ class TransformersDiffusionLM:
         shifted: bool | None = None,
         **arguments: Any,
     ) -> TransformersDiffusionLM:
-        """A model and its tokenizer from a folder or the hub.
+        """Returns a model and its tokenizer from a folder or the hub.
 
         Args:
             device: where the model goes; a GPU if there is one.

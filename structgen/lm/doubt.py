@@ -23,7 +23,7 @@ MESSAGE = (
 
 
 def doubt(lm: LanguageModel, total: float, tokens: int) -> str | None:
-    """The warning about a doubtful answer; None for other answers. `total` is the sum of its tokens'
+    """Returns the warning about a doubtful answer; None for other answers. `total` is the sum of its tokens'
     log-probabilities."""
     least: float | None = getattr(lm, "least_logprob", None)
     return MESSAGE if least is not None and tokens and total < least * tokens else None

@@ -42,7 +42,7 @@ class Past(ABC):
 
     @abstractmethod
     def mix(self, layer: int, weights: Floats) -> Floats:
-        """The sums of the values with these weights, shape (rows, heads, tokens, size)."""
+        """Returns the sums of the values with these weights, shape (rows, heads, tokens, size)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,8 +201,8 @@ class _Config:
 
 
 def _config(path: Path) -> _Config:
-    """The numbers of a `config.json`. LanguageModelError: this forward pass does not support a setting; the
-    error names the setting."""
+    """Returns the numbers of a `config.json`. LanguageModelError: this forward pass does not support a
+    setting; the error names the setting."""
     try:
         raw: Any = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError, RecursionError) as error:

@@ -38,7 +38,7 @@ _compilers: WeakKeyDictionary[Any, Compiler] = WeakKeyDictionary()
 
 
 def language_model(model: Any) -> LanguageModel:
-    """The `LanguageModel` for the `model` argument of `generate`.
+    """Returns the `LanguageModel` for the `model` argument of `generate`.
 
     Raises:
         TypeError: the value names no model.
@@ -91,7 +91,7 @@ def _load(name: str) -> LanguageModel:
 
 
 def compiler_of(lm: LanguageModel) -> Compiler:
-    """The compiler that a model keeps, so that its grammars share what they learn."""
+    """Returns the compiler that a model keeps, so that its grammars share what they learn."""
     with _lock:
         try:
             found = _compilers.get(lm)
@@ -111,21 +111,21 @@ def _forget() -> None:
 
 
 def tool_style(lm: LanguageModel, tools: list[Any] | None = None, tool_choice: Any = "auto") -> str:
-    """The style in which the model writes tool calls, a key of `frontend.tools.STYLES`. The embedded model
-    was trained to write values, so it writes only the arguments if one function must be called."""
+    """Returns the style in which the model writes tool calls, a key of `frontend.tools.STYLES`. The embedded
+    model was trained to write values, so it writes only the arguments if one function must be called."""
     if not is_embedded(lm):
         return style_of_template(chat_template(lm))
     return ARGUMENTS if tools and arguments_alone(tools, tool_choice) else "json-compact"
 
 
 def special_names(lm: LanguageModel) -> dict[int, bytes]:
-    """The names of the special tokens that do not end a text, by id. Some are marks of tool calls."""
+    """Returns the names of the special tokens that do not end a text, by id. Some are marks of tool calls."""
     ends = {*lm.vocabulary.eos_token_ids, *lm.eos_token_ids}
     return {i: name.encode() for name, i in lm.vocabulary.special_tokens.items() if i not in ends}
 
 
 def room_after(lm: LanguageModel, start: Context, max_tokens: int) -> int:
-    """The most tokens of an answer after a prompt. ContextTooLong: there is no room for a token."""
+    """Returns the most tokens of an answer after a prompt. ContextTooLong: there is no room for a token."""
     room = max_tokens if lm.max_context is None else min(max_tokens, lm.max_context - len(start))
     if room < 1 <= max_tokens:
         from .base import ContextTooLong

@@ -122,7 +122,8 @@ class _Two:
         return merged
 
     def _apart(self, merged: _Doubles, like: _Doubles) -> _Doubles:
-        """The inverse of `_as_one`: rows in which the end is divided among its ids as in the rows `like`."""
+        """Returns the inverse of `_as_one`: rows in which the end is divided among its ids as in the rows
+        `like`."""
         ends = list(self.eos_token_ids)
         whole = np.logaddexp.reduce(like[:, ends], axis=1, keepdims=True)
         with np.errstate(invalid="ignore"):
@@ -194,7 +195,7 @@ class Anchored(_Two):
         return self._mixed(contexts)[0].astype(np.float32)
 
     def allowed(self, context: Pair) -> float:
-        """The nats that the step after a prefix may spend."""
+        """Returns the nats that the step after a prefix may spend."""
         self._settle(context)
         assert context.spent is not None
         share = self.budget * min(1.0, (context.steps + 1) / self.steps)
@@ -222,7 +223,7 @@ class Anchored(_Two):
 
 
 def mixed_within(p: _Doubles, r: _Doubles, nats: float) -> tuple[_Doubles, float]:
-    """The row p^a r^(1-a), normalised, with the largest a for which its divergence from r is at most
+    """Returns the row p^a r^(1-a), normalised, with the largest a for which its divergence from r is at most
     `nats`, and that divergence. The divergence grows with a."""
 
     def mixed(a: float) -> tuple[_Doubles, float]:
@@ -255,7 +256,7 @@ def _normalised(rows: _Doubles) -> _Doubles:
 
 
 def entropies(rows: _Doubles) -> _Doubles:
-    """The entropies of rows of log-probabilities, in nats; float64, shape (n,)."""
+    """Returns the entropies of rows of log-probabilities, in nats; float64, shape (n,)."""
     with np.errstate(invalid="ignore"):
         found: _Doubles = np.where(rows > -np.inf, -np.exp(rows) * rows, 0.0).sum(axis=1)
     return found

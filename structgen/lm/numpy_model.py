@@ -72,7 +72,7 @@ class NumpyLM(PrefixTreeLM):
 
     @classmethod
     def from_folder(cls, folder: Path, **options: Any) -> NumpyLM:
-        """A folder with `config.json`, `model.safetensors` and a byte-level `tokenizer.json`.
+        """Returns a folder with `config.json`, `model.safetensors` and a byte-level `tokenizer.json`.
 
         Raises:
             LanguageModelError: a file is missing, damaged, or of a model that is not covered.
@@ -83,7 +83,7 @@ class NumpyLM(PrefixTreeLM):
         return cls(Llama(folder), Vocabulary(parts), parts.encode, **options)
 
     def encode(self, text: str) -> list[int]:
-        """The ids of a prompt; the names of special tokens are read as these tokens."""
+        """Returns the ids of a prompt; the names of special tokens are read as these tokens."""
         try:
             text.encode()
         except UnicodeEncodeError as error:
@@ -93,7 +93,7 @@ class NumpyLM(PrefixTreeLM):
         return list(self._encode(text))
 
     def tree_scorer(self) -> NumpyTreeScorer:
-        """A batch of rows whose draft trees are scored in one forward. It keeps keys of its own."""
+        """Returns a batch of rows whose draft trees are scored in one forward. It keeps keys of its own."""
         return NumpyTreeScorer(self)
 
     def check_tree_scoring(self) -> None:
@@ -118,7 +118,7 @@ class NumpyLM(PrefixTreeLM):
                 self._store.write(row.node, [keys.new[:, i, :, : row.new]], row.past)
 
     def _parts(self, row: Row) -> list[_Part]:
-        """The parts of spans that hold a row's cached keys, in the order of positions."""
+        """Returns the parts of spans that hold a row's cached keys, in the order of positions."""
         return self._store.slices(ancestor(row.node, row.past)) if row.past else []
 
 
@@ -145,8 +145,8 @@ class _Prefixes(Past):
         self._starts = [self._end - n for n in lengths]
 
     def mask(self) -> Floats | None:
-        """The mask by which each new token sees the earlier new tokens of its row; None for one token a
-        row."""
+        """Returns the mask by which each new token sees the earlier new tokens of its row; None for one token
+        a row."""
         tokens = self.new.shape[3]
         if tokens == 1:
             return None

@@ -86,7 +86,7 @@ class Node:
         return [node.token for node in path(self, 0)]
 
     def extend(self, token: int) -> Self:
-        """The context of one id more. Runs no forward. LanguageModelError: there is no such id."""
+        """Returns the context of one id more. Runs no forward. LanguageModelError: there is no such id."""
         return cast(Self, self._lm._child(self, token))
 
     def __repr__(self) -> str:
@@ -120,7 +120,7 @@ class _Store:
         self.spans: OrderedDict[int, Span] = OrderedDict()
 
     def cached(self, node: Node) -> int:
-        """The number of leading tokens of this prefix whose keys are kept."""
+        """Returns the number of leading tokens of this prefix whose keys are kept."""
         at: Node | None = node
         while at is not None and at.parent is not None:
             if at._span is not None and at._span.alive:
@@ -129,7 +129,7 @@ class _Store:
         return 0
 
     def slices(self, node: Node) -> list[tuple[Span, int, int]]:
-        """The spans of a prefix in the order of positions, as (span, begin, end).
+        """Returns the spans of a prefix in the order of positions, as (span, begin, end).
 
         `begin` and `end` are places in the span's buffer.
         """
@@ -252,7 +252,7 @@ class PrefixTreeLM(ABC):
 
     @abstractmethod
     def encode(self, text: str) -> list[int]:
-        """The ids of a prompt, with the special tokens that the tokenizer adds."""
+        """Returns the ids of a prompt, with the special tokens that the tokenizer adds."""
 
     @abstractmethod
     def _forward(self, rows: list[Row]) -> None:
@@ -264,10 +264,10 @@ class PrefixTreeLM(ABC):
     @staticmethod
     @abstractmethod
     def _empty(like: Any, shape: tuple[int, ...]) -> Any:
-        """An uninitialised buffer of this shape, otherwise like `like`."""
+        """Returns an uninitialised buffer of this shape, otherwise like `like`."""
 
     def _first_token(self) -> int | None:
-        """The token that stands for an empty prompt; None: an empty prompt is an error."""
+        """Returns the token that stands for an empty prompt; None: an empty prompt is an error."""
         return None
 
     @property
@@ -286,7 +286,7 @@ class PrefixTreeLM(ABC):
             self._store.shrink(-1)
 
     def cached_tokens(self, context: Context) -> int:
-        """The number of leading tokens whose keys are kept. A forward reads the other tokens."""
+        """Returns the number of leading tokens whose keys are kept. A forward reads the other tokens."""
         node = self._checked(context)
         with self._lock:
             return self._store.cached(node)
@@ -306,7 +306,7 @@ class PrefixTreeLM(ABC):
                     node._vector = None
 
     def start(self, prompt: str | Sequence[int]) -> Node:
-        """The context of a prompt.
+        """Returns the context of a prompt.
 
         Raises:
             ContextTooLong: the prompt has more tokens than the model reads.
@@ -340,7 +340,8 @@ class PrefixTreeLM(ABC):
         return out
 
     def _vectors(self, contexts: Sequence[Context]) -> list[Any]:
-        """The frozen vectors of contexts. Runs the forwards that they need. The caller has the lock."""
+        """Returns the frozen vectors of contexts. Runs the forwards that they need. The caller has the
+        lock."""
         nodes = [self._checked(context) for context in contexts]
         for group in self._groups(self._rows(nodes)):
             self._forward(group)
@@ -351,7 +352,7 @@ class PrefixTreeLM(ABC):
 
     @staticmethod
     def _as_array(vector: Any) -> Vector:
-        """A vector as an array of numpy. A subclass may keep vectors of another kind."""
+        """Returns a vector as an array of numpy. A subclass may keep vectors of another kind."""
         found: Vector = vector
         return found
 
@@ -379,7 +380,7 @@ class PrefixTreeLM(ABC):
         return context
 
     def _rows(self, nodes: Sequence[Node]) -> list[Row]:
-        """The rows that must run.
+        """Returns the rows that must run.
 
         The longest contexts come first. A context that ends within the new tokens of another row joins that
         row.
@@ -427,7 +428,7 @@ class PrefixTreeLM(ABC):
 
 
 def layout(rows: Sequence[Row]) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    """The new tokens of rows and their positions, (rows, new), padded on the right."""
+    """Returns the new tokens of rows and their positions, (rows, new), padded on the right."""
     new = max(row.new for row in rows)
     ids = np.zeros((len(rows), new), np.int64)
     positions = np.zeros((len(rows), new), np.int64)
@@ -438,7 +439,7 @@ def layout(rows: Sequence[Row]) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.i
 
 
 def path(node: Node, start: int) -> list[Node]:
-    """The nodes on the way to `node`, from position `start` on."""
+    """Returns the nodes on the way to `node`, from position `start` on."""
     found: list[Node] = []
     at: Node | None = node
     while at is not None and len(at) > start:

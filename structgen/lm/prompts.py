@@ -25,12 +25,12 @@ _EMBEDDED_MARK = "<|answer|>"
 
 
 def is_embedded(lm: LanguageModel) -> bool:
-    """Whether the model reads the form of the embedded pair, and no chat template."""
+    """Returns whether the model reads the form of the embedded pair, and no chat template."""
     return _EMBEDDED_MARK in lm.vocabulary.special_tokens and chat_template(lm) is None
 
 
 def chat_template(lm: LanguageModel) -> str | None:
-    """The chat template of the model's tokenizer, if it has one."""
+    """Returns the chat template of the model's tokenizer, if it has one."""
     template = getattr(getattr(lm, "tokenizer", None), "chat_template", None)
     if isinstance(template, dict):  # several templates, by name
         template = template.get("tool_use") or template.get("default")
@@ -40,7 +40,7 @@ def chat_template(lm: LanguageModel) -> str | None:
 def formatted(
     lm: LanguageModel, prompt: Any, schema: Any, format: Format, tools: list[dict[str, Any]] | None = None
 ) -> str | list[int]:
-    """The prompt as the model is to read it.
+    """Returns the prompt as the model is to read it.
 
     Args:
         prompt: a text, token ids, or messages `{"role": ..., "content": ...}`.
@@ -111,7 +111,7 @@ def _checked(prompt: Sequence[Any]) -> list[Any]:
 
 
 def _words(message: Mapping[str, Any]) -> str:
-    """The text of a message. If its content has parts, the parts that are text count."""
+    """Returns the text of a message. If its content has parts, the parts that are text count."""
     content = message.get("content")
     if content is None or isinstance(content, str):
         return content or ""
@@ -144,7 +144,7 @@ def _chat(lm: LanguageModel, messages: list[Any], tools: list[dict[str, Any]] | 
 
 
 def _document(schema: Any) -> dict[str, Any] | None:
-    """A schema given as text or as a Python type, as a dict; None if the value is no schema."""
+    """Returns a schema given as text or as a Python type, as a dict; None if the value is no schema."""
     if isinstance(schema, (str, bytes)):
         try:
             schema = json.loads(schema)

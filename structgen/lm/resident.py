@@ -69,8 +69,8 @@ class Resident:
 
     @torch.inference_mode()
     def take_out(self, ids: Sequence[int]) -> Doubles:
-        """The log of the summed probability of some tokens, shape (n,). Afterwards these tokens are -inf in
-        the rows."""
+        """Returns the log of the summed probability of some tokens, shape (n,). Afterwards these tokens are
+        -inf in the rows."""
         at = torch.tensor(list(ids), device=self.rows.device)
         together = torch.logsumexp(self.rows[:, at].double(), -1)
         self.rows[:, at] = float("-inf")
@@ -92,7 +92,7 @@ class Resident:
     def values(
         self, at: Sequence[int], ids: Sequence[npt.NDArray[np.int32]]
     ) -> list[npt.NDArray[np.float32]]:
-        """The values of some tokens of some rows, in one transfer."""
+        """Returns the values of some tokens of some rows, in one transfer."""
         width = self.rows.shape[-1]
         flat = [row * width + some.astype(np.int64) for row, some in zip(at, ids, strict=True)]
         if not flat:
@@ -134,7 +134,7 @@ class Resident:
 
     @torch.inference_mode()
     def rest(self, mask: npt.NDArray[np.int32], but: npt.NDArray[np.int32], size: int) -> Rest:
-        """The first row under a mask, without some tokens, in blocks of `size` ids."""
+        """Returns the first row under a mask, without some tokens, in blocks of `size` ids."""
         allowed = self._allowed(self.rows[:1], mask)[0]
         allowed[torch.from_numpy(but.astype(np.int64)).to(allowed.device)] = False
         return Rest(self.rows[0].masked_fill(~allowed, float("-inf")), size)
@@ -211,7 +211,7 @@ class Rest:
 
     @torch.inference_mode()
     def blocks(self) -> Doubles:
-        """The summed weight of each block."""
+        """Returns the summed weight of each block."""
         short = -self._weights.numel() % self._size
         padded = torch.nn.functional.pad(self._weights, (0, short))
         found: Doubles = _here(padded.reshape(-1, self._size).sum(-1))
@@ -233,12 +233,12 @@ def _brief(row: Doubles, most: int) -> Brief | None:
 
 
 def _signed(word: int) -> int:
-    """A 64-bit word as the signed number that torch's int64 takes."""
+    """Returns a 64-bit word as the signed number that torch's int64 takes."""
     return word - (1 << 64) if word >> 63 else word
 
 
 def _gumbel(keys: torch.Tensor, width: int) -> torch.Tensor:
-    """The Gumbel numbers of `structgen._draws.Noise`: float64, shape (n, width).
+    """Returns the Gumbel numbers of `structgen._draws.Noise`: float64, shape (n, width).
 
     Args:
         keys: int64, shape (n, 2).
@@ -256,7 +256,7 @@ def _mix(bits: torch.Tensor) -> torch.Tensor:
 
 
 def _right(bits: torch.Tensor, count: int) -> torch.Tensor:
-    """A shift to the right that fills with zeros; torch's shift fills with the sign."""
+    """Returns a shift to the right that fills with zeros; torch's shift fills with the sign."""
     return (bits >> count) & ((1 << (64 - count)) - 1)
 
 

@@ -34,7 +34,7 @@ _LIKELY, _NEXT, _REST = 0.97, 0.02, 0.01
 
 
 def script(prompt: str) -> str:
-    """The thoughts about a prompt in the form of the embedded model."""
+    """Returns the thoughts about a prompt in the form of the embedded model."""
     request = prompt.rpartition(TEXT_MARK)[2].partition(SCHEMA_MARK)[0].split()
     shown = " ".join(request[:_WORDS]) + (" ..." if len(request) > _WORDS else "")
     return f"\nThe request says: {shown.rstrip('.')}. I write what it says, in the order of the fields.\n"
@@ -98,12 +98,12 @@ class ThinkingLM:
         return found
 
     def encode(self, text: str) -> list[int]:
-        """The ids of a prompt."""
+        """Returns the ids of a prompt."""
         found: list[int] = self._inner.encode(text)
         return found
 
     def start(self, prompt: str | Sequence[int]) -> _Thinking:
-        """The context of a prompt. ContextTooLong: it exceeds `max_context`."""
+        """Returns the context of a prompt. ContextTooLong: it exceeds `max_context`."""
         inner = self._inner.start(prompt)
         tokens = inner.tokens
         if self._mark not in tokens:
@@ -154,11 +154,11 @@ class ThinkingLM:
         return rows
 
     def _first(self, text: str) -> int:
-        """The token with which the tokenizer begins a text."""
+        """Returns the token with which the tokenizer begins a text."""
         return self.vocabulary.encode(text)[0]
 
     def _wanted(self, context: _Thinking) -> str | None:
-        """The text with which the script continues, or None if the answer comes next."""
+        """Returns the text with which the script continues, or None if the answer comes next."""
         text, plan, end = context.text, context.plan, self.reasoning.end.encode()
         if plan is None or context.answered:
             return None

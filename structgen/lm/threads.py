@@ -72,7 +72,7 @@ class OneThread:
 
 @cache
 def _openblas() -> Calls | None:
-    """The calls of numpy's own OpenBLAS; None if numpy has none."""
+    """Returns the calls of numpy's own OpenBLAS; None if numpy has none."""
     root = Path(np.__file__).parent
     for folder in (root.parent / "numpy.libs", root / ".dylibs", root / ".libs"):
         for file in sorted(folder.glob("*openblas*")) if folder.is_dir() else ():

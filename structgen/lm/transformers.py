@@ -121,7 +121,7 @@ class TransformersLM(PrefixTreeLM):
         batch_size: int = 64,
         **arguments: Any,
     ) -> TransformersLM:
-        """A model and its tokenizer from a folder, a GGUF file or the hub.
+        """Returns a model and its tokenizer from a folder, a GGUF file or the hub.
 
         The weights of a GGUF file are read into `dtype`, whatever they are in the file; that takes the
         packages gguf and accelerate.
@@ -178,7 +178,8 @@ class TransformersLM(PrefixTreeLM):
         return bool(self.model.device.type == "cpu")
 
     def threads(self) -> AbstractContextManager[None]:
-        """A context for a forward: one thread of torch for a small model on a CPU, otherwise all threads."""
+        """Returns a context for a forward: one thread of torch for a small model on a CPU, otherwise all
+        threads."""
         return _one_thread() if self._small and self.runs_here else nullcontext()
 
     def clear(self) -> None:
@@ -188,7 +189,7 @@ class TransformersLM(PrefixTreeLM):
             self._tree = None
 
     def encode(self, text: str) -> list[int]:
-        """The ids of a prompt, with the special tokens that the tokenizer adds."""
+        """Returns the ids of a prompt, with the special tokens that the tokenizer adds."""
         if self.tokenizer is None:
             return self.vocabulary.encode(text)
         encoded = self.tokenizer.encode(text)
@@ -203,7 +204,7 @@ class TransformersLM(PrefixTreeLM):
         return like.new_empty(shape)
 
     def tree_scorer(self) -> TreeScorer:
-        """A batch of rows whose draft trees are scored in one forward; see `structgen.lm.trees`.
+        """Returns a batch of rows whose draft trees are scored in one forward; see `structgen.lm.trees`.
 
         It keeps keys of its own, apart from those of `logprobs`.
 
@@ -292,7 +293,8 @@ class TransformersLM(PrefixTreeLM):
                 self._keep(rows, output.past_key_values, past)
 
     def _cache(self, rows: list[Row], past: int) -> Any:
-        """The cached keys of the rows as one cache of shape (rows, heads, past, size), padded on the left."""
+        """Returns the cached keys of the rows as one cache of shape (rows, heads, past, size), padded on the
+        left."""
         from transformers import DynamicCache
 
         if not past:
@@ -341,7 +343,7 @@ class TransformersLM(PrefixTreeLM):
         return vector if isinstance(vector, np.ndarray) else cast(_Vector, vector.cpu().numpy())
 
     def resident(self, contexts: Sequence[Context]) -> Resident | None:
-        """The rows of `logprobs` on the device that computed them; None if that is the CPU.
+        """Returns the rows of `logprobs` on the device that computed them; None if that is the CPU.
 
         Raises:
             As `logprobs`.
@@ -387,7 +389,7 @@ def _text_config(model: Any) -> Any:
 
 
 def _width(model: Any) -> int | None:
-    """The number of logits, from the head if there is one, else from the configuration."""
+    """Returns the number of logits, from the head if there is one, else from the configuration."""
     head = model.get_output_embeddings() if hasattr(model, "get_output_embeddings") else None
     weight = getattr(head, "weight", None)
     if weight is not None:
@@ -406,8 +408,8 @@ def _positions(model: Any) -> int | None:
 
 
 def _vocabulary(model: Any, tokenizer: Any) -> Vocabulary:
-    """The tokenizer's vocabulary at the width of the logits. VocabularyError: tokenizer and model do not
-    belong together.
+    """Returns the tokenizer's vocabulary at the width of the logits. VocabularyError: tokenizer and model do
+    not belong together.
 
     A head may be wider than the tokenizer (padding), and special tokens may lie beyond the head (images). But
     if ordinary tokens lie beyond the head, or the head has more than twice as many ids, the tokenizer is
@@ -427,7 +429,7 @@ def _vocabulary(model: Any, tokenizer: Any) -> Vocabulary:
 
 
 def _has_plain_cache(model: Any) -> bool:
-    """Whether each layer keeps keys and values by position, and not a recurrent state."""
+    """Returns whether each layer keeps keys and values by position, and not a recurrent state."""
     from transformers import cache_utils
 
     try:

@@ -66,8 +66,8 @@ class TreeCache(TreeSlots):
         self._buffers: list[torch.Tensor] = []
 
     def buffers(self) -> list[torch.Tensor]:
-        """Every buffer once. Layers of one shape share a buffer, so one operation moves the keys and values
-        of all of them."""
+        """Returns every buffer once. Layers of one shape share a buffer, so one operation moves the keys and
+        values of all of them."""
         if not self._buffers and all(layer.is_initialized for layer in self.layers):
             groups: dict[Any, list[tuple[_Layer, str]]] = {}
             for layer in self.layers:

@@ -72,7 +72,7 @@ class TreeScoring(ABC):
 
     @abstractmethod
     def has_plain_head(self) -> bool:
-        """Whether logits are exactly the rows of the head times the last hidden state."""
+        """Returns whether logits are exactly the rows of the head times the last hidden state."""
 
     @abstractmethod
     def head(self, states: Any, ids: npt.NDArray[np.int64]) -> npt.NDArray[np.float32]:
@@ -85,11 +85,12 @@ class TreeScoring(ABC):
 
     @abstractmethod
     def best(self, logits: Any) -> int:
-        """The most probable token of one row of logits."""
+        """Returns the most probable token of one row of logits."""
 
     @abstractmethod
     def top(self, logits: Any, count: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float32]]:
-        """The most probable tokens of rows of logits (n, V) and their log-probabilities, best first."""
+        """Returns the most probable tokens of rows of logits (n, V) and their log-probabilities, best
+        first."""
 
     @abstractmethod
     def _run(self, blocks: Sequence[Block], *, hidden: bool = False, keep_last: bool = False) -> list[Any]:
@@ -124,8 +125,8 @@ class TreeScoring(ABC):
         self._slots.truncate(length)
 
     def score(self, blocks: Sequence[Block], *, hidden: bool = False) -> list[Any]:
-        """The logits of each row, shape (1 + nodes, V), as an array or a tensor. The last taken token is
-        first.
+        """Returns the logits of each row, shape (1 + nodes, V), as an array or a tensor. The last taken token
+        is first.
 
         With `hidden` the results are states for `head`, shape (1 + nodes, size).
 
@@ -162,7 +163,8 @@ class TreeScoring(ABC):
                 raise ContextTooLong(f"a row would have {deepest} tokens; the model reads {limit}")
 
     def _piece(self, blocks: Sequence[Block]) -> list[int] | None:
-        """The number of taken tokens of each row to read first; None if all tokens fit in one forward."""
+        """Returns the number of taken tokens of each row to read first; None if all tokens fit in one
+        forward."""
         width = max(len(b) for b in blocks)
         if width <= _PIECE or width * (self._slots.slots + width) * self.rows <= _MASK_ENTRIES:
             return None

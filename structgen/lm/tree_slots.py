@@ -39,7 +39,7 @@ class TreeSlots(ABC):
 
     @abstractmethod
     def buffers(self) -> Sequence[Any]:
-        """All buffers of keys and values; empty before the first block is written."""
+        """Returns all buffers of keys and values; empty before the first block is written."""
 
     @abstractmethod
     def replace(self, buffers: Sequence[Any]) -> None:
@@ -48,7 +48,7 @@ class TreeSlots(ABC):
     @staticmethod
     @abstractmethod
     def zeros(like: Any, shape: tuple[int, ...]) -> Any:
-        """A buffer of zeros with this shape."""
+        """Returns a buffer of zeros with this shape."""
 
     @property
     def rows(self) -> int:

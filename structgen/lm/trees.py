@@ -86,7 +86,7 @@ class TreeScorer(TreeScoring):
         return found
 
     def has_plain_head(self) -> bool:
-        """Whether logits are exactly the rows of the head times the last hidden state; found out by a
+        """Returns whether logits are exactly the rows of the head times the last hidden state; found out by a
         trial."""
         linear = getattr(self._model, "get_output_embeddings", lambda: None)()
         base = getattr(self._model, "base_model", None)
@@ -242,7 +242,7 @@ def _windows(config: Any) -> dict[str, int | None]:
 
 
 def _takes_masks_by_type(config: Any) -> bool:
-    """Whether the model takes a dict of masks by layer type. Models with `layer_types` do."""
+    """Returns whether the model takes a dict of masks by layer type. Models with `layer_types` do."""
     return getattr(config, "layer_types", None) is not None
 
 

@@ -19,7 +19,7 @@ _GAP = 16.0  # the space between two labels at the right edge
 
 
 def curves(found: list[Curve], title: str, slot: dict[str, int]) -> str:
-    """The chart of the curves. `slot` is each engine's place in the palette."""
+    """Returns the chart of the curves. `slot` is each engine's place in the palette."""
     low = math.floor(min(math.log10(y) for c in found for _, y in c.points))
     high = math.ceil(max(math.log10(y) for c in found for _, y in c.points) + 1e-9)
     low, high = min(low, high - 1), max(high, low + 1)

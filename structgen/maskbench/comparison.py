@@ -87,8 +87,8 @@ def _engine(
 def intervals(
     left: list[list[float]], right: list[list[float]], columns: tuple[str, ...], resamples: int
 ) -> dict[str, tuple[float, float]]:
-    """The 95% percentile-bootstrap interval of right / left for each column except the maximum. The bootstrap
-    does not work for a maximum (Bickel and Freedman 1981)."""
+    """Returns the 95% percentile-bootstrap interval of right / left for each column except the maximum. The
+    bootstrap does not work for a maximum (Bickel and Freedman 1981)."""
     random = np.random.default_rng(0)
     edges = np.logspace(_LOW, _HIGH, _BINS + 1)
     middle = np.sqrt(edges[:-1] * edges[1:])
@@ -123,7 +123,7 @@ def _resampled(
     middle: Floats,
     columns: tuple[str, ...],
 ) -> dict[str, Floats]:
-    """Each column of every resample, shape (resamples,)."""
+    """Returns each column of every resample, shape (resamples,)."""
     totals = weights @ sums
     cumulative = np.cumsum(weights.astype(np.float32) @ binned, axis=1, dtype=np.float64)
     out: dict[str, Floats] = {}

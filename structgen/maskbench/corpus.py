@@ -46,7 +46,7 @@ class Case:
     instances: tuple[Instance, ...]
 
     def as_json(self) -> dict[str, Any]:
-        """The case as JSON for a worker, which then needs no file."""
+        """Returns the case as JSON for a worker, which then needs no file."""
         return {
             "name": self.name,
             "split": self.split,
@@ -69,7 +69,7 @@ class Cases:
 
 
 def dumps(value: object) -> str:
-    """The text of a value as MaskBench defines it."""
+    """Returns the text of a value as MaskBench defines it."""
     return json.dumps(value, ensure_ascii=False)
 
 
@@ -80,7 +80,8 @@ def split_of(name: str) -> str:
 
 
 def open_corpus(spec: str, *, instances: bool = True, scale: float = 1.0) -> Cases:
-    """The corpus that `spec` names. If a checkout has two folders, `instances` prefers MaskBench's."""
+    """Returns the corpus that `spec` names. If a checkout has two folders, `instances` prefers
+    MaskBench's."""
     if spec in ("cases", "smoke"):
         table = named.CASES if spec == "cases" else named.SMOKE
 
@@ -104,7 +105,7 @@ def open_corpus(spec: str, *, instances: bool = True, scale: float = 1.0) -> Cas
 
 
 def folder(path: Path) -> Cases:
-    """All `*.json` under a folder. A sub-folder is a split."""
+    """Returns all `*.json` under a folder. A sub-folder is a split."""
     files = {
         file.relative_to(path).with_suffix("").as_posix().replace("/", "---"): file
         for file in path.rglob("*.json")
@@ -127,7 +128,7 @@ def folder(path: Path) -> Cases:
 
 
 def _hub() -> Cases:
-    """The data set on the Hugging Face hub, one Parquet folder a split; schemas without instances."""
+    """Returns the data set on the Hugging Face hub, one Parquet folder a split; schemas without instances."""
     try:
         import huggingface_hub
         import pyarrow.parquet as parquet
@@ -145,7 +146,7 @@ def _hub() -> Cases:
 
 
 def parquet_corpus(root: Path, parquet: Any) -> Cases:
-    """Every Parquet file under `root`; column `json_schema` is the text, `unique_id` the name."""
+    """Returns every Parquet file under `root`; column `json_schema` is the text, `unique_id` the name."""
     schemas: dict[str, tuple[str, str]] = {}
     for file in sorted(root.rglob("*.parquet")):
         relative = file.relative_to(root)
@@ -181,7 +182,7 @@ def select(
     count: int | None = None,
     seed: int = 0,
 ) -> list[str]:
-    """The cases that a command's flags select: names that contain `only`, then every n-th of these, then a
-    sample."""
+    """Returns the cases that a command's flags select: names that contain `only`, then every n-th of these,
+    then a sample."""
     kept = [name for name in sorted(names) if only in name][offset::stride]
     return kept if count is None else sample(kept, count, seed)

@@ -84,7 +84,7 @@ class Lane:
 
 
 def about(names: tuple[str, ...]) -> dict[str, dict[str, Any]]:
-    """The version and notes of every engine, asked in a child process. WorkerError: an engine is not
+    """Returns the version and notes of every engine, asked in a child process. WorkerError: an engine is not
     installed."""
     worker = Worker(
         "structgen.maskbench.engines:nothing", "structgen.maskbench.engines:describe", {}, _DESCRIBE
@@ -105,7 +105,7 @@ def about(names: tuple[str, ...]) -> dict[str, dict[str, Any]]:
 def jobs(
     corpus: Cases, names: list[str], engines: tuple[str, ...], run: BenchRun
 ) -> Iterator[dict[str, Any]]:
-    """The remaining jobs, one for each case. An unreadable case becomes a row for every engine."""
+    """Returns the remaining jobs, one for each case. An unreadable case becomes a row for every engine."""
     for name in names:
         left = [engine for engine in engines if (name, engine) not in run.done]
         if not left:
@@ -122,7 +122,7 @@ def jobs(
 def turns(
     jobs: Iterator[dict[str, Any]], size: int, engines: tuple[str, ...]
 ) -> Iterator[list[dict[str, Any]]]:
-    """The jobs in turns of `size`. The first engine changes from turn to turn."""
+    """Returns the jobs in turns of `size`. The first engine changes from turn to turn."""
     for index in itertools.count():
         turn = list(itertools.islice(jobs, size))
         if not turn:

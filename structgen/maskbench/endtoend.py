@@ -32,7 +32,7 @@ _PROMPT = "Write a JSON value that the schema describes."
 
 
 def setup(config: dict[str, Any]) -> dict[str, Any]:
-    """A model and one engine over its vocabulary."""
+    """Returns a model and one engine over its vocabulary."""
     from ..lm.load import language_model
 
     lm = language_model(config["model"])
@@ -43,8 +43,8 @@ def setup(config: dict[str, Any]) -> dict[str, Any]:
 
 
 def prompt(lm: Any, schema: str) -> str | list[int]:
-    """The prompt for the model. The embedded model has a prompt format of its own; other models read the
-    schema's text."""
+    """Returns the prompt for the model. The embedded model has a prompt format of its own; other models read
+    the schema's text."""
     from ..lm.prompts import formatted
 
     own = formatted(lm, _PROMPT, json.loads(schema), "auto")
@@ -128,7 +128,7 @@ def generate(
 
 
 def judge(schema: str, text: str) -> str:
-    """The reason why a text is no instance of the schema; "" if it is one."""
+    """Returns the reason why a text is no instance of the schema; "" if it is one."""
     try:
         import jsonschema
     except ImportError as error:

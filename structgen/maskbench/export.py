@@ -60,8 +60,8 @@ def export(run: BenchRun, folder: Path) -> list[Path]:
 
 
 def _row(row: Row) -> Row:
-    """A row in the form of MaskBench's runner: the name of a file, one error, no times if the schema did not
-    compile."""
+    """Returns a row in the form of MaskBench's runner: the name of a file, one error, no times if the schema
+    did not compile."""
     made = row | {"id": f"{row['id']}.json"}
     if "failure" in row:
         return made
@@ -74,7 +74,7 @@ def _row(row: Row) -> Row:
 
 
 def _code(failure: str) -> int:
-    """The exit status that MaskBench's runner would have."""
+    """Returns the exit status that MaskBench's runner would have."""
     found = re.search(r"(signal|exit code) (\d+)", failure)
     if found is not None:
         return -int(found[2]) if found[1] == "signal" else int(found[2])
@@ -118,7 +118,7 @@ def _stats(rows: list[Row], codes: list[int]) -> dict[str, Any]:
 
 
 def _entries(rows: list[Row], stats: dict[str, Any]) -> dict[str, Any]:
-    """The lines of MaskBench's table, in its order."""
+    """Returns the lines of MaskBench's table, in its order."""
     compiled = [row for row in rows if "num_tests" in row and "compile_error" not in row]
     made: dict[str, Any] = {}
     for name, times in (

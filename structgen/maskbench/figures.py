@@ -88,7 +88,7 @@ def by_engine(rows: Iterable[Row]) -> dict[str, dict[str, Row]]:
 
 
 def figures(values: Sequence[float] | npt.NDArray[Any], columns: tuple[str, ...]) -> dict[str, float]:
-    """One number for each column ("p99.9", "mean" or "max"); NaN if there are no values."""
+    """Returns one number for each column ("p99.9", "mean" or "max"); NaN if there are no values."""
     array = np.asarray(values, dtype=float)
     if array.size == 0:
         return dict.fromkeys(columns, math.nan)
@@ -106,12 +106,12 @@ def compiled(row: Row) -> bool:
 
 
 def steps_of(rows: Iterable[Row]) -> npt.NDArray[np.float64]:
-    """Every step of rows of masks."""
+    """Returns every step of rows of masks."""
     return np.array([t for row in rows if compiled(row) for t in row["all_mask_us"]], dtype=float)
 
 
 def whole(rows: Iterable[Row]) -> dict[str, Any]:
-    """An engine's figures over everything that it took."""
+    """Returns an engine's figures over everything that it took."""
     all_rows = list(rows)
     taken = [row for row in all_rows if compiled(row)]
     counts = collections.Counter(outcome(row) for row in all_rows)
@@ -126,7 +126,7 @@ def whole(rows: Iterable[Row]) -> dict[str, Any]:
 
 
 def common_steps(one: Row, other: Row) -> tuple[list[float], list[float]]:
-    """The steps both rows took, instance by instance."""
+    """Returns the steps both rows took, instance by instance."""
     left: list[float] = []
     right: list[float] = []
     i = j = 0
@@ -164,7 +164,7 @@ def ratio(one: dict[str, float], other: dict[str, float]) -> dict[str, float]:
 
 
 def coverage(rows: Iterable[Row], timed: Container[str] | None = None) -> dict[str, Any]:
-    """An engine's end-to-end figures as JSONSchemaBench (arXiv 2501.10868) defines them.
+    """Returns an engine's end-to-end figures as JSONSchemaBench (arXiv 2501.10868) defines them.
 
     declared    the share of all schemas that the engine takes without an error
     empirical   the share of all schemas for which the text is valid
@@ -199,15 +199,15 @@ def coverage(rows: Iterable[Row], timed: Container[str] | None = None) -> dict[s
 
 
 def declared_by_all(engines: Mapping[str, Mapping[str, Row]]) -> set[str]:
-    """The schemas that are taken by every engine that takes any schema. Times are compared on these, as in
-    the paper."""
+    """Returns the schemas that are taken by every engine that takes any schema. Times are compared on these,
+    as in the paper."""
     sets = [{name for name, row in rows.items() if row.get("declared")} for rows in engines.values()]
     sets = [names for names in sets if names]
     return set.intersection(*sets) if sets else set()
 
 
 def table(title: str, columns: Sequence[str], lines: Mapping[str, Sequence[str]]) -> str:
-    """A table as text; numbers are aligned to the right."""
+    """Returns a table as text; numbers are aligned to the right."""
     width = max([len(label) for label in lines] + [12]) + 2
     wide = [
         max([len(column), *(len(line[i]) for line in lines.values())]) + 2 for i, column in enumerate(columns)
@@ -219,7 +219,7 @@ def table(title: str, columns: Sequence[str], lines: Mapping[str, Sequence[str]]
 
 
 def summary(rows: Iterable[Row], mode: str) -> str:
-    """The tables that a run prints at its end."""
+    """Returns the tables that a run prints at its end."""
     engines = by_engine(rows)
     if mode == "generate":
         names = (

@@ -68,7 +68,7 @@ def replay(grammar: Grammar, ids: list[int]) -> tuple[list[float], int | None, s
 
 
 def measure(engine: Engine, case: Case, ids: list[list[int]]) -> dict[str, Any]:
-    """One row. `ids` are the tokens of the instances."""
+    """Returns one row. `ids` are the tokens of the instances."""
     row: dict[str, Any] = {
         "id": case.name,
         "split": case.split,
@@ -112,7 +112,8 @@ def measure(engine: Engine, case: Case, ids: list[list[int]]) -> dict[str, Any]:
 
 
 def setup(config: dict[str, Any]) -> dict[str, Any]:
-    """One engine over the run's tokens, warmed up. `Missing` and other errors of its loading end the run."""
+    """Returns one engine over the run's tokens, warmed up. `Missing` and other errors of its loading end the
+    run."""
     vocabulary = tokens.load(config["tokenizer"])
     engine = engines.load(config["engine"], vocabulary)
     for schema, value in _WARM_UP:

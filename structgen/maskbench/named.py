@@ -117,7 +117,7 @@ def _deep_recursion(scale: float) -> Built:
 
 
 def _free_keys(scale: float) -> Built:
-    """A map whose keys are free: an engine that forbids duplicate keys must remember them."""
+    """Returns a map whose keys are free: an engine that forbids duplicate keys must remember them."""
     value = {f"key number {i}": i for i in range(int(1000 * scale))}
     return {"type": "object", "additionalProperties": {"type": "integer"}}, [(value, True)]
 

@@ -90,7 +90,7 @@ class Report:
 
 
 def build(runs: list[BenchRun], title: str) -> Report:
-    """The report of some runs. RunError: the runs have no rows."""
+    """Returns the report of some runs. RunError: the runs have no rows."""
     report = Report(title)
     abouts: dict[str, dict[str, Any]] = {}
     groups: dict[str, list[tuple[BenchRun, list[Row]]]] = {"masks": [], "cases": [], "generate": []}
@@ -116,7 +116,7 @@ def build(runs: list[BenchRun], title: str) -> Report:
 
 
 def duration(us: float) -> str:
-    """A time in microseconds as text, with three digits and a unit."""
+    """Returns a time in microseconds as text, with three digits and a unit."""
     if math.isnan(us):
         return "–"
     for scale, unit in ((1e6, "s"), (1e3, "ms"), (1.0, "µs")):
@@ -137,7 +137,7 @@ def _median(found: list[dict[str, float]]) -> dict[str, float]:
 def _best(
     rows: list[list[float]], columns: Iterable[int], offset: int, counted: list[bool] | None = None
 ) -> set[tuple[int, int]]:
-    """The places of the smallest number of each column, among rows that are `counted`."""
+    """Returns the places of the smallest number of each column, among rows that are `counted`."""
     found = set()
     for column in columns:
         values = [row[column] if counted is None or counted[i] else math.nan for i, row in enumerate(rows)]
@@ -345,7 +345,7 @@ def _case_tables(rows: list[Row], names: list[str]) -> list[Table]:
 
 
 def _growth(steps: list[float]) -> float:
-    """The median of the last tenth of the steps, divided by the median of the first tenth.
+    """Returns the median of the last tenth of the steps, divided by the median of the first tenth.
 
     A value of 1 means that steps do not get slower as the text gets longer.
     """

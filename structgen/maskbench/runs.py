@@ -27,7 +27,7 @@ class RunError(ValueError):
 
 
 def machine() -> dict[str, Any]:
-    """The machine on which figures were measured: processor, cores in use, memory, system."""
+    """Returns the machine on which figures were measured: processor, cores in use, memory, system."""
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
     found: dict[str, Any] = {
         "system": platform.platform(),
@@ -64,7 +64,7 @@ class BenchRun:
 
     @classmethod
     def open(cls, path: Path, config: dict[str, Any]) -> BenchRun:
-        """A new run, or one that is continued. RunError: the folder holds another kind of run."""
+        """Returns a new run, or one that is continued. RunError: the folder holds another kind of run."""
         path.mkdir(parents=True, exist_ok=True)
         meta = path / "run.json"
         run = cls(path, config)
@@ -101,7 +101,7 @@ class BenchRun:
 
 
 def session(**more: Any) -> dict[str, Any]:
-    """The time and the machine of this part of a run."""
+    """Returns the time and the machine of this part of a run."""
     return {
         "started": datetime.datetime.now().astimezone().isoformat(timespec="seconds"),
         "machine": machine(),
@@ -130,7 +130,7 @@ def read_config(path: Path) -> dict[str, Any]:
 
 
 def rows_of(path: Path) -> Iterator[dict[str, Any]]:
-    """Every row. RunError: a line that is no row."""
+    """Returns every row. RunError: a line that is no row."""
     file = path / "rows.jsonl"
     if not file.exists():
         return
@@ -144,5 +144,5 @@ def rows_of(path: Path) -> Iterator[dict[str, Any]]:
 
 
 def read(path: str | Path) -> BenchRun:
-    """A finished or unfinished run, for reading."""
+    """Returns a finished or unfinished run, for reading."""
     return BenchRun(Path(path), read_config(Path(path)))

@@ -30,7 +30,7 @@ _LOOK = 0.1  # seconds between two looks at a child's memory
 
 
 def named(path: str) -> Callable[..., Any]:
-    """The function called "module:function"."""
+    """Returns the function called "module:function"."""
     module, _, name = path.partition(":")
     found: Callable[..., Any] = getattr(importlib.import_module(module), name)
     return found
@@ -84,7 +84,7 @@ class WorkerError(RuntimeError):
 
 
 def resident(pid: int) -> int:
-    """The bytes of memory that a process holds; 0 if the system does not tell."""
+    """Returns the bytes of memory that a process holds; 0 if the system does not tell."""
     try:
         return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
     except (OSError, IndexError, ValueError):
@@ -179,7 +179,7 @@ class Lane(Protocol):
     """A lane handles one job after another; several lanes work side by side."""
 
     def run(self, job: Any) -> Any:
-        """The job's result. It may raise, which ends the whole run."""
+        """Returns the job's result. It may raise, which ends the whole run."""
 
     def stop(self) -> None:
         """Ends the children."""

@@ -75,7 +75,7 @@ def allowed_entropies(logits: torch.Tensor, masks: Masks, temperature: float, ch
 
 
 def tokens_of(token_ids: Any, masks: Masks, device: torch.device) -> torch.Tensor:
-    """The ids on the device, int64. ValueError: a mask does not allow its token."""
+    """Returns the ids on the device, int64. ValueError: a mask does not allow its token."""
     ids = np.asarray(token_ids.cpu() if isinstance(token_ids, torch.Tensor) else token_ids)
     if ids.shape != (len(masks),):
         raise ValueError(f"there are {len(masks)} masks for ids of the shape {ids.shape}")

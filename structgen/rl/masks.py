@@ -52,7 +52,8 @@ class Masks:
         return self.rows[self.of]
 
     def csr(self) -> tuple[npt.NDArray[np.int64], _Words]:
-        """The distinct masks as lists: `ids[starts[r]:starts[r + 1]]` are the ids of `rows[r]`, ascending.
+        """Returns the distinct masks as lists: `ids[starts[r]:starts[r + 1]]` are the ids of `rows[r]`,
+        ascending.
 
         Returns:
             starts: int64, shape (distinct + 1,). ids: int32, as many as bits are set.
@@ -63,7 +64,7 @@ class Masks:
         return starts, np.concatenate(lists) if lists else np.zeros(0, np.int32)
 
     def merged(self, kept: Any) -> Masks:
-        """The masks without the tokens that a sampler removed by top-k or top-p.
+        """Returns the masks without the tokens that a sampler removed by top-k or top-p.
 
         Args:
             kept: what the sampler kept, one row a token. Either int32 words of shape (n, ceil(V/32)), or a
@@ -101,7 +102,7 @@ class Masks:
 
 
 def replay(grammar: CompiledGrammar, token_ids: TokenIds, *, max_bytes: int = 1 << 30) -> Masks:
-    """The mask in front of each token of a text.
+    """Returns the mask in front of each token of a text.
 
     Args:
         grammar: the grammar of the text.

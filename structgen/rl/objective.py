@@ -32,7 +32,8 @@ def constrained_logprobs(
     temperature: float = 1.0,
     chunk: int = 64,
 ) -> torch.Tensor:
-    """The log-softmax over the allowed tokens, at the drawn tokens. It is differentiable in the logits.
+    """Returns the log-softmax over the allowed tokens, at the drawn tokens. It is differentiable in the
+    logits.
 
     Args:
         logits: float32, float16, bfloat16 or float64, shape (n, width), on any device; width may exceed V.
@@ -58,7 +59,7 @@ def constrained_logprobs(
 def constrained_entropies(
     logits: torch.Tensor, masks: Masks, *, temperature: float = 1.0, chunk: int = 64
 ) -> torch.Tensor:
-    """The entropy of each draw among the allowed tokens, in nats, shape (n,). It has no gradient.
+    """Returns the entropy of each draw among the allowed tokens, in nats, shape (n,). It has no gradient.
 
     Args, Raises: as `constrained_logprobs`.
     """

@@ -76,7 +76,7 @@ def sample(model: Any, prompt: Any, schema: Any = None, **options: Unpack[Sample
 
 
 def prepare(model: Any, prompt: Any, schema: Any = None, **options: Unpack[TargetOptions]) -> Walker:
-    """The target and the trie of a call of `sample`, for the searches of this package."""
+    """Returns the target and the trie of a call of `sample`, for the searches of this package."""
     named = checked(TargetRequest, {"model": model, "prompt": prompt, "schema": schema, **options})
     asked = TargetRequest(**named)
     return asked.walker(asked.target()[0])
@@ -105,7 +105,7 @@ def _request(model: Any, prompt: Any, schema: Any, options: SampleOptions) -> Re
 
 
 def _on_loop(potential: Potential | None, loop: asyncio.AbstractEventLoop) -> Potential | None:
-    """The potential with coroutine predicates turned into calls that wait for the loop."""
+    """Returns the potential with coroutine predicates turned into calls that wait for the loop."""
     if isinstance(potential, Product):
         return Product([part for part in (_on_loop(f, loop) for f in potential.factors) if part is not None])
     if isinstance(potential, Predicate) and inspect.iscoroutinefunction(potential.fn):

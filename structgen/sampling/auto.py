@@ -99,8 +99,8 @@ def _warn(out: Outcome) -> None:
 
 
 def _pilot(walker: Walker, seeds: Seeds) -> tuple[float, int]:
-    """The expected acceptance rate: the rate of the later half of the trials, or the certified bound of the
-    bracket."""
+    """Returns the expected acceptance rate: the rate of the later half of the trials, or the certified bound
+    of the bracket."""
     accepted: list[bool] = []
 
     def make(index: int) -> Walk:

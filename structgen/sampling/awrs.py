@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 def estimate(
     walker: Walker, walk: Walk, total: float, lot: Vector | Urn, extra: int
 ) -> tuple[int, float] | None:
-    """The drawn slot and the log normaliser; None if the condition refuses every token.
+    """Returns the drawn slot and the log normaliser; None if the condition refuses every token.
 
     Args:
         total: the log of the normaliser without the condition.
@@ -82,7 +82,7 @@ def estimate(
 
 
 def _ask(walker: Walker, walk: Walk, slot: int) -> bool:
-    """The condition's verdict on one token, kept at its edge."""
+    """Returns the condition's verdict on one token, kept at its edge."""
     node = walk.node
     token = int(node.row.ids[slot])
     edge = node.edge(token, slot)

@@ -140,7 +140,7 @@ def _extend(
     guide: Guide | None,
     clauses: Clauses | None,
 ) -> list[_Beam]:
-    """The best `size` one-token extensions of a group that the condition allows."""
+    """Returns the best `size` one-token extensions of a group that the condition allows."""
     pool: dict[tuple[int, int], float] = {}  # (beam, slot) -> its rank
     # A guide may prefer tokens that are not among the most probable, so it gets four times as many.
     wanted = size if guide is None else 4 * size
@@ -173,7 +173,7 @@ def _extend(
 
 
 def _towards(walker: Walker, beam: _Beam, clauses: Clauses | None) -> list[int]:
-    """The slots of the tokens that begin or continue a missing phrase."""
+    """Returns the slots of the tokens that begin or continue a missing phrase."""
     found: list[int] = []
     if clauses is not None:
         for phrases in clauses.missing(beam.kept):
@@ -189,7 +189,7 @@ def _towards(walker: Walker, beam: _Beam, clauses: Clauses | None) -> list[int]:
 def _guided(
     walker: Walker, beams: list[_Beam], size: int, guide: Guide, clauses: Clauses | None
 ) -> list[_Beam]:
-    """The candidates that the guide keeps."""
+    """Returns the candidates that the guide keeps."""
     if clauses is not None:
         states = [clauses.state(beam.walk.data, beam.walk.ended) for beam in beams]
         alive = []

@@ -313,14 +313,15 @@ class BestFirst:
         return done
 
     def found(self, wanted: int) -> list[Written]:
-        """The best texts so far. A text with several tokenizations counts once, by the best of them."""
+        """Returns the best texts so far. A text with several tokenizations counts once, by the best of
+        them."""
         best: dict[Any, Written] = {}
         for text in order(list(self.texts.values())):
             best.setdefault(self.spelling(text), text)
         return list(best.values())[:wanted]
 
     def spelling(self, text: Written) -> tuple[bytes, tuple[int, ...]]:
-        """A key that is equal for all tokenizations of one text: its bytes and its special tokens."""
+        """Returns a key that is equal for all tokenizations of one text: its bytes and its special tokens."""
         target = self.walker.target
         special = (t for t in text.tokens if t not in target.ends and not target.vocabulary.tokens[t])
         return target.text(text.tokens), tuple(special)
@@ -392,7 +393,7 @@ class BestFirst:
         return True
 
     def _favourite(self, place: SearchPlace) -> SearchPlace:
-        """The child to visit; of equal children the one that was made first."""
+        """Returns the child to visit; of equal children the one that was made first."""
         root = math.sqrt(place.visits)
 
         def appeal(child: SearchPlace) -> float:
@@ -419,7 +420,7 @@ class BestFirst:
             raise _SpentUp("tokens")
 
     def _open(self, place: SearchPlace) -> _Opening:
-        """The next children of a place, ranked; the tree stays as it is."""
+        """Returns the next children of a place, ranked; the tree stays as it is."""
         walk = self._walk(place)
         self._know([walk])
         if self.plan.block:
@@ -473,7 +474,7 @@ class BestFirst:
         return list({tuple(way.tokens): way for way in ways if way.alive}.values())
 
     def _place(self, parent: SearchPlace, walk: Walk, way: Walk) -> SearchPlace:
-        """The child that a walk leads to, not yet in the tree."""
+        """Returns the child that a walk leads to, not yet in the tree."""
         tokens = tuple(way.tokens[len(walk.tokens) :])
         score = way.value if way.ended else sum(way.scores)
         child = SearchPlace(
@@ -544,7 +545,7 @@ class BestFirst:
         self.walker.follow(walk, slot)
 
     def _walk(self, place: SearchPlace) -> Walk:
-        """The walk at a place. After a saved search it is made from the parent's walk."""
+        """Returns the walk at a place. After a saved search it is made from the parent's walk."""
         below: list[SearchPlace] = []
         at = place
         while at.walk is None and at.parent is not None:

@@ -21,7 +21,7 @@ from .walk import LOCAL, Walk, Walker
 
 
 def trials(entropy: float) -> int:
-    """The number of continuations to try."""
+    """Returns the number of continuations to try."""
     return 1 + round(9 * min(1.0, max(0.0, (entropy - 0.01) / 1.49)))
 
 

@@ -22,7 +22,8 @@ class Chance(Protocol):
     """The random decisions of samplers."""
 
     def choose(self, sums: Doubles) -> int:
-        """An index with probability in proportion to the steps of `sums`, ascending cumulated weights."""
+        """Returns an index with probability in proportion to the steps of `sums`, ascending cumulated
+        weights."""
         ...
 
     def coin(self, probability: float) -> bool:
@@ -30,7 +31,8 @@ class Chance(Protocol):
         ...
 
     def uniform(self, breaks: Callable[[], Doubles]) -> float:
-        """A number of [0, 1). The caller's decision changes only at `breaks`, which only tests ask for."""
+        """Returns a number of [0, 1). The caller's decision changes only at `breaks`, which only tests ask
+        for."""
         ...
 
 
@@ -70,5 +72,5 @@ class Seeds:
 
 
 def fresh_seed() -> int:
-    """A seed from the system's entropy, small enough to be written down."""
+    """Returns a seed from the system's entropy, small enough to be written down."""
     return int(np.random.SeedSequence().generate_state(1, np.uint64)[0] >> np.uint64(11))

@@ -72,7 +72,7 @@ class Probe:
         )
 
     def _complete(self, text: Prefix, free: int) -> Prefix | None:
-        """A random continuation of up to `free` tokens, then the shortest way to the end."""
+        """Returns a random continuation of up to `free` tokens, then the shortest way to the end."""
         assert not isinstance(self.target.grammar, AnyText)
         matcher = self.target.grammar.matcher()
         tokens = list(text.tokens)

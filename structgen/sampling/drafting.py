@@ -54,7 +54,7 @@ def check_guess(guess: Any) -> None:
 
 
 def drafts_of(guess: Any, target: Target) -> Drafts | None:
-    """The source of drafts that `sg.sample(guess=)` names; None: no drafts."""
+    """Returns the source of drafts that `sg.sample(guess=)` names; None: no drafts."""
     if guess is None:
         return None
     if callable(guess):
@@ -129,8 +129,8 @@ class Tree:
                 session.close()
 
     def _told(self, walk: Walk) -> list[Session]:
-        """The drafters' sessions of a walk, which know all of its tokens. Without a prompt, a session begins
-        behind the first token."""
+        """Returns the drafters' sessions of a walk, which know all of its tokens. Without a prompt, a session
+        begins behind the first token."""
         if walk.sessions is None:
             if not self._prompt and not walk.tokens:
                 return []
@@ -145,8 +145,8 @@ class Tree:
         return walk.sessions
 
     def _likely(self, walk: Walk, first: int) -> Likely | None:
-        """The tokens that the vectors of a walk's nodes give as likely, from the walk's token number `first`
-        on."""
+        """Returns the tokens that the vectors of a walk's nodes give as likely, from the walk's token number
+        `first` on."""
         ids, logprobs, contexts = [], [], []
         before = [*self._prompt[-CONTEXT:], *walk.tokens]
         skipped = len(before) - len(walk.tokens)
@@ -165,12 +165,12 @@ class Tree:
 
 
 def _room(target: Target, walk: Walk) -> int:
-    """The most tokens that may follow a walk, without the end."""
+    """Returns the most tokens that may follow a walk, without the end."""
     return max(0, target.max_tokens - 1 - len(walk.tokens))
 
 
 def _behind(walk: Walk, token: int, target: Target) -> Walk:
-    """The place after a token; the token is not an end."""
+    """Returns the place after a token; the token is not an end."""
     here = walk.fork(walk.chance)
     here.tokens.append(token)
     here.data += target.vocabulary.token_bytes(token)

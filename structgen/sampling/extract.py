@@ -42,7 +42,7 @@ def exact_extract(
     batch: int = 64,
     best: int = 1,
 ) -> list[Span]:
-    """The `best` most probable spans of the document, most probable first; equal texts count once.
+    """Returns the `best` most probable spans of the document, most probable first; equal texts count once.
 
     Args:
         model, prompt: as in `sg.generate`, the prompt in plain form.

@@ -116,7 +116,7 @@ class Clauses:
         return State(frozenset(kept), lost, progress)
 
     def met(self, data: bytes) -> tuple[bool, ...]:
-        """The clauses that a whole text meets."""
+        """Returns the clauses that a whole text meets."""
         kept = self.state(data, True).kept
         return tuple(at in kept for at in range(len(self)))
 
@@ -126,7 +126,7 @@ class Clauses:
 
 
 def _begun(phrase: bytes, data: bytes) -> int:
-    """The length of the longest beginning of a phrase with which the text ends, in bytes."""
+    """Returns the length of the longest beginning of a phrase with which the text ends, in bytes."""
     for size in range(min(len(phrase), len(data)), 0, -1):
         if data.endswith(phrase[:size]):
             return size
@@ -134,7 +134,7 @@ def _begun(phrase: bytes, data: bytes) -> int:
 
 
 def rest(phrase: bytes, data: bytes) -> bytes:
-    """The bytes of a phrase that are missing at the end of a text."""
+    """Returns the bytes of a phrase that are missing at the end of a text."""
     return phrase[_begun(phrase, data) :]
 
 
@@ -218,8 +218,8 @@ class Look:
 
 
 def _best(walker: Walker, walk: Walk, way: Walk, phrase: bytes) -> float:
-    """The best log-probability of a phrase after some token of a continuation; 0: the continuation contains
-    the phrase."""
+    """Returns the best log-probability of a phrase after some token of a continuation; 0: the continuation
+    contains the phrase."""
     begin = len(walk.tokens)
     # If the text has begun the phrase, only the missing bytes count.
     tail = walk.data[max(0, len(walk.data) - len(phrase) + 1) :]
@@ -233,7 +233,7 @@ def _best(walker: Walker, walk: Walk, way: Walk, phrase: bytes) -> float:
 
 
 def _spelled(walker: Walker, probe: Walk, tokens: Sequence[int]) -> float:
-    """The log-probability of tokens after a walk, if the mask allows them. Moves the walk."""
+    """Returns the log-probability of tokens after a walk, if the mask allows them. Moves the walk."""
     total = 0.0
     for token in tokens:
         walker.fetch([probe])
@@ -247,8 +247,8 @@ def _spelled(walker: Walker, probe: Walk, tokens: Sequence[int]) -> float:
 
 
 def kept_apart(items: Sequence[Any], size: int, group: Callable[[Any], Any]) -> list[Any]:
-    """At most `size` of the items, which are sorted best first: the best of each group, then the second best
-    of each, and so on."""
+    """Returns at most `size` of the items, which are sorted best first: the best of each group, then the
+    second best of each, and so on."""
     groups: dict[Any, list[Any]] = {}
     for item in items:
         groups.setdefault(group(item), []).append(item)

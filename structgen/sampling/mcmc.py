@@ -98,7 +98,8 @@ def _suffixes(
 
 
 def propose(walker: Walker, state: Walk, chance: Chance, proposal: Proposal) -> Walk:
-    """The kept prefix of a proposal, which the caller runs to its end; empty if the state has no weight."""
+    """Returns the kept prefix of a proposal, which the caller runs to its end; empty if the state has no
+    weight."""
     if not state.alive:
         return walker.start(chance)
     return state.cut(chance.choose(np.cumsum(np.exp(positions(state, proposal)))), chance, walker.target)

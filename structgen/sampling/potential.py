@@ -116,8 +116,8 @@ class Potential:
     guides: bool = True
 
     def prefix(self, text: Prefix) -> float:
-        """The log weight of a text that goes on. -inf means that every text with this beginning has no
-        weight."""
+        """Returns the log weight of a text that goes on. -inf means that every text with this beginning has
+        no weight."""
         return 0.0
 
     def complete(self, text: Prefix) -> float:
@@ -132,11 +132,11 @@ class Potential:
         raise NotImplementedError(f"{type(self).__name__} has no logw_next")
 
     def prefix_batch(self, texts: Sequence[Prefix]) -> list[float]:
-        """The value of `prefix` for each text."""
+        """Returns the value of `prefix` for each text."""
         return [self.prefix(text) for text in texts]
 
     def complete_batch(self, texts: Sequence[Prefix]) -> list[float]:
-        """The value of `complete` for each text."""
+        """Returns the value of `complete` for each text."""
         return [self.complete(text) for text in texts]
 
     def __mul__(self, other: Potential) -> Product:
@@ -353,7 +353,7 @@ class LanguageModelPotential(Potential):
         return self.prefix(text) + float(end)
 
     def weigh(self, rows: Doubles) -> Doubles:
-        """The log factor of every next token, from the second model's log-probabilities."""
+        """Returns the log factor of every next token, from the second model's log-probabilities."""
         rows *= self.power
         return rows
 
@@ -397,7 +397,8 @@ def _rounded(logprobs: Doubles) -> Doubles:
 
 
 def weight(value: float, text: Prefix, bounded: bool = False) -> float:
-    """A potential's value, checked. PotentialError: it is NaN or infinite, or breaks its own bound."""
+    """Returns a potential's value, checked. PotentialError: it is NaN or infinite, or breaks its own
+    bound."""
     value = float(value)
     if not value < math.inf:
         raise PotentialError(f"a potential gave {text.text[-60:]!r} the log weight {value}")
@@ -413,7 +414,7 @@ _serials: WeakKeyDictionary[Any, str] = WeakKeyDictionary()
 
 
 def identity(potential: Potential | None) -> str:
-    """A text that differs for different potentials, for the key of a trie."""
+    """Returns a text that differs for different potentials, for the key of a trie."""
     if potential is None:
         return ""
     if potential.name is not None:
@@ -426,7 +427,7 @@ def identity(potential: Potential | None) -> str:
 
 
 def _serial(thing: Any) -> str:
-    """A name that no other object of any process has during this object's life."""
+    """Returns a name that no other object of any process has during this object's life."""
     try:
         if thing not in _serials:
             _serials[thing] = uuid.uuid4().hex

@@ -125,7 +125,8 @@ class TargetRequest(SampledOptions):
         return constraint_of({name: getattr(self, name) for name in NAMED})
 
     def target(self) -> tuple[Target, Asked]:
-        """The law, and the prompt and grammar in their prepared forms. Errors: those of `sg.generate`."""
+        """Returns the law, and the prompt and grammar in their prepared forms. Errors: those of
+        `sg.generate`."""
         lm = language_model(self.model)
         asked = ask(
             lm,
@@ -151,7 +152,7 @@ class TargetRequest(SampledOptions):
         return target, asked
 
     def walker(self, target: Target) -> Walker:
-        """A walker over the request's trie, or over a new one. StructgenError: the trie has another
+        """Returns a walker over the request's trie, or over a new one. StructgenError: the trie has another
         target."""
         walker = Walker(target, Trie(self.trie_bytes) if self.trie is None else self.trie, self.batch)
         walker.claim()
@@ -200,7 +201,8 @@ class Request(TargetRequest):
 
 
 def checked(kind: type[TargetRequest], given: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The arguments, unchanged. TypeError: no option has that name; the error shows the nearest name."""
+    """Returns the arguments, unchanged. TypeError: no option has that name; the error shows the nearest
+    name."""
     names = [field.name for field in fields(kind)]
     for name in given:
         if name not in names:

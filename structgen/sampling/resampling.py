@@ -21,7 +21,7 @@ Scheme = Literal["systematic", "stratified", "residual", "multinomial"]
 
 
 def resample(weights: Doubles, scheme: Scheme, chance: Chance) -> list[int]:
-    """The indices of the particles that continue, one for each copy.
+    """Returns the indices of the particles that continue, one for each copy.
 
     Raises:
         ValueError: an unknown scheme, or weights that do not sum to 1.

@@ -183,7 +183,8 @@ class Samples(Sequence[Sample]):
 
 
 def parts_of(tokens: Sequence[int], target: Target, asked: Asked) -> tuple[str | None, str]:
-    """The thoughts and the answer of ids. Special tokens that the grammar names are shown as their names."""
+    """Returns the thoughts and the answer of ids. Special tokens that the grammar names are shown as their
+    names."""
     if asked.names:
         pieces = (target.vocabulary.tokens[token] or asked.names.get(token, b"") for token in tokens)
         text = b"".join(pieces).decode("utf-8", "replace")
@@ -193,7 +194,8 @@ def parts_of(tokens: Sequence[int], target: Target, asked: Asked) -> tuple[str |
 
 
 def _tv_bound(upper: float, lower: float) -> float:
-    """A bound for a law Q with Q(s) >= P(s) / U: TV(Q, P / Z) = sum of (P(s) / Z - Q(s))+ <= 1 - Z / U."""
+    """Returns a bound for a law Q with Q(s) >= P(s) / U: TV(Q, P / Z) = sum of (P(s) / Z - Q(s))+ <= 1 - Z /
+    U."""
     return 0.0 if upper == NEVER else min(1.0, max(0.0, -math.expm1(min(0.0, lower - upper))))
 
 

@@ -116,7 +116,7 @@ def _digest(body: Any) -> str:
 
 
 def _state(engine: BestFirst) -> dict[str, Any]:
-    """The search as JSON. Floats are read back exactly."""
+    """Returns the search as JSON. Floats are read back exactly."""
     numbers = {id(place): at for at, place in enumerate(engine.places)}
     places = [
         [-1 if place.parent is None else numbers[id(place.parent)], *(getattr(place, name) for name in _KEPT)]
@@ -141,7 +141,7 @@ def _state(engine: BestFirst) -> dict[str, Any]:
 
 
 def _identity(engine: BestFirst) -> dict[str, Any]:
-    """The parts that must be equal for a search to go on."""
+    """Returns the parts that must be equal for a search to go on."""
     scores = engine.scores
     return {
         "target": engine.walker.target.parts(),
@@ -152,7 +152,7 @@ def _identity(engine: BestFirst) -> dict[str, Any]:
 
 
 def _differences(engine: BestFirst, body: dict[str, Any]) -> list[str]:
-    """The names of the parts that differ between the file and the call."""
+    """Returns the names of the parts that differ between the file and the call."""
     wanted = _identity(engine)
     parts = wanted.pop("target")
     names = {"plan": "setting of the method", "seed": "seed", "scores": "set of scores"}
@@ -162,12 +162,13 @@ def _differences(engine: BestFirst, body: dict[str, Any]) -> list[str]:
 
 
 def other_parts(parts: Mapping[str, Any], others: Mapping[str, Any]) -> list[str]:
-    """The parts in which two targets differ, in the words of users."""
+    """Returns the parts in which two targets differ, in the words of users."""
     return [_SAID.get(part, part) for part, value in parts.items() if others[part] != value]
 
 
 def _known(engine: BestFirst) -> tuple[list[list[int]], dict[tuple[int, ...], int]]:
-    """The prefixes whose forwards were counted, as a tree of [parent's number, token], and their numbers."""
+    """Returns the prefixes whose forwards were counted, as a tree of [parent's number, token], and their
+    numbers."""
     trie = engine.walker.trie
     paths = {tuple(trie.tokens(node)) for node in trie.nodes()} | engine.paid
     tree: list[list[int]] = []
@@ -180,7 +181,7 @@ def _known(engine: BestFirst) -> tuple[list[list[int]], dict[tuple[int, ...], in
 
 
 def probes(engine: BestFirst) -> list[tuple[tuple[int, ...], Vector]]:
-    """The vectors of some prefixes in brief. They recognise the model."""
+    """Returns the vectors of some prefixes in brief. They recognise the model."""
     found = []
     for node in telling(engine.walker.trie, 2):
         if node.known and len(node.row):

@@ -75,7 +75,7 @@ class SearchTree:
         return place.ended or place.opened > 0 or place.visits > 0
 
     def _worth(self, place: SearchPlace) -> tuple[float, float]:
-        """A sort key, ascending, because the caller takes the best from the end of a list."""
+        """Returns a sort key, ascending, because the caller takes the best from the end of a list."""
         return (place.best if self.select == "descent" and place.visits else place.rank, -place.number)
 
     def _spelled(self, place: SearchPlace) -> str:
@@ -96,7 +96,7 @@ class SearchTree:
         )
 
     def picture(self) -> str:
-        """The tree as HTML with parts that open and close."""
+        """Returns the tree as HTML with parts that open and close."""
         parts: list[str] = []
         level = -1
         for line in self.lines():
@@ -112,7 +112,7 @@ class SearchTree:
         return "<div>" + "".join(parts) + "</div>"
 
     def html(self) -> str:
-        """The tree as one HTML page."""
+        """Returns the tree as one HTML page."""
         return (
             '<!doctype html><html lang="en"><head><meta charset="utf-8"><title>structgen search</title>'
             '<meta name="viewport" content="width=device-width, initial-scale=1">'

@@ -69,7 +69,7 @@ class SmcOptions:
 
 
 def draw(walker: Walker, seeds: Seeds, n: int, options: SmcOptions | None = None) -> Outcome:
-    """One population of n particles, run until all have ended."""
+    """Returns one population of n particles, run until all have ended."""
     how = options or SmcOptions()
     # A move compares two suffixes under one theta. Bounds change while particles run, so with moves theta is
     # 1.
@@ -106,7 +106,7 @@ class _Population:
         return self.out
 
     def goes_on(self) -> bool:
-        """Whether a particle is unfinished, or a move can still reach a finished one.
+        """Returns whether a particle is unfinished, or a move can still reach a finished one.
 
         The end of moves must not depend on finished particles. Otherwise a move could lead to the end of a
         text, and no move could lead back.
@@ -143,8 +143,8 @@ class _Population:
         return [weight(value, text) for value, text in zip(critic.prefix_batch(texts), texts, strict=True)]
 
     def ahead(self, walks: list[Walk]) -> list[float]:
-        """The critic's mean value of each prefix over J walks to the end; never -inf, because it has a
-        floor."""
+        """Returns the critic's mean value of each prefix over J walks to the end; never -inf, because it has
+        a floor."""
         count = self.how.lookahead
         twins: list[Walk] = []
         places = {id(walk.chance): i for i, walk in enumerate(self.walks)}

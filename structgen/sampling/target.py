@@ -208,7 +208,7 @@ class Target:
     def of(
         cls, lm: LanguageModel, start: Context, grammar: Any, potential: Potential | None, **how: Any
     ) -> Target:
-        """A target whose potentials are sorted: those that shape the proposal, Boolean conditions,
+        """Returns a target whose potentials are sorted: those that shape the proposal, Boolean conditions,
         critics."""
         factors = (
             []
@@ -233,11 +233,11 @@ class Target:
         return all(p is None or p.bounded for p in (self.shaping, self.condition, self.critic))
 
     def text(self, tokens: Sequence[int]) -> bytes:
-        """The bytes of ids, without end-of-sequence."""
+        """Returns the bytes of ids, without end-of-sequence."""
         return self.vocabulary.decode([t for t in tokens if t not in self.ends])
 
     def expand(self, cursors: Sequence[Cursor], thin: bool | None = None) -> list[Vector]:
-        """The vectors of distinct prefixes. One batch makes the missing rows, another the masks.
+        """Returns the vectors of distinct prefixes. One batch makes the missing rows, another the masks.
 
         Args:
             thin: whether vectors may be thin; by default the target's `thin`.
@@ -302,8 +302,8 @@ class Target:
         return [found[i] for i in range(len(cursors))]
 
     def rest_there(self, cursor: Cursor, row: Vector) -> Rest | None:
-        """The tokens that a thin vector leaves out, with their scores; None if the model's rows are not on a
-        device."""
+        """Returns the tokens that a thin vector leaves out, with their scores; None if the model's rows are
+        not on a device."""
         resident = getattr(self.lm, "resident", None)
         if resident is None:
             return None
@@ -321,7 +321,7 @@ class Target:
         return rows.rest(mask, row.ids, vectors.BLOCK)
 
     def _thin(self, row: npt.NDArray[np.float32], mask: npt.NDArray[np.int32]) -> Vector | None:
-        """A thin vector in one pass over the row; None: too few tokens are allowed."""
+        """Returns a thin vector in one pass over the row; None: too few tokens are allowed."""
         if _count(mask) < vectors.THIN_FROM:
             return None
         if len(self.ends) == 1:
@@ -340,7 +340,7 @@ class Target:
         return max(1, vectors.TOP - (len(self.ends) > 1))
 
     def _of_brief(self, brief: Brief, end: float, mask: npt.NDArray[np.int32]) -> Vector | None:
-        """A thin vector; None if draws would often fall on a token that the vector leaves out.
+        """Returns a thin vector; None if draws would often fall on a token that the vector leaves out.
 
         Args:
             brief: a row in brief, without its ends if there are several. end: the sum of the ends.
@@ -366,7 +366,7 @@ class Target:
         return found
 
     def allows(self, cursor: Cursor, token: int) -> bool:
-        """Whether the grammar allows a token, which is no end. The budget may still refuse it."""
+        """Returns whether the grammar allows a token, which is no end. The budget may still refuse it."""
         self.sync(cursor)
         if token in self.ends or not 0 <= token < self.vocabulary.vocab_size:
             return False
@@ -412,8 +412,8 @@ class Target:
 
     @staticmethod
     def _together(ends: npt.NDArray[Any]) -> float:
-        """The sum of several ends in double precision. With a sum in float32, the bounds on Z would not
-        contain Z."""
+        """Returns the sum of several ends in double precision. With a sum in float32, the bounds on Z would
+        not contain Z."""
         return float(np.logaddexp.reduce(ends.astype(np.float64)))
 
     def _vector(
@@ -441,7 +441,7 @@ class Target:
         shift: float,
         refused: Callable[[], tuple[int, float]],
     ) -> Vector:
-        """A whole vector of the tokens that a mask allows.
+        """Returns a whole vector of the tokens that a mask allows.
 
         Args:
             refused: gives the most probable token that the mask refuses, and its value.
@@ -472,7 +472,7 @@ class Target:
         return found
 
     def _allowed(self, mask: npt.NDArray[np.int32]) -> Ids:
-        """The ids of a mask. Equal masks that are in use share one array."""
+        """Returns the ids of a mask. Equal masks that are in use share one array."""
         key = hashlib.blake2b(mask.tobytes(), digest_size=16).digest()
         found = self._ids.get(key)
         if found is None:
@@ -515,7 +515,8 @@ class Target:
         return f"no text is known to fit max_tokens={self.max_tokens}; {enough} are known to suffice"
 
     def leaves_out_longer(self, prefixes: Sequence[Sequence[int]]) -> bool:
-        """Whether max_tokens forbids, after one of these prefixes, a token that the grammar allows."""
+        """Returns whether max_tokens forbids, after one of these prefixes, a token that the grammar
+        allows."""
         if isinstance(self.grammar, AnyText):
             return True
         allowed = allocate_bitmask(1, self.vocabulary.vocab_size)
@@ -529,7 +530,7 @@ class Target:
         return False
 
     def definition(self) -> dict[str, Any]:
-        """The parts of the law beside model, prompt and grammar, for results."""
+        """Returns the parts of the law beside model, prompt and grammar, for results."""
         return {
             "temperature": self.law.temperature,
             "top_k": self.law.top_k,
@@ -545,7 +546,8 @@ class Target:
         }
 
     def parts(self) -> dict[str, Any]:
-        """The parts on which a trie's numbers depend, by name, in brief; without the model's weights."""
+        """Returns the parts on which a trie's numbers depend, by name, in brief; without the model's
+        weights."""
         return {
             "vocabulary": vocabulary_digest(self.vocabulary),
             "ends": self.ends,
@@ -558,7 +560,7 @@ class Target:
         }
 
     def key(self) -> str:
-        """A digest of `parts`."""
+        """Returns a digest of `parts`."""
         return hashlib.sha256(json.dumps(self.parts(), sort_keys=True).encode()).hexdigest()
 
 
@@ -568,12 +570,12 @@ def _said(lost: tuple[int, float]) -> tuple[int, float]:
 
 
 def _count(mask: npt.NDArray[np.int32]) -> int:
-    """The number of set bits."""
+    """Returns the number of set bits."""
     return int.from_bytes(mask.tobytes(), "little").bit_count()
 
 
 def _entropy_of_two(p: float) -> float:
-    """The entropy of a coin, in nats."""
+    """Returns the entropy of a coin, in nats."""
     return sum(-x * math.log(x) for x in (p, 1 - p) if x > 0)
 
 

@@ -83,7 +83,7 @@ class Node:
         return self.vector
 
     def edge(self, token: int, slot: int | None = None) -> Edge:
-        """The edge of a token, made if it is new. KeyError: the token is not allowed here."""
+        """Returns the edge of a token, made if it is new. KeyError: the token is not allowed here."""
         found = self.edges.get(token)
         if found is None:
             slot = self.row.slot(token) if slot is None else slot
@@ -142,8 +142,8 @@ class Node:
         self.lower, self.visited = NEVER, False
 
     def proposal(self, bounds: bool) -> tuple[float, Vector | Urn]:
-        """The log normaliser of the scores (times the bounds if `bounds` is set), and the vector or urn to
-        draw from."""
+        """Returns the log normaliser of the scores (times the bounds if `bounds` is set), and the vector or
+        urn to draw from."""
         row = self.row
         if bounds and self.urn is not None and row.log_mass > NEVER:
             return self.urn.log_total(), self.urn
@@ -192,7 +192,7 @@ class Trie:
         self.bytes: int = 0
 
     def made_by(self, lm: Any) -> bool:
-        """Whether this object gave the vectors. The model of a trie from a file is not known."""
+        """Returns whether this object gave the vectors. The model of a trie from a file is not known."""
         return self._model() is lm
 
     def adopt(self, lm: Any) -> None:
@@ -202,7 +202,8 @@ class Trie:
             self._model = _nobody
 
     def latest(self, count: int) -> list[Node]:
-        """The root, and those of the last used nodes that hang below the root; at most `count` nodes."""
+        """Returns the root, and those of the last used nodes that hang below the root; at most `count`
+        nodes."""
         found = [self.root]
         for node in reversed(self._nodes):
             if len(found) == count:
@@ -216,7 +217,7 @@ class Trie:
 
     @staticmethod
     def tokens(node: Node) -> list[int]:
-        """The ids that lead to a node."""
+        """Returns the ids that lead to a node."""
         found = []
         at = node
         while at.parent is not None:
@@ -250,7 +251,7 @@ class Trie:
         return len(self._nodes)
 
     def nodes(self) -> Iterator[Node]:
-        """Every node with a vector, parents before children."""
+        """Returns every node with a vector, parents before children."""
         todo = [self.root]
         while todo:
             node = todo.pop()
@@ -259,7 +260,7 @@ class Trie:
             todo += [e.node for _, e in sorted(node.edges.items(), reverse=True) if e.node is not None]
 
     def texts(self, end: int, most: int) -> dict[tuple[int, ...], float]:
-        """At most `most` of the known texts, each with the log of P times the potentials.
+        """Returns at most `most` of the known texts, each with the log of P times the potentials.
 
         Args:
             end: the id of end-of-sequence.

@@ -107,7 +107,7 @@ class Vector:
         return -2 - token
 
     def others(self, whole: Vector) -> Doubles:
-        """The scores of a whole vector's tokens; -inf for the tokens of this vector.
+        """Returns the scores of a whole vector's tokens; -inf for the tokens of this vector.
 
         If the model's second row differs a little, the scores are shifted so that the tail keeps its weight.
         """
@@ -162,14 +162,15 @@ class Vector:
         return at * BLOCK + chance.choose(np.cumsum(self.weights(at)))
 
     def slot(self, token: int) -> int | None:
-        """The slot of a token; None: it is not allowed."""
+        """Returns the slot of a token; None: it is not allowed."""
         at = int(np.searchsorted(self.ids, token))
         if at < len(self.ids) and self.ids[at] == token:
             return at
         return -2 - token if token in self.more else None
 
     def best(self, count: int) -> list[int]:
-        """The `count` slots with the largest scores, or all, best first; of equal scores the lower id first.
+        """Returns the `count` slots with the largest scores, or all, best first; of equal scores the lower id
+        first.
 
         A smaller count gives the first slots of a larger count.
         """
@@ -265,12 +266,14 @@ class Urn:
         return scores
 
     def _kept(self) -> float:
-        """The sum of the plain weights of the tail's tokens with factors. The order of the sum is fixed."""
+        """Returns the sum of the plain weights of the tail's tokens with factors. The order of the sum is
+        fixed."""
         vector = self.vector
         return math.fsum(math.exp(vector.more[t] - vector.shift - vector.top) for t in self._others)
 
     def _tail(self) -> float:
-        """An upper bound on the tail's weight under the factors. It exceeds the weight only by rounding."""
+        """Returns an upper bound on the tail's weight under the factors. It exceeds the weight only by
+        rounding."""
         vector = self.vector
         if not self._others:
             return vector.tail
@@ -290,7 +293,7 @@ class Urn:
         return bool(self._others) and not self.exact and self._kept() > 0.5 * self.vector.tail
 
     def weight(self, slot: int) -> float:
-        """The weight of a slot, relative to exp(top) of the vector."""
+        """Returns the weight of a slot, relative to exp(top) of the vector."""
         if slot < 0:
             factor = self._others.get(-2 - slot, 0.0)
         else:
@@ -309,7 +312,7 @@ class Urn:
         return min(self.vector.log_mass, self.vector.top + math.log(total))
 
     def choose(self, chance: Chance) -> int:
-        """A slot with probability in proportion to its weight, or TAIL; some weight must be left."""
+        """Returns a slot with probability in proportion to its weight, or TAIL; some weight must be left."""
         if not self._blocks and not self._others:
             return self.vector.choose(chance)
         if self.total() < _TINY:

@@ -117,7 +117,7 @@ class Walk:
         return not self.reason
 
     def fork(self, chance: Chance) -> Walk:
-        """An independent copy. It shares contexts and vectors, and makes a matcher of its own."""
+        """Returns an independent copy. It shares contexts and vectors, and makes a matcher of its own."""
         twin = Walk(self.path[0], chance, self.bound)
         twin.tokens, twin.path = list(self.tokens), list(self.path)
         twin.steps, twin.scores = list(self.steps), list(self.scores)
@@ -131,7 +131,7 @@ class Walk:
         return twin
 
     def cut(self, length: int, chance: Chance, target: Target) -> Walk:
-        """A copy of the first `length` tokens, at theta = 1."""
+        """Returns a copy of the first `length` tokens, at theta = 1."""
         twin = Walk(self.path[0], chance)
         twin.tokens, twin.path = self.tokens[:length], self.path[: length + 1]
         twin.steps, twin.scores = self.steps[:length], self.scores[:length]
@@ -148,7 +148,7 @@ class Walk:
         self.log_weight = NEVER
 
     def prefix(self) -> Prefix:
-        """The text as potentials see it, without end-of-sequence."""
+        """Returns the text as potentials see it, without end-of-sequence."""
         whole = self.ended and not self.reason
         return Prefix(tuple(self.tokens[:-1] if whole else self.tokens), self.data)
 
@@ -176,7 +176,7 @@ class Diary:
 
 
 def alike(found: Vector, old: Vector) -> bool:
-    """Whether two vectors of one prefix come from one model, up to rounding."""
+    """Returns whether two vectors of one prefix come from one model, up to rounding."""
     same = np.isin(found.ids, old.ids), np.isin(old.ids, found.ids)
     if not (found.thin or old.thin) and not (same[0].all() and same[1].all()):
         return False
@@ -193,8 +193,8 @@ def alike(found: Vector, old: Vector) -> bool:
 
 
 def telling(trie: Trie, count: int) -> list[Node]:
-    """The root, and among the last visited prefixes those with the most possible continuations. A prefix
-    inside a key of a schema tells little, because all models agree there."""
+    """Returns the root, and among the last visited prefixes those with the most possible continuations. A
+    prefix inside a key of a schema tells little, because all models agree there."""
     root, *others = trie.latest(_LATEST)
     others = [node for node in others if node.known and len(node.row)]
     others.sort(key=lambda node: -node.row.entropy)
@@ -231,8 +231,8 @@ class Walker:
         self.trie.adopt(self.target.lm)
 
     def _alike(self) -> bool:
-        """Whether the model gives the trie's vectors, up to rounding. A key does not identify a model's
-        weights (or adapters)."""
+        """Returns whether the model gives the trie's vectors, up to rounding. A key does not identify a
+        model's weights (or adapters)."""
         nodes = telling(self.trie, _PROBES)
         probes = []
         for node in nodes:
@@ -297,7 +297,7 @@ class Walker:
             self.trie.touch(node)
 
     def lacks(self, node: Node) -> bool:
-        """Whether a node has no vector, or only a thin one while a whole one is needed."""
+        """Returns whether a node has no vector, or only a thin one while a whole one is needed."""
         if node.vector is None:
             return True
         if not node.vector.thin:
@@ -307,7 +307,8 @@ class Walker:
         return node.urn is not None and node.urn.crowded
 
     def whole(self, walk: Walk) -> Vector:
-        """The whole vector of a walk's last node, which has a thin one. It is kept for the next draws."""
+        """Returns the whole vector of a walk's last node, which has a thin one. It is kept for the next
+        draws."""
         if walk.node.row.whole is not None:
             return walk.node.row.whole
         found = self._whole.pop(walk.node, None)
@@ -319,7 +320,7 @@ class Walker:
         return found
 
     def _from_tail(self, walk: Walk, lot: Vector | Urn) -> int:
-        """The slot of a draw that fell into the tail of a thin vector.
+        """Returns the slot of a draw that fell into the tail of a thin vector.
 
         The draw is over all tokens of the tail, in the order of their ids, whether they were drawn before or
         not. So a draw depends on learned bounds only by the factors. First a block of ids is drawn, then a
@@ -452,8 +453,8 @@ class Walker:
                 walk.twist = 0.0
 
     def allowed(self, walk: Walk, node: Node, edge: Edge) -> bool:
-        """The condition's verdict on the walk so far. It is remembered at the edge that led to the walk's
-        last node."""
+        """Returns the condition's verdict on the walk so far. It is remembered at the edge that led to the
+        walk's last node."""
         condition = self.target.condition
         if condition is None or not (walk.ended or condition.guides):
             return True
@@ -471,7 +472,7 @@ class Walker:
         return edge.verdict
 
     def end_weight(self, walk: Walk, node: Node, edge: Edge) -> float:
-        """The critic's weight of a whole text that the condition allows. The trie records it."""
+        """Returns the critic's weight of a whole text that the condition allows. The trie records it."""
         critic = self.target.critic
         if critic is None:
             node.settle(edge, 0.0)

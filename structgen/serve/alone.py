@@ -178,7 +178,7 @@ async def confident(service: Service, run: RequestRun, index: int, written: Repl
 
 
 async def fields(service: Service, job: Job, written: Reply, reads: int) -> list[dict[str, Any]]:
-    """The leaves of a finished answer as JSON. ApiError: as `sample`."""
+    """Returns the leaves of a finished answer as JSON. ApiError: as `sample`."""
     async with _turn(service, job):
         return [asdict(leaf) for leaf in await asyncio.to_thread(_leaves, service, job, written, reads)]
 
@@ -206,7 +206,7 @@ def _leaves(service: Service, job: Job, written: Reply, reads: int) -> list[Fiel
 
 
 def told(found: Samples) -> dict[str, Any]:
-    """A note about all texts together, for the answer's field `structgen`."""
+    """Returns a note about all texts together, for the answer's field `structgen`."""
     d = found.diagnostics
     bracket = found.log_bracket
     return {
@@ -225,7 +225,7 @@ def told(found: Samples) -> dict[str, Any]:
 
 
 def finite(value: float) -> float | None:
-    """The value; None if it is not finite, because JSON has no such numbers."""
+    """Returns the value; None if it is not finite, because JSON has no such numbers."""
     return value if math.isfinite(value) else None
 
 
@@ -233,7 +233,7 @@ def finite(value: float) -> float | None:
 
 
 def options_of(service: Service, asked: Any) -> Speculation:
-    """The options of speculation.
+    """Returns the options of speculation.
 
     ApiError: a drafter is unknown, or the model cannot remove refused drafts.
     """

@@ -26,8 +26,8 @@ _SEND_SECONDS = 60.0  # a client that reads nothing for so long counts as gone
 
 
 def _finite(value: Any) -> Any:
-    """A copy in which null replaces numbers that Python reads and JSON lacks (`1e999`, `NaN`). Answers repeat
-    such numbers from requests."""
+    """Returns a copy in which null replaces numbers that Python reads and JSON lacks (`1e999`, `NaN`).
+    Answers repeat such numbers from requests."""
     if isinstance(value, float):
         return value if math.isfinite(value) else None
     if isinstance(value, dict):

@@ -79,7 +79,7 @@ _BODIES = 16  # all live requests together may hold as many bytes as so many bod
 
 
 def create_app(model: Any = None, options: ServerOptions | None = None, **settings: Any) -> FastAPI:
-    """The application for one model.
+    """Returns the application for one model.
 
     Args:
         model: what `sg.generate` takes: None is the embedded model.
@@ -171,7 +171,7 @@ _PROTOCOLS: dict[str, tuple[Any, type[Generation | ResponsesRequest | MessagesRe
 
 
 def _endpoint(service: Service, module: Any, kind: type[Any]) -> Callable[..., Awaitable[Response]]:
-    """The route of one protocol. It answers with a stream of events or an object."""
+    """Returns the route of one protocol. It answers with a stream of events or an object."""
 
     async def generate(body: Any, request: Request) -> Response:
         service.check_model(body.model)
@@ -264,7 +264,7 @@ async def _api_error(_: Request, error: Exception) -> Response:
 
 
 async def _invalid(_: Request, error: Exception) -> Response:
-    """The answer to a body that pydantic refused: places and reasons, without the values."""
+    """Returns the answer to a body that pydantic refused: places and reasons, without the values."""
     assert isinstance(error, RequestValidationError)
     found = in_words(error.errors())
     return _error(ApiError("; ".join(text for _, text in found), param=found[0][0], code="invalid_request"))

@@ -78,7 +78,8 @@ def wanted(service: Service, request: ChatRequest, text_format: dict[str, Any] |
 
 
 def omitted_turns(service: Service, messages: Sequence[Message]) -> tuple[str, ...]:
-    """A warning for the embedded model, which was trained on single requests and ignores other turns."""
+    """Returns a warning for the embedded model, which was trained on single requests and ignores other
+    turns."""
     answered = any(m.role == "assistant" and m.text() for m in messages)
     if not service.embedded or not (answered or sum(m.role == "user" for m in messages) > 1):
         return ()
@@ -97,7 +98,7 @@ def tool_call(call: Call, custom: bool = False) -> dict[str, Any]:
 
 
 async def answer(service: Service, request: ChatRequest, run: RequestRun) -> dict[str, Any]:
-    """The object of the whole answer."""
+    """Returns the object of the whole answer."""
 
     def told(_: int, written: Reply) -> dict[str, Any]:
         message: dict[str, Any] = {"role": "assistant", "content": written.content, "refusal": None}
@@ -152,7 +153,7 @@ class _Deltas:
 
 
 def events(service: Service, request: ChatRequest, run: RequestRun) -> AsyncIterator[dict[str, Any]]:
-    """The chunks of a stream, without its end mark."""
+    """Returns the chunks of a stream, without its end mark."""
     deltas = [_Deltas(run) for _ in range(run.count)]
 
     def told(_: Reply, piece: Piece, new: list[Item]) -> list[dict[str, Any]]:

@@ -56,8 +56,8 @@ class Workers:
         param: str | None = None,
         code: str = "grammar_too_costly",
     ) -> T:
-        """The task's result. ApiError: too many tasks wait, or the task took too long. Errors of the task are
-        raised as they are."""
+        """Returns the task's result. ApiError: too many tasks wait, or the task took too long. Errors of the
+        task are raised as they are."""
         future: Future[T] = Future()
         with self._lock:
             if len(self._tasks) >= self._waiting:

@@ -60,7 +60,7 @@ def wanted(service: Service, request: CompletionRequest) -> Wanted:
 
 
 def prompts(request: CompletionRequest) -> list[str | list[int]]:
-    """One prompt or several, texts or token ids."""
+    """Returns one prompt or several, texts or token ids."""
     given: Any = request.prompt
     if isinstance(given, str) or (given and isinstance(given[0], int)):
         return [given]
@@ -74,7 +74,7 @@ def _prompt(service: Service, given: str | list[int]) -> MakePrompt:
 
 
 def _echo(service: Service, request: CompletionRequest, run: RequestRun, index: int) -> str:
-    """The prompt of an answer, as text."""
+    """Returns the prompt of an answer, as text."""
     if not request.echo:
         return ""
     job = run.job_of(index)
@@ -85,12 +85,12 @@ def _echo(service: Service, request: CompletionRequest, run: RequestRun, index: 
 
 
 def _first(run: RequestRun, index: int) -> list[Entry]:
-    """The entry of the prompt's first token, which nothing precedes."""
+    """Returns the entry of the prompt's first token, which nothing precedes."""
     return [Entry(run.job_of(index).prompt[0], None, [])]
 
 
 async def answer(service: Service, request: CompletionRequest, run: RequestRun) -> dict[str, Any]:
-    """The object of the whole answer."""
+    """Returns the object of the whole answer."""
 
     def told(index: int, written: Reply) -> dict[str, Any]:
         entries, before = written.entries, _echo(service, request, run, index)
@@ -108,7 +108,7 @@ async def answer(service: Service, request: CompletionRequest, run: RequestRun) 
 
 
 def events(service: Service, request: CompletionRequest, run: RequestRun) -> AsyncIterator[dict[str, Any]]:
-    """The chunks of a stream, without its end mark."""
+    """Returns the chunks of a stream, without its end mark."""
     # where the next token begins in the text; None before the first chunk
     offsets: list[int | None] = [None] * run.count
 

@@ -81,7 +81,7 @@ class RequestConstraint:
     parameters: dict[str, Any] = field(default_factory=dict)
 
     def warnings(self) -> list[str]:
-        """The mistakes that a JSON Schema surely has, such as a `required` that is no list."""
+        """Returns the mistakes that a JSON Schema surely has, such as a `required` that is no list."""
         found: list[str] = []
         for name, schema in (("", self.schema), *self.parameters.items()):
             found += [f"{name}: {text}" if name else text for text in surely(schema)]
@@ -90,7 +90,8 @@ class RequestConstraint:
         return found[:_WARNED]
 
     def key(self) -> str | None:
-        """The identity as text; None if it is nested too deeply to be written. Cost: linear in the text."""
+        """Returns the identity as text; None if it is nested too deeply to be written. Cost: linear in the
+        text."""
         try:
             return json.dumps(self.identity)
         except (RecursionError, ValueError):
@@ -158,7 +159,7 @@ def _no_schema(param: str, message: str, reason: str | None = None, **place: Any
 def request_constraint(
     request: Constrained, text_format: dict[str, Any] | None = None
 ) -> RequestConstraint | None:
-    """The constraint from all fields except `tools`; None if any text is allowed.
+    """Returns the constraint from all fields except `tools`; None if any text is allowed.
 
     Args:
         text_format: `text.format` of `/v1/responses`.
@@ -181,7 +182,7 @@ def request_constraint(
 
 
 def _given(request: Constrained, name: str) -> Any:
-    """The value of a field, whose name has a dot where it stands in `structured_outputs`."""
+    """Returns the value of a field, whose name has a dot where it stands in `structured_outputs`."""
     *outer, inner = name.split(".")
     for part in outer:
         request = getattr(request, part)
@@ -189,7 +190,8 @@ def _given(request: Constrained, name: str) -> Any:
 
 
 def _gaps(request: Constrained, name: str) -> str | None:
-    """The option `whitespace` for a field's JSON. In vLLM's requests a field beside the schema sets it."""
+    """Returns the option `whitespace` for a field's JSON. In vLLM's requests a field beside the schema sets
+    it."""
     if request.structured_outputs is not None and name.startswith(_OUTPUTS):
         return request.structured_outputs.whitespace_pattern
     return request.guided_whitespace_pattern if name == "guided_json" else None
@@ -203,7 +205,7 @@ def tool_use(
     options: OwnOptions | None = None,
     strictness: Strictness = "parameter",
 ) -> ToolUse | None:
-    """The tools of a request in one form; None if the request has no tools.
+    """Returns the tools of a request in one form; None if the request has no tools.
 
     It takes the values that `frontend.tools.listed` takes. ApiError: a tool is no function, two tools have
     one name, or the choice names no tool.
@@ -251,7 +253,8 @@ def tool_use(
 
 
 def _functions(tools: list[dict[str, Any]]) -> tuple[list[dict[str, Any]], frozenset[str], frozenset[str]]:
-    """The tools as OpenAI's functions, the names of custom tools and of strict ones. ToolError: none."""
+    """Returns the tools as OpenAI's functions, the names of custom tools and of strict ones. ToolError:
+    none."""
     plain: list[dict[str, Any]] = []
     custom: set[str] = set()
     strict: set[str] = set()
@@ -282,7 +285,7 @@ def _functions(tools: list[dict[str, Any]]) -> tuple[list[dict[str, Any]], froze
 
 
 def _allowed_tools(tools: list[dict[str, Any]], choice: dict[str, Any]) -> tuple[list[dict[str, Any]], str]:
-    """The allowed tools of OpenAI's `allowed_tools`, and its mode."""
+    """Returns the allowed tools of OpenAI's `allowed_tools`, and its mode."""
     inner = choice.get("allowed_tools", choice)
     listed = inner.get("tools") if isinstance(inner, dict) else None
     mode = inner.get("mode", "auto") if isinstance(inner, dict) else None
@@ -296,7 +299,7 @@ def _allowed_tools(tools: list[dict[str, Any]], choice: dict[str, Any]) -> tuple
 
 
 def with_thoughts(answer: RequestConstraint | None, reasoning: Reasoning) -> RequestConstraint:
-    """The constraint for thoughts, and then the answer that the request asks for, or any text."""
+    """Returns the constraint for thoughts, and then the answer that the request asks for, or any text."""
 
     def build(compiler: Compiler) -> CompiledGrammar:
         return compiler.with_reasoning(None if answer is None else answer.build(compiler), reasoning)
@@ -359,6 +362,6 @@ def with_tools(use: ToolUse, text: RequestConstraint | None, never: Sequence[str
 
 
 def _within(options: OwnOptions) -> dict[str, Any]:
-    """How schemas inside tags and grammars are written. A gap has at most one blank, because models write
-    `{"a": 1, "b": 2}` there; a request may name another `whitespace`."""
+    """Returns how schemas inside tags and grammars are written. A gap has at most one blank, because models
+    write `{"a": 1, "b": 2}` there; a request may name another `whitespace`."""
     return style_in(options.json_options(whitespace="one-blank"))

@@ -235,7 +235,7 @@ class ModelThread:
                 release(used)
 
     def _allowed(self, rows: list[Answer], raw: _Rows) -> _Rows:
-        """The scores to draw from: after penalties, bias, `min_tokens` and the mask."""
+        """Returns the scores to draw from: after penalties, bias, `min_tokens` and the mask."""
         work = raw
         changed = [
             i for i, a in enumerate(rows) if not a.job.plan.drawing.plain or a.position < a.job.plan.least
@@ -326,7 +326,7 @@ class ModelThread:
             self._reading.append(chosen)
 
     def _next(self, held: Counter[Job]) -> Job | None:
-        """The waiting job that comes in now, or None. `held` has the places of each request.
+        """Returns the waiting job that comes in now, or None. `held` has the places of each request.
 
         A job comes in if it fits. Beside the largest request, the other requests together may take half of
         the number of places, whatever the largest one takes. A starving job comes in once at most half of the

@@ -87,12 +87,12 @@ class ApiError(Exception):
 
 
 def busy(message: str, status: int = 429) -> ApiError:
-    """The error for a request for which the server has no room now."""
+    """Returns the error for a request for which the server has no room now."""
     return ApiError(message, status=status, code="server_busy", retry_after=1)
 
 
 def late(seconds: float, what: str = "the request") -> ApiError:
-    """The error of a request, or of `what`, that took longer than its limit."""
+    """Returns the error of a request, or of `what`, that took longer than its limit."""
     return ApiError(
         f"{what} took more than {seconds:g} seconds; ask for less, or start the server with a larger "
         "--request-seconds",
@@ -147,7 +147,7 @@ def of_prompt(error: Exception, param: str) -> ApiError:
 
 
 def unexpected(error: BaseException) -> ApiError:
-    """The error for a bug in the server."""
+    """Returns the error for a bug in the server."""
     if isinstance(error, ApiError):
         return error
     log.error("a request failed", exc_info=error)

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 @cache
 def folder() -> Traversable:
-    """The folder `examples/`: in the package, else in the checkout."""
+    """Returns the folder `examples/`: in the package, else in the checkout."""
     packaged: Traversable = importlib.resources.files("structgen") / "examples"
     return packaged if packaged.is_dir() else Path(__file__).resolve().parents[2] / "examples"
 

@@ -79,13 +79,13 @@ class Grammars:
         return key in self._kept
 
     def key(self, constraint: RequestConstraint) -> str | None:
-        """The key under which the grammar of a constraint is kept; None if it is not kept."""
+        """Returns the key under which the grammar of a constraint is kept; None if it is not kept."""
         key = constraint.key()
         return None if key is None or len(key) > _KEY else key
 
     def kept(self, key: str | None) -> ServedGrammar | None:
-        """A kept grammar; None if it has grown too large. The next request then compiles it anew and has the
-        whole limit of memory."""
+        """Returns a kept grammar; None if it has grown too large. The next request then compiles it anew and
+        has the whole limit of memory."""
         found = None if key is None else self._kept.get(key)
         return None if found is None or found.taken() >= self._options.grammar_bytes else found
 
@@ -123,7 +123,8 @@ class Grammars:
         self._kept.clear()
 
     def ready(self, constraint: RequestConstraint, look: bool = False) -> ServedGrammar:
-        """A grammar and its first mask, which builds most of the grammar: no step of the engine has to wait.
+        """Returns a grammar and its first mask, which builds most of the grammar: no step of the engine has
+        to wait.
 
         Raises:
             ApiError: the constraint is refused. TooMuch: with `look`, more work is needed.
@@ -160,12 +161,13 @@ class Grammars:
 
 
 def of_look(error: Exception, param: str, look: bool) -> Exception:
-    """The error for the client. It is `TooMuch` if the small amount of work of a look may be the cause."""
+    """Returns the error for the client. It is `TooMuch` if the small amount of work of a look may be the
+    cause."""
     return TooMuch() if look and isinstance(error, _MORE_MAY_TELL) else of_constraint(error, param)
 
 
 def _named(told: ApiError, constraint: RequestConstraint, compiler: Compiler) -> ApiError:
-    """The error with the name of the tool whose schema is at fault."""
+    """Returns the error with the name of the tool whose schema is at fault."""
     for name, schema in constraint.parameters.items():
         if isinstance(_alone(compiler, schema), GrammarError):
             whose = f"tool {name!r:.80}" if name else "the answer"
@@ -191,7 +193,7 @@ def _warnings(constraint: RequestConstraint, compiler: Compiler, grammar: Compil
 
 
 def _alone(compiler: Compiler, schema: Any) -> CompiledGrammar | Exception:
-    """The grammar of one schema of a constraint, or the error of its compile."""
+    """Returns the grammar of one schema of a constraint, or the error of its compile."""
     try:
         return compiler.json_schema(schema)
     except (StructgenError, RecursionError, ValueError) as error:

@@ -65,7 +65,7 @@ class _Line:
             self._changed.notify_all()
 
     def take(self) -> Answer:
-        """The next answer to fill. The caller has the lock."""
+        """Returns the next answer to fill. The caller has the lock."""
         return self._waiting.popleft()
 
     def _work(self) -> None:

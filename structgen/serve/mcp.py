@@ -95,8 +95,8 @@ class ToolServers:
     def expand(
         self, tools: list[dict[str, Any]] | None
     ) -> tuple[list[dict[str, Any]] | None, dict[str, Any]]:
-        """The tools, with functions in place of servers; and for the name of each such function its (label,
-        name).
+        """Returns the tools, with functions in place of servers; and for the name of each such function its
+        (label, name).
 
         Raises:
             ApiError: a server or a tool that is not there.
@@ -120,7 +120,7 @@ class ToolServers:
         return out, remote
 
     def _asked(self, tool: dict[str, Any], i: int) -> tuple[str, list[dict[str, Any]]]:
-        """The label and the tools that one entry of a request asks for."""
+        """Returns the label and the tools that one entry of a request asks for."""
         field = "server_label" if tool["type"] == "mcp" else "mcp_server_name"
         label = tool.get(field)
         if not isinstance(label, str) or label not in self._tools:
@@ -166,7 +166,7 @@ class ToolServers:
 
 
 async def _client(server: dict[str, Any], stack: AsyncExitStack) -> Any:
-    """A client of the package `mcp` that is not connected yet."""
+    """Returns a client of the package `mcp` that is not connected yet."""
     try:
         from mcp import Client, StdioServerParameters
     except ImportError as error:
@@ -192,7 +192,7 @@ async def _client(server: dict[str, Any], stack: AsyncExitStack) -> Any:
 
 
 async def _all_tools(session: Any) -> list[dict[str, Any]]:
-    """The functions of a server, whose list may come in pages."""
+    """Returns the functions of a server, whose list may come in pages."""
     tools: list[dict[str, Any]] = []
     cursor = None
     while True:
@@ -206,7 +206,8 @@ async def _all_tools(session: Any) -> list[dict[str, Any]]:
 async def with_results(
     servers: ToolServers, wanted: Wanted, start: Callable[[Wanted], Awaitable[RequestRun]]
 ) -> RequestRun:
-    """The run of the last round, whose pieces are ready. Its `called` has the calls of the earlier rounds.
+    """Returns the run of the last round, whose pieces are ready. Its `called` has the calls of the earlier
+    rounds.
 
     Args:
         start: makes the run of one round.
@@ -243,7 +244,7 @@ async def with_results(
 
 
 def _turns(calls: list[Call], done: list[Called], number: int) -> list[Message]:
-    """The messages that a round adds to the conversation."""
+    """Returns the messages that a round adds to the conversation."""
     idents = [f"call_{number}_{i}" for i in range(len(calls))]
     made = [Message.call(ident, c.name, c.arguments) for ident, c in zip(idents, calls, strict=True)]
     answers = [

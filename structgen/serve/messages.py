@@ -53,7 +53,7 @@ _HIDDEN = ("thinking", "redacted_thinking")
 
 
 def wanted(service: Service, request: CountRequest) -> Wanted:
-    """The wishes of the request. ApiError: a field is refused."""
+    """Returns the wishes of the request. ApiError: a field is refused."""
     found = chat_wanted(service, chat_of(request))
     if found.constraint is not None and found.constraint.param == "response_format":
         found = replace(found, constraint=replace(found.constraint, param="output_config.format"))
@@ -61,7 +61,7 @@ def wanted(service: Service, request: CountRequest) -> Wanted:
 
 
 def chat_of(request: CountRequest) -> ChatRequest:
-    """The equivalent request of a chat. ApiError: the chat has no such field."""
+    """Returns the equivalent request of a chat. ApiError: the chat has no such field."""
     thinking = request.thinking
     budget = thinking.budget_tokens if thinking is not None and thinking.type == "enabled" else None
     limit = request.max_tokens if isinstance(request, MessagesRequest) else None
@@ -120,7 +120,7 @@ def _choice(choice: dict[str, Any] | None) -> tuple[Any, bool | None]:
 
 
 def _messages(message: dict[str, Any], where: str) -> list[Message]:
-    """The chat messages for one message."""
+    """Returns the chat messages for one message."""
     role, content = message.get("role"), message.get("content")
     if role not in ("user", "assistant", "system"):
         raise ApiError(
@@ -163,7 +163,7 @@ def _blocks(content: Any, where: str) -> list[dict[str, Any]]:
 
 
 def _text(content: Any, where: str) -> str:
-    """The content as one text: the content itself, or its blocks of text."""
+    """Returns the content as one text: the content itself, or its blocks of text."""
     if isinstance(content, str):
         return content
     texts = []
@@ -201,7 +201,7 @@ def _usage(run: RequestRun, written: int) -> dict[str, Any]:
 
 
 def _end(written: Reply) -> dict[str, Any]:
-    """The fields that say why the answer ended."""
+    """Returns the fields that say why the answer ended."""
     if isinstance(written.stopped_by, str):
         return {"stop_reason": "stop_sequence", "stop_sequence": written.stopped_by}
     return {"stop_reason": _REASONS[written.reason], "stop_sequence": None}
@@ -212,7 +212,7 @@ def _use(name: str, given: Any) -> dict[str, Any]:
 
 
 def _called(one: Called) -> list[dict[str, Any]]:
-    """The blocks of a call that the server made."""
+    """Returns the blocks of a call that the server made."""
     ident = f"mcptoolu_{secrets.token_hex(12)}"
     given = json.loads(one.arguments, strict=False)
     use = {"type": "mcp_tool_use", "id": ident, "name": one.name, "server_name": one.label, "input": given}
@@ -221,7 +221,7 @@ def _called(one: Called) -> list[dict[str, Any]]:
 
 
 async def answer(service: Service, request: CountRequest, run: RequestRun) -> dict[str, Any]:
-    """The whole message."""
+    """Returns the whole message."""
     (written,) = await finished(service, request, run)
     content = [block for one in run.called for block in _called(one)]
     if written.reasoning and run.thinking.shown:
@@ -259,7 +259,7 @@ class _Blocks:
         yield self._delta(delta, **{name: text})
 
     def item(self, item: Item) -> Iterator[dict[str, Any]]:
-        """The events for a text, or for a part of a call."""
+        """Returns the events for a text, or for a part of a call."""
         if isinstance(item, str):
             yield from self.more("text", "text_delta", "text", item)
         elif isinstance(item, Begun):
@@ -281,7 +281,7 @@ class _Blocks:
 
 
 async def events(service: Service, request: CountRequest, run: RequestRun) -> AsyncIterator[dict[str, Any]]:
-    """The events of a stream."""
+    """Returns the events of a stream."""
     yield {"type": "message_start", "message": _head(service, run)}
     written, reader, blocks = Reply(), run.reader(stream=True), _Blocks()
     for block in (block for one in run.called for block in _called(one)):

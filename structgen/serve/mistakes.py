@@ -43,7 +43,7 @@ _WANTED = {
 
 
 def in_words(errors: Sequence[Mapping[str, Any]]) -> list[tuple[str | None, str]]:
-    """The (field, sentence) pairs of the first mistakes; None as the field stands for the whole body.
+    """Returns the (field, sentence) pairs of the first mistakes; None as the field stands for the whole body.
 
     If a field may have several types, only the types that fit furthest into the value are reported.
     """

@@ -34,7 +34,7 @@ class TextPlace:
 
 
 def at(text: str, start: int, end: int | None = None) -> TextPlace:
-    """The place of a span of characters; by default one character, or an empty span at the end."""
+    """Returns the place of a span of characters; by default one character, or an empty span at the end."""
     end = min(len(text), start + 1) if end is None else end
     line = text.count("\n", 0, start) + 1
     column = start - (text.rfind("\n", 0, start) + 1) + 1
@@ -42,7 +42,7 @@ def at(text: str, start: int, end: int | None = None) -> TextPlace:
 
 
 def at_bytes(text: str, offset: int) -> TextPlace:
-    """The place of the character at a byte offset of the text's UTF-8 form."""
+    """Returns the place of the character at a byte offset of the text's UTF-8 form."""
     return at(text, len(text.encode("utf-8", "surrogatepass")[:offset].decode("utf-8", "ignore")))
 
 
@@ -56,7 +56,7 @@ class Pointers:
             self._found = _spans(text)
 
     def place(self, pointer: str, keyword: str = "") -> TextPlace | None:
-        """The key that a JSON pointer leads to, or the keyword below it.
+        """Returns the key that a JSON pointer leads to, or the keyword below it.
 
         A pointer into an array leads to the item. A pointer that goes further than the text leads to the last
         part that exists.
@@ -69,8 +69,8 @@ class Pointers:
         return None if span is None else at(self._text, *span)
 
     def below(self, ends: str) -> TextPlace | None:
-        """The first key whose pointer ends with `ends`. The pointer leads from a schema somewhere in the
-        text."""
+        """Returns the first key whose pointer ends with `ends`. The pointer leads from a schema somewhere in
+        the text."""
         span = next((span for pointer, span in self._found.items() if pointer.endswith(ends)), None)
         return None if span is None else at(self._text, *span)
 
@@ -79,7 +79,7 @@ class Pointers:
         return None if place is None else place.told()
 
     def causes(self, causes: Iterable[Cause]) -> list[dict[str, Any]]:
-        """The causes of an explanation as JSON, each with its place."""
+        """Returns the causes of an explanation as JSON, each with its place."""
         return [
             {
                 "pointer": cause.pointer,

@@ -155,7 +155,7 @@ def add_routes(app: FastAPI, service: Service) -> None:
 
 
 def constraint(service: Service, typed: Typed, document: bool = False) -> RequestConstraint | None:
-    """The constraint in an editor's text; None if any text is allowed.
+    """Returns the constraint in an editor's text; None if any text is allowed.
 
     Args:
         document: JSON may be spelled in every way, where a person writes it.
@@ -191,7 +191,7 @@ def constraint(service: Service, typed: Typed, document: bool = False) -> Reques
 
 
 def tools_of(service: Service, typed: Typed) -> ToolUse | None:
-    """The tools of an editor's text: OpenAI's list, also inside an object with `tools`."""
+    """Returns the tools of an editor's text: OpenAI's list, also inside an object with `tools`."""
     if typed.kind != "tools":
         return None
     found = _json(typed.text, "the list of tools")
@@ -223,7 +223,7 @@ def _json(text: str, what: str) -> Any:
 
 
 def placed(service: Service, wanted: RequestConstraint, typed: Typed) -> CompiledGrammar:
-    """The compiled grammar. ApiError: the error has a place in the editor's text."""
+    """Returns the compiled grammar. ApiError: the error has a place in the editor's text."""
     try:
         return service.grammars.compiled(wanted).grammar
     except ApiError as error:
@@ -231,7 +231,7 @@ def placed(service: Service, wanted: RequestConstraint, typed: Typed) -> Compile
 
 
 def with_place(error: ApiError, typed: Typed) -> ApiError:
-    """The error, with the span of the editor's text at fault."""
+    """Returns the error, with the span of the editor's text at fault."""
     if error.param == "text" and "place" not in error.details:
         if typed.kind == "tools":  # the pointer begins at the parameters of one tool
             pointer, keyword = (error.details.get(name) for name in ("pointer", "keyword"))

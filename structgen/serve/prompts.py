@@ -34,7 +34,7 @@ def messages_as_prompt(
     generation_prompt: bool = True,
     go_on: bool = False,
 ) -> str | list[int]:
-    """The prompt of a chat.
+    """Returns the prompt of a chat.
 
     Args:
         tools: the tools that the prompt lists; None: the model may call no tool.
@@ -76,15 +76,15 @@ def messages_as_prompt(
 
 
 def plain_prompt(lm: LanguageModel, prompt: str, schema: Any) -> str | list[int]:
-    """The prompt of `/v1/completions`, unchanged. Exception: for the embedded model a bare request gets the
-    form of its training texts."""
+    """Returns the prompt of `/v1/completions`, unchanged. Exception: for the embedded model a bare request
+    gets the form of its training texts."""
     if is_embedded(lm) and _EMBEDDED_MARK not in prompt:
         return formatted(lm, prompt, schema if isinstance(schema, dict) else None, "embedded")
     return prompt
 
 
 def _plain(message: Message) -> dict[str, Any]:
-    """A message in the form that templates want: the content is a text, and arguments of calls are
+    """Returns a message in the form that templates want: the content is a text, and arguments of calls are
     objects."""
     plain: dict[str, Any] = {"role": message.role, "content": message.text()}
     if message.name is not None:

@@ -29,7 +29,7 @@ def application(
     resources: dict[str, Any] | None = None,
     **settings: Any,
 ) -> Any:
-    """An application of Ray Serve.
+    """Returns an application of Ray Serve.
 
     Args:
         model: a folder or hub id; None: the embedded model.

@@ -88,7 +88,7 @@ class Reply:
 async def finished(
     service: Service, request: Generation | ResponsesRequest | CountRequest, run: RequestRun
 ) -> list[Reply]:
-    """All answers of a run, finished, with the notes that `confidence` asks for."""
+    """Returns all answers of a run, finished, with the notes that `confidence` asks for."""
     found = [Reply() for _ in range(run.count)]
     parts: list[list[str]] = [[] for _ in found]
     async for piece in run.pieces():
@@ -106,7 +106,7 @@ def call_id() -> str:
 
 
 def input_of(call: Call) -> str:
-    """The text that a custom tool is called with."""
+    """Returns the text that a custom tool is called with."""
     return str(json.loads(call.arguments, strict=False).get(INPUT, ""))
 
 
@@ -114,7 +114,7 @@ def input_of(call: Call) -> str:
 
 
 def head(service: Service, run: RequestRun, kind: str, prefix: str) -> dict[str, Any]:
-    """The fields of an answer's object or chunk that do not depend on its text."""
+    """Returns the fields of an answer's object or chunk that do not depend on its text."""
     return {
         "id": f"{prefix}-{secrets.token_hex(12)}",
         "object": kind,
@@ -125,7 +125,7 @@ def head(service: Service, run: RequestRun, kind: str, prefix: str) -> dict[str,
 
 
 def usage(run: RequestRun, found: Sequence[Reply]) -> dict[str, Any]:
-    """The counts of tokens in prompts and answers, end-of-sequence tokens included."""
+    """Returns the counts of tokens in prompts and answers, end-of-sequence tokens included."""
     prompt, completion = run.prompt_tokens, sum(written.tokens for written in found)
     told: dict[str, Any] = {
         "prompt_tokens": prompt,
@@ -140,12 +140,12 @@ def usage(run: RequestRun, found: Sequence[Reply]) -> dict[str, Any]:
 
 
 def thoughts(run: RequestRun, text: str) -> dict[str, str]:
-    """The field of a message, a delta or a choice that has thoughts."""
+    """Returns the field of a message, a delta or a choice that has thoughts."""
     return {"reasoning_content": text} if text and run.thinking.shown else {}
 
 
 def _end(run: RequestRun, index: int, written: Reply) -> dict[str, Any]:
-    """The fields of a choice that say how its answer ended."""
+    """Returns the fields of a choice that say how its answer ended."""
     stopped = {} if written.stopped_by is None else {"stop_reason": written.stopped_by}
     return {"finish_reason": written.reason, **stopped, **run.choice_note(index)}
 
@@ -170,7 +170,7 @@ async def chunks(
     top: dict[str, Any],
     told: Callable[[Reply, Piece, list[Item]], Sequence[dict[str, Any]]],
 ) -> AsyncIterator[dict[str, Any]]:
-    """The chunks of a stream, without the stream's end mark.
+    """Returns the chunks of a stream, without the stream's end mark.
 
     Args:
         told: returns the choices that report a piece, as fields. The last piece of an answer has one choice

@@ -61,7 +61,7 @@ PROMPTS = 128  # the most prompts of a request
 
 
 def _few(most: int) -> BeforeValidator:
-    """A validator that refuses an object with more members, before they are looked at."""
+    """Returns a validator that refuses an object with more members, before they are looked at."""
 
     def counted(value: Any) -> Any:
         if isinstance(value, dict) and len(value) > most:
@@ -194,12 +194,12 @@ class Message(Open):
 
     @staticmethod
     def call(ident: object, name: str, arguments: str) -> dict[str, Any]:
-        """A call of `tool_calls`."""
+        """Returns a call of `tool_calls`."""
         function = {"name": name, "arguments": arguments}
         return {"id": str(ident or ""), "type": "function", "function": function}
 
     def text(self) -> str:
-        """The content as one text. ValueError: a part has no text."""
+        """Returns the content as one text. ValueError: a part has no text."""
         if self.content is None or isinstance(self.content, str):
             return self.content or ""
         for part in self.content:
@@ -248,7 +248,7 @@ class SamplingMethod(Closed):
 
 
 def _json_fields() -> dict[str, Any]:
-    """The options of JSON that a request may have, with the types of `JsonOptions`."""
+    """Returns the options of JSON that a request may have, with the types of `JsonOptions`."""
     types = get_type_hints(JsonOptions) | {"whitespace": Annotated[str, Field(max_length=1000)]}
     defaults = WrittenOptions()
     return {name: (types[name], getattr(defaults, name)) for name in SENT_NAMES}
@@ -375,7 +375,7 @@ class Generation(Drawn, Constrained):
 
 
 def _constrains(name: str) -> bool:
-    """Whether an unknown field is a constraint of another server, or a misspelled one of ours."""
+    """Returns whether an unknown field is a constraint of another server, or a misspelled one of ours."""
     plain = re.sub("[^a-z]", "", name[: _LONG + 1].lower())
     return (
         name.startswith(_CONSTRAINING)
@@ -385,12 +385,12 @@ def _constrains(name: str) -> bool:
 
 
 def _no_field(name: str, words: str) -> PydanticCustomError:
-    """The error about a field that the model of the endpoint lacks."""
+    """Returns the error about a field that the model of the endpoint lacks."""
     return PydanticCustomError("no_field", "{words}", {"field": name, "words": words})
 
 
 def _meant(name: str, known: Iterable[str]) -> str:
-    """The field that a name is a misspelling of; empty if there is none."""
+    """Returns the field that a name is a misspelling of; empty if there is none."""
     if len(name) > _LONG or name in _THEIRS:
         return ""
     close = difflib.get_close_matches(name.lower(), list(known), n=1, cutoff=0.82)

@@ -50,7 +50,7 @@ _TEXTS = ("input_text", "output_text", "text", "refusal")
 
 
 def wanted(service: Service, request: ResponsesRequest) -> Wanted:
-    """The wishes of the equivalent chat request. ApiError: a field is refused."""
+    """Returns the wishes of the equivalent chat request. ApiError: a field is refused."""
     same = ChatRequest.model_fields.keys() & ResponsesRequest.model_fields.keys() & request.model_fields_set
     asked = ChatRequest.model_construct(
         **{name: getattr(request, name) for name in same},
@@ -63,7 +63,7 @@ def wanted(service: Service, request: ResponsesRequest) -> Wanted:
 
 
 def messages_of(request: ResponsesRequest) -> list[Message]:
-    """The input's items as chat messages. ApiError: an item is neither text nor a call."""
+    """Returns the input's items as chat messages. ApiError: an item is neither text nor a call."""
     messages: list[Message] = []
     if request.instructions:
         messages.append(Message(role="system", content=request.instructions))
@@ -104,7 +104,7 @@ def messages_of(request: ResponsesRequest) -> list[Message]:
 
 
 def _asked(ident: object, name: str, arguments: str) -> Message:
-    """The assistant's message that calls a function."""
+    """Returns the assistant's message that calls a function."""
     return Message(role="assistant", content="", tool_calls=[Message.call(ident, name, arguments)])
 
 
@@ -187,13 +187,13 @@ class _OutputItem:
         self.place: dict[str, Any] = {"item_id": self.id}
 
     def part(self) -> dict[str, Any]:
-        """The only part of a message, or of thoughts."""
+        """Returns the only part of a message, or of thoughts."""
         if self.kind == "reasoning":
             return {"type": "reasoning_text", "text": self.text}
         return {"type": "output_text", "text": self.text, "annotations": [], "logprobs": self.logprobs}
 
     def told(self, status: str = "completed") -> dict[str, Any]:
-        """The item as an object."""
+        """Returns the item as an object."""
         head = {"type": self.kind, "id": self.id, "status": status}
         if self.is_call:
             text = "" if status == "in_progress" else self.text
@@ -202,7 +202,7 @@ class _OutputItem:
         return {**head, **more, "content": [] if status == "in_progress" else [self.part()]}
 
     def done(self) -> dict[str, Any]:
-        """The fields of the event that ends an item and has its whole text."""
+        """Returns the fields of the event that ends an item and has its whole text."""
         if self.kind == "message":
             return {"text": self.text, "logprobs": self.logprobs}
         name = {"name": self.name} if self.kind == "function_call" else {}
@@ -214,7 +214,7 @@ class _OutputItem:
 
 
 def _mcp_call(called: Called) -> dict[str, Any]:
-    """The item of a call that the server made."""
+    """Returns the item of a call that the server made."""
     return {
         "type": "mcp_call",
         "id": _id("mcp"),
@@ -229,7 +229,7 @@ def _mcp_call(called: Called) -> dict[str, Any]:
 
 
 def _end(run: RequestRun, written: Reply) -> dict[str, Any]:
-    """The fields that say how a response ended."""
+    """Returns the fields that say how a response ended."""
     cut = written.finish == "length"
     return {
         "status": "incomplete" if cut else "completed",
@@ -246,7 +246,7 @@ def _end(run: RequestRun, written: Reply) -> dict[str, Any]:
 
 
 async def answer(service: Service, request: ResponsesRequest, run: RequestRun) -> dict[str, Any]:
-    """The whole response."""
+    """Returns the whole response."""
     (written,) = await finished(service, request, run)
     logprobs = of_chat(written.entries, service.lm.vocabulary) if request.top_logprobs is not None else []
     end = _end(run, written)
@@ -284,11 +284,11 @@ class _Stream:
         return not said and all(item["type"] in ("mcp_call", "reasoning") for item in self.output)
 
     def item(self, told: dict[str, Any], kind: str) -> dict[str, Any]:
-        """The event that reports an item as `added` or `done`."""
+        """Returns the event that reports an item as `added` or `done`."""
         return self.event(f"response.output_item.{kind}", output_index=len(self.output), item=told)
 
     def called(self, one: Called) -> Iterator[dict[str, Any]]:
-        """A call that the server made."""
+        """Returns a call that the server made."""
         told = _mcp_call(one)
         yield self.item(told, "added")
         yield self.item(told, "done")
@@ -342,7 +342,7 @@ class _Stream:
 def _told(
     stream: _Stream, piece: Piece, new: list[Item], run: RequestRun, logprobs: list[Any]
 ) -> Iterator[dict[str, Any]]:
-    """The events for a piece of the answer."""
+    """Returns the events for a piece of the answer."""
     if piece.reasoning and run.thinking.shown:
         yield from stream.text("reasoning", piece.reasoning)
     if piece.finish is not None and not new and stream.silent:
@@ -358,7 +358,7 @@ def _told(
 async def events(
     service: Service, request: ResponsesRequest, run: RequestRun
 ) -> AsyncIterator[dict[str, Any]]:
-    """The events of a stream."""
+    """Returns the events of a stream."""
     stream, written, reader = _Stream(run), Reply(), run.reader(stream=True)
     response = partial(_response, service, request, run, _id("resp"))
     yield stream.event("response.created", response=response("in_progress"))

@@ -140,7 +140,7 @@ class AnswerPlan:
     apart: bool = True
 
     def stream(self) -> TextStream:
-        """The text of a new answer."""
+        """Returns the text of a new answer."""
         reasoning = self.grammar.reasoning if self.grammar is not None and self.apart else None
         return TextStream(self.stops, self.keep_stop, reasoning)
 

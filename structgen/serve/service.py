@@ -100,7 +100,7 @@ class Wanted:
     turns: list[Message] = field(default_factory=list)
 
     def whole(self) -> RequestConstraint | None:
-        """The constraint and the tools together; None if any text is allowed."""
+        """Returns the constraint and the tools together; None if any text is allowed."""
         thinks = self.thinking.reasoning
         if self.tools is None:
             return self.constraint
@@ -160,8 +160,8 @@ class RequestRun:
             self.large_gone()
 
     def note(self, index: int | None = None) -> dict[str, Any]:
-        """The field `structgen` about all answers. With `index` it also has the field of the choice with this
-        index."""
+        """Returns the field `structgen` about all answers. With `index` it also has the field of the choice
+        with this index."""
         told: dict[str, Any] = {}
         if index is not None and self.choice_notes:
             told |= self.choice_notes[index]
@@ -176,11 +176,11 @@ class RequestRun:
         return {"structgen": told} if told else {}
 
     def choice_note(self, index: int) -> dict[str, Any]:
-        """The field `structgen` of a choice."""
+        """Returns the field `structgen` of a choice."""
         return {"structgen": self.choice_notes[index]} if self.choice_notes else {}
 
     def job_of(self, index: int) -> Job:
-        """The job of an answer."""
+        """Returns the job of an answer."""
         return self.jobs[index // max(1, self.count // len(self.jobs))]
 
     @property
@@ -196,11 +196,12 @@ class RequestRun:
         return sum(job.count for job in self.jobs)
 
     def is_custom(self, name: str) -> bool:
-        """Whether a call is one of OpenAI's custom tools."""
+        """Returns whether a call is one of OpenAI's custom tools."""
         return self.tools is not None and name in self.tools.custom
 
     async def pieces(self) -> AsyncIterator[Piece]:
-        """All pieces of all jobs. Their `index` counts the answers of all jobs. Raises the error of a job."""
+        """Returns all pieces of all jobs. Their `index` counts the answers of all jobs. Raises the error of a
+        job."""
         left = self.count
         if len(self.jobs) == 1:
             job = self.jobs[0]
@@ -236,7 +237,7 @@ class RequestRun:
                 task.cancel()
 
     def reader(self, stream: bool = False) -> CallReader | None:
-        """A reader of the tool calls in one answer; None: the whole text is the answer.
+        """Returns a reader of the tool calls in one answer; None: the whole text is the answer.
 
         Args:
             stream: report a call while it is written, once it is certain that it is one.
@@ -258,7 +259,7 @@ class RequestRun:
         return CallReader(self.tools.style, names, accepts, stream and not self.either)
 
     def calls(self, text: str) -> list[Call]:
-        """The calls in the text of a finished answer."""
+        """Returns the calls in the text of a finished answer."""
         reader = self.reader()
         items = () if reader is None else (*reader.feed(text), *reader.finish())
         return [item for item in items if isinstance(item, Call)]
@@ -331,7 +332,7 @@ class Service:
         return replace(use, remote=remote)
 
     def drawing(self, request: Generation) -> Drawing:
-        """How the tokens of a request's answers are drawn."""
+        """Returns how the tokens of a request's answers are drawn."""
         bias = {}
         for name, value in (request.logit_bias or {}).items():
             try:
@@ -367,7 +368,7 @@ class Service:
         )
 
     def ends(self, request: Generation, limit: int | None, constrained: bool) -> dict[str, Any]:
-        """The fields of an `AnswerPlan` that say when a text may end.
+        """Returns the fields of an `AnswerPlan` that say when a text may end.
 
         Raises:
             ApiError: a constraint decides that already, or a stop token is not in the vocabulary.
@@ -440,7 +441,7 @@ class Service:
     def _prepare(
         self, wanted: Wanted, reading: _Reading, loop: asyncio.AbstractEventLoop, look: bool = False
     ) -> RequestRun:
-        """A run with its grammar. `look`: with little work. TooMuch: more work is needed."""
+        """Returns a run with its grammar. `look`: with little work. TooMuch: more work is needed."""
         begin = time.perf_counter()
         made = fresh = None
         if reading.constraint is not None:
@@ -467,7 +468,8 @@ class Service:
         return run
 
     def _plan(self, wanted: Wanted, reading: _Reading, made: ServedGrammar | None) -> AnswerPlan:
-        """The plan of the request's answers, without the parts that depend on the length of a prompt."""
+        """Returns the plan of the request's answers, without the parts that depend on the length of a
+        prompt."""
         thinks, drawing = wanted.thinking.reasoning, wanted.plan.drawing
         names = {} if thinks is None else mark_names(thinks, self.lm.vocabulary)
         if wanted.tools is not None and wanted.tools.choice != "none":
@@ -481,7 +483,7 @@ class Service:
         return plan
 
     async def count(self, wanted: Wanted) -> int:
-        """The number of tokens in a request's prompt. ApiError: the prompt is refused."""
+        """Returns the number of tokens in a request's prompt. ApiError: the prompt is refused."""
         whole = wanted.whole()
         schema = None if whole is None else whole.schema
 
@@ -491,11 +493,11 @@ class Service:
         return await self.readers.run(read, _READING, wanted.prompt_param, "prompt_too_costly")
 
     def context(self, make: MakePrompt, schema: Any, param: str) -> Context:
-        """The context of a whole prompt, without its prefixes."""
+        """Returns the context of a whole prompt, without its prefixes."""
         return self._contexts(make, schema, param)[1][-1]
 
     def _contexts(self, make: MakePrompt, schema: Any, param: str) -> tuple[list[int], list[Context]]:
-        """The tokens of a prompt, and the context of each of its prefixes."""
+        """Returns the tokens of a prompt, and the context of each of its prefixes."""
         try:
             prompt = make(schema)
             most = None if self.lm.max_context is None else self.lm.max_context * self._longest
@@ -518,7 +520,7 @@ class Service:
         return tokens, prefixes
 
     def _placed(self, thinks: Reasoning, wanted: Wanted, prompt: Sequence[int]) -> Reasoning:
-        """The thoughts behind a prompt, with a limit that keeps tokens for the answer.
+        """Returns the thoughts behind a prompt, with a limit that keeps tokens for the answer.
 
         Raises:
             ApiError: the limit leaves no room for thoughts beside the kept tokens.
@@ -532,7 +534,7 @@ class Service:
             raise ApiError(str(error), param="structgen.answer_tokens", code="max_tokens_too_small") from None
 
     def _room(self, wanted: Wanted, prompt: int) -> int:
-        """The most tokens that an answer may have."""
+        """Returns the most tokens that an answer may have."""
         asked = self.options.max_tokens if wanted.limit is None else wanted.limit
         if self.lm.max_context is None or asked == 0:
             return asked
@@ -546,7 +548,7 @@ class Service:
         return min(asked, left)
 
     def _budget(self, plan: AnswerPlan, room: int, wanted: Wanted, look: bool) -> bool:
-        """Whether masks keep an end within `room` tokens reachable.
+        """Returns whether masks keep an end within `room` tokens reachable.
 
         Raises:
             ApiError: no known text of the grammar has so few tokens. The message says how many suffice.
@@ -607,7 +609,7 @@ class Service:
 
 
 def _reasoning(lm: LanguageModel, asked: str) -> Reasoning | None:
-    """How the model thinks, by the option of the server. ValueError: an unknown family."""
+    """Returns how the model thinks, by the option of the server. ValueError: an unknown family."""
     if asked == "none":
         return None
     if asked != "auto":

@@ -39,7 +39,7 @@ _POINTS = 200  # the most points of the bracket's history
 async def generation(
     service: Service, asked: Asked, constraint: RequestConstraint | None, tools: ToolUse | None
 ) -> tuple[RequestRun, AsyncIterator[dict[str, Any]]]:
-    """A run and its events. Raises ApiError if the request is refused before the first token."""
+    """Returns a run and its events. Raises ApiError if the request is refused before the first token."""
     sampling = asked.method != "plain"
     if sampling and asked.speculate is not None:
         raise ApiError("a request takes a sampling method or speculation, not both", param="speculate")
@@ -182,7 +182,7 @@ def _history(found: Samples) -> list[list[float | None]]:
 
 
 def _picture(trie: Trie, names: Names, ends: frozenset[int]) -> list[dict[str, Any]]:
-    """The most probable part of the trie, parents before children; `parent` is -1 below the root.
+    """Returns the most probable part of the trie, parents before children; `parent` is -1 below the root.
 
     `p` is the model's probability of the prefix, `low` and `high` bound the share of it that ends in the
     language.

@@ -50,7 +50,7 @@ def thinking_of(model: Reasoning | None, request: ChatRequest | CompletionReques
     """Reads a request's wishes about thoughts. ApiError: a field of the chat template has a wrong type."""
 
     def said(name: str, usual: Any = None) -> Any:
-        """The value of a field that the endpoint knows. Other fields are accepted and ignored."""
+        """Returns the value of a field that the endpoint knows. Other fields are accepted and ignored."""
         return getattr(request, name) if name in type(request).model_fields else usual
 
     asked, thinking = request.reasoning, said("thinking")

@@ -127,7 +127,7 @@ class Session(Protocol):
     """A drafter on one text."""
 
     def cursor(self) -> Cursor | None:
-        """A cursor at the end of the text so far; None if the drafter has no drafts."""
+        """Returns a cursor at the end of the text so far; None if the drafter has no drafts."""
         ...
 
     def probes(self) -> Sequence[int]:
@@ -183,7 +183,7 @@ class DrafterSettings:
 
 
 def bounded(default: int, least: int, most: int | None = None) -> int:
-    """A field of `DrafterSettings` with other bounds."""
+    """Returns a field of `DrafterSettings` with other bounds."""
     found: int = field(default=default, metadata={"bounds": (least, most)})
     return found
 

@@ -130,7 +130,7 @@ class _Live:
         self.expense = [0.0] * len(self.sessions)
 
     def afford(self, base: float, number: int, chance: float) -> bool:
-        """Whether a drafter is worth asking at a node that is reached with this probability.
+        """Returns whether a drafter is worth asking at a node that is reached with this probability.
 
         The drafter's time must be less than this share of a forward pass, which is the most that it can save
         at the node.
@@ -443,7 +443,7 @@ class SpeculativeRows:
             self._finish_without_choice(item)
 
     def _credit(self, item: _Live, tokens: Sequence[int], accepted: Sequence[int]) -> dict[int, float]:
-        """The accepted tokens of each drafter.
+        """Returns the accepted tokens of each drafter.
 
         A token that several drafters offered is divided among them. The method also calibrates acceptance.
         """

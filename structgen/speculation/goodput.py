@@ -73,7 +73,7 @@ class _Line:
         self._sums = [0.99 * old + new for old, new in zip(self._sums, terms, strict=True)]
 
     def fitted(self, slope: float) -> tuple[float, float]:
-        """The intercept and the slope.
+        """Returns the intercept and the slope.
 
         `slope`, a share of the mean y, is the prior; it counts until x has spread.
         """
@@ -238,7 +238,7 @@ class Calibration:
         self._parent = parent
 
     def chance(self, drafter: int, p: float) -> float:
-        """The probability that a draft offered with p is accepted if its parent is."""
+        """Returns the probability that a draft offered with p is accepted if its parent is."""
         if p >= 1.0:
             return 1.0
         bucket = bisect(_EDGES, p)
@@ -274,7 +274,7 @@ class Goodput:
         self._certain = 0
 
     def worth(self, chance: float) -> bool:
-        """Whether a node of this path probability may still be worth keeping."""
+        """Returns whether a node of this path probability may still be worth keeping."""
         if chance >= 1.0:
             return True
         n = min(len(self._rates) - 1, len(self._slopes) - 1)
@@ -292,7 +292,7 @@ class Goodput:
         self._rate = max(self._rate, rate)
 
     def best(self) -> int:
-        """The number of nodes to keep."""
+        """Returns the number of nodes to keep."""
         least = max((1.0 - _SLACK) * self._rate, 0.25 * self._rates[0] + 0.75 * self._rate)
         count = next(n for n in range(len(self._rates) - 1, -1, -1) if self._rates[n] >= least)
         return max(count, self._certain)
@@ -332,7 +332,7 @@ class Bench:
             self._totals[drafter] = 0.5 * known[0] + cost, 0.5 * known[1] + gain
 
     def asked(self, drafters: Sequence[int]) -> list[int]:
-        """The drafters that do not sit out. Each call counts as one step."""
+        """Returns the drafters that do not sit out. Each call counts as one step."""
         found = []
         for d in drafters:
             left = self._out.get(d, 0)

@@ -39,12 +39,12 @@ class Chance(Protocol):
 
 
 def single(p: Floats, q: Floats, draft: int, chance: Chance) -> tuple[int, int | None]:
-    """A token that follows p, and 0 if it is the draft. Shapes (n,); `draft` was drawn from q."""
+    """Returns a token that follows p, and 0 if it is the draft. Shapes (n,); `draft` was drawn from q."""
     return recursive(p, q, [draft], chance)
 
 
 def recursive(p: Floats, q: Floats, drafts: Sequence[int], chance: Chance) -> tuple[int, int | None]:
-    """A token that follows p, and the number of the draft that it is.
+    """Returns a token that follows p, and the number of the draft that it is.
 
     Args:
         p: the probabilities of the target, shape (n,), summing to 1.
@@ -96,7 +96,8 @@ def k_seq_discount(p: Floats, q: Floats, count: int) -> tuple[float, float]:
 
 
 def k_seq(p: Floats, q: Floats, drafts: Sequence[int], chance: Chance) -> tuple[int, int | None]:
-    """A token that follows p, and the number of the draft that it is. `drafts` are independent draws of q."""
+    """Returns a token that follows p, and the number of the draft that it is. `drafts` are independent draws
+    of q."""
     rho, beta = k_seq_discount(p, q, len(drafts))
     for i, x in enumerate(drafts):
         if p[x] > 0 and chance.coin(min(1.0, float(p[x] / (rho * max(q[x], 1e-300))))):

@@ -195,7 +195,7 @@ class SampledRun(SpeculativeRows):
     def _asked(
         self, item: _Live, tree: DraftTree, walk: TreeWalk, node: int, cursor: Cursor
     ) -> Distribution | None:
-        """The distribution that the drafter draws from behind a node."""
+        """Returns the distribution that the drafter draws from behind a node."""
         path = tree.path(node)
         here = Here(walk.at(path), len(item.row.tokens) + len(path))
         ask = cast(Callable[[Here], "Distribution | None"], cast(Any, cursor).distribution)

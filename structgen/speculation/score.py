@@ -103,7 +103,7 @@ class Scorer(Protocol):
 
 
 def open_scorer(lm: LanguageModel) -> Scorer:
-    """A scorer without rows.
+    """Returns a scorer without rows.
 
     Raises:
         LanguageModelError: the model cannot take drafts back.

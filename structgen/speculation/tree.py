@@ -95,7 +95,7 @@ class DraftTree:
         return self.children[node + 1].get(token)
 
     def path(self, node: int) -> list[int]:
-        """The tokens from the root's child down to a node."""
+        """Returns the tokens from the root's child down to a node."""
         found: list[int] = []
         while node >= 0:
             found.append(self.tokens[node])
@@ -157,7 +157,7 @@ class TreeWalk:
         self._path: list[int] = []
 
     def at(self, path: list[int]) -> Matcher | None:
-        """The matcher at the end of a path that it accepts."""
+        """Returns the matcher at the end of a path that it accepts."""
         if self._matcher is None:
             return None
         here, common = self._path, 0
@@ -271,8 +271,8 @@ def _offered(
     calibration: Calibration,
     vocab_size: int,
 ) -> list[tuple[int, float, tuple[tuple[int, float], ...]]]:
-    """The valid tokens that drafters offer at a node: (token, calibrated probability, its offers), best
-    first."""
+    """Returns the valid tokens that drafters offer at a node: (token, calibrated probability, its offers),
+    best first."""
     valid: dict[int, bool] = {}
     found: dict[int, list[tuple[int, float]]] = {}
     chances: dict[int, float] = {}
@@ -312,8 +312,8 @@ def _offered(
 def tree_masks(
     matcher: Matcher, tree: DraftTree, vocab_size: int, budget: int | None
 ) -> npt.NDArray[np.int32]:
-    """The masks of the root and of all nodes, shape (1 + nodes, ceil(V/32)), computed in one walk, depth
-    first.
+    """Returns the masks of the root and of all nodes, shape (1 + nodes, ceil(V/32)), computed in one walk,
+    depth first.
 
     They can be made while a model runs on another device. A row after a refused token, after the end or out
     of budget allows nothing. Verification never uses such a row.

@@ -81,7 +81,7 @@ class Drawer:
         budget: int | None,
         mask: npt.NDArray[np.int32] | None = None,
     ) -> int:
-        """The token of a node; the matcher has accepted it when this returns.
+        """Returns the token of a node; the matcher has accepted it when this returns.
 
         Args:
             place: the place of the node in `scores`.

@@ -226,7 +226,7 @@ class Contract:
     own_words: ClassVar[dict[str, str]] = {}
 
     def host_answer(self, asked: Asked) -> str:
-        """The host's text under a constraint."""
+        """Returns the host's text under a constraint."""
         raise NotImplementedError
 
     def answer(self, kind: str, text: Any, **how: Any) -> str:

@@ -121,7 +121,7 @@ def test_evidence_is_the_sum_over_all_texts(llm: Any, engine: Any) -> None:
 
 
 def exact_evidence(llm: Any, grammar: Any) -> float:
-    """The logarithm of the summed probability of all texts, over every tokenization of each text."""
+    """Returns the logarithm of the summed probability of all texts, over every tokenization of each text."""
 
     async def total(context: list[Any], matcher: sg.Matcher) -> float:
         weights = (await llm.logw_next(context)).weights

@@ -59,8 +59,8 @@ def engine(llama: Any) -> HostEngine:
 
 
 def ids_of(prompt: str) -> list[int]:
-    """The ids come from the model's own tokenizer, because GGUF's "default" pre-tokenizer splits texts
-    differently."""
+    """Returns the ids come from the model's own tokenizer, because GGUF's "default" pre-tokenizer splits
+    texts differently."""
     from tokenizers import Tokenizer
 
     ids: list[int] = Tokenizer.from_file(MODEL + "/tokenizer.json").encode(prompt).ids

@@ -43,7 +43,7 @@ def engine(model: Any) -> HostEngine:
 
 
 def written(steps: Any, ends: tuple[int, ...]) -> list[int]:
-    """The ids of a text, up to the place where mlx-lm's own `stream_generate` stops."""
+    """Returns the ids of a text, up to the place where mlx-lm's own `stream_generate` stops."""
     ids: list[int] = []
     for token, *_ in steps:
         if int(token) in ends:

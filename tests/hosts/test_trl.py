@@ -82,7 +82,7 @@ def test_gradients_are_those_of_a_dense_mask(trainer: Any) -> None:
 
 
 def dense_laws(trainer: Any, model: Any, ids: torch.Tensor, seen: torch.Tensor, answers: Any) -> Any:
-    """The log-probability of each token of each answer, computed with a dense mask."""
+    """Returns the log-probability of each token of each answer, computed with a dense mask."""
     keep = max(map(len, answers))
     logits = model(input_ids=ids, attention_mask=seen).logits[:, -keep - 1 : -1] / trainer.temperature
     for answer, scores in zip(answers, logits, strict=True):

@@ -15,7 +15,7 @@ FORBIDDEN_MODULES = {"pickle", "cPickle", "dill", "cloudpickle", "marshal", "she
 
 
 def found_in(tree: ast.AST) -> list[str]:
-    """The calls and imports of a module that can run code from a file."""
+    """Returns the calls and imports of a module that can run code from a file."""
     out = []
     # These modules write bytes with marshal to hash them; only reading such bytes can run code.
     written = {

@@ -50,7 +50,7 @@ def build(
     import_paths: Sequence[str] = (),
     style: JsonStyle = ANY,
 ) -> tuple[Any, int]:
-    """The grammar's nodes and the number of the rule to start with.
+    """Returns the grammar's nodes and the number of the rule to start with.
 
     Args:
         grammars: by name the grammar that ``@name`` stands for: the text of a Lark grammar, or a JSON Schema.
@@ -91,7 +91,7 @@ class Frontend:
         self.depth: int = 0
 
     def other(self, name: str, use: Extension) -> int:
-        """The node of the grammar ``@name``."""
+        """Returns the node of the grammar ``@name``."""
         if name not in self.grammars:
             hint = source.meant(name, self.grammars) or "; hand it over in `grammars`"
             use.fail(f"there is no grammar '{name}'{hint}")
@@ -111,7 +111,7 @@ class Frontend:
         return self.b.call(self.named[name])
 
     def schema(self, text: str) -> int:
-        """The node of a JSON Schema."""
+        """Returns the node of a JSON Schema."""
         return source.json_node(self.b, self.style, text)
 
     def grammar(self, text: str, start: str) -> int:

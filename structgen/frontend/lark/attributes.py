@@ -57,12 +57,12 @@ class Attributes:
             head.fail("'stop_capture' needs a 'stop'", given["stop_capture"][2])
 
     def limits(self) -> dict[str, int]:
-        """The limit of each rule that has `max_tokens`."""
+        """Returns the limit of each rule that has `max_tokens`."""
         given = self.given.items()
         return {name: source.limit_of(a["max_tokens"][1]) for name, a in given if "max_tokens" in a}
 
     def place_of_limit(self, name: str) -> int:
-        """The place of a rule's limit, in bytes of the grammar's text; -1 in a nested grammar."""
+        """Returns the place of a rule's limit, in bytes of the grammar's text; -1 in a nested grammar."""
         if self.owner.depth > 1 or self.heads[name].origin is not self.scanned:
             return -1
         return len(self.scanned.original[: self.given[name]["max_tokens"][2]].encode())
@@ -78,12 +78,12 @@ class Attributes:
                     self.b.capture(label, self.b.literal(b""))
 
     def captured(self, name: str, node: int) -> int:
-        """The node of a rule. If the rule has a capture, notes stand around the node."""
+        """Returns the node of a rule. If the rule has a capture, notes stand around the node."""
         label = self.label(name, "capture")
         return self.b.capture(label, node) if label else node
 
     def terminal(self, name: str, tree: Any) -> int | None:
-        """The node of a rule whose attributes make it one terminal; None for other rules."""
+        """Returns the node of a rule whose attributes make it one terminal; None for other rules."""
         given = self.given[name]
         ends = given.get("suffix") or given.get("stop")
         if ends is not None and ends[0] == "string" and not _text_of(ends):
@@ -136,13 +136,13 @@ class Attributes:
         return b.split(label, inside, end_label or source.NO_NAME, end)
 
     def shortened(self, node: int, given: dict[str, Any]) -> int:
-        """A terminal with at most `max_chars` characters."""
+        """Returns a terminal with at most `max_chars` characters."""
         if "max_chars" not in given:
             return node
         return source.at_most(self.b, node, source.limit_of(given["max_chars"][1]))
 
     def label(self, name: str, kind: str) -> str | None:
-        """The name of a capture; by default the name of the rule."""
+        """Returns the name of a capture; by default the name of the rule."""
         given = self.given[name]
         if kind not in given:
             return None
@@ -174,14 +174,15 @@ class Attributes:
         head.fail("expected a text, a pattern, a terminal or a token", at)
 
     def spell(self, value: tuple[str, str, int]) -> source.Spell:
-        """The function that makes the nodes of an attribute's texts. ``"..."i`` matches in any case."""
+        """Returns the function that makes the nodes of an attribute's texts. ``"..."i`` matches in any
+        case."""
         if value[1].endswith("i"):
             return lambda text: source.ignoring_case(self.b, text)
         return lambda text: self.b.literal(text.encode())
 
 
 def _one_terminal(tree: Any) -> Any:
-    """The tree of a rule that is one named terminal, text or pattern; else None."""
+    """Returns the tree of a rule that is one named terminal, text or pattern; else None."""
     from lark.grammar import Terminal
 
     while getattr(tree, "data", None) in ("value", "expansions", "expansion", "alias") and tree.children:

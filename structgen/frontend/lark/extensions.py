@@ -31,7 +31,7 @@ class Extensions:
         return None if match is None else self.scanned.extensions[int(match[1])]
 
     def operator(self, tree: Any) -> Extension | None:
-        """The operator that a placeholder among the parts of an expansion stands for."""
+        """Returns the operator that a placeholder among the parts of an expansion stands for."""
         literal = only_literal(tree)
         found = None if literal is None else self.at(literal)
         kinds = ("both", "negate", "count", "condition", "call", "rule")
@@ -41,7 +41,7 @@ class Extensions:
         return any((op := self.operator(k)) is not None and op.kind in ("both", "negate") for k in kids)
 
     def given(self, tree: Any) -> tuple[Extension | None, Any]:
-        """A rule's attributes, taken out of its tree, and the terminal that ends the rule's texts."""
+        """Returns a rule's attributes, taken out of its tree, and the terminal that ends the rule's texts."""
         for alternative in _alternatives(tree):
             kids = alternative.children
             found = self.operator(kids[0]) if kids else None
@@ -54,7 +54,7 @@ class Extensions:
         return None, None
 
     def conditional(self, kids: list[Any], parameter: int) -> list[Any] | None:
-        """The parts of an alternative without its conditions; None if a condition does not hold."""
+        """Returns the parts of an alternative without its conditions; None if a condition does not hold."""
         left = []
         for kid in kids:
             operator = self.operator(kid)
@@ -77,7 +77,7 @@ class Extensions:
         return out
 
     def node(self, extension: Extension) -> int:
-        """The node of an extension that stands for a text."""
+        """Returns the node of an extension that stands for a text."""
         kind, value = extension.kind, extension.value
         if kind == "empty":
             return self.b.literal(b"")
@@ -112,8 +112,8 @@ class Extensions:
         return whole.but(self.ids(extension, named) if named.strip() else [], f"<[{spec}]>")
 
     def tokens_in_terminal(self, extension: Extension) -> int:
-        """The node of a token in a terminal. A terminal is a regex over text and special tokens, so an
-        ordinary token is replaced by its text."""
+        """Returns the node of a token in a terminal. A terminal is a regex over text and special tokens, so
+        an ordinary token is replaced by its text."""
         if source.all_but(extension.value):
             extension.fail("<[*]> and <[^...]> stand in rules, not in terminals")
         return self.b.tokens(self.ids(extension, extension.value))
@@ -140,7 +140,7 @@ class Extensions:
 
 
 def repeated(b: _core.GrammarBuilder, node: int, operator: list[Any]) -> int:
-    """A node under ``?``, ``*``, ``+`` or Lark's ``~``."""
+    """Returns a node under ``?``, ``*``, ``+`` or Lark's ``~``."""
     kind = str(operator[0])
     if kind == "~":
         if any(len(str(n).lstrip("+-")) > 10 or int(n) > source.MOST for n in operator[1:]):
@@ -154,7 +154,7 @@ def repeated(b: _core.GrammarBuilder, node: int, operator: list[Any]) -> int:
 
 
 def _alternatives(tree: Any) -> Iterator[Any]:
-    """The alternatives of a rule, without their aliases."""
+    """Returns the alternatives of a rule, without their aliases."""
     for kid in tree.children if tree.data == "expansions" else [tree]:
         alternative = kid.children[0] if getattr(kid, "data", None) == "alias" else kid
         if getattr(alternative, "data", None) == "expansion":
@@ -162,7 +162,7 @@ def _alternatives(tree: Any) -> Iterator[Any]:
 
 
 def only_literal(tree: Any) -> Any:
-    """The token of a tree that is a single literal."""
+    """Returns the token of a tree that is a single literal."""
     while getattr(tree, "data", None) in ("value", "expansions", "expansion") and len(tree.children) == 1:
         tree = tree.children[0]
     return tree.children[0] if getattr(tree, "data", None) == "literal" else None

@@ -64,7 +64,7 @@ class _Imports:
 
 @functools.cache
 def _loader() -> Any:
-    """The class of loaders: Lark's, with errors that name their place.
+    """Returns the class of loaders: Lark's, with errors that name their place.
 
     Imported files have loaders of Lark's own.
     """
@@ -152,7 +152,7 @@ def _refused(message: str, causes: list[BaseException], loader: Any, scanned: Sc
 
 
 def _causes(error: BaseException) -> list[BaseException]:
-    """The errors that led to this one, the last one first.
+    """Returns the errors that led to this one, the last one first.
 
     Lark's loader compares a refused text with examples of mistakes. This comparison can itself fail: Lark 1.3
     raises a TypeError in a log message. The earliest error is the one to report.
@@ -205,7 +205,8 @@ def _check_names(loader: Any, scanned: Scanned) -> None:
 
 
 def _unsafe_parameters(known: dict[str, Any]) -> Iterator[str]:
-    """The templates with a parameter that has the name of a rule, or with two parameters of one name."""
+    """Returns the templates with a parameter that has the name of a rule, or with two parameters of one
+    name."""
     for name, definition in known.items():
         for at, parameter in enumerate(definition.params):
             if parameter in known:
@@ -243,7 +244,7 @@ def miscounted(name: str, expected: int, given: int) -> str:
 
 
 def where(text: str, name: str, definition: int = 0) -> int:
-    """The first use of a name outside literals and comments, or its n-th definition."""
+    """Returns the first use of a name outside literals and comments, or its n-th definition."""
     pattern = re.compile(
         r'//[^\n]*|#[^\n]*|"(?:\\.|[^"\\\n])*"|/(?!/)(?:\\/|\\\\|[^/\n])*?/|\b' + re.escape(name) + r"\b"
     )

@@ -36,13 +36,13 @@ _CONDITIONS = (
 
 
 def value(text: str, at: int) -> tuple[Value, int]:
-    """The value that a call gives a rule. Raises GrammarError."""
+    """Returns the value that a call gives a rule. Raises GrammarError."""
     reader = _Reader(text, at)
     return reader.value(), reader.at
 
 
 def condition(text: str, at: int) -> tuple[Condition, int]:
-    """The condition of an alternative. Raises GrammarError."""
+    """Returns the condition of an alternative. Raises GrammarError."""
     reader = _Reader(text, at)
     return reader.condition(0), reader.at
 

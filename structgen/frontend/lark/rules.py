@@ -98,7 +98,7 @@ class Rules:
                 self.b.warn(f"rule '{self.scanned.written(name)}' is not used")
 
     def parameters(self, name: str, given: int) -> list[str]:
-        """The parameters of a template. GrammarError: a call gives another number of arguments."""
+        """Returns the parameters of a template. GrammarError: a call gives another number of arguments."""
         names = list(self.rules[name][0] or ())
         if len(names) != given:
             at = where(self.scanned.original, name)
@@ -109,7 +109,8 @@ class Rules:
         return self.version(name, arguments, self.inside & self.limited_below(name, arguments), parameter)
 
     def version(self, name: str, arguments: dict[str, Any], inside: frozenset[str], parameter: int) -> int:
-        """The number of the rule for these arguments and this parameter, inside these limited rules."""
+        """Returns the number of the rule for these arguments and this parameter, inside these limited
+        rules."""
         key = (name, *(repr(a) for a in arguments.values()), inside, parameter)
         if key not in self.numbers:
             if name in self.parametric:
@@ -130,7 +131,7 @@ class Rules:
             self.scanned.fail(message, where(self.scanned.original, self.scanned.written(name)))
 
     def call(self, name: str, extension: Extension) -> int:
-        """The node of a use of a rule with a parameter."""
+        """Returns the node of a use of a rule with a parameter."""
         if name not in self.parametric:
             extension.fail(f"rule '{name}' takes no parameter; write {name}::_: ...")
         self.parameters(name, 0)
@@ -154,7 +155,7 @@ class Rules:
         return self.attributes.captured(name, self.node(tree, arguments))
 
     def limited_below(self, name: str, arguments: dict[str, Any]) -> frozenset[str]:
-        """The limited rules that a rule can reach, itself included."""
+        """Returns the limited rules that a rule can reach, itself included."""
         if not self.limits:
             return frozenset()
         if name not in self.reached:
@@ -171,7 +172,7 @@ class Rules:
         return found
 
     def node(self, tree: Any, arguments: dict[str, Any]) -> int:
-        """The node of a tree in a rule."""
+        """Returns the node of a tree in a rule."""
         from lark import Token
         from lark.grammar import NonTerminal, Terminal
 
@@ -252,7 +253,7 @@ class Rules:
 
 
 def _rules_in(tree: Any) -> set[str]:
-    """The names of rules in a tree, with the parameters of a template."""
+    """Returns the names of rules in a tree, with the parameters of a template."""
     from lark.grammar import NonTerminal
 
     if isinstance(tree, NonTerminal):

@@ -63,8 +63,8 @@ class Terminals:
         return self.lexemes[key]
 
     def anonymous(self, tree: Any) -> int:
-        """The node of a literal, pattern or range in a rule. If a terminal is just this literal, it is
-        used."""
+        """Returns the node of a literal, pattern or range in a rule. If a terminal is just this literal, it
+        is used."""
         literal = _single_literal(tree)
         if literal is not None and literal in self.alone:
             return self.lexeme(self.alone[literal])
@@ -83,13 +83,14 @@ class Terminals:
         return self.b.lexeme(name, node, priority, literal, self.owner.lexer == "dynamic")
 
     def lazy(self, name: str, node: int, whole: int | None = None) -> int:
-        """A lexeme that ends as soon as it matches. It is the first part of the regex `whole`, if given."""
+        """Returns a lexeme that ends as soon as it matches. It is the first part of the regex `whole`, if
+        given."""
         if self.owner.lexer == "scannerless":
             return node
         return self.b.lexeme(name, node, 0, False, self.owner.lexer == "dynamic", True, whole)
 
     def node(self, tree: Any, name: str) -> int:
-        """The node of a tree in a terminal. References in the tree are resolved already."""
+        """Returns the node of a tree in a terminal. References in the tree are resolved already."""
         if tree.data == "part":  # A part of a rule; parts of a terminal are joined as texts.
             return self.node(tree.children[0], name)
         if not self.mentions_extension(tree):
@@ -118,7 +119,7 @@ class Terminals:
         raise GrammarError(f"'{tree.data}' cannot stand in terminal '{name}'")
 
     def conjunction(self, kids: list[Any], name: str) -> int:
-        """The node of an expansion with ``&`` between sequences or ``~`` in front of parts."""
+        """Returns the node of an expansion with ``&`` between sequences or ``~`` in front of parts."""
         sequences: list[list[tuple[Any, bool]]] = [[]]
         negated = False
         for kid in kids:
@@ -159,8 +160,8 @@ class Terminals:
         return any(self.extensions.at(t.children[0]) is not None for t in tree.find_data("literal"))
 
     def joined(self, tree: Any, name: str) -> int:
-        """The node of a terminal without extensions. As in Lark it is one regex, so a look-behind may reach
-        across parts."""
+        """Returns the node of a terminal without extensions. As in Lark it is one regex, so a look-behind may
+        reach across parts."""
         from lark import Tree
         from lark.exceptions import GrammarError as LarkGrammarError
         from lark.load_grammar import PrepareLiterals, TerminalTreeToPattern
@@ -189,7 +190,8 @@ class Terminals:
         self.scanned.fail(f"{message} (terminal '{name}')" if name not in message else message, at)
 
     def as_terminal(self, tree: Any, name: str, why: str = "is lazy or has an end") -> Any:
-        """A rule's tree in which trees replace the names of terminals, so that the rule is one terminal."""
+        """Returns a rule's tree in which trees replace the names of terminals, so that the rule is one
+        terminal."""
         from lark import Tree
         from lark.grammar import NonTerminal, Terminal
 
@@ -214,7 +216,7 @@ class Terminals:
 
 
 def _single_literal(tree: Any) -> tuple[str, str] | None:
-    """The text and flags of a terminal that is one string."""
+    """Returns the text and flags of a terminal that is one string."""
     from lark import load_grammar
 
     token = only_literal(tree)
@@ -225,7 +227,7 @@ def _single_literal(tree: Any) -> tuple[str, str] | None:
 
 
 def _size(tree: Any) -> int:
-    """The number of nodes of a tree. A shared part counts at each of its places."""
+    """Returns the number of nodes of a tree. A shared part counts at each of its places."""
     known: dict[int, int] = {}
     todo = [tree]
     while todo:
@@ -249,7 +251,7 @@ def _unshared(tree: Any) -> Any:
 
 
 def ends_at_first_match(pattern: str) -> bool:
-    """Whether a pattern with lazy quantifiers takes as little as it can.
+    """Returns whether a pattern with lazy quantifiers takes as little as it can.
 
     It does if all texts behind the last lazy quantifier have one length. Otherwise the terminal has all
     texts that the pattern matches.

@@ -134,7 +134,7 @@ class Scanned:
     _places: list[int] = field(default_factory=list)  # the beginnings of the same pieces in `original`
 
     def place(self, at: int) -> int:
-        """The offset in the original text of an offset in the new one."""
+        """Returns the offset in the original text of an offset in the new one."""
         i = bisect.bisect_right(self._starts, at) - 1
         if i < 0:
             return 0
@@ -146,11 +146,11 @@ class Scanned:
         source.fail(f"{self.file}: {message}" if self.file else message, self.original, at)
 
     def written(self, name: str) -> str:
-        """A name as it is written in the grammar's text."""
+        """Returns a name as it is written in the grammar's text."""
         return next((w for w, n in self.spelled.items() if n == name), name)
 
     def name(self, written: str) -> str:
-        """The name that Lark gets instead: without hyphens, and different from all other names."""
+        """Returns the name that Lark gets instead: without hyphens, and different from all other names."""
         if "-" not in written:
             return written
         if written not in self.spelled:
@@ -368,7 +368,7 @@ _READ: dict[str, Callable[[_Scanner, re.Match[str]], None]] = {
 
 
 def closing(text: str, at: int) -> int:
-    """The place of the brace that closes the one at `at`.
+    """Returns the place of the brace that closes the one at `at`.
 
     Braces in strings, patterns and comments do not count.
     """

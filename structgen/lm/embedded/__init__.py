@@ -39,7 +39,7 @@ class EmbeddedModelError(RuntimeError):
 
 
 def path(name: Literal["target", "draft"] = "target") -> Path:
-    """The model's folder, after a check that its files are whole."""
+    """Returns the model's folder, after a check that its files are whole."""
     if name not in ("target", "draft"):
         raise EmbeddedModelError(f"no embedded model is called {name!r}: the two are 'target' and 'draft'")
     folder = FOLDER / name

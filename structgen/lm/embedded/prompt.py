@@ -31,7 +31,7 @@ _FORMATS = {"date": "date", "time": "time", "date-time": "datetime", "email": "e
 
 
 def format_prompt(text: str, schema: dict[str, Any] | str | None = None) -> str:
-    """The text that the model continues with its answer. The schema may be JSON text."""
+    """Returns the text that the model continues with its answer. The schema may be JSON text."""
     if isinstance(schema, str):
         found = json.loads(schema)
         schema = found if isinstance(found, dict) else None
@@ -41,7 +41,7 @@ def format_prompt(text: str, schema: dict[str, Any] | str | None = None) -> str:
 
 
 def describe(schema: dict[str, Any]) -> str:
-    """One compact line for a schema: `{customer,items[{product,quantity:int}],paid:bool?}`."""
+    """Returns one compact line for a schema: `{customer,items[{product,quantity:int}],paid:bool?}`."""
     line = _node(schema, schema, 0)
     return line if len(line) <= MAX_DESCRIPTION else line[:MAX_DESCRIPTION] + "..."
 
@@ -55,7 +55,8 @@ def _one_line(text: str) -> str:
 
 
 def _without_marks(text: str) -> str:
-    """The request with its marks broken up, because a mark in the request would end the request part."""
+    """Returns the request with its marks broken up, because a mark in the request would end the request
+    part."""
     for mark in MARKS:
         text = text.replace(mark, mark.strip("<>"))
     return text

@@ -64,8 +64,8 @@ def check(name: str) -> None:
 
 
 def adapter(name: str) -> Any:
-    """The function that makes the engine: a class of this folder, or the caller's own function. Missing: its
-    package is not installed."""
+    """Returns the function that makes the engine: a class of this folder, or the caller's own function.
+    Missing: its package is not installed."""
     check(name)
     if ":" in name:
         return named(name)

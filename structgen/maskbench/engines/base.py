@@ -64,7 +64,7 @@ class Grammar(Protocol):
         ...
 
     def sequence(self) -> Sequence:
-        """A new sequence. Sequences of one engine may share a row, so only one is used at a time."""
+        """Returns a new sequence. Sequences of one engine may share a row, so only one is used at a time."""
         ...
 
 
@@ -86,5 +86,5 @@ class Engine(Protocol):
 
 
 def row_of(size: int) -> Row:
-    """A mask row for `size` tokens."""
+    """Returns a mask row for `size` tokens."""
     return np.zeros((size + 31) // 32, dtype=np.int32)

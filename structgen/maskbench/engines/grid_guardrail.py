@@ -43,7 +43,7 @@ class _Tokenizer:
         return self._text[token]
 
     def greedy_tokenize(self, data: bytes) -> Ids[int]:
-        """The longest token at each place, as in grid-guardrail's own adapters."""
+        """Returns the longest token at each place, as in grid-guardrail's own adapters."""
         if not self._ids:
             self._ids.update({text: index for index, text in enumerate(self._text) if text})
             self._longest = max(map(len, self._ids))
@@ -95,8 +95,8 @@ class Grammar:
         return Sequence(fill, accept, row, fill_within=fill_within)
 
     def _completes(self) -> bool:
-        """Whether the engine can complete texts: a grammar that has no blanks to write between lexemes has no
-        table."""
+        """Returns whether the engine can complete texts: a grammar that has no blanks to write between
+        lexemes has no table."""
         guide = self._guide
         if guide.reserve is None and not self._incomplete:
             try:

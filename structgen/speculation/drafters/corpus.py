@@ -145,11 +145,11 @@ class Corpus(SuffixLinks):
         return self._target[at] if at < stop and self._token[at] == token else -1
 
     def count(self, state: int) -> int:
-        """How often the strings of a state occur."""
+        """Returns how often the strings of a state occur."""
         return self._count[state]
 
     def follows(self, state: int) -> list[tuple[int, int]]:
-        """The most frequent continuations of a state and how often each occurs, at most three."""
+        """Returns the most frequent continuations of a state and how often each occurs, at most three."""
         first, stop = self._start[state], self._start[state + 1]
         if stop - first == 1:
             return [(self._token[first], self._count[self._target[first]])]
@@ -193,7 +193,7 @@ class CorpusDrafter:
         return SuffixSession(self.prepared(start.vocabulary), _Cursor, self.least, start.prompt)
 
     def prepared(self, vocabulary: Vocabulary) -> Corpus:
-        """The corpus. It is built from its texts at the first call.
+        """Returns the corpus. It is built from its texts at the first call.
 
         Raises:
             StructgenError: the corpus has another vocabulary, or too many tokens.
@@ -215,13 +215,13 @@ class _Cursor(SuffixCursor[Corpus]):
 
 
 def is_corpus_file(path: str | os.PathLike[str]) -> bool:
-    """Whether a file begins like a file of `Corpus.save`."""
+    """Returns whether a file begins like a file of `Corpus.save`."""
     with open(path, "rb") as stream:
         return stream.read(4) == b"PK\x03\x04"
 
 
 def texts_of(path: str | os.PathLike[str]) -> list[str]:
-    """The texts of a file. A `.jsonl` file has one in each line, any other file is one text.
+    """Returns the texts of a file. A `.jsonl` file has one in each line, any other file is one text.
 
     A line may be a string, which is the text; a record with a `text`, as `structgen generate --output` writes
     it; or any other JSON, whose compact form is the text.

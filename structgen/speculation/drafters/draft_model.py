@@ -72,8 +72,8 @@ class DraftModel(ModelDrafter):
 
 
 def _complete(vocabulary: Vocabulary) -> Vocabulary:
-    """The vocabulary with additional ids for bytes that are no tokens of the model. The target may end a
-    piece of text in the middle of a token of the draft model.
+    """Returns the vocabulary with additional ids for bytes that are no tokens of the model. The target may
+    end a piece of text in the middle of a token of the draft model.
     """
     single = {text for text in vocabulary.tokens if len(text) == 1}
     missing = [bytes([b]) for b in range(256) if bytes([b]) not in single]

@@ -50,7 +50,7 @@ class _Session(Quiet):
         pass
 
     def alone(self, matcher: Matcher) -> bool:
-        """Whether a single token is allowed. The target then surely draws this token."""
+        """Returns whether a single token is allowed. The target then surely draws this token."""
         matcher.fill_bitmask(self._mask)
         words = self._mask[0].view(np.uint32)
         words = words[words != 0]
@@ -90,7 +90,7 @@ class _Cursor:
         return _Cursor(self._session, known[1:] if known and known[0] == token else ())
 
     def _spelled(self, matcher: Matcher, text: bytes) -> list[int]:
-        """The first token of forced text whose end is open, from the encoding of that text alone."""
+        """Returns the first token of forced text whose end is open, from the encoding of that text alone."""
         try:
             return self._session.start.vocabulary.encode(text)[:1]
         except VocabularyError:  # Some byte has no token, so the grammar's text cannot be written.

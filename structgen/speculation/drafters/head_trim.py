@@ -109,8 +109,8 @@ class _Session:
 
 
 def frequent(lm: TransformersLM, counts: Counter[int], keep: int) -> list[int]:
-    """The ends and the most frequent tokens, `keep` in all, ascending. If too few tokens were counted, low
-    ids fill the list, because tokenizers give low ids to frequent merges.
+    """Returns the ends and the most frequent tokens, `keep` in all, ascending. If too few tokens were
+    counted, low ids fill the list, because tokenizers give low ids to frequent merges.
     """
     size = lm.vocabulary.vocab_size
     ends = [token for token in lm.eos_token_ids if token < size]
@@ -119,7 +119,7 @@ def frequent(lm: TransformersLM, counts: Counter[int], keep: int) -> list[int]:
 
 
 def with_rows(lm: TransformersLM, rows: Iterable[int]) -> TransformersLM:
-    """A model that shares the weights of `lm`, with a head of these rows; all other logits are -inf.
+    """Returns a model that shares the weights of `lm`, with a head of these rows; all other logits are -inf.
 
     Raises:
         LanguageModelError: the model's logits are not its head's rows times a state.
@@ -147,7 +147,7 @@ def with_rows(lm: TransformersLM, rows: Iterable[int]) -> TransformersLM:
 
 
 def _head(full: Any, rows: Sequence[int]) -> Any:
-    """A module that computes some rows of a head and calls all others impossible."""
+    """Returns a module that computes some rows of a head and calls all others impossible."""
     import torch
 
     class Head(torch.nn.Module):

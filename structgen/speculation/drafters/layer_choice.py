@@ -81,7 +81,8 @@ class Layers:
 
 
 def tokens_per_cost(acceptance: float, cost: float) -> float:
-    """The tokens per time of one forward pass of the target, with the best number of drafts in a row."""
+    """Returns the tokens per time of one forward pass of the target, with the best number of drafts in a
+    row."""
     a, tokens, best = min(acceptance, 0.999), 1.0, 1.0
     for n in range(1, _MOST + 1):
         tokens += a**n
@@ -176,7 +177,7 @@ class LayerChoice(ModelDrafter):
         return changed
 
     def _neighbour(self) -> tuple[int, ...] | None:
-        """The present layers with one more or one less, at random; at least one is left."""
+        """Returns the present layers with one more or one less, at random; at least one is left."""
         skipped = set(self.layers.skipped) ^ {int(self._random.integers(1, self.count))}
         return tuple(sorted(skipped)) if 0 < len(skipped) < self.count else None
 
@@ -190,7 +191,8 @@ class LayerChoice(ModelDrafter):
         layers.measured(float((own == said).float().mean()), min(1.0, spent / max(seconds, 1e-9)))
 
     def _target(self, text: list[int]) -> tuple[Any, dict[tuple[int, ...], float], float]:
-        """The target's most probable token at each place, how often each exit agrees, and its seconds."""
+        """Returns the target's most probable token at each place, how often each exit agrees, and its
+        seconds."""
         said, seconds, states = self._said(self.lm, text)
         model = self.lm.model
         norm, head = getattr(model.base_model, "norm", None), model.get_output_embeddings()
@@ -206,8 +208,8 @@ class LayerChoice(ModelDrafter):
         return said, exits, seconds
 
     def _said(self, lm: TransformersLM, text: list[int]) -> tuple[Any, float, Any]:
-        """The most probable token behind each token of a text, the seconds, and for the target the states of
-        its layers."""
+        """Returns the most probable token behind each token of a text, the seconds, and for the target the
+        states of its layers."""
         import torch
 
         ids = torch.tensor([text], device=lm.model.device)

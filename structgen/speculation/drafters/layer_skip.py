@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 def layer_skip(
     lm: TransformersLM, sample: Sequence[int], *, share: float = 0.5, width: int = 1
 ) -> DraftModel:
-    """A draft model out of the target's own layers.
+    """Returns a draft model out of the target's own layers.
 
     Args:
         lm: the target.
@@ -44,7 +44,8 @@ def layer_skip(
 
 
 def choose_layers(lm: TransformersLM, sample: Sequence[int], share: float) -> list[int]:
-    """The layers to skip, ascending. They are chosen greedily; the first and the last layer always stay."""
+    """Returns the layers to skip, ascending. They are chosen greedily; the first and the last layer always
+    stay."""
     if not 0.0 < share < 1.0:
         raise ValueError(f"share is between 0 and 1, not {share}")
     count = len(layers_of(lm.model))
@@ -59,7 +60,7 @@ def choose_layers(lm: TransformersLM, sample: Sequence[int], share: float) -> li
 
 
 def agreement(lm: TransformersLM, other: TransformersLM, sample: Sequence[int]) -> float:
-    """The share of the sample's places at which both models have the same most probable token."""
+    """Returns the share of the sample's places at which both models have the same most probable token."""
     import torch
 
     ids = torch.tensor([list(sample)], device=lm.model.device)
@@ -70,7 +71,7 @@ def agreement(lm: TransformersLM, other: TransformersLM, sample: Sequence[int]) 
 
 
 def without_layers(lm: TransformersLM, skipped: Iterable[int]) -> TransformersLM:
-    """A model that shares the weights of `lm` and lacks these layers.
+    """Returns a model that shares the weights of `lm` and lacks these layers.
 
     Raises:
         LanguageModelError: the model's layers are not a list that can be shortened, or cannot be skipped.
@@ -109,7 +110,7 @@ def without_layers(lm: TransformersLM, skipped: Iterable[int]) -> TransformersLM
 
 
 def layers_of(model: Any) -> Any:
-    """The list of a model's layers. LanguageModelError: there is none that could be shortened."""
+    """Returns the list of a model's layers. LanguageModelError: there is none that could be shortened."""
     import torch
 
     base = getattr(model, "base_model", None)
@@ -120,7 +121,7 @@ def layers_of(model: Any) -> Any:
 
 
 def twin(module: Any) -> Any:
-    """A new module with the same parameters and submodules."""
+    """Returns a new module with the same parameters and submodules."""
     found = copy.copy(module)
     found._modules = dict(module._modules)
     found.__dict__ = {**module.__dict__, "_modules": found._modules}

@@ -83,7 +83,7 @@ class LogitNgrams(DrafterSettings):
                 entry.chances = mixed
 
     def known(self, context: Sequence[int]) -> tuple[int, dict[int, float]]:
-        """The length of the longest known n-gram that ends the context, and what follows it."""
+        """Returns the length of the longest known n-gram that ends the context, and what follows it."""
         for n in range(min(self.longest, len(context)), 0, -1):
             entry = self._entries.get(tuple(context[-n:]))
             if entry is not None:

@@ -97,7 +97,7 @@ class Pool:
             self._grams.popitem(last=False)
 
     def cursor(self, token: int) -> Cursor | None:
-        """A cursor behind a token; None if no n-gram begins with the token."""
+        """Returns a cursor behind a token; None if no n-gram begins with the token."""
         grams = self._grams.get(token)
         return _Cursor(self._grams, token, tuple(grams)) if grams else None
 

@@ -49,12 +49,12 @@ class Reader(Protocol):
         ...
 
     def after(self, place: Any, token: int) -> Any | None:
-        """The place behind a token of the target; None: the model cannot read it."""
+        """Returns the place behind a token of the target; None: the model cannot read it."""
         ...
 
 
 def row_of(lm: LanguageModel, context: Context) -> Vector | None:
-    """The `row` of a reader for a model with the target's vocabulary; such a reader's `after` is
+    """Returns the `row` of a reader for a model with the target's vocabulary; such a reader's `after` is
     `Context.extend`."""
     if lm.max_context is not None and len(context) > lm.max_context:
         return None
@@ -90,7 +90,7 @@ class ModelCursor:
         return found[0], weights / weights.sum()
 
     def _masked(self, here: Here) -> tuple[Ids, Vector] | None:
-        """The allowed ids and their log-probabilities, normalised over them."""
+        """Returns the allowed ids and their log-probabilities, normalised over them."""
         row = self._reader.row(self._place)
         if row is None:
             return None

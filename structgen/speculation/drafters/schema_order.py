@@ -102,7 +102,7 @@ class SchemaOrder:
         return _Session(self, start, schema if isinstance(schema, dict) else None)
 
     def spelled(self, start: Start, text: bytes) -> tuple[int, ...]:
-        """The tokens of a piece of text."""
+        """Returns the tokens of a piece of text."""
         key = id(start.vocabulary), text
         found = self._spelled.get(key)
         if found is None:
@@ -209,7 +209,8 @@ class Shapes:
         self._left = 0
 
     def of(self, schema: Any) -> Shape:
-        """The shape of a subschema. Follows references in the document, and the first branch of a union."""
+        """Returns the shape of a subschema. Follows references in the document, and the first branch of a
+        union."""
         known = self._known.get(id(schema))
         if known is None:
             self._left = _LOOKED
@@ -257,7 +258,7 @@ def _compact(value: Any) -> str:
 
 
 def read(state: State | None, text: bytes, shapes: Shapes) -> State | None:
-    """The state after some bytes; None if they are not JSON or go on after the end."""
+    """Returns the state after some bytes; None if they are not JSON or go on after the end."""
     for byte in text:
         if state is None:
             return None
@@ -371,7 +372,7 @@ class _Predictor:
         return found
 
     def after(self) -> Options:
-        """The text behind a finished value."""
+        """Returns the text behind a finished value."""
         if not self.state.stack:
             return []
         frame = self.state.stack[-1]
@@ -381,7 +382,7 @@ class _Predictor:
         return [*chosen, ("}", 0.1)] if chosen else [("}", 0.8)]
 
     def _chosen(self, before: str) -> Options:
-        """The next declared names, each with the beginning of its value."""
+        """Returns the next declared names, each with the beginning of its value."""
         frame = self.state.stack[-1]
         rest = frame.shape.names[frame.next : frame.next + _NAMES]
         texts = [before + json.dumps(name, ensure_ascii=False) + self._below(below) for name, below in rest]
@@ -391,7 +392,7 @@ class _Predictor:
         return self.colon + self._value(self.shapes.of(schema), depth)
 
     def _value(self, shape: Shape, depth: int = 0) -> str:
-        """The beginning of a value that its shape determines."""
+        """Returns the beginning of a value that its shape determines."""
         if len(shape.literals) == 1:
             return shape.literals[0]
         if shape.literals:
@@ -407,12 +408,12 @@ class _Predictor:
         return '"' if kind == "string" else ""
 
     def _literal(self, start: str) -> Options:
-        """The rests of literals that begin so."""
+        """Returns the rests of literals that begin so."""
         fitting = [text for text in self.state.shape.literals if text.startswith(start) and text != start]
         return [(text[len(start) :], 0.9 / len(fitting)) for text in fitting[:4]]
 
     def _closing(self, end: str) -> Options:
-        """The end of a string or a number, and what follows it."""
+        """Returns the end of a string or a number, and what follows it."""
         if end and _escaped(self.state.held):
             return []
         return [(end + text, _CLOSING * p) for text, p in self.after()[:2]]
@@ -431,7 +432,7 @@ _OF_MODE: dict[str, Callable[[_Predictor], Options]] = {
 
 
 def _common(texts: Sequence[str]) -> str:
-    """The longest common prefix."""
+    """Returns the longest common prefix."""
     low, high = min(texts), max(texts)
     for i, char in enumerate(low):
         if high[i] != char:

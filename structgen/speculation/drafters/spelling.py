@@ -65,7 +65,7 @@ class Spelling:
         self._found: dict[bytes, Sequence[int]] = {}
 
     def ids(self, text: bytes) -> Sequence[int] | None:
-        """The draft model's ids for a piece of text; None if the model cannot spell it."""
+        """Returns the draft model's ids for a piece of text; None if the model cannot spell it."""
         if text not in self._found:
             if len(self._found) >= _KEPT:
                 self._found.clear()
@@ -76,7 +76,7 @@ class Spelling:
         return self._found[text]
 
     def start(self, start: Start) -> Place | None:
-        """The place behind the prompt, None if the draft model cannot read the prompt."""
+        """Returns the place behind the prompt, None if the draft model cannot read the prompt."""
         text = self.target.decode(start.prompt) if start.text is None else start.text
         try:
             prompt: Any = text if isinstance(text, str) else self.lm.vocabulary.encode(text)
@@ -85,7 +85,7 @@ class Spelling:
             return None
 
     def after(self, place: Place, token: int) -> Place | None:
-        """The place behind a token of the target, None if the draft model cannot spell the token."""
+        """Returns the place behind a token of the target, None if the draft model cannot spell the token."""
         context, rest = place
         text = self.target.tokens[token]
         ids = self.ids(rest + text)
@@ -94,12 +94,12 @@ class Spelling:
         return extended(context, ids[:-1]), self.lm.vocabulary.tokens[ids[-1]]
 
     def whole(self, place: Place) -> Context | None:
-        """The context of the whole text; None: the model has no position for its next token."""
+        """Returns the context of the whole text; None: the model has no position for its next token."""
         context = extended(place[0], self.ids(place[1]) or ())
         return context if self.readable(context) else None
 
     def readable(self, context: Context) -> bool:
-        """Whether the model has positions for the next token."""
+        """Returns whether the model has positions for the next token."""
         return self.lm.max_context is None or len(context) <= self.lm.max_context
 
 

@@ -140,8 +140,8 @@ class StringLaw:
         return found
 
     def psi(self, place: Place) -> tuple[npt.NDArray[np.float64], float]:
-        """The probability of each text of the target (see `texts`), and the probability that the draft model
-        ends here.
+        """Returns the probability of each text of the target (see `texts`), and the probability that the
+        draft model ends here.
 
         Both include the probability of the place's bytes, which the draft model writes first.
         """
@@ -213,18 +213,18 @@ class StringLaw:
         return sorted(found, key=lambda item: -item[1])[: self._forwards]
 
     def _open_to(self, text: bytes) -> bool:
-        """Whether some token of the target goes on from a text."""
+        """Returns whether some token of the target goes on from a text."""
         at = bisect_right(self._texts, text)
         return at < len(self._texts) and self._texts[at].startswith(text)
 
     def _base(self, text: bytes) -> int:
-        """The number of the longest token of the target that begins a text; -1 for none."""
+        """Returns the number of the longest token of the target that begins a text; -1 for none."""
         known = self._number
         return next((known[text[:n]] for n in range(len(text), 0, -1) if text[:n] in known), -1)
 
     def _open(self, text: bytes, chance: float, p: npt.NDArray[np.float64]) -> list[tuple[int, float]]:
-        """The most probable strings that stay open after one more token: the numbers of draft tokens, and
-        probabilities."""
+        """Returns the most probable strings that stay open after one more token: the numbers of draft tokens,
+        and probabilities."""
         chances = chance * p
         found: list[tuple[int, float]] = []
         for i in np.argsort(-chances, kind="stable")[: 4 * self._forwards].tolist():
@@ -263,8 +263,8 @@ class StringLaw:
 
 
 def _range(texts: list[bytes], start: bytes) -> tuple[int, int]:
-    """The range of texts that begin with `start` in a sorted list: the first index, and one behind the
-    last."""
+    """Returns the range of texts that begin with `start` in a sorted list: the first index, and one behind
+    the last."""
     first = bisect_left(texts, start)
     after = start.rstrip(b"\xff")
     if not after:

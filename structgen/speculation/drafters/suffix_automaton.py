@@ -36,10 +36,10 @@ class SuffixLinks(ABC):
 
     @abstractmethod
     def after(self, state: int, token: int) -> int:
-        """The state after one more token; -1 if no text has such a string."""
+        """Returns the state after one more token; -1 if no text has such a string."""
 
     def read(self, state: int, length: int, token: int) -> tuple[int, int]:
-        """The longest suffix that occurs after one more token: its state and its length in tokens."""
+        """Returns the longest suffix that occurs after one more token: its state and its length in tokens."""
         while (found := self.after(state, token)) < 0:
             if not state:
                 return 0, 0
@@ -74,11 +74,11 @@ class SuffixAutomaton(SuffixLinks):
         return -1 if more is None else more.get(token, -1)
 
     def follows(self, state: int) -> list[int]:
-        """The tokens of a state's transitions, the oldest first."""
+        """Returns the tokens of a state's transitions, the oldest first."""
         return [] if self.token[state] < 0 else [self.token[state], *self.more.get(state, ())]
 
     def extend(self, last: int, token: int) -> int:
-        """The state of the text of `last` with one more token."""
+        """Returns the state of the text of `last` with one more token."""
         self.text.append(token)
         found = self.after(last, token)
         if found >= 0:  # the string occurs in an earlier text
@@ -94,7 +94,7 @@ class SuffixAutomaton(SuffixLinks):
         return new
 
     def fit(self, state: int, length: int) -> int:
-        """The state of a match of this length, after states were split."""
+        """Returns the state of a match of this length, after states were split."""
         while state and self.length[self.link[state]] >= length:
             state = self.link[state]
         return state

@@ -80,7 +80,7 @@ class SuffixTree:
                 self._insert_suffix(sequence, start)
 
     def count(self, tokens: Sequence[int]) -> int:
-        """How often a substring of at most `depth` tokens occurs."""
+        """Returns how often a substring of at most `depth` tokens occurs."""
         with self.lock:
             point: Point | None = (self.root, 0)
             for token in tokens:
@@ -122,7 +122,7 @@ class SuffixTree:
 
 
 def _agree(node: _Node, text: list[int], at: int, end: int) -> int:
-    """How many tokens of the node's edge are those of text[at:end]; at least one."""
+    """Returns how many tokens of the node's edge are those of text[at:end]; at least one."""
     length = min(node.length, end - at)
     edge = node.text[node.start : node.start + length]
     if edge == text[at : at + length]:
@@ -131,7 +131,7 @@ def _agree(node: _Node, text: list[int], at: int, end: int) -> int:
 
 
 def advance(point: Point, token: int) -> Point | None:
-    """The place one token further down; None if no stored text continues with the token."""
+    """Returns the place one token further down; None if no stored text continues with the token."""
     node, used = point
     if used < node.length:
         return (node, used + 1) if node.text[node.start + used] == token else None

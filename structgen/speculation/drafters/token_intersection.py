@@ -65,8 +65,8 @@ class _Reader:
 def shared_tokens(
     lm: LanguageModel, target: Vocabulary
 ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    """The ids of the draft model whose bytes the target has, and the target's ids for these bytes; both have
-    shape (n,).
+    """Returns the ids of the draft model whose bytes the target has, and the target's ids for these bytes;
+    both have shape (n,).
 
     Several ids of one text go to the target's lowest. The ends of the draft model are the target's first end.
     """
