@@ -58,7 +58,7 @@ def at_random_places(grammars: list[Walked], size: int, seed: int = 0) -> list[s
 
 
 def rate(call: Callable[[], None], size: int, least: float = 0.3) -> float:
-    """Masks per second: the best of five repetitions of `least` / 5 seconds."""
+    """Returns masks per second: the best of five repetitions of `least` / 5 seconds."""
     best = 0.0
     for _ in range(5):
         count, start = 0, time.perf_counter()

@@ -176,7 +176,7 @@ def run(
 
 
 def disagreements(rows: list[dict]) -> dict[str, list[tuple[str, dict]]]:
-    """Wrong verdicts by kind, without the known label errors."""
+    """Returns wrong verdicts by kind, without the known label errors."""
     known = label_errors()
     kinds: dict[str, list] = collections.defaultdict(list)
     for row in rows:

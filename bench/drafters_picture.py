@@ -27,8 +27,8 @@ RULES = ("single", "recursive, 2", "k-seq, 2", "beam, 2", "beam, 4")
 
 
 def greedy(text: str, workload: str) -> dict[str, tuple[float, float]]:
-    """Method -> tokens per forward pass and CPU time, with cold stores (for `layer choice`, with running
-    stores)."""
+    """Returns a dict of method -> tokens per forward pass and CPU time, with cold stores (for `layer choice`,
+    with running stores)."""
     found = {}
     for part in text.split(f"\n## {workload}:")[1:]:
         rows = re.findall(
@@ -41,7 +41,7 @@ def greedy(text: str, workload: str) -> dict[str, tuple[float, float]]:
 
 
 def sampled(text: str, workload: str) -> dict[str, dict[str, float]]:
-    """Drafter -> rule -> tokens per forward pass."""
+    """Returns a dict of drafter -> rule -> tokens per forward pass."""
     part = text.split(f"## sampled drafts, {workload}:")[1].split("\n## ")[0]
     found: dict[str, dict[str, float]] = {}
     for name, rule, rate in re.findall(r"^(.{24})(.{22}) +([\d.]+) ", part, re.MULTILINE):

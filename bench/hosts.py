@@ -42,7 +42,7 @@ _ENVIRONMENT = {
 
 
 def constraints() -> dict[str, tuple[dict[str, Any], int]]:
-    """Label -> vLLM's `structured_outputs`, and `max_tokens`."""
+    """Returns a dict of label -> vLLM's `structured_outputs`, and `max_tokens`."""
     easy = json.loads((ROOT / "examples" / "order.schema.json").read_text("utf-8"))
     leaf: dict[str, Any] = {
         "type": "object",
@@ -127,7 +127,7 @@ def write_model(folder: Path) -> int:
 
 
 def _bytes_shown() -> list[str]:
-    """Byte -> the character of byte-level BPE, taken from the tokenizers package."""
+    """Returns a dict of byte -> the character of byte-level BPE, taken from the tokenizers package."""
     from tokenizers import pre_tokenizers
 
     plain = {ord(c): c for c in pre_tokenizers.ByteLevel.alphabet() if ord(c) < 256}

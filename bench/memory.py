@@ -34,13 +34,13 @@ class Mallinfo(ctypes.Structure):
 
 
 def resident() -> int:
-    """Bytes of resident memory."""
+    """Returns bytes of resident memory."""
     with open("/proc/self/statm", encoding="ascii") as file:
         return int(file.read().split()[1]) * 4096
 
 
 def heap() -> tuple[int, int]:
-    """(bytes in use, bytes free but kept); mapped blocks count as in use."""
+    """Returns (bytes in use, bytes free but kept); mapped blocks count as in use."""
     libc = ctypes.CDLL(None)
     libc.mallinfo2.restype = Mallinfo
     found = libc.mallinfo2()

@@ -206,7 +206,7 @@ def compilers() -> dict[str, tuple[dict[str, Text], Callable[[sg.Compiler, Any],
 
 
 def measured(reader: str, kind: str, sizes: list[int], seconds: float) -> Iterator[tuple[int, float, str]]:
-    """(size, CPU seconds, "" or an error) for each size, until one takes longer than `seconds`."""
+    """Returns (size, CPU seconds, "" or an error) for each size, until one takes longer than `seconds`."""
     vocabulary = sg.Vocabulary.from_bytes([*(bytes([i]) for i in range(256)), b""], 256)
     texts, compile = compilers()[reader]
     for size in sizes:

@@ -159,7 +159,7 @@ def asked(tool: str, wide: Any, narrow: Any) -> tuple[str, Verdict, float]:
 
 
 def apart(wide: Any, narrow: Any, most: int = VALUES) -> Iterator[tuple[str, bool]]:
-    """Small values as JSON, each with whether only `narrow` accepts it."""
+    """Returns small values as JSON, each with whether only `narrow` accepts it."""
     of_wide, of_narrow = JsonOracle(wide), JsonOracle(narrow)
     for value in itertools.islice(small_values({"anyOf": [wide, narrow]}), most):
         text = json.dumps(value, separators=(",", ":"), ensure_ascii=False)
@@ -167,8 +167,8 @@ def apart(wide: Any, narrow: Any, most: int = VALUES) -> Iterator[tuple[str, boo
 
 
 def truth(wide: Any, narrow: Any, witnesses: list[str]) -> bool | None:
-    """False if some value refutes containment. True if no enumerated value does, which is no proof. None if a
-    judge fails."""
+    """Returns False if some value refutes containment. True if no enumerated value does, which is no proof.
+    None if a judge fails."""
     try:
         of_wide, of_narrow = JsonOracle(wide), JsonOracle(narrow)
         if any(of_narrow.accepts(text) and not of_wide.accepts(text) for text in witnesses):

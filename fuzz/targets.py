@@ -245,7 +245,7 @@ def saved_file() -> bytes:
 
 
 def _edited(file: bytes, data: bytes) -> bytes:
-    """Places of 3 bytes with a byte each, a length; or the file itself."""
+    """Returns places of 3 bytes with a byte each, a length; or the file itself."""
     if data.startswith(file[:4]):
         return data
     whole = bytearray(file)

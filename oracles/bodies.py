@@ -449,7 +449,7 @@ class Bodies:
         }
 
     def thoughts(self) -> dict[str, Any]:
-        """Fields about thoughts, for every endpoint."""
+        """Returns fields about thoughts, for every endpoint."""
         c = self.chance
         number = c.choice([0, 1, 7, -1, 10**30, "3"])
         fields: list[dict[str, Any]] = [

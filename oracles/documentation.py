@@ -258,7 +258,7 @@ def wrong_span(words: list[str]) -> str | None:
 
 
 def spans(tokens: list[Token]) -> Iterator[tuple[int, str]]:
-    """(line, text) of every piece of code in a sentence."""
+    """Returns (line, text) of every piece of code in a sentence."""
     for token in tokens:
         for child in token.children or ():
             if child.type == "code_inline":

@@ -53,7 +53,7 @@ class Stacks:
         return () in self._states[state]
 
     def next(self, state: int) -> dict[int, int]:
-        """byte -> state, for every byte that the language allows in the state."""
+        """Returns a dict of byte -> state, for every byte that the language allows in the state."""
         while len(self._moves) <= state:
             self._moves.append({})
         found = self._moves[state]
@@ -157,8 +157,8 @@ class Exact:
             state, model, left = after, self._step(model, token), max(0, left - 1)
 
     def _ways(self, state: int, model: Any, left: int) -> list[tuple[float, int, int]]:
-        """(log of P times the continuation's weight, token, grammar state behind the token or -1), for
-        positive weights."""
+        """Returns (log of P times the continuation's weight, token, grammar state behind the token or -1),
+        for positive weights."""
         row = self._row(model)
         found = []
         if self._stacks.accepts(state):
@@ -187,7 +187,7 @@ class Exact:
         return found
 
     def _moves(self, state: int) -> list[tuple[int, int]]:
-        """(token, state behind the token) for every token that the language allows."""
+        """Returns (token, state behind the token) for every token that the language allows."""
         found = self._tokens.get(state)
         if found is None:
             found = []

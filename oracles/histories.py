@@ -104,7 +104,7 @@ def differing(
 
 
 def cut_otherwise(vocabulary: sg.Vocabulary, tokens: Sequence[int], source: random.Random) -> tuple[int, ...]:
-    """Random tokens that spell the text of the given tokens."""
+    """Returns random tokens that spell the text of the given tokens."""
     pieces = [vocabulary.token_bytes(t) for t in range(vocabulary.vocab_size)]
     text = b"".join(pieces[t] for t in tokens)
     # the tokens at each place behind which the rest can be spelled

@@ -641,7 +641,7 @@ def check(seed: int, dialect: str, compilers: Sequence[Any], longest: int = 5) -
 
 
 def failures(dialect: str, first: int, count: int, longest: int = 5) -> list[tuple[int, str, str]]:
-    """(seed, kind, example) of every wrong grammar. A crash loses only its own grammar."""
+    """Returns (seed, kind, example) of every wrong grammar. A crash loses only its own grammar."""
     out = []
     at, end = first, first + count
     while at < end:

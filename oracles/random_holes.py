@@ -171,7 +171,7 @@ def _pairs(items: Sequence[int]) -> Iterable[tuple[int, int]]:
 
 
 def check(seed: int, dialect: str, made: Sequence[Any]) -> tuple[int, int]:
-    """(right middles, patterns that can be completed) of one grammar."""
+    """Returns (right middles, patterns that can be completed) of one grammar."""
     source = Seeded(seed)
     grammar = draw(source, dialect)
     inside = membership(grammar, dialect)
@@ -237,7 +237,7 @@ def written(found: sg.CompiledGrammar, source: Source, most: int = 60) -> bytes 
 
 
 def check_schema(seed: int, compiler: sg.Compiler) -> tuple[int, int, int]:
-    """(holes filled, patterns completed, unknown answers) of one schema."""
+    """Returns (holes filled, patterns completed, unknown answers) of one schema."""
     source = Seeded(seed)
     document = strategies.any_schema(source)
     order = source.pick(("schema", "any"))

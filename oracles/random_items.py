@@ -141,7 +141,7 @@ def depth_of(schema: Any) -> int:
 
 
 def check(seed: int, compiler: sg.Compiler) -> tuple[int, int, int]:
-    """(holes with middles, holes without, unknown answers) of one schema."""
+    """Returns (holes with middles, holes without, unknown answers) of one schema."""
     source = Seeded(seed)
     schema = array(source, source.integer(0, 1))
     try:

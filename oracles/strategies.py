@@ -33,7 +33,7 @@ class Source:
         return self.integer(0, 99) >= 100 - percent  # shrinks towards False
 
     def some(self, options: Sequence, low: int, high: int) -> list:
-        """Distinct options, in the order of the list."""
+        """Returns distinct options, in the order of the list."""
         rest = list(range(len(options)))
         kept = [
             rest.pop(self.integer(0, len(rest) - 1)) for _ in range(min(self.integer(low, high), len(rest)))
@@ -620,8 +620,8 @@ def _number_text(source: Source, value: float) -> str:
 
 
 def text(source: Source, value: Any, *, shuffle: bool = True, odd: bool = True) -> str:
-    """JSON text of a value with shuffled keys. `odd` adds unusual escapes, numerals and blanks, and rarely a
-    repeated key."""
+    """Returns JSON text of a value with shuffled keys. `odd` adds unusual escapes, numerals and blanks, and
+    rarely a repeated key."""
     s = source
     comma, colon = s.pick(((", ", ": "), (",", ":"), (",\n ", ": ")))
 
@@ -761,8 +761,8 @@ _NASTY = (
 
 
 def nasty_words() -> Words:
-    """Tokens that cross several parts of a text: keys and their repetition inside one token, escapes and
-    characters cut anywhere, and runs longer than counters."""
+    """Returns tokens that cross several parts of a text: keys and their repetition inside one token, escapes
+    and characters cut anywhere, and runs longer than counters."""
     tokens = [bytes([b]) for b in range(256)]
     tokens += dict.fromkeys(_NASTY)
     tokens += [b'"a"', b"1", b""]

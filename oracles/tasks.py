@@ -239,7 +239,7 @@ class Ngram:
         return self.state((*state, token))
 
     def row(self, tokens: tuple[int, ...]) -> Any:
-        """log P of the next token, float64, shape (V,)."""
+        """Returns log P of the next token, float64, shape (V,)."""
         row = np.full(self.vocabulary.vocab_size, 1.0 / self.vocabulary.vocab_size)
         for size in range(min(self._order, len(tokens)) + 1):
             found = self._counts.get(tokens[len(tokens) - size :])
@@ -255,7 +255,8 @@ _SYMBOL = re.compile(r'"((?:[^"\\]|\\.)*)"|([A-Za-z_][\w]*)|(\|)')
 
 
 def rules_of(ebnf: str) -> Rules:
-    """Rule -> alternatives -> (is a literal, text or rule). The text has one rule per line."""
+    """Returns a dict of rule -> alternatives -> (is a literal, text or rule). The text has one rule per
+    line."""
     rules: Rules = {}
     for line in ebnf.splitlines():
         if "::=" not in line:

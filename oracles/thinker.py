@@ -75,7 +75,7 @@ def write(folder: Path) -> Path:
 
 
 def _script(tokenizer: dict[str, Any]) -> dict[int, dict[int, float]]:
-    """Token -> the possible next tokens, each with its logit."""
+    """Returns a dict of token -> the possible next tokens, each with its logit."""
     ids = tokenizer["model"]["vocab"] | {mark["content"]: mark["id"] for mark in tokenizer["added_tokens"]}
     start, end = ids[THINKS.start], ids[THINKS.end]
     words = [ids[word] for word in _words(ids)]

@@ -103,8 +103,8 @@ def _mix(words: npt.NDArray[np.uint64]) -> None:
 
 
 def scaled(logprobs: npt.NDArray[np.float32], temperature: float) -> _Floats:
-    """Log-probabilities divided by the temperature. No maximum is subtracted, because it would depend on the
-    mask: a token's score must be the same bits whether or not the mask was ever computed."""
+    """Returns log-probabilities divided by the temperature. No maximum is subtracted, because it would depend
+    on the mask: a token's score must be the same bits whether or not the mask was ever computed."""
     scores = logprobs.astype(np.float64)
     with np.errstate(over="ignore"):  # A score may overflow to -inf; `draw` handles that case.
         scores /= temperature

@@ -94,7 +94,7 @@ def _summed(
 
 
 def where(logits: torch.Tensor, mask: Any, indices: Sequence[int] | None = None) -> torch.Tensor:
-    """Masked logits by torch's own operations: any device, and differentiable."""
+    """Returns masked logits by torch's own operations: any device, and differentiable."""
     words, rows = _on_device(logits, mask, indices)
     width = logits.shape[-1]
     bits = (words.unsqueeze(-1) >> torch.arange(32, device=logits.device, dtype=torch.int32)) & 1

@@ -49,7 +49,7 @@ def _kernel() -> Any:
 def apply(
     logits: torch.Tensor, mask: torch.Tensor, rows: torch.Tensor | None, inplace: bool
 ) -> torch.Tensor | None:
-    """Masked logits; None if Triton is missing or a row's elements are not neighbours in memory.
+    """Returns masked logits; None if Triton is missing or a row's elements are not neighbours in memory.
 
     The caller checks the shapes.
     """

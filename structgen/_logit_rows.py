@@ -61,7 +61,7 @@ def check_mask(shape: Sequence[int], rows: int) -> None:
 
 
 def checked_rows(indices: Any, count: int) -> npt.NDArray[np.int64] | None:
-    """Row indices as an array, counted from 0; ValueError if one is out of range or named twice."""
+    """Returns row indices as an array, counted from 0; ValueError if one is out of range or named twice."""
     if indices is None:
         return None
     rows = np.asarray(indices.tolist() if is_tensor(indices) else indices)

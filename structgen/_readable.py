@@ -20,7 +20,7 @@ _SPELLED = 40  # bytes of one continuation
 
 
 def visible(data: bytes) -> str:
-    """Bytes as one line of text. Control characters and bytes outside UTF-8 are escaped."""
+    """Returns bytes as one line of text. Control characters and bytes outside UTF-8 are escaped."""
     text = data.decode("utf-8", "backslashreplace")
     return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text)
 

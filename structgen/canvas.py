@@ -149,7 +149,7 @@ class Canvas:
         return bool(self._core.fill(mask, _index("slot", slot), _index("row", row)))
 
     def complete(self, logprobs: Any = None) -> list[int]:
-        """Tokens for all slots. Set tokens stay, and the others make the row a text of the grammar.
+        """Returns tokens for all slots. Set tokens stay, and the others make the row a text of the grammar.
 
         Args:
             logprobs: scores of shape (slots, vocabulary). Slots are then filled from left to right, each with

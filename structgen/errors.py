@@ -257,7 +257,7 @@ def _lines(text: str) -> list[str]:
 
 
 def _place(text: str, offset: int) -> tuple[int, int]:
-    """Line and column (from 1, in characters) of a byte offset into the text's UTF-8 form."""
+    """Returns line and column (from 1, in characters) of a byte offset into the text's UTF-8 form."""
     before = text.encode("utf-8", "surrogatepass")[:offset].decode("utf-8", "ignore")
     line = before.count("\n") + 1
     return line, len(before) - (before.rfind("\n") + 1) + 1

@@ -193,7 +193,7 @@ def explain_condition(
 
 
 def reading_at(before: bytes) -> tuple[str, bool]:
-    """Where in a JSON document the text so far ends.
+    """Returns where in a JSON document the text so far ends.
 
     Returns:
         The pointer of the value that is being read, or of the object if a key is being read or comes next;
@@ -579,7 +579,7 @@ def _said(keyword: str, found: Any) -> str:
 
 
 def _scanned(before: bytes) -> tuple[Path, set[str], bool]:
-    """Where `before` ends.
+    """Returns where `before` ends.
 
     Returns:
         The path of the value that is being read, the keys that its object has so far (none in an array), and

@@ -478,8 +478,9 @@ class CompiledGrammar:
         return _compiled_again, (self.vocabulary, *self._recipe)
 
     def _identity(self) -> str:
-        """JSON text that is equal for two grammars only if they were compiled from the same text in the same
-        way. The keys of a schema are not sorted, because their order may be the order of keys in the texts.
+        """Returns JSON text that is equal for two grammars only if they were compiled from the same text in
+        the same way. The keys of a schema are not sorted, because their order may be the order of keys in the
+        texts.
         """
         if self._infill is not None:
             grammar, *parts = self._infill

@@ -75,7 +75,7 @@ class Completion:
     text: bytes = b""
 
     def __bool__(self) -> bool:
-        """True if the verdict is True."""
+        """Returns True if the verdict is True."""
         return self.verdict is True
 
 

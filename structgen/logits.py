@@ -68,7 +68,7 @@ def apply_bitmask(
     indices: Sequence[int] | None = None,
     threads: int = 0,
 ) -> Array:
-    """Logits with -inf where the mask has 0 or no bit.
+    """Returns logits with -inf where the mask has 0 or no bit.
 
     Args:
         logits: float32, float16, bfloat16 or float64, shape (V,) or (rows, V); a numpy uint16 array is
@@ -120,7 +120,7 @@ def masked_logsumexp(logits: Array, mask: Any, *, threads: int = 0) -> Array:
 
 
 def masked_log_softmax(logits: Array, mask: Any, *, threads: int = 0) -> Array:
-    """Natural-log probabilities over the allowed tokens, -inf elsewhere.
+    """Returns natural-log probabilities over the allowed tokens, -inf elsewhere.
 
     Takes what `apply_bitmask` takes. The result has the shape of the logits, in float32, or float64 for
     float64 logits. A row without allowed tokens is -inf throughout, never NaN.

@@ -144,7 +144,8 @@ class Matcher:
         return self.token_bounds()[1]
 
     def token_bounds(self) -> tuple[int, int]:
-        """(low, high): fewer than ``low`` tokens never complete the text from here, ``high`` tokens do.
+        """Returns (low, high): fewer than ``low`` tokens never complete the text from here, ``high`` tokens
+        do.
 
         The bounds are equal if `tokens_needed` is exact. It is exact if up to 8 tokens suffice, unless
         thousands of states are within reach or the completion depends on captured text. Cost and errors are
@@ -191,7 +192,8 @@ class Matcher:
         return self._core.accept_bytes(utf8(text))
 
     def validate_tokens(self, tokens: Sequence[int]) -> int:
-        """Length of the longest prefix of a draft that the masks allow; the state does not change.
+        """Returns the length of the longest prefix of a draft that the masks allow; the state does not
+        change.
 
         Without the matcher's `max_tokens`, the masks allow the tokens that `accept_token` takes. With it, the
         masks also keep room for the rest of the text. Cost: a step a token, and a mask a token near the end.
@@ -242,11 +244,11 @@ class Matcher:
         return self._core.mask_exact
 
     def is_accepting(self) -> bool:
-        """True where the text may end."""
+        """Returns True where the text may end."""
         return self._core.is_accepting()
 
     def is_terminated(self) -> bool:
-        """True after an end-of-sequence token was accepted."""
+        """Returns True after an end-of-sequence token was accepted."""
         return self._core.is_terminated()
 
     @property

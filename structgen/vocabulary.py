@@ -308,7 +308,7 @@ class Vocabulary:
         return b"".join(map(self.token_bytes, token_ids))
 
     def encode(self, text: str | bytes) -> list[int]:
-        """Ids whose bytes, joined, are exactly this text: `decode(encode(text)) == text`.
+        """Returns ids whose bytes, joined, are exactly this text: `decode(encode(text)) == text`.
 
         They are the tokenizer's own ids, if there is a tokenizer and it does not change the text; otherwise
         those of the longest match from the left.

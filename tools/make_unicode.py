@@ -91,7 +91,7 @@ def simple_fold(c: str) -> str:
 
 
 def fold_runs() -> list[tuple[int, int, int, int]]:
-    """(first, last, stride, delta): first, first+stride, ..., last fold to themselves + delta."""
+    """Returns (first, last, stride, delta): first, first+stride, ..., last fold to themselves + delta."""
     runs: list[list[int]] = []
     for c in CHARS:
         code, delta = ord(c), ord(simple_fold(c)) - ord(c)

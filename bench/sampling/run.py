@@ -283,7 +283,7 @@ _known_logp: dict[tuple[int, tuple[int, ...]], float] = {}
 
 
 def logp(task: tasks.Task, tokens: tuple[int, ...]) -> float:
-    """log P of a token string; its cost is not counted."""
+    """Returns log P of a token string; its cost is not counted."""
     key = (id(task.lm), tokens)
     if key not in _known_logp:
         at, total = task.lm.start(task.prompt), 0.0
@@ -295,7 +295,7 @@ def logp(task: tasks.Task, tokens: tuple[int, ...]) -> float:
 
 
 def kl(draws: Iterable[tuple[tuple[int, ...], float, float]], log_z: float) -> float | None:
-    """KL of the weighted empirical law of (text, log weight, log P) to P / Z; None without draws."""
+    """Returns KL of the weighted empirical law of (text, log weight, log P) to P / Z; None without draws."""
     found = list(draws)
     if not found:
         return None

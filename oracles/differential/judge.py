@@ -42,7 +42,7 @@ SUBSCHEMAS = {
 
 
 def subschemas(schema: dict, draft: int) -> list[tuple[tuple[str | int, ...], Any]]:
-    """(path, subschema) of every place that holds a schema."""
+    """Returns (path, subschema) of every place that holds a schema."""
     out: list[tuple[tuple[str | int, ...], Any]] = []
     for keyword, (first, last, where) in SUBSCHEMAS.items():
         if keyword not in schema or not first <= draft <= last:

@@ -17,7 +17,8 @@ _MOST = 100_000  # the most transitions
 
 
 def of_interegular(fsm: Any) -> tuple[Hashable, list[Hashable], dict[Hashable, dict[Any, Hashable]]]:
-    """Initial state, finals and transitions of an `interegular.fsm.FSM`; the key None is any other character.
+    """Returns initial state, finals and transitions of an `interegular.fsm.FSM`; the key None is any other
+    character.
 
     Raises:
         TypeError: the object is no FSM.

@@ -139,7 +139,7 @@ class Parser:
         self.b.define(self.number(name), self.attributed(name, body, given))
 
     def attributes(self, at: int, end: int) -> dict[str, tuple[str, int]]:
-        """For each name its value as written ('' if there is none) and its place."""
+        """Returns for each name its value as written ('' if there is none) and its place."""
         found: dict[str, tuple[str, int]] = {}
         while at < end:
             match = _ATTRIBUTE.match(self.text, at, end)

@@ -110,7 +110,7 @@ def _as_written(node: ast.expr | ast.keyword, name: str, lines: list[bytes]) -> 
 
 
 def _json_text(value: Any) -> str:
-    """JSON in valid UTF-8. Halves of surrogate pairs stay escapes."""
+    """Returns JSON in valid UTF-8. Halves of surrogate pairs stay escapes."""
     text = json.dumps(value, ensure_ascii=False)
     return json.dumps(value) if any("\ud800" <= char <= "\udfff" for char in text) else text
 

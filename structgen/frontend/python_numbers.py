@@ -220,7 +220,7 @@ def _short(bound: Bound, context: decimal.Context) -> Bound:
 
 
 def _whole(low: Bound | None, high: Bound | None, step: Any, whole: int | None, far: Any) -> Document:
-    """Whole numbers, for bounds beyond what a double keeps."""
+    """Returns whole numbers, for bounds beyond what a double keeps."""
     divisor = 1 if step is None else Fraction(str(step)).numerator
     widest = min(int(far) * 1000, _WIDEST, *([10**whole - 1] if whole is not None else []))
     if step is not None:

@@ -660,7 +660,7 @@ def _called(function: Any) -> str:
 
 
 def _limits(schema: Any) -> list[tuple[str, Any, int]]:
-    """(keyword, bound, step): bound + step smallest units is the nearest value that is allowed."""
+    """Returns (keyword, bound, step): bound + step smallest units is the nearest value that is allowed."""
     steps = {"gt": 1, "ge": 0, "lt": -1, "le": 0}
     return [(n, schema[n], s) for n, s in steps.items() if schema.get(n) is not None]
 

@@ -127,7 +127,8 @@ def name_of(tool: Any) -> str | None:
 
 @roomy
 def identity(*request: Any) -> bytes | None:
-    """Bytes that two requests share only if they are equal; None if a request has values outside JSON.
+    """Returns bytes that two requests share only if they are equal; None if a request has values outside
+    JSON.
 
     This takes a third of the time of writing the request as JSON, and a tenth of the time of a compile.
     """

@@ -100,7 +100,7 @@ class Edited:
 
 
 def span_of(document: str, pointer: str) -> tuple[int, int]:
-    """Where the value of a JSON pointer begins and ends in a JSON text, in characters.
+    """Returns where the value of a JSON pointer begins and ends in a JSON text, in characters.
 
     If an object has a name twice, the last one counts, as for readers of JSON.
 

@@ -209,7 +209,8 @@ def _is_tuple(kind: Any) -> bool:
 
 
 def _fields(kind: Any) -> dict[str, tuple[str, Any]] | None:
-    """name -> (key in JSON, type) of a model, a dataclass or a TypedDict; None for other types."""
+    """Returns a dict of name -> (key in JSON, type) of a model, a dataclass or a TypedDict; None for other
+    types."""
     if not isinstance(kind, type):
         return None
     fields = getattr(kind, "model_fields", None)

@@ -68,11 +68,11 @@ class GrammarPotential(Potential):  # type: ignore[misc]
         self._mask = allocate_bitmask(1, size)
 
     async def prefix(self, context: Sequence[Any]) -> float:
-        """0.0 if some text begins with the context, otherwise -inf."""
+        """Returns 0.0 if some text begins with the context, otherwise -inf."""
         return 0.0 if self._at(context) is not None else -np.inf
 
     async def complete(self, context: Sequence[Any]) -> float:
-        """0.0 for a text of the grammar, else -inf."""
+        """Returns 0.0 for a text of the grammar, else -inf."""
         matcher = self._at(context)
         return 0.0 if matcher is not None and matcher.is_accepting() else -np.inf
 

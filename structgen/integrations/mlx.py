@@ -51,7 +51,7 @@ class LogitsProcessor:
         self._prompt: list[int] | None = None
 
     def __call__(self, tokens: Any, logits: Any) -> Any:
-        """New logits, shape (1, V); `logits` stay as they are."""
+        """Returns new logits, shape (1, V); `logits` stay as they are."""
         size = self._rows.vocabulary.vocab_size
         if size != logits.shape[-1]:
             raise VocabularyError(

@@ -48,7 +48,7 @@ class Texts:
         self._options = options
 
     def __call__(self, batch: dict[str, Any]) -> dict[str, Any]:
-        """Texts for the columns `prompt`, `kind` and `constraint` of a batch."""
+        """Returns texts for the columns `prompt`, `kind` and `constraint` of a batch."""
         texts, errors = [], []
         for prompt, kind, constraint in zip(batch["prompt"], batch["kind"], batch["constraint"], strict=True):
             try:
@@ -80,7 +80,7 @@ class Replays:
         self._options = options
 
     def __call__(self, batch: dict[str, Any]) -> dict[str, Any]:
-        """Masks for the columns `kind`, `constraint` and `tokens` of a batch: see `masks_of`."""
+        """Returns masks for the columns `kind`, `constraint` and `tokens` of a batch: see `masks_of`."""
         found: dict[str, list[Any]] = {"mask_rows": [], "mask_of": [], "vocab_size": [], "error": []}
         for kind, constraint, tokens in zip(batch["kind"], batch["constraint"], batch["tokens"], strict=True):
             try:

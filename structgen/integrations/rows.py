@@ -244,7 +244,7 @@ def listed(grammars: CompiledGrammar | Sequence[CompiledGrammar]) -> list[Compil
 
 
 def _common(a: list[int], b: list[int]) -> int:
-    """Length of the longest common prefix. The usual case is one comparison of whole lists."""
+    """Returns the length of the longest common prefix. The usual case is one comparison of whole lists."""
     short = min(len(a), len(b))
     if a[:short] == b[:short]:
         return short

@@ -93,7 +93,7 @@ class LogitsProcessor(transformers.LogitsProcessor):
         return self._batch.rows.telemetry
 
     def __call__(self, input_ids: torch.LongTensor, scores: torch.Tensor) -> torch.Tensor:
-        """New scores, shape (rows, logits), any float type and device; `scores` stays as it is."""
+        """Returns new scores, shape (rows, logits), any float type and device; `scores` stays as it is."""
         mask = self._batch.masks(input_ids)
         return apply_bitmask(scores, _fitted(mask, self._batch.rows.vocabulary, scores.shape[-1]))
 

@@ -64,7 +64,7 @@ def generate_batch(
     generation_config: Any = None,
     continuous_batching_config: Any = None,
 ) -> list[Any]:
-    """Texts of all prompts, decoded together.
+    """Returns texts of all prompts, decoded together.
 
     Args:
         model: a model of transformers.
@@ -237,7 +237,7 @@ class Processor(host.ContinuousBatchingLogitsProcessor):
         return grammar, request, text
 
     def __call__(self, scores: torch.Tensor, tensor_arg: torch.Tensor) -> torch.Tensor:
-        """New scores, (rows, V)."""
+        """Returns new scores, (rows, V)."""
         if not self._rows:
             return scores
         words = (scores.shape[-1] + 31) // 32

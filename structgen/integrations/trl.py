@@ -120,7 +120,8 @@ class GRPOTrainer(trl.GRPOTrainer):  # type: ignore[misc]
         compute_entropy: bool = False,
         **more: Any,
     ) -> tuple[torch.Tensor, torch.Tensor | None, torch.Tensor | None]:
-        """Log-softmax over the allowed tokens, shape (rows, logits_to_keep). Entropies have no gradient."""
+        """Returns log-softmax over the allowed tokens, shape (rows, logits_to_keep). Entropies have no
+        gradient."""
         if not self.constrained:
             plain: tuple[torch.Tensor, Any, Any] = super()._get_per_token_logps_and_entropies(
                 model, input_ids, attention_mask, logits_to_keep, batch_size, compute_entropy, **more
@@ -179,7 +180,7 @@ class _Law:
             self._before = None
 
     def logprobs(self, ids: torch.Tensor) -> torch.Tensor:
-        """Log-probabilities of the drawn tokens, shape (rows, answer). Values behind an end have no
+        """Returns log-probabilities of the drawn tokens, shape (rows, answer). Values behind an end have no
         meaning."""
         self._note(ids)
         return torch.stack(self._said, 1)

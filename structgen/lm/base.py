@@ -81,7 +81,8 @@ class LanguageModel(Protocol):
         ...
 
     def logprobs(self, contexts: Sequence[Context]) -> npt.NDArray[np.float32]:
-        """Natural-log probabilities of the next token, float32, shape (len(contexts), V); a fresh array."""
+        """Returns natural-log probabilities of the next token, float32, shape (len(contexts), V); a fresh
+        array."""
         ...
 
 

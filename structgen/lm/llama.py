@@ -130,7 +130,7 @@ class Llama:
         return sum(part.nbytes for part in parts)
 
     def forward(self, ids: Ids, positions: Ids, past: Past, mask: Floats | None) -> Floats:
-        """Normalised states after the last layer, (rows, tokens, width), for `head`.
+        """Returns normalised states after the last layer, (rows, tokens, width), for `head`.
 
         Args:
             ids: (rows, tokens).
@@ -167,7 +167,7 @@ class Llama:
         return self._normalised(x).reshape(rows, tokens, width)
 
     def head(self, states: Floats, ids: Ids | None = None) -> Floats:
-        """Logits (n, V) of states (n, width); with `ids` only these columns."""
+        """Returns logits (n, V) of states (n, width); with `ids` only these columns."""
         weights = self._head if ids is None else self._head[ids]
         return states @ weights.T
 
@@ -181,7 +181,7 @@ class Llama:
 
 
 def log_softmax(logits: Floats) -> Floats:
-    """Natural-log probabilities along the last axis; a fresh array."""
+    """Returns natural-log probabilities along the last axis; a fresh array."""
     shifted: Floats = logits - logits.max(axis=-1, keepdims=True)
     shifted -= np.log(np.exp(shifted).sum(axis=-1, keepdims=True))
     return shifted

@@ -113,7 +113,7 @@ class _Two:
         return _normalised(left), _normalised(right)
 
     def _as_one(self, rows: _Doubles) -> _Doubles:
-        """Rows in which the first end has the summed probability of all ends, and the other ends have
+        """Returns rows in which the first end has the summed probability of all ends, and the other ends have
         none."""
         ends = list(self.eos_token_ids)
         merged = rows.copy()
@@ -213,7 +213,7 @@ class Anchored(_Two):
             one.spent = one.parent.spent + float(self._mixed([one.parent])[1][0])
 
     def _mixed(self, contexts: Sequence[Pair]) -> tuple[_Doubles, _Doubles]:
-        """Normalised rows, and their divergences from the reference."""
+        """Returns normalised rows, and their divergences from the reference."""
         plain, other = self._both(contexts)
         left, right = self._as_one(plain), self._as_one(other)
         rows, spent = np.empty_like(left), np.empty(len(left))

@@ -326,7 +326,7 @@ class PrefixTreeLM(ABC):
         return node
 
     def logprobs(self, contexts: Sequence[Context]) -> Vector:
-        """Natural-log probabilities of the next token, float32, shape (len(contexts), V).
+        """Returns natural-log probabilities of the next token, float32, shape (len(contexts), V).
 
         Raises:
             ContextTooLong: a context exceeds `max_context`.

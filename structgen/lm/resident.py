@@ -79,8 +79,8 @@ class Resident:
 
     @torch.inference_mode()
     def sums(self, masks: npt.NDArray[np.int32]) -> Doubles:
-        """For each row its log-sum-exp, and the most probable token that the mask refuses (the lowest id of
-        equal ones) with its value, which is -inf if there is none; float64, shape (n, 3)."""
+        """Returns for each row its log-sum-exp, and the most probable token that the mask refuses (the lowest
+        id of equal ones) with its value, which is -inf if there is none; float64, shape (n, 3)."""
         refused = self.rows.masked_fill(self._allowed(self.rows, masks), float("-inf"))
         best = refused.argmax(-1)
         value = refused.gather(-1, best[:, None])[:, 0]
@@ -141,7 +141,7 @@ class Resident:
 
     @torch.inference_mode()
     def briefs(self, at: Sequence[int], masks: npt.NDArray[np.int32], most: int) -> list[Brief | None]:
-        """Rows in brief, as `brief_row` gives them, in one transfer for a few rows.
+        """Returns rows in brief, as `brief_row` gives them, in one transfer for a few rows.
 
         Args:
             at: the numbers of the rows. masks: one mask for each row number.

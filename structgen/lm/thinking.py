@@ -137,7 +137,7 @@ class ThinkingLM:
         return child
 
     def logprobs(self, contexts: Sequence[_Thinking]) -> npt.NDArray[np.float32]:
-        """Natural-log probabilities of the next token, float32, shape (len(contexts), V)."""
+        """Returns natural-log probabilities of the next token, float32, shape (len(contexts), V)."""
         wanted = [self._wanted(context) for context in contexts]
         # Before the start mark the model may begin its answer, too.
         asked = [i for i, text in enumerate(wanted) if text is None or not contexts[i].text]

@@ -228,7 +228,7 @@ class TransformersLM(PrefixTreeLM):
             self._scores_trees = True
 
     def score_tree(self, context: Context, tokens: Sequence[int], parents: Sequence[int]) -> _Vector:
-        """Log-probabilities after a context and after every node of a tree below it, in one forward.
+        """Returns log-probabilities after a context and after every node of a tree below it, in one forward.
 
         The keys of the last context are kept. The next call reuses them for a common prefix.
 
@@ -376,7 +376,7 @@ _one_thread = OneThread(_torch_threads, of_caller=True)
 
 
 def _common(a: Sequence[int], b: Sequence[int]) -> int:
-    """Length of the longest common prefix."""
+    """Returns the length of the longest common prefix."""
     for i, (x, y) in enumerate(zip(a, b, strict=False)):
         if x != y:
             return i

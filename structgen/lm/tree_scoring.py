@@ -76,12 +76,12 @@ class TreeScoring(ABC):
 
     @abstractmethod
     def head(self, states: Any, ids: npt.NDArray[np.int64]) -> npt.NDArray[np.float32]:
-        """Logits of these ids alone, shape (len(ids),), from one row of hidden states."""
+        """Returns logits of these ids alone, shape (len(ids),), from one row of hidden states."""
 
     @abstractmethod
     def vector(self, logits: Any) -> npt.NDArray[np.float32]:
-        """Log-probabilities of one row of logits (V,), by the operation that the model's `logprobs` uses, so
-        that equal logits give equal bits."""
+        """Returns log-probabilities of one row of logits (V,), by the operation that the model's `logprobs`
+        uses, so that equal logits give equal bits."""
 
     @abstractmethod
     def best(self, logits: Any) -> int:
@@ -174,7 +174,7 @@ class TreeScoring(ABC):
     def _layout(
         self, blocks: Sequence[Block]
     ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[np.bool_]]:
-        """Ids and positions, (rows, width), and the slots that each query sees, (rows, width, slots +
+        """Returns ids and positions, (rows, width), and the slots that each query sees, (rows, width, slots +
         width)."""
         width = max(max(len(b) for b in blocks), 1)
         self._slots.reserve(width)

@@ -75,7 +75,7 @@ class TreeScorer(TreeScoring):
         return ids.cpu().numpy(), values.cpu().numpy()
 
     def head(self, states: torch.Tensor, ids: npt.NDArray[np.int64]) -> npt.NDArray[np.float32]:
-        """Logits of these ids alone, shape (len(ids),), from one row of hidden states."""
+        """Returns logits of these ids alone, shape (len(ids),), from one row of hidden states."""
         linear = self._model.get_output_embeddings()
         index = torch.from_numpy(ids).to(linear.weight.device)
         with torch.inference_mode(), self._threads():
@@ -228,7 +228,7 @@ def _layers(config: Any) -> int:
 
 
 def _windows(config: Any) -> dict[str, int | None]:
-    """layer type -> size of its sliding window; empty if every layer sees all tokens."""
+    """Returns a dict of layer type -> size of its sliding window; empty if every layer sees all tokens."""
     window: int | None = getattr(config, "sliding_window", None)
     types = getattr(config, "layer_types", None)
     if types is None:

@@ -77,7 +77,7 @@ def curves(found: list[Curve], title: str, slot: dict[str, int]) -> str:
 
 
 def _spread(ends: list[tuple[float, Curve]]) -> list[tuple[float, Curve]]:
-    """Label heights, moved apart so that no label covers another, and moved back into the frame."""
+    """Returns label heights, moved apart so that no label covers another, and moved back into the frame."""
     placed: list[tuple[float, Curve]] = []
     for y, curve in sorted(ends, key=lambda end: end[0]):
         placed.append((max(y, placed[-1][0] + _GAP) if placed else y, curve))

@@ -80,7 +80,7 @@ def cause(row: Row) -> str:
 
 
 def by_engine(rows: Iterable[Row]) -> dict[str, dict[str, Row]]:
-    """engine -> schema -> row. A schema measured twice keeps the later row."""
+    """Returns a dict of engine -> schema -> row. A schema measured twice keeps the later row."""
     engines: dict[str, dict[str, Row]] = collections.defaultdict(dict)
     for row in rows:
         engines[row["engine"]][row["id"]] = row
@@ -139,7 +139,7 @@ def common_steps(one: Row, other: Row) -> tuple[list[float], list[float]]:
 
 
 def pair(subject: dict[str, Row], peer: dict[str, Row]) -> dict[str, Any]:
-    """Figures of both engines on the intersection, and subject / peer."""
+    """Returns figures of both engines on the intersection, and subject / peer."""
     both = sorted(
         name for name in subject.keys() & peer.keys() if compiled(subject[name]) and compiled(peer[name])
     )

@@ -186,7 +186,8 @@ class Lane(Protocol):
 
 
 def each(make: Callable[[], Lane], jobs: Iterable[Any], lanes: int = 1) -> Iterator[tuple[Any, Any]]:
-    """(job, result) for every job, in the order in which they end. Each lane has a thread of its own."""
+    """Returns (job, result) for every job, in the order in which they end. Each lane has a thread of its
+    own."""
     todo = iter(jobs)
     lock = threading.Lock()
     results: queue.Queue[Any] = queue.Queue()
@@ -234,7 +235,7 @@ def run(
     memory: int | None = None,
     processes: int = 1,
 ) -> Iterator[tuple[Any, list[Any], Failure | None]]:
-    """(job, rows, failure) for every job. It calls `each` with one worker for each lane."""
+    """Returns (job, rows, failure) for every job. It calls `each` with one worker for each lane."""
 
     class Single:
         def __init__(self) -> None:

@@ -48,7 +48,7 @@ class Masks:
         return len(self.of)
 
     def bitmask(self) -> _Words:
-        """int32, shape (n, ceil(V/32)): one row a token. Costs a copy of V/8 bytes a token."""
+        """Returns int32, shape (n, ceil(V/32)): one row a token. Costs a copy of V/8 bytes a token."""
         return self.rows[self.of]
 
     def csr(self) -> tuple[npt.NDArray[np.int64], _Words]:
@@ -180,7 +180,7 @@ def _refused(matcher: Matcher, given: Any, ids: _Words, place: int) -> str:
 
 
 def _ids(token_ids: Any) -> _Words:
-    """int32, shape (n,). An id that does not fit becomes -1, which no grammar takes."""
+    """Returns int32, shape (n,). An id that does not fit becomes -1, which no grammar takes."""
     found = np.asarray(token_ids)
     if found.ndim != 1 or (found.size and not np.issubdtype(found.dtype, np.integer)):
         raise TypeError(f"token ids are one list of numbers, not {token_ids!r:.60}")

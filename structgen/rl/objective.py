@@ -87,7 +87,8 @@ def log_normaliser(
     tolerance: float = 1e-3,
     **options: Any,
 ) -> tuple[float, float]:
-    """Certified bounds (low, high) on log Z, the log-probability that a text of the model is in the grammar.
+    """Returns certified bounds (low, high) on log Z, the log-probability that a text of the model is in the
+    grammar.
 
     The bounds are equal (up to rounding) once the draws have met all of the grammar's probability. The lower
     bound is -inf if no text was found.

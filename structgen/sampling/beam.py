@@ -86,7 +86,7 @@ def beam_search(
     length_power: float = 0.0,
     guide: Guide | None = None,
 ) -> list[Found]:
-    """Up to `width` texts, most probable first.
+    """Returns up to `width` texts, most probable first.
 
     Args:
         groups: the number of groups of diverse beam search; it divides `width`.

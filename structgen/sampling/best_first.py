@@ -454,7 +454,7 @@ class BestFirst:
         return place.opened + len(made), rest, made
 
     def _pieces(self, place: SearchPlace, walk: Walk) -> list[Walk]:
-        """Different pieces drawn after a place."""
+        """Returns different pieces drawn after a place."""
         self.ordered = False
         ends = tuple(end.encode() for end in self.plan.block)
         assert self.plan.branch is not None
@@ -600,6 +600,6 @@ def _rated(value: float, seen: Partial) -> float:
 
 
 def order(texts: Sequence[Written]) -> list[Written]:
-    """Texts sorted by rank, best first. Of equal ranks the more probable text comes first, then the lower
-    ids."""
+    """Returns texts sorted by rank, best first. Of equal ranks the more probable text comes first, then the
+    lower ids."""
     return sorted(texts, key=lambda text: (-text.rank, -text.logprob, text.tokens))

@@ -27,7 +27,7 @@ class Chance(Protocol):
         ...
 
     def coin(self, probability: float) -> bool:
-        """True with this probability; values beyond [0, 1] count as its ends."""
+        """Returns True with this probability; values beyond [0, 1] count as its ends."""
         ...
 
     def uniform(self, breaks: Callable[[], Doubles]) -> float:

@@ -35,7 +35,7 @@ class Drafts(Protocol):
     """A source of drafted places."""
 
     def places(self, walk: Walk) -> list[Walk]:
-        """Places behind a walk, within the grammar and the limit of tokens."""
+        """Returns places behind a walk, within the grammar and the limit of tokens."""
         ...
 
     def end(self, walk: Walk) -> None:

@@ -121,7 +121,7 @@ class Clauses:
         return tuple(at in kept for at in range(len(self)))
 
     def missing(self, kept: frozenset[int]) -> list[list[bytes]]:
-        """For each clause that is not met yet, the phrases that would meet it."""
+        """Returns for each clause that is not met yet, the phrases that would meet it."""
         return [[p.data for p in have] for at, have in enumerate(self.have) if have and at not in kept]
 
 
@@ -168,7 +168,7 @@ class Look:
         missing: Sequence[list[list[bytes]]],
         seeds: Seeds,
     ) -> list[float]:
-        """For each walk the best log-probabilities of its missing clauses, summed."""
+        """Returns for each walk the best log-probabilities of its missing clauses, summed."""
         if not self.depth:
             return [0.0] * len(walks)
         return [

@@ -18,7 +18,7 @@ NEVER = -math.inf
 
 
 def logsumexp(values: Doubles | Sequence[float]) -> float:
-    """log of the sum of exp(values); -inf for an empty sequence or one of -inf alone."""
+    """Returns the log of the sum of exp(values); -inf for an empty sequence or one of -inf alone."""
     array = np.asarray(values, np.float64)
     if not array.size:
         return NEVER
@@ -29,7 +29,7 @@ def logsumexp(values: Doubles | Sequence[float]) -> float:
 
 
 def normalised(log_weights: Doubles | Sequence[float]) -> Doubles:
-    """Weights that sum to 1. All are zero if every log weight is -inf."""
+    """Returns weights that sum to 1. All are zero if every log weight is -inf."""
     array = np.asarray(log_weights, np.float64)
     top = float(array.max()) if array.size else NEVER
     if not math.isfinite(top):

@@ -106,7 +106,7 @@ def propose(walker: Walker, state: Walk, chance: Chance, proposal: Proposal) -> 
 
 
 def positions(state: Walk, proposal: Proposal) -> np.ndarray:
-    """log s_x(i) for each token of a text, end-of-sequence included; shape (|x|,)."""
+    """Returns log s_x(i) for each token of a text, end-of-sequence included; shape (|x|,)."""
     count = len(state.tokens)
     if proposal == "uniform":
         return np.full(count, -math.log(count))
@@ -118,8 +118,8 @@ def positions(state: Walk, proposal: Proposal) -> np.ndarray:
 
 
 def log_acceptance(x: Walk, y: Walk, proposal: Proposal) -> float:
-    """log alpha, the log of the probability that a move from x to y is accepted; x and y are whole texts. It
-    is 0 from a text without weight."""
+    """Returns log alpha, the log of the probability that a move from x to y is accepted; x and y are whole
+    texts. It is 0 from a text without weight."""
     if not x.alive or x.tokens == y.tokens:
         return 0.0
     forward, backward = _log_q(x, y, proposal), _log_q(y, x, proposal)
@@ -127,17 +127,18 @@ def log_acceptance(x: Walk, y: Walk, proposal: Proposal) -> float:
 
 
 def _log_target(walk: Walk) -> float:
-    """log of P times the potentials: local normalisers times local draws, the end's weight included."""
+    """Returns the log of P times the potentials: local normalisers times local draws, the end's weight
+    included."""
     return sum(walk.steps) + _log_draw(walk, 0)
 
 
 def _log_draw(walk: Walk, first: int) -> float:
-    """log Q(x[first:] | x[:first]) of local masking."""
+    """Returns log Q(x[first:] | x[:first]) of local masking."""
     return sum(score - mass for score, mass in zip(walk.scores[first:], walk.masses[first:], strict=True))
 
 
 def _log_q(x: Walk, y: Walk, proposal: Proposal) -> float:
-    """log of the probability that a step from x proposes y."""
+    """Returns the log of the probability that a step from x proposes y."""
     shared = 0
     for a, b in zip(x.tokens, y.tokens, strict=False):
         if a != b:

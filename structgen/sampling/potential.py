@@ -121,11 +121,11 @@ class Potential:
         return 0.0
 
     def complete(self, text: Prefix) -> float:
-        """Log weight of a whole text."""
+        """Returns the log weight of a whole text."""
         return 0.0
 
     def logw_next(self, text: Prefix) -> Doubles:
-        """Log weight of each next token, float64, shape (V,).
+        """Returns the log weight of each next token, float64, shape (V,).
 
         All end-of-sequence ids have the same weight.
         """
@@ -380,7 +380,7 @@ class LanguageModelPotential(Potential):
         return self._rows(nodes)
 
     def _rows(self, nodes: Sequence[Context]) -> Doubles:
-        """Log factors after prefixes. All ends have that of their summed probability."""
+        """Returns log factors after prefixes. All ends have that of their summed probability."""
         rows: Doubles = self.lm.logprobs(nodes).astype(np.float64)
         rows[:, self._ends] = np.logaddexp.reduce(rows[:, self._ends], axis=1, keepdims=True)
         return self.weigh(_rounded(rows))

@@ -155,7 +155,8 @@ class Samples(Sequence[Sample]):
         return effective_size(self.log_weights)
 
     def posterior(self) -> dict[str, float]:
-        """text -> estimated probability under the target, most probable first; sums to 1."""
+        """Returns a dict of text -> estimated probability under the target, most probable first; sums to
+        1."""
         found: dict[str, float] = {}
         for sample, weight in zip(self.samples, self.weights, strict=True):
             found[sample.text] = found.get(sample.text, 0.0) + float(weight)

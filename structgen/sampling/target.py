@@ -81,7 +81,8 @@ class Law:
             number("top_p", self.top_p, "above 0 and at most 1", lambda x: 0 < x <= 1)
 
     def apply(self, logprobs: npt.NDArray[np.float32]) -> Doubles:
-        """Rows of log P: float64, the shape of the input, each normalised; -inf outside the nucleus."""
+        """Returns rows of log P: float64, the shape of the input, each normalised; -inf outside the
+        nucleus."""
         scores = self.scores(logprobs)
         rows: Doubles = scores.astype(np.float64)
         rows -= normaliser(scores)[..., None]
@@ -113,7 +114,7 @@ class Law:
 
 
 def normaliser(scores: npt.NDArray[np.float32]) -> Doubles:
-    """log of the summed exponentials of float32 rows, to double precision.
+    """Returns the log of the summed exponentials of float32 rows, to double precision.
 
     The fused kernel takes a third of numpy's time. It gets doubles, because its float32 results are right
     only to 1e-8.
@@ -272,7 +273,8 @@ class Target:
         ]
 
     def _expand_there(self, cursors: Sequence[Cursor], rows: Resident, thin: bool) -> list[Vector]:
-        """Vectors of rows that stay on their device. Only the vectors' parts of the rows are copied."""
+        """Returns vectors of rows that stay on their device. Only the vectors' parts of the rows are
+        copied."""
         rows.shape_by(self.law)
         self.spent.calls += 1
         self.spent.positions += len(cursors)
@@ -580,7 +582,7 @@ def _entropy_of_two(p: float) -> float:
 
 
 def _own(rows: npt.NDArray[Any]) -> npt.NDArray[np.float32]:
-    """Rows that may be changed: a copy if the model's rows are read-only."""
+    """Returns rows that may be changed: a copy if the model's rows are read-only."""
     mine = rows.base is None and rows.flags.writeable and rows.dtype == np.float32
     return rows if mine else np.array(rows, np.float32)
 

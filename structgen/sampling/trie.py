@@ -150,7 +150,7 @@ class Node:
         return row.log_mass, row
 
     def upper(self) -> float:
-        """log of the summed P(b|u) * upper(ub)."""
+        """Returns the log of the summed P(b|u) * upper(ub)."""
         return self.proposal(True)[0]
 
     @property

@@ -138,7 +138,7 @@ def _built(meta: dict[str, Any], found: dict[str, Any]) -> Trie:
 
 
 def _starts(count: Any, which: Any) -> Any:
-    """For each node, the place where its numbers begin in an array. Only some nodes have numbers."""
+    """Returns for each node, the place where its numbers begin in an array. Only some nodes have numbers."""
     return np.concatenate([[0], np.cumsum(np.where(which, count, 0))])
 
 

@@ -126,16 +126,16 @@ class Vector:
         return (float(self.raw[slot]) if slot >= 0 else self.more[-2 - slot]) - self.shift
 
     def score(self, slot: int) -> float:
-        """log P with the shaping potentials."""
+        """Returns log P with the shaping potentials."""
         plain = self.logp(slot)
         return plain if self.factor is None or slot < 0 else plain + float(self.factor[slot])
 
     def logps(self) -> Doubles:
-        """float64, shape (k,); a fresh array."""
+        """Returns float64, shape (k,); a fresh array."""
         return self.raw.astype(np.float64) - self.shift
 
     def scores(self, begin: int = 0, stop: int | None = None) -> Doubles:
-        """float64; a fresh array."""
+        """Returns float64; a fresh array."""
         found: Doubles = self.raw[begin:stop].astype(np.float64)
         found -= self.shift
         if self.factor is not None:
@@ -143,7 +143,7 @@ class Vector:
         return found
 
     def weights(self, block: int) -> Doubles:
-        """exp(score - top) of a block; a fresh array."""
+        """Returns exp(score - top) of a block; a fresh array."""
         found = self.scores(block * BLOCK, (block + 1) * BLOCK)
         found -= self.top
         np.exp(found, out=found)
@@ -241,7 +241,7 @@ class Urn:
         self._stale.add(block)
 
     def total(self) -> float:
-        """Summed weights, relative to exp(top) of the vector."""
+        """Returns summed weights, relative to exp(top) of the vector."""
         if self._stale:
             if self._totals is self.vector.totals:
                 self._totals = self._totals.copy()
@@ -301,7 +301,7 @@ class Urn:
         return math.exp(self.vector.score(slot) - self.vector.top + factor)
 
     def log_total(self) -> float:
-        """log of the summed exp(score) * factor: at most the vector's log mass."""
+        """Returns the log of the summed exp(score) * factor: at most the vector's log mass."""
         if not self._blocks and not self._others:
             return self.vector.log_mass
         total = self.total()

@@ -57,7 +57,7 @@ class ServedGrammar:
     seconds: tuple[float, float] = (0.0, 0.0)
 
     def taken(self) -> int:
-        """Bytes of the automata, states and masks made so far."""
+        """Returns bytes of the automata, states and masks made so far."""
         return self.compiler.byte_size
 
 

@@ -164,7 +164,7 @@ def _reason(
     is_schema: bool,
     until: float,
 ) -> str:
-    """Why a token may not come next."""
+    """Returns why a token may not come next."""
     vocabulary = service.lm.vocabulary
     ahead = matcher.fork()
     if ahead.accept_token(token):

@@ -66,7 +66,7 @@ def add_routes(app: FastAPI) -> None:
 
 
 def _files() -> dict[str, tuple[bytes, str, str]]:
-    """Name -> the content, its type, its tag. Only files of this table are served."""
+    """Returns a dict of name -> the content, its type, its tag. Only files of this table are served."""
     found = {}
     for entry in (importlib.resources.files(__package__) / "page").iterdir():
         kind = _KINDS.get(entry.name.rpartition(".")[2])

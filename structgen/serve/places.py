@@ -93,7 +93,7 @@ class Pointers:
 
 
 def of_error(error: ApiError, text: str) -> TextPlace | None:
-    """Where in a constraint's text an error points: by line and column, by pointer, or by byte."""
+    """Returns where in a constraint's text an error points: by line and column, by pointer, or by byte."""
     found = error.details
     line, offset, pointer = found.get("line"), found.get("offset"), found.get("pointer")
     if line is not None:
@@ -111,7 +111,7 @@ def _units(text: str) -> int:
 
 
 def _spans(text: str) -> dict[str, tuple[int, int]]:
-    """Pointer -> the span of the member's key, or of the item's first part."""
+    """Returns a dict of pointer -> the span of the member's key, or of the item's first part."""
     found: dict[str, tuple[int, int]] = {}
     scan = Scan(text)
     for part in scan:

@@ -174,7 +174,7 @@ async def _sampled(service: Service, run: RequestRun, asked: Asked) -> AsyncIter
 
 
 def _history(found: Samples) -> list[list[float | None]]:
-    """(draws, log lower, log upper) during the run, with at most `_POINTS` points."""
+    """Returns (draws, log lower, log upper) during the run, with at most `_POINTS` points."""
     points = found.diagnostics.brackets
     step = max(1, math.ceil(len(points) / _POINTS))
     kept = points[::step] if not points or (len(points) - 1) % step == 0 else [*points[::step], points[-1]]

@@ -66,15 +66,16 @@ def recursive(p: Floats, q: Floats, drafts: Sequence[int], chance: Chance) -> tu
 
 
 def _residual(p: Floats, q: Floats) -> Floats:
-    """norm((p - q)+). If p equals q, only rounding errors are left, and a refusal has probability 0."""
+    """Returns norm((p - q)+). If p equals q, only rounding errors are left, and a refusal has probability
+    0."""
     rest: Floats = np.maximum(p - q, 0.0)
     total = rest.sum()
     return rest / total if total > 0.0 else p
 
 
 def k_seq_discount(p: Floats, q: Floats, count: int) -> tuple[float, float]:
-    """(rho, beta): the least rho in [1, count] with 1 - (1 - beta)^count <= rho beta, where
-    beta = sum_x min(p(x) / rho, q(x)). Found by bisection; the bound holds for what is returned."""
+    """Returns (rho, beta): the least rho in [1, count] with 1 - (1 - beta)^count <= rho beta, where beta =
+    sum_x min(p(x) / rho, q(x)). Found by bisection; the bound holds for what is returned."""
 
     def beta(rho: float) -> float:
         return float(np.minimum(p / rho, q).sum())

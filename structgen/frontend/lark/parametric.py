@@ -77,7 +77,7 @@ class _Reader:
         return read
 
     def bits(self) -> tuple[int, int]:
-        """(lowest bit, mask of the bits moved down)."""
+        """Returns (lowest bit, mask of the bits moved down)."""
         if self.peek("_"):
             self.next("name")
             return 0, _ALL

@@ -269,7 +269,7 @@ def ends_at_first_match(pattern: str) -> bool:
 
 
 def _lazy(items: Any) -> tuple[bool, bool]:
-    """(some quantifier is lazy, everything after the last lazy one has one length)."""
+    """Returns (some quantifier is lazy, everything after the last lazy one has one length)."""
     seen, fixed = False, True
     for op, argument in items:
         name = str(op)

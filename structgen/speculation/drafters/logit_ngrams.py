@@ -104,7 +104,8 @@ class _Cursor(RecentCursor[LogitNgrams]):
         return [(token, chance * n / (n + 0.5)) for token, chance in found]
 
     def distribution(self, here: Here) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float64]] | None:
-        """Known successors that the grammar allows, at the target's temperature, to sample drafts from."""
+        """Returns known successors that the grammar allows, at the target's temperature, to sample drafts
+        from."""
         _, chances = self._store.known(self._recent)
         if here.matcher is not None:
             chances = {t: p for t, p in chances.items() if here.matcher.validate_tokens([t]) == 1}

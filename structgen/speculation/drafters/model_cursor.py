@@ -44,8 +44,8 @@ class Reader(Protocol):
     """A draft model that is read in the target's vocabulary. The reader chooses the type of its places."""
 
     def row(self, place: Any) -> Vector | None:
-        """Log-probabilities of the target's tokens, shape (V,), float32, -inf where there is none. They need
-        not be normalised. None: nothing is known here."""
+        """Returns log-probabilities of the target's tokens, shape (V,), float32, -inf where there is none.
+        They need not be normalised. None: nothing is known here."""
         ...
 
     def after(self, place: Any, token: int) -> Any | None:
@@ -81,7 +81,7 @@ class ModelCursor:
         return ranked(ids, logprobs, start.temperature, start.noise, here.position, self._width)
 
     def distribution(self, here: Here) -> tuple[Ids, npt.NDArray[np.float64]] | None:
-        """Allowed ids and their probabilities at the target's temperature, to sample drafts from."""
+        """Returns allowed ids and their probabilities at the target's temperature, to sample drafts from."""
         found = self._masked(here)
         if found is None:
             return None

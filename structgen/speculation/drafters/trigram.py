@@ -65,7 +65,7 @@ class Trigram(DrafterSettings):
             row[c] = row.get(c, 0.0) + 1.0
 
     def offers(self, a: int, b: int) -> Sequence[tuple[int, float]]:
-        """(token, share of the counts), best first."""
+        """Returns (token, share of the counts), best first."""
         with self._lock:
             row = self._counts.get((a, b))
             if row is None:
