@@ -37,11 +37,13 @@
 
 namespace structgen {
 
-// The three constants below also serve rows.cc and trial.cc.
+// The four constants below also serve rows.cc and trial.cc.
 //
 // The tokens of a mask are checked one by one if there are at most this many. A larger mask is walked down
 // the trie.
 constexpr std::size_t kWalkedSingly = 4'000;
+// If at most this many tokens are in doubt, each is walked singly even inside of a string.
+constexpr std::size_t kFewTokens = 500;
 // At most this many bytes complete a begun character: an escape such as `\u0041` and the second escape of a
 // surrogate pair.
 constexpr std::size_t kSpareBytes = 16;

@@ -210,17 +210,16 @@ Budget::Doubt Budget::in_doubt(const uint32_t* row, std::size_t budget, bool eno
     const bool none_to_spare =
         out.stays.too_near || (budget > 2 && needed(here()) == budget && ends_soon(here()));
     out.pieces = enough && none_to_spare && pieces_of_plan(budget, trial.list);
-  } else if (out.mask) {
+  } else if (out.mask && out.mask->n_added + out.mask->n_shared <= kFewTokens) {
+    trial.aim = Trial::kList;
     trial.list.assign(out.mask->added, out.mask->added + out.mask->n_added);
     trial.list.insert(trial.list.end(), out.mask->shared, out.mask->shared + out.mask->n_shared);
     // The tokens are checked in the order of their numbers, because the result for one token helps with the
     // next.
     sort_unique(trial.list);
   }
-  if (out.pieces || (out.mask && !out.mask->dense))
-    trial.aim = Trial::kList;
-  else
-    trial.ask(row, out.stays.row);
+  if (out.pieces) trial.aim = Trial::kList;
+  if (trial.aim == Trial::kRow) trial.ask(row, out.stays.row);
   return out;
 }
 

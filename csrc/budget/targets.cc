@@ -41,10 +41,11 @@ bool Targets::endless(StateId s, Run& out) {
 }
 
 // Looks for a run at s, and behind one character of s: a string may restrict its first character or exclude
-// some names. Four characters are tried with which few names begin.
+// some names. Four characters are tried with which few names begin; `n` is one of those that may follow a
+// backslash.
 bool Targets::run_behind(StateId from, Run& out) {
   if (endless(from, out)) return true;
-  for (const char b : {'~', 'z', 'Q', '0'})
+  for (const char b : {'~', 'z', 'Q', '0', 'n'})
     if (endless(step(from, static_cast<uint8_t>(b)), out)) return true;
   return false;
 }

@@ -52,9 +52,11 @@ void Budget::Trial::judge_asked(StateId from) {
   };
   if (aim == kList)
     std::ranges::for_each(list, one);
+  else if (more_than(open, kFewTokens) && judge_strings(from))
+    return;
   else if (!more_than(open, kWalkedSingly))
     for_each_token(open, one);
-  else if (!judge_strings(from))
+  else
     judge_all(from);
 }
 

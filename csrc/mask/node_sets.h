@@ -7,6 +7,7 @@
 // (`ab`, [a-z]*). The regex reads no comma, so the walk does not go on to `ab,`.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <span>
 #include <vector>
@@ -78,9 +79,10 @@ struct EndingsTrie {
   uint32_t depth(uint32_t node) const { return node == kRoot ? 0 : trie.nodes[node].depth; }
 };
 
-// Reads a regex below some nodes of a trie, in ascending order. For each byte that leads to a node and a
-// derivative it calls meet(node, derivative), once for each such pair. If meet() returns true, the walk goes
-// on below the node.
+// Reads a regex below some nodes of a trie, which are in ascending order. For each byte that leads to a node
+// and a derivative it calls meet(node, derivative), once for each such pair. If meet() returns true, the walk
+// goes on below the node. Nodes are met in ascending order unless one of `nodes` lies below another. A trie
+// lies in memory in this order, so a long walk reads its memory from the beginning to the end.
 template <class Trie, class Meet>
 void read_below(RegexArena& regexes, const Trie& trie, std::span<const uint32_t> nodes, RegexId regex,
                 Meet&& meet) {
@@ -92,18 +94,26 @@ void read_below(RegexArena& regexes, const Trie& trie, std::span<const uint32_t>
   bool nested = nodes.size() > 1 && nodes.back() == EndingsTrie::kRoot;
   for (std::size_t i = 0; i + 1 < nodes.size() && !nested; ++i) nested = nodes[i + 1] < trie.end(nodes[i]);
   FlatMap<uint64_t, bool> met;
+  // The pairs that are to be met, the first one at the end.
   SmallVector<Pair, 64> todo;
-  for (uint32_t node : nodes) todo.push_back({node, regex});
-  while (!todo.empty()) {
-    const auto [at, from] = todo.back();
-    todo.pop_back();
+  const auto read_on = [&](uint32_t at, RegexId from) {
     charge();
-    trie.each_child(at, regexes.live(from), [&, from = from](uint32_t child, uint8_t byte) {
+    const std::size_t first = todo.size();
+    trie.each_child(at, regexes.live(from), [&](uint32_t child, uint8_t byte) {
       const RegexId to = regexes.step(from, byte);
       if (to == RegexArena::empty()) return;
       if (nested && !met.emplace(static_cast<uint64_t>(child) << 32 | to.v, true).second) return;
-      if (meet(child, to) && !trie.leaf(child) && !regexes.node(to).only_ends()) todo.push_back({child, to});
+      todo.push_back({child, to});
     });
+    std::reverse(todo.begin() + first, todo.end());
+  };
+  for (uint32_t node : nodes) {
+    read_on(node, regex);
+    while (!todo.empty()) {
+      const auto [at, to] = todo.back();
+      todo.pop_back();
+      if (meet(at, to) && !trie.leaf(at) && !regexes.node(to).only_ends()) read_on(at, to);
+    }
   }
 }
 
