@@ -167,7 +167,7 @@ bool Canvas::leads(std::size_t i, CloudId c) {
     }
     met.push_back(c);
     charge();
-    out = (i == from && !near_ && free_behind(i) && ending(i, c)) || ends_before(i, c) ||
+    out = (i == from && free_behind(i) && ending(i, c)) || ends_before(i, c) ||
           (i < range_.hi && meets_filling(i, c));
     if (out || i >= range_.hi) break;
     const bool any = at(i) == kMasked;
@@ -237,6 +237,8 @@ Canvas Canvas::without(std::size_t slot) const {
 Verdict Canvas::allows(std::size_t slot, TokenId t) {
   if (slots_[slot] == t) return possible();
   if (slots_[slot] != kMasked) return without(slot).allows(slot, t);
+  // set() often asks the last question again; its filling is known.
+  if (shown_ && change_ && change_->slot == slot && change_->token == t) return Verdict::kYes;
   begin_filling();
   change({{slot, t}});
   const bool has = keeps_end() && (ends(t) || (slot < filling_->size() && filling_->tokens[slot] == t));

@@ -144,10 +144,12 @@ class Canvas {
   bool ended(const Filling& f);
   bool add_ending(Filling& out);
   std::optional<Next> next(std::size_t i, StateId s, std::size_t way);
+  void add_kept(Filling& out);
   bool build(Filling& out);
   std::optional<Filling> begun();
   std::optional<Filling> splice();
   std::optional<Filling> show();
+  std::optional<Filling> near(std::size_t from, std::size_t stop);
   bool nearby(std::size_t width);
 
   std::shared_ptr<Clouds> clouds_;
@@ -170,6 +172,8 @@ class Canvas {
   // The answers of leads(): without a change, with the change, and within the limits near_.
   Answers leads_, leads_changed_, leads_near_;
   std::optional<Near> near_;
+  // Tells whether the clouds of the last near() lead to an end.
+  bool led_ = false;
   // The kept filling, which shows that the empty slots can be filled, and the clouds along it.
   std::optional<Filling> filling_;
   std::vector<CloudId> thin_;

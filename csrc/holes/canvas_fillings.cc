@@ -9,10 +9,13 @@
 namespace structgen {
 
 namespace {
-// build() gives up after kTries steps and two more steps for each slot.
-constexpr std::size_t kTries = 400;
-// nearby() follows stacks with at least this many more symbols than those of the kept filling.
-constexpr uint32_t kDeeper = 6;
+// build() gives up after kTries steps and two more steps for each slot. Within the limits near_ it has one
+// step for each slot and kTriesNear more: if captured text forbids what clouds allow, other limits help
+// sooner.
+constexpr std::size_t kTries = 400, kTriesNear = 8;
+// near() follows stacks with at most this many more symbols than those of the kept filling. Deeper stacks
+// make more clouds, and few fillings need them.
+constexpr uint32_t kDeeper = 1;
 }  // namespace
 
 Canvas::Filling Canvas::Filling::first(std::size_t n) const {
@@ -30,12 +33,15 @@ void Canvas::keep(std::optional<Filling> filling) {
   thin_.resize(1);
 }
 
-// If no filling is kept, finds one for the slots without a change.
+// If no filling is kept, finds one for the slots without a change, first among shallow stacks.
 void Canvas::begin_filling() {
   if (filling_) return;
   const std::optional<Change> before = change_;
   change({});
-  if (range_.any() && leads(0, this->before(0))) keep(show());
+  if (range_.any()) {
+    keep(near(0, slots_.size()));
+    if (!filling_ && leads(0, this->before(0))) keep(show());
+  }
   change(before);
 }
 
@@ -70,6 +76,12 @@ std::optional<Canvas::Next> Canvas::next(std::size_t i, StateId s, std::size_t w
     const StateId to = walk(s, at(i));
     return to == Parser::dead() ? std::nullopt : std::optional(Next{at(i), to});
   }
+  // The first token is that of the kept filling.
+  if (filling_ && i < filling_->size()) {
+    const TokenId t = filling_->tokens[i];
+    const StateId to = walk(s, t);
+    if (to != Parser::dead() && leads(i + 1, clouds_->of(to)) && way-- == 0) return Next{t, to};
+  }
   std::optional<Next> out;
   clouds_->ways(clouds_->of(s), [&](const Clouds::Way& w) {
     if (!leads(i + 1, w.to)) return true;
@@ -87,12 +99,36 @@ std::optional<Canvas::Next> Canvas::next(std::size_t i, StateId s, std::size_t w
   return out;
 }
 
+// Appends tokens of the kept filling, as many as the parser reads and clouds lead on from. A longer beginning
+// leads nowhere if a shorter one does not, so halving finds their number.
+void Canvas::add_kept(Filling& out) {
+  if (!filling_) return;
+  Filling longest = out;
+  for (std::size_t i = out.size(); i < std::min(filling_->size(), range_.hi); ++i) {
+    const TokenId t = at(i) == kMasked ? filling_->tokens[i] : at(i);
+    const StateId to = walk(longest.last(), t);
+    if (to == Parser::dead()) break;
+    longest.add(t, to);
+  }
+  std::size_t least = longest.size() == filling_->size() && ended(longest) ? longest.size() : out.size();
+  std::size_t most = longest.size();
+  while (least < most) {
+    const std::size_t middle = most - (most - least) / 2;
+    if (leads(middle, clouds_->of(longest.states[middle])))
+      least = middle;
+    else
+      most = middle - 1;
+  }
+  out = longest.first(least);
+}
+
 // Finds tokens for the slots that `out` lacks, depth first. Returns false if it finds none.
 bool Canvas::build(Filling& out) {
   const std::size_t from = out.size();
   // ways[k] is the number that was passed to next() for slot from + k.
   std::vector<std::size_t> ways;
-  for (std::size_t tries = 2 * slots_.size() + kTries; tries > 0; --tries) {
+  for (std::size_t tries = near_ ? near_->stop - from + kTriesNear : 2 * slots_.size() + kTries; tries > 0;
+       --tries) {
     const std::size_t i = out.size();
     if (from + ways.size() == i) {
       if (ended(out)) return true;
@@ -101,7 +137,12 @@ bool Canvas::build(Filling& out) {
         return true;
       }
       if (add_ending(out)) return true;
-      if (i < range_.hi) ways.push_back(0);
+      if (i < range_.hi) {
+        add_kept(out);
+        ways.resize(out.size() - from);
+        if (out.size() > i) continue;
+        ways.push_back(0);
+      }
     }
     if (from + ways.size() > i) {
       if (const std::optional<Next> on = next(i, out.last(), ways.back())) {
@@ -161,6 +202,19 @@ std::optional<Canvas::Filling> Canvas::show() {
   return build(out) ? std::optional(std::move(out)) : std::nullopt;
 }
 
+// Returns a filling that keeps the first `from` tokens of the kept one, and meets it or an end no later than
+// slot `stop`, with shallow stacks only. Returns nothing if it finds none. led_ then tells whether clouds
+// have such a filling.
+std::optional<Canvas::Filling> Canvas::near(std::size_t from, std::size_t stop) {
+  leads_near_.forget(slots_.size());
+  Undo anew([&] { near_.reset(); });
+  near_ = {stop, clouds_->depth(along(from)) + kDeeper};
+  led_ = leads(from, along(from));
+  if (!led_) return std::nullopt;
+  Filling out = filling_ ? filling_->first(from) : Filling{{}, {start_}};
+  return build(out) ? std::optional(std::move(out)) : std::nullopt;
+}
+
 // Tells whether the change fits if only `width` slots on each side of it get new tokens. The filling that
 // shows this becomes shown_.
 bool Canvas::nearby(std::size_t width) {
@@ -168,16 +222,8 @@ bool Canvas::nearby(std::size_t width) {
   if (slot > length + width || slot + 1 > range_.hi) return false;
   // The tokens of the kept filling before slot `from` stay.
   const std::size_t from = std::min(slot - std::min(slot, width), length);
-  const CloudId begin = along(from);
-  leads_near_.forget(slots_.size());
-  Undo anew([&] { near_.reset(); });
-  // The limit of symbols is rounded up. So few different limits occur, and questions share their clouds.
-  near_ = {std::min(slot + 1 + width, slots_.size()), (clouds_->depth(begin) / kDeeper + 2) * kDeeper};
-  if (!leads(from, begin)) return false;
-  Filling found = filling_->first(from);
-  if (!build(found)) return !clouds_->seen_blind();
-  shown_ = std::move(found);
-  return true;
+  shown_ = near(from, std::min(slot + 1 + width, slots_.size()));
+  return shown_ || (led_ && !clouds_->seen_blind());
 }
 
 }  // namespace structgen
