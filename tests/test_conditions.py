@@ -706,6 +706,43 @@ def test_a_member_within_an_exact_number_of_bytes(value: dict[str, object], size
     assert len(text) == size and isinstance(json.loads(text), dict)
 
 
+TWO_KEYS: dict[str, object] = {"type": "object", "minProperties": 2}
+NESTED = {"type": "object", "properties": {"b": {"type": "string", "maxLength": 6}}, "required": ["b"]}
+
+
+@pytest.mark.parametrize(
+    ("schema", "whitespace", "size", "begin"),
+    [
+        # Only the completion of all captured texts is in the range, and the key's own one is shorter.
+        (TWO_KEYS | {"properties": {"a": NESTED}}, "flexible", 30, b'{"zzzzzzzzzz'),
+        # No completion holds for all captured texts: the second key must differ from the first one.
+        (TWO_KEYS, "compact", 30, b"{"),
+        ({"type": "object", "minProperties": 3}, "compact", 49, b"{"),
+        # The blanks give an early range of lengths, and a further key a wide one.
+        (closed({}) | TWO_KEYS | {"additionalProperties": {"enum": [1, 22]}}, "flexible", 38, b'{"ab":1'),
+    ],
+)
+@pytest.mark.parametrize("units", [200_000, 10_000_000])
+def test_a_token_of_a_row_within_an_exact_number_of_bytes_is_accepted(
+    schema: dict[str, object], whitespace: str, size: int, begin: bytes, units: int
+) -> None:
+    """Rows that called themselves inexact had tokens that were refused afterwards, or were empty."""
+    compiler = sg.Compiler(COMPILER.vocabulary, limits=sg.Limits(mask=units))
+    plain = compiler.json_schema(schema, whitespace=whitespace, strings="plain", numbers="plain")
+    grammar = plain & sg.min_bytes(size) & sg.max_bytes(size)
+    for seed in harness.seeds(6):
+        matcher, text, source = grammar.matcher(), begin, random.Random(seed)
+        assert matcher.accept_bytes(begin)
+        while not matcher.is_terminated():
+            row = oracle.mask_of(matcher, END + 1).nonzero()[0].tolist()
+            assert row and all(matcher.fork().accept_token(token) for token in row), (seed, text)
+            token = source.choice(row)
+            assert matcher.accept_token(token), (seed, text)
+            text += TOKENS[token] if token < END else b""
+        assert len(text) == size, (seed, text)
+        json.loads(text)
+
+
 @pytest.mark.parametrize("dialect", DIALECTS)
 def test_at_least_so_many_bytes_against_the_product(dialect: str) -> None:
     """A range of bytes gives the language of a pattern that states the range. For the pattern the engine

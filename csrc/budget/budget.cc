@@ -58,12 +58,13 @@
 //
 // The promise. If a mask was made within a budget, some tokens complete the text within the rest of the
 // budget, and the next mask is not empty. needed() judged each token of the mask, but for the first token of
-// planned(). So if needed() is too much behind a token, planned() chose that token at an earlier place: from
-// a plan, which followed() finds again, or from a search. A search from the last state mostly finds the rest
-// of the same way, because the search looks at less. In two cases it does not. A search may end with kUnknown
-// where the search from further back did not: its limit of work is spent on another order of states, and
-// descends() may return to a state behind it. And a grammar that omits keeps no search, because to ask each
-// place would take the work of all places. In both cases on_ways() asks earlier places, the first place
+// planned(). A token that ends a captured text was judged without this text (judged_by()); followed() knows
+// that plan, too. So if needed() is too much behind a token, planned() chose that token at an earlier place:
+// from a plan, which followed() finds again, or from a search. A search from the last state mostly finds the
+// rest of the same way, because the search looks at less. In two cases it does not. A search may end with
+// kUnknown where the search from further back did not: its limit of work is spent on another order of states,
+// and descends() may return to a state behind it. And a grammar that omits keeps no search, because to ask
+// each place would take the work of all places. In both cases on_ways() asks earlier places, the first place
 // first, and follows the ways that the text has followed. Only then does the answer depend on where the
 // tokens of the text end.
 //
@@ -287,16 +288,49 @@ TokenId Budget::nearest() {
   return out;
 }
 
+// Returns the state by which a mask of `from` judges a token: the one that the token leads to if no captured
+// text is known.
+StateId Budget::judged_by(StateId from, std::string_view token) {
+  StateId s = all_.masks.blind(from);
+  for (const char b : token)
+    if (s != Parser::dead()) s = all_.masks.blind(all_.parser.step(s, static_cast<uint8_t>(b)));
+  return s;
+}
+
+bool Budget::promised(TokenId t, StateId to) {
+  if (const std::vector<TokenId> way = plan(here()); !way.empty() && way[0] == t) return true;
+  if (std::vector<TokenId> rest; followed(kTooMany, rest) && rest[0] == t) return true;
+  const StateId any = judged_by(here(), vocabulary().bytes(t));
+  return any != Parser::dead() && any != to && needed(any) < kTooMany && follow(to, plan(any));
+}
+
 // A plan is the ending that was known at an earlier point of the text. Returns true if the text has followed
 // a plan and the rest of this plan fits the budget; `rest` becomes these tokens. A point is between any two
 // bytes, so the answer does not depend on how the text was cut into tokens.
 bool Budget::followed(std::size_t budget, std::vector<TokenId>& rest) {
   std::string since;
+  // Returns true if the text has followed the plan of s, which stands in front of `since`.
+  const auto goes_on = [&](StateId s) {
+    const std::string text = bytes_of(plan(s));
+    std::vector<Piece> pieces;
+    if (text.size() <= since.size() || !text.starts_with(since) ||
+        !written_.whole.has(written_.bytes + text.size() - since.size()) ||
+        !all_.cutter.spell(std::string_view(text).substr(since.size()), pieces) || pieces.size() >= budget)
+      return false;
+    for (const Piece& p : pieces) rest.push_back(p.token);
+    return true;
+  };
   for (std::size_t n = past_.size() - 1; n > 0 && since.size() < kLookBack; --n) {
     if (!writes(tokens_[n - 1])) return false;
     const std::string_view token = vocabulary().bytes(tokens_[n - 1]);
     std::vector<StateId> at{past_[n - 1]};
     for (char b : token) at.push_back(all_.parser.step(at.back(), static_cast<uint8_t>(b)));
+    // The row judged the token by this state. Its plan may have more tokens, or bytes, than the plan behind
+    // the captured text.
+    if (const StateId any = judged_by(at[0], token); any != at.back() && needed(any) < kTooMany) {
+      if (goes_on(any) && follow(here(), rest)) return true;
+      rest.clear();
+    }
     for (std::size_t k = token.size(); k-- > 0;) {
       since.insert(since.begin(), token[k]);
       // A point inside a token is skipped if its plan needs a search, which would take the work of points
@@ -307,13 +341,7 @@ bool Budget::followed(std::size_t budget, std::vector<TokenId>& rest) {
         if (const TokenId next = nearest(); next >= 0) rest.assign(1, next);
         return !rest.empty();
       }
-      const std::string text = bytes_of(plan(at[k]));
-      std::vector<Piece> pieces;
-      if (text.size() <= since.size() || !text.starts_with(since) ||
-          !all_.cutter.spell(std::string_view(text).substr(since.size()), pieces) || pieces.size() >= budget)
-        continue;
-      for (const Piece& p : pieces) rest.push_back(p.token);
-      return true;
+      if (counted.tokens < kTooMany && goes_on(at[k])) return true;
     }
   }
   return false;

@@ -211,6 +211,9 @@ class Budget {
   // Returns the number of tokens of the ending that finish(s) knows, the end token included; another ending
   // may be shorter. Returns kFar if no ending is known.
   std::size_t needed(StateId s);
+  // Returns true if a row within a budget may have had the token t, which leads to `to`, for the sake of a
+  // known ending: that of the last state, of an earlier one, or of all captured texts.
+  bool promised(TokenId t, StateId to);
   // Searches for tokens that complete s, if the vocabulary cannot spell the shortest text of s.
   Reach::Answer any_way(StateId s, std::vector<TokenId>& out);
   // Returns the bounds for the last state. With `search` it also looks for fewer tokens than needed() says,
@@ -240,9 +243,9 @@ class Budget {
   // completion exists or none was found; exact() tells which.
   bool completable(StateId s, std::size_t bytes, std::size_t tokens = kEndless);
   // Removes each token from the row behind which completable() is false. Tokens of at most `free` bytes stay
-  // without a check. The checks take at most `work` units; a token that was not checked is removed. If the
-  // row is empty, no token is known to lead to an end.
-  void keep_range(uint32_t* row, std::size_t free, int64_t work, std::size_t tokens = kEndless);
+  // without a check. The checks take at most the work of one mask; a token that was not checked is removed.
+  // If the row is empty, no token is known to lead to an end.
+  void keep_range(uint32_t* row, std::size_t free, std::size_t tokens = kEndless);
   // Returns a text that completes the last state within the range of bytes: a shortest completion, which is
   // lengthened byte by byte if it is too short. Throws kBudgetExceeded if no text is found.
   std::string ranged_text();
@@ -261,6 +264,8 @@ class Budget {
   Parser& parser() const { return all_.parser; }
   const Vocabulary& vocabulary() const { return *all_.world.vocabulary; }
   bool omits() const { return all_.world.regexes.effort().omits(); }
+  // Returns the work that judging the tokens of one mask may take.
+  int64_t judging_work() const { return 5 * std::min(mask_work_, Meter::kEndless / 5); }
   Reach search(TokenGraph& graph);
   Asked asked();
   bool any_text(StateId s);
@@ -271,6 +276,7 @@ class Budget {
   std::size_t shortest(StateId s);
   Finish finish(StateId s);
   bool sure(StateId s, std::size_t budget) const;
+  StateId judged_by(StateId from, std::string_view token);
   std::string bytes_of(std::span<const TokenId> tokens) const;
   std::vector<TokenId> plan(StateId s);
   // Sets `rest` after a yes: the token that comes next, and the tokens behind it as far as they are known.
@@ -324,11 +330,13 @@ class Budget {
   void set_loose(StateId blind, const uint32_t* row, std::size_t most);
   // A shortest completion. `bytes` is its number of bytes; Lengths::kFar if none is known. `proved` says that
   // no shorter text completes the state. `some_texts` says that the state is blind, and only some captured
-  // texts allow the completion.
+  // texts allow the completion. `blind` is the number of bytes of the blind state's completion if this text
+  // completes the state, too; Lengths::kFar otherwise.
   struct Shortest {
     std::size_t bytes;
     bool proved;
     bool some_texts = false;
+    std::size_t blind = bytes;
   };
   Shortest shortest_bytes(StateId s);
   // What may follow a state that is `bytes` bytes behind the last state: between `missing` and `room` bytes,

@@ -11,7 +11,8 @@
 // The idea. The bytes are counted beside the state. With u bytes behind a token and its state s:
 //
 //     shortest(s)   the bytes of a shortest completion (parse/completion.h)
-//     growth(s)     s has a text of each length from some number on, or in a range (parse/growth.h)
+//     growth(s)     s has a text of each length from some number on, or in a range (parse/growth.h); asked
+//                   of the blind state, and of s itself if no completion holds for all captured texts
 //     longest(s)    the bytes of the longest completion, where there is one and every text stays below `most`
 //     allowed       least <= u + shortest(s) <= most, or a length of growth(s) is in the range, or
 //                   least <= u + longest(s) <= most, or reaches(s, least - u, most - u): some text of
@@ -43,6 +44,7 @@
 // byte of the bound, so it serves only if growth(s) is not known at the start. States that are pairs of a
 // state and a number of bytes: each pair would have a mask of its own.
 #include <algorithm>
+#include <array>
 #include <optional>
 
 #include "base/error.h"
@@ -83,14 +85,16 @@ Budget::Shortest Budget::shortest_bytes(StateId s) {
   };
   const bool any = look(blind);
   if (any && !all_.completion.text_matters(blind)) return {best, true};
-  if (blind == s && any) {
+  if (blind == s) {
     const std::span<const Item> items = parser().items(s);
     const bool open = std::ranges::any_of(items, [](Item i) { return i.capture == CaptureArena::unknown(); });
-    return {best, true, open && parser().unproven()};
+    if (!any) best = all_.lengths.of(s);
+    return {best, any, open && (any ? parser().unproven() : best >= Lengths::kFar)};
   }
   if (any && parser().unproven() && !completes(s, all_.completion.of(blind))) best = Lengths::kFar;
-  if (blind != s && look(s)) return {best, true};
-  return {std::min<std::size_t>(best, all_.lengths.of(blind)), false};
+  const std::size_t shared = best;
+  if (look(s)) return {best, true, false, shared};
+  return {std::min<std::size_t>(best, all_.lengths.of(blind)), false, false, shared};
 }
 
 // Steps from s byte by byte, and computes the set of states behind n bytes for each n up to `most`. These
@@ -175,25 +179,33 @@ bool Budget::completable(StateId s, std::size_t bytes, std::size_t tokens) {
     }
   }
   // A range of lengths begins at the length of the shortest text, or later.
-  const auto grows = [&](const Growth::LengthRange& some, std::size_t shortest) {
-    const std::size_t to = some.endless() ? kEndless : shortest + some.span;
-    if (some.from >= Growth::kFar || at.missing > to || some.from > to ||
-        !at.by_bytes(std::max<std::size_t>(some.from, at.missing)))
-      return false;
-    holds(some.endless() ? 0 : less(whole.least, bytes + to), at.last(whole, some.from));
-    return true;
+  const auto grows = [&](const Growth::LengthRanges& ranges, std::size_t shortest) {
+    return std::ranges::any_of(std::array{ranges.earliest, ranges.widest}, [&](const Growth::LengthRange& r) {
+      const std::size_t to = r.endless() ? kEndless : shortest + r.span;
+      if (r.from >= Growth::kFar || at.missing > to || r.from > to ||
+          !at.by_bytes(std::max<std::size_t>(r.from, at.missing)))
+        return false;
+      holds(r.endless() ? 0 : less(whole.least, bytes + to), at.last(whole, r.from));
+      return true;
+    });
   };
   // The parts alone may show it, without a text.
   if (at.missing != 0 && grows(all_.growth.parts(blind), 0)) return true;
-  const auto [n, proved, some_texts] = shortest_bytes(s);
-  const bool found = n < Lengths::kFar, too_long = found && n > at.room;
-  if (found && !some_texts && at.missing <= n && !too_long && (tokens == kEndless || needed(s) <= tokens)) {
-    holds(less(whole.least, bytes + n), at.last(whole, n));
+  const auto [n, proved, some_texts, shared] = shortest_bytes(s);
+  const bool too_long = n < Lengths::kFar && n > at.room;
+  const auto fits = [&](StateId of, std::size_t length) {
+    if (length >= Lengths::kFar || some_texts || at.missing > length || length > at.room ||
+        (tokens != kEndless && needed(of) > tokens))
+      return false;
+    holds(less(whole.least, bytes + length), at.last(whole, length));
     return true;
-  }
-  const std::size_t shortest = proved ? n : 0;
-  if (at.missing != 0 &&
-      (grows(all_.growth.of(blind), shortest) || grows(all_.growth.closer(blind), shortest)))
+  };
+  if (fits(s, n) || (shared != n && fits(blind, shared))) return true;
+  const std::size_t shortest = proved ? n : 0, all = shared < Lengths::kFar ? shared : shortest;
+  if (at.missing != 0 && (grows(all_.growth.of(blind), all) || grows(all_.growth.closer(blind), all)))
+    return true;
+  // The text captured so far may have a completion that lacks poison.
+  if (at.missing != 0 && shared != n && !parser().unproven() && grows(all_.growth.closer(s), shortest))
     return true;
   if (at.missing != 0 && !parser().unproven() && !too_long)
     if (const std::optional<bool> fits = longest_fits(blind, at)) return *fits;
@@ -230,7 +242,7 @@ Words Budget::sure_tokens(std::size_t free, std::size_t tokens) {
       all_.world.cache && tokens == kEndless && !partial_ ? all_.masks.peek(here()) : nullptr;
   if (!mask || !mask->inside_run) return out;
   const StateId from = all_.masks.blind(here());
-  const Growth::LengthRange some = all_.growth.parts(from);
+  const Growth::LengthRange some = all_.growth.parts(from).widest;
   const std::size_t n = std::max<std::size_t>(missing == 0 ? all_.lengths.of(from) : some.from, missing);
   // A token takes at most its own bytes from the lengths of a bounded run.
   const bool long_enough = missing == 0 || some.endless() || n + longest <= some.to();
@@ -240,7 +252,7 @@ Words Budget::sure_tokens(std::size_t free, std::size_t tokens) {
   return out;
 }
 
-void Budget::keep_range(uint32_t* row, std::size_t free, int64_t work, std::size_t tokens) {
+void Budget::keep_range(uint32_t* row, std::size_t free, std::size_t tokens) {
   const Vocabulary& v = vocabulary();
   const ByteRange& whole = written_.whole;
   const std::size_t now = written_.bytes;
@@ -264,27 +276,28 @@ void Budget::keep_range(uint32_t* row, std::size_t free, int64_t work, std::size
   if (none(trial.open.data())) return;
   // The first token of some text of the range.
   const auto first = [&]() -> TokenId {
-    if (completable(here(), 0, tokens) && less(whole.least, now) <= shortest_bytes(here()).bytes)
-      return finish(here()).next;
-    if (tokens == kEndless) return -1;
     const Undo kept([this, exact = exact_] { exact_ = exact; });
-    Told<Finish> text = told([&] { return ranged_finish(); });
+    Told<Finish> text = told([&] {
+      const WorkScope part(Task::kBudget, judging_work());
+      return ranged_finish();
+    });
     return text && text->tokens <= tokens ? text->next : -1;
   };
-  TokenId next = tokens == kEndless ? -1 : first();
   const bool judged = static_cast<bool>(told([&] {
-    const WorkScope part(Task::kBudget, work);
+    const WorkScope part(Task::kBudget, mask_work_);
     trial.judge_asked(all_.masks.blind(here()));
     if (!trial.by_state()) trial.judge_texts();
   }));
   exact_ = exact_ && judged;
   trial.take_out(row, false);
-  // That token always stays, even if the work ended before all tokens were judged. A row that lacks no token
-  // has it already.
-  if (tokens == kEndless && !exact_) next = first();
-  if (tokens != kEndless && next < 0 && none(row))
-    if (const std::vector<TokenId> rest = planned_in_range(tokens); !rest.empty()) next = rest[0];
-  if (next >= 0) set_bit(row, next);
+  // If the work ended before a token was found that fits, that token is looked for.
+  if (!exact_ && none(row)) {
+    TokenId next = first();
+    if (tokens != kEndless && next < 0)
+      if (const std::vector<TokenId> rest = planned_in_range(tokens); !rest.empty()) next = rest[0];
+    if (next >= 0) set_bit(row, next);
+    holds(now, 0);
+  }
   if (tokens != kEndless || !judged || all_.ranged_bytes > kRangedBytes) return;
   if (free > 0 && from_ == to_) return;
   kept.push_back({from_, to_, exact_, {row, row + v.words()}});
@@ -303,7 +316,7 @@ std::vector<TokenId> Budget::planned_in_range(std::size_t tokens) {
 }
 
 Finish Budget::ranged_finish() {
-  if (less(written_.whole.least, written_.bytes) <= shortest_bytes(here()).bytes) return finish(here());
+  if (written_.whole.has(written_.bytes + shortest_bytes(here()).bytes)) return finish(here());
   return cut(ranged_text(), Finish::kOwn);
 }
 
@@ -314,25 +327,33 @@ std::string Budget::ranged_text() {
     charge(10);
     const std::size_t now = written_.bytes + out.size();
     const std::size_t missing = less(written_.whole.least, now);
-    if (missing == 0 || shortest_bytes(s).bytes >= missing) {
+    const Shortest known = shortest_bytes(s);
+    if (missing == 0 || known.bytes >= missing) {
       out += all_.completion.of(s);
+      break;
+    }
+    if (known.blind >= missing && written_.whole.has(now + known.blind)) {
+      out += all_.completion.of(all_.masks.blind(s));
       break;
     }
     StateId next = Parser::dead();
     Growth::LengthRange best;
     uint8_t by = 0;
-    parser().live(s).for_each([&](uint8_t b) {
+    const auto look = [&](uint8_t b) {
       const StateId to = parser().step(s, b);
-      if (to == Parser::dead()) return;
-      if (!completable(to, out.size() + 1)) return;
-      const Growth::LengthRange some = all_.growth.of(all_.masks.blind(to));
+      if (to == Parser::dead() || !completable(to, out.size() + 1)) return;
+      const Growth::LengthRange some = all_.growth.of(all_.masks.blind(to)).widest;
       // Of equally good bytes, a printable one is preferred to a control character.
       if (next != Parser::dead() && (best.better(some) || (!some.better(best) && (by >= 0x20 || b < 0x20))))
         return;
       best = some;
       next = to;
       by = b;
-    });
+    };
+    // If only a completion with the captured text has a range, the way to this range begins with its bytes.
+    if (known.proved && all_.growth.of(all_.masks.blind(s)).widest.from >= Growth::kFar)
+      look(static_cast<uint8_t>(all_.completion.of(s)[0]));
+    if (next == Parser::dead()) parser().live(s).for_each(look);
     if (next == Parser::dead()) break;
     // If the byte leads back to the same state, all missing bytes are added at once.
     out.append(next == s ? less(missing, shortest_bytes(s).bytes) : 1, static_cast<char>(by));

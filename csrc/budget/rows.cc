@@ -236,6 +236,7 @@ std::optional<bool> Budget::judge(uint32_t* row, std::size_t budget) {
   Trial trial(*this, budget);
   const Doubt doubt = in_doubt(row, budget, enough, trial);
   const auto look = [&] {
+    const WorkScope part(Task::kBudget, judging_work());
     trial.judge_asked(from);
     if (!trial.by_state())
       trial.judge_texts();

@@ -1,6 +1,7 @@
 #include "budget/trial.h"
 
 #include <algorithm>
+#include <bitset>
 #include <optional>
 #include <string>
 #include <utility>
@@ -17,21 +18,41 @@ constexpr std::size_t kAttempts = 3;
 // Trying a token whose completion takes n tokens counts as 1 + n * n / kSmallRest trials.
 constexpr std::size_t kSmallRest = 128;
 
-// A token writes a piece of a string. Returns true if this string certainly differs from every string in the
-// text. It says so if three conditions hold: the piece has a letter (other than the `e` of numbers) or a
-// character beyond ASCII; the piece does not occur in the text; neither of the two has an escape.
-//
-//     token `nam`, text `b":2}`    true            token `b`, text `b":2}`    false
-bool differs(std::string_view token, std::string_view text) {
-  if (token.find('\\') != std::string_view::npos || text.find('\\') != std::string_view::npos) return false;
-  if (token.find('"') != std::string_view::npos && token.find('"') + 1 < token.size()) return false;
-  const std::string_view piece = token.substr(0, token.find('"'));
-  const bool letters = std::ranges::any_of(piece, [](char c) {
-    const uint8_t b = static_cast<uint8_t>(c);
-    return b >= 0x80 || ((b | 32) >= 'a' && (b | 32) <= 'z' && (b | 32) != 'e');
-  });
-  return letters && text.find(piece) == std::string_view::npos;
-}
+// The strings of a text. lack() is asked of a hundred thousand tokens, so the pairs of bytes of the text
+// stand in a table: most tokens have a pair that the text lacks.
+class Strings {
+ public:
+  explicit Strings(const std::string& text) : text_(text), escaped_(text.find('\\') != std::string::npos) {
+    for (std::size_t i = 1; i < text.size(); ++i) pairs_.set(pair(text, i));
+  }
+  // A token writes a piece of a string. Returns true if this string certainly differs from every string in
+  // the text. It says so if three conditions hold: the piece has a letter (other than the `e` of numbers) or
+  // a character beyond ASCII; the piece does not occur in the text; neither of the two has an escape.
+  //
+  //     token `nam`, text `b":2}`    true            token `b`, text `b":2}`    false
+  bool lack(std::string_view token) const {
+    if (escaped_ || token.find('\\') != std::string_view::npos) return false;
+    const std::string_view piece = token.substr(0, token.find('"'));
+    if (piece.size() + 1 < token.size()) return false;
+    const bool letters = std::ranges::any_of(piece, [](char c) {
+      const uint8_t b = static_cast<uint8_t>(c);
+      return b >= 0x80 || ((b | 32) >= 'a' && (b | 32) <= 'z' && (b | 32) != 'e');
+    });
+    if (!letters) return false;
+    for (std::size_t i = 1; i < piece.size(); ++i)
+      if (!pairs_.test(pair(piece, i))) return true;
+    charge(1 + static_cast<int64_t>(text_.size() / 1024));
+    return text_.find(piece) == std::string::npos;
+  }
+
+ private:
+  static std::size_t pair(std::string_view s, std::size_t i) {
+    return static_cast<uint8_t>(s[i - 1]) << 8 | static_cast<uint8_t>(s[i]);
+  }
+  const std::string text_;
+  const bool escaped_;
+  std::bitset<65536> pairs_;
+};
 }  // namespace
 
 void Budget::Trial::ask(const uint32_t* row, const uint32_t* sure) {
@@ -354,11 +375,15 @@ void Budget::Trial::judge_texts() {
       // each byte. If the budget may not have room for these, only the blind state's completion is shared.
       const bool room = text->size() + 2 <= budget && !of.all_.spelling;
       if (!ranged && budget != 2 && !room) text = shared(blind, tried);
+      // A text of another token may be shorter, and then too short for the range.
+      if (ranged && (of.written_.bytes + bytes < of.written_.whole.least || !room)) text.reset();
     }
+    std::optional<Strings> strings;
+    if (text) strings.emplace(*text);
     for (; i < tokens->size(); ++i) {
       const TokenId t = (*tokens)[i];
       const bool as_long = !ranged || of.vocabulary().bytes(t).size() == bytes;
-      if ((text && as_long && differs(of.vocabulary().bytes(t), *text)) || fits(t)) take(t);
+      if ((strings && as_long && strings->lack(of.vocabulary().bytes(t))) || fits(t)) take(t);
     }
   }
   for (TokenId t : alone)

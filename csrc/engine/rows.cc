@@ -400,7 +400,7 @@ class RangedRow final : public PlainRow {
     const LockedWork work(s, Task::kBudget, s.grammar().ending_work());
     s.refresh();
     by_budget(s, row, [&](Budget& now) {
-      now.keep_range(row.words, sure, s.grammar().mask_work(), tokens);
+      now.keep_range(row.words, sure, tokens);
       return true;
     });
   }
@@ -625,7 +625,8 @@ class SpelledRow final : public PartRow {
       const LockedWork work(s, Task::kAccept, s.grammar().ending_work());
       Budget now = budget_of(s);
       std::vector<TokenId> way;
-      return now.needed(to) < Budget::kFar || now.any_way(to, way) == Reach::Answer::kYes;
+      return now.needed(to) < Budget::kFar || now.promised(t, to) ||
+             now.any_way(to, way) == Reach::Answer::kYes;
     };
     if (told(ends).value_or(false)) return to;
     return std::move(found).value() == Reach::Answer::kYes ? to : Parser::dead();

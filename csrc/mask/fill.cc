@@ -339,7 +339,7 @@ void MaskBuilder::terminal_part(const Item& item, const TerminalMask& t, Part& o
 void MaskBuilder::note(const Item& item, Worst& worst) {
   if (!lengths_) return;
   const uint32_t begun = lengths_->begun(item.regex);
-  const Growth::LengthRange some = growth_ ? growth_->parts(item.stack) : Growth::LengthRange{};
+  const Growth::LengthRange some = growth_ ? growth_->parts(item.stack).widest : Growth::LengthRange{};
   worst.add({Lengths::sum(begun, lengths_->stack(item.stack)), Lengths::sum(begun, some.from), some.to()});
 }
 

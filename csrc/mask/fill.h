@@ -160,7 +160,7 @@ class MaskBuilder {
   }
   void note(StateId s, Worst& worst) {
     if (!lengths_) return;
-    const Growth::LengthRange some = growth_ ? growth_->parts(s) : Growth::LengthRange{};
+    const Growth::LengthRange some = growth_ ? growth_->parts(s).widest : Growth::LengthRange{};
     worst.add({lengths_->of(s), some.from, some.to()});
   }
   void note(const Item& item, Worst& worst);

@@ -15,8 +15,9 @@ namespace {
 // one length.
 constexpr uint32_t kRules = 2'000;
 constexpr uint32_t kLevels = 200;
-// longest() visits at most this many states; then it returns kUnknown.
+// longest() visits at most kStates states, with at most kLongestWork units of work; then it returns kUnknown.
 constexpr std::size_t kStates = 4'000;
+constexpr int64_t kLongestWork = 400'000;
 // on_the_way() looks beside the completion only at states in which at most this many bytes may follow.
 constexpr int kBeside = 8;
 
@@ -26,15 +27,15 @@ uint32_t together(uint32_t a, uint32_t b) {
 }
 }  // namespace
 
-// Joins two parts that follow each other. Its range is that of one part while the other has its shortest
-// text, or the sum of both ranges.
+// Joins two parts that follow each other. A range is that of one part while the other has its shortest text,
+// or the sum of two ranges.
 Growth::Part Growth::then(const Part& a, const Part& b) {
   Part out{Lengths::sum(a.least, b.least), {}};
-  for (const LengthRange& s :
-       {LengthRange{Lengths::sum(a.some.from, b.least), a.some.span},
-        LengthRange{Lengths::sum(a.least, b.some.from), b.some.span},
-        LengthRange{Lengths::sum(a.some.from, b.some.from), together(a.some.span, b.some.span)}})
-    if (s.from < kFar && s.better(out.some)) out.some = s;
+  out.some.join(a.some, b.least);
+  out.some.join(b.some, a.least);
+  for (const LengthRange& x : {a.some.widest, a.some.earliest})
+    for (const LengthRange& y : {b.some.widest, b.some.earliest})
+      out.some.add({Lengths::sum(x.from, y.from), together(x.span, y.span)});
   return out;
 }
 
@@ -56,36 +57,36 @@ bool Growth::unit(RegexId r) const {
 
 Growth::Part Growth::regex(RegexId r) {
   const uint32_t least = lengths_.regex(r);
-  if (const LengthRange* known = regexes_.find(r.v)) return {least, *known};
-  LengthRange out = grown(r);
-  if (out.from >= kFar) out = {least, 0};
+  if (const LengthRanges* known = regexes_.find(r.v)) return {least, *known};
+  LengthRanges out = grown(r);
+  if (out.widest.from >= kFar) out.add({least, 0});
   regexes_.emplace(r.v, out);
   return {least, out};
 }
 
-Growth::LengthRange Growth::grown(RegexId r) {
+Growth::LengthRanges Growth::grown(RegexId r) {
   check_depth();
   charge();
   const RegexNode n = parser_.regexes().node(r);
-  LengthRange out;
+  LengthRanges out;
   switch (n.kind) {
-    case RegexKind::kAnything: return {0, kFar};
+    case RegexKind::kAnything: out.add({0, kFar}); return out;
     case RegexKind::kCat: return then(regex(RegexId{n.a}), regex(RegexId{n.b})).some;
     case RegexKind::kAlt:
-      for (uint32_t i = 0; i < n.n; ++i)
-        if (const LengthRange s = regex(RegexId{n.kids[i]}).some; s.better(out)) out = s;
+      for (uint32_t i = 0; i < n.n; ++i) out.join(regex(RegexId{n.kids[i]}).some);
       return out;
     case RegexKind::kRepeat: {
       if (unit(RegexId{n.a}))
-        out = {lengths_.regex(r), n.max == kUnbounded ? kFar : std::min(n.max - n.min, kFar - 1)};
-      if (n.max == 0 || out.endless()) return out;
+        out.add({lengths_.regex(r), n.max == kUnbounded ? kFar : std::min(n.max - n.min, kFar - 1)});
+      if (n.max == 0 || out.widest.endless()) return out;
       const Part one = regex(RegexId{n.a});
       const uint64_t rest = n.min < 2 ? 0 : uint64_t{n.min - 1} * one.least;
-      const LengthRange inside{Lengths::sum(one.some.from, std::min<uint64_t>(rest, kFar)), one.some.span};
-      return inside.better(out) ? inside : out;
+      out.join(one.some, static_cast<uint32_t>(std::min<uint64_t>(rest, kFar)));
+      return out;
     }
     case RegexKind::kAnd:
-      return unit(parser_.regexes().any_character()) ? LengthRange{lengths_.endless(r), kFar} : out;
+      if (unit(parser_.regexes().any_character())) out.add({lengths_.endless(r), kFar});
+      return out;
     default: return out;
   }
 }
@@ -95,12 +96,12 @@ Growth::Part Growth::symbol(Symbol s) {
     case Symbol::kTerminal: return regex(s.regex());
     case Symbol::kRule:
     case Symbol::kReader: return rule(s);
-    default: return {lengths_.symbol(s), {lengths_.symbol(s), 0}};
+    default: return {lengths_.symbol(s), {{lengths_.symbol(s), 0}, {}}};
   }
 }
 
 Growth::Part Growth::sequence(std::span<const Symbol> symbols) {
-  Part out{0, {0, 0}};
+  Part out{0, {{0, 0}, {}}};
   for (const Symbol s : symbols) {
     out = then(out, symbol(s));
     if (out.least >= kFar) return {kFar, {}};
@@ -113,9 +114,9 @@ Growth::Part Growth::sequence(std::span<const Symbol> symbols) {
 Growth::Part Growth::rule(Symbol s) {
   const RuleId r = s.rule_id();
   const uint32_t least = lengths_.symbol(s);
-  if (const LengthRange* known = rules_.find(r.v)) return {least, *known};
+  if (const LengthRanges* known = rules_.find(r.v)) return {least, *known};
   if (depth_ == 0) steps_ = 0;
-  LengthRange out{least, 0};
+  LengthRanges out{{least, 0}, {}};
   if (productions_.traits_of(r).plain || depth_ > kLevels || ++steps_ > kRules) return {least, out};
   charge(5);
   rules_.emplace(r.v, out);
@@ -126,21 +127,24 @@ Growth::Part Growth::rule(Symbol s) {
   if (productions_.bound(r, b)) {
     // Only one symbol of `any` will come, and it is not known which. So the part's length can grow only if
     // that of every symbol of `any` can, or that of some symbol of `all`.
-    Part any{0, {0, b.any.empty() ? 0 : kFar}};
+    const LengthRange first{0, b.any.empty() ? 0 : kFar};
+    Part any{0, {first, b.any.empty() ? LengthRange{} : first}};
+    const auto both = [](LengthRange& x, const LengthRange& y) {
+      x = {std::max(x.from, y.from), std::min(x.span, y.span)};
+    };
     for (const Symbol a : b.any) {
       const Part p = symbol(a);
-      any = {std::max(any.least, p.least),
-             {std::max(any.some.from, p.some.from), std::min(any.some.span, p.some.span)}};
+      any.least = std::max(any.least, p.least);
+      both(any.some.widest, p.some.widest);
+      both(any.some.earliest, p.some.earliest);
     }
     const auto bytes = static_cast<uint32_t>(std::min<uint64_t>(b.bytes, kFar));
-    const LengthRange some = then(then({bytes, {bytes, 0}}, any), sequence(b.all)).some;
-    if (some.better(out)) out = some;
+    out.join(then(then({bytes, {{bytes, 0}, {}}}, any), sequence(b.all)).some);
   }
-  if (!out.endless() && s.kind() == Symbol::kRule) {
+  if (!out.widest.endless() && s.kind() == Symbol::kRule) {
     Alternatives alts;
     productions_.expand(r, Reading{}, alts);
-    for (const std::span<const Symbol> symbols : alts.each())
-      if (const LengthRange some = sequence(symbols).some; some.better(out)) out = some;
+    for (const std::span<const Symbol> symbols : alts.each()) out.join(sequence(symbols).some);
   }
   forget.keep();
   rules_[r.v] = out;
@@ -148,37 +152,32 @@ Growth::Part Growth::rule(Symbol s) {
 }
 
 Growth::Part Growth::stack(StackId s) {
-  const LengthRange none{}, end{0, 0};
+  const LengthRanges none{}, end{{0, 0}, {}};
   return {lengths_.stack(s), along(parser_.stacks(), stacks_, s, none, end, false,
-                                   [&](const StackEntry& e, const LengthRange& rest, LengthRange& out) {
-                                     const LengthRange some =
-                                         then(symbol(e.top), {lengths_.stack(e.rest), rest}).some;
-                                     if (some.better(out)) out = some;
+                                   [&](const StackEntry& e, const LengthRanges& rest, LengthRanges& out) {
+                                     out.join(then(symbol(e.top), {lengths_.stack(e.rest), rest}).some);
                                    })};
 }
 
-Growth::LengthRange Growth::parts(StateId s) {
-  if (const LengthRange* known = parts_.find(s.v)) return *known;
-  LengthRange out;
+Growth::LengthRanges Growth::parts(StateId s) {
+  if (const LengthRanges* known = parts_.find(s.v)) return *known;
+  LengthRanges out;
   for (const Item& i : parser_.items(s))
-    if (i.regex != RegexArena::poison())
-      if (const LengthRange some = then(regex(i.regex), stack(i.stack)).some; some.better(out)) out = some;
+    if (i.regex != RegexArena::poison()) out.join(then(regex(i.regex), stack(i.stack)).some);
   parts_.emplace(s.v, out);
   return out;
 }
 
-// Returns the best range of lengths that begins on a shortest completion of a state or one byte beside it.
-// The bytes up to there are added. After `"UP"` in an object of enums the completion is `}`; the `,` beside
-// it leads to keys, which may have any length.
-Growth::LengthRange Growth::on_the_way(StateId s) {
+// Returns the ranges of lengths that begin on a shortest completion of a state or one byte beside it. The
+// bytes up to there are added. After `"UP"` in an object of enums the completion is `}`; the `,` beside it
+// leads to keys, which may have any length.
+Growth::LengthRanges Growth::on_the_way(StateId s) {
   const std::string& text = completion_.of(s);
-  LengthRange out = parts(s);
-  for (uint32_t n = 0; s != Parser::dead() && n <= text.size() && !(out.endless() && n >= out.from); ++n) {
+  LengthRanges out = parts(s);
+  for (uint32_t n = 0; s != Parser::dead() && n <= text.size(); ++n) {
+    if (out.widest.endless() && n >= out.earliest.from) break;
     const auto look = [&](uint8_t b) {
-      const StateId to = parser_.step(s, b);
-      if (to == Parser::dead()) return;
-      const LengthRange behind = parts(to), some{Lengths::sum(n + 1, behind.from), behind.span};
-      if (some.better(out)) out = some;
+      if (const StateId to = parser_.step(s, b); to != Parser::dead()) out.join(parts(to), n + 1);
     };
     if (const ByteSet bytes = parser_.live(s); bytes.count() <= kBeside) bytes.for_each(look);
     if (n == text.size()) break;
@@ -189,15 +188,15 @@ Growth::LengthRange Growth::on_the_way(StateId s) {
   return out;
 }
 
-Growth::LengthRange Growth::of(StateId s) {
-  const LengthRange grown = parts(s);
-  return grown.endless() ? grown : closer(s);
+Growth::LengthRanges Growth::of(StateId s) {
+  const LengthRanges grown = parts(s);
+  return grown.widest.endless() ? grown : closer(s);
 }
 
-Growth::LengthRange Growth::closer(StateId s) {
-  if (const LengthRange* known = states_.find(s.v)) return *known;
-  Told<LengthRange> found = told_with_work_left([&] { return on_the_way(s); });
-  const LengthRange out = found ? *found : parts(s);
+Growth::LengthRanges Growth::closer(StateId s) {
+  if (const LengthRanges* known = states_.find(s.v)) return *known;
+  Told<LengthRanges> found = told_with_work_left([&] { return on_the_way(s); });
+  const LengthRanges out = found ? *found : parts(s);
   states_.emplace(s.v, out);
   return out;
 }
@@ -215,11 +214,12 @@ uint32_t Growth::longest(StateId s) {
   std::vector<Open> path;
   std::size_t looked = 0;
   uint32_t stop = 0;
+  const int64_t least_left = meter.left() - kLongestWork;
   const auto open = [&](StateId at) {
     charge(10);
-    if (parts(at).endless()) {
+    if (parts(at).widest.endless()) {
       stop = kFar;
-    } else if (++looked > kStates || parser_.state(at).poisoned) {
+    } else if (++looked > kStates || meter.left() < least_left || parser_.state(at).poisoned) {
       stop = kUnknown;
     } else {
       Open now{at, 0, {}};

@@ -14,6 +14,8 @@
 //     stack(`}`)                             from 1, span 0
 //     of(state)                              from 2, kFar or 8
 //
+// A part may have several ranges. Two are kept: the widest one, and the earliest one. Behind the value `1`
+// the blanks of JSON give the earliest range, from 3 to 60, and a key behind them the widest one, from 16 on.
 // Where no part grows without end, the places along a shortest completion, and those one byte beside it, are
 // looked at as well. A `from` that is too large, or a span that is too small, only makes a row of masks
 // smaller.
@@ -46,15 +48,29 @@ class Growth {
     // Returns true if this range has more lengths than the other, or as many and begins earlier.
     bool better(const LengthRange& o) const { return span != o.span ? span > o.span : from < o.from; }
   };
-  // Returns the range that the parts of s alone show, if it has no end; otherwise closer(s).
-  LengthRange of(StateId s);
-  // Returns the better one of two ranges: the one that the parts of s show, and the best one that begins
-  // along a shortest completion of s or one byte beside it. The parts alone may have a bound, such as the
-  // longest text of an enum.
-  LengthRange closer(StateId s);
-  // Return the best range that the parts of a state, or of a set of stacks, show. No text is looked for.
-  LengthRange parts(StateId s);
-  LengthRange parts(StackId s) { return stack(s).some; }
+  // The two ranges that are kept. `earliest` has more than one length; it is unknown if no range has.
+  struct LengthRanges {
+    LengthRange widest, earliest;
+    void add(const LengthRange& o) {
+      if (o.from >= kFar) return;
+      if (o.better(widest)) widest = o;
+      if (o.span > 0 && (o.from != earliest.from ? o.from < earliest.from : o.span > earliest.span))
+        earliest = o;
+    }
+    // Adds the ranges of a part that stands behind `bytes` bytes.
+    void join(const LengthRanges& o, uint32_t bytes = 0) {
+      for (const LengthRange& s : {o.widest, o.earliest}) add({Lengths::sum(s.from, bytes), s.span});
+    }
+  };
+  // Returns the ranges that the parts of s alone show, if one has no end; otherwise closer(s).
+  LengthRanges of(StateId s);
+  // Returns the ranges that the parts of s show, and those that begin along a shortest completion of s or one
+  // byte beside it. The parts alone may have a bound, such as the longest text of an enum. A state with
+  // captured text has a completion of its own, so it may have ranges where its blind state has none.
+  LengthRanges closer(StateId s);
+  // Return the ranges that the parts of a state, or of a set of stacks, show. No text is looked for.
+  LengthRanges parts(StateId s);
+  LengthRanges parts(StackId s) { return stack(s).some; }
   // Returns the length in bytes of the longest text that completes the state. kFar: there is no longest text.
   // kUnknown: the answer takes too much work, or depends on the captured text.
   uint32_t longest(StateId s);
@@ -65,21 +81,21 @@ class Growth {
   }
 
  private:
-  // What is known of a part of a text: an upper bound of the bytes of its shortest text, and its range of
+  // What is known of a part of a text: an upper bound of the bytes of its shortest text, and its ranges of
   // lengths.
   struct Part {
     uint32_t least;
-    LengthRange some;
+    LengthRanges some;
   };
   static Part then(const Part& a, const Part& b);
   bool unit(RegexId r) const;
   Part regex(RegexId r);
-  LengthRange grown(RegexId r);
+  LengthRanges grown(RegexId r);
   Part rule(Symbol s);
   Part symbol(Symbol s);
   Part sequence(std::span<const Symbol> symbols);
   Part stack(StackId s);
-  LengthRange on_the_way(StateId s);
+  LengthRanges on_the_way(StateId s);
 
   Parser& parser_;
   Productions& productions_;
@@ -87,7 +103,7 @@ class Growth {
   Lengths& lengths_;
   // Hold known ranges: the answers of closer() and parts(), and those of stacks, rules and regexes.
   // longest_ holds the answers of longest().
-  FlatMap<uint32_t, LengthRange> states_, parts_, stacks_, rules_, regexes_;
+  FlatMap<uint32_t, LengthRanges> states_, parts_, stacks_, rules_, regexes_;
   FlatMap<uint32_t, uint32_t> longest_;
   // How many rules are being computed, and how many rules the current question has visited.
   uint32_t depth_ = 0, steps_ = 0;
