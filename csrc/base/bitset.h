@@ -7,7 +7,6 @@
 
 namespace structgen {
 
-// A set of bytes, such as those that may come next in a text.
 struct ByteSet {
   std::array<uint64_t, 4> w{};
 
@@ -30,13 +29,12 @@ struct ByteSet {
   int count() const {
     return std::popcount(w[0]) + std::popcount(w[1]) + std::popcount(w[2]) + std::popcount(w[3]);
   }
-  // Returns the smallest member, or 256 if the set is empty.
+  // Returns the smallest member; 256 if there is none.
   int first() const {
     for (int i = 0; i < 4; ++i)
       if (w[i]) return i * 64 + std::countr_zero(w[i]);
     return 256;
   }
-  // Calls f for each member, in ascending order.
   template <class F>
   void for_each(F&& f) const {
     for (int i = 0; i < 4; ++i)

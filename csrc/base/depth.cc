@@ -19,18 +19,16 @@ namespace structgen {
 
 namespace {
 
-// This many bytes of a stack are kept for functions that do not call check_depth(), and for signal handlers.
+// Left for functions that do not call check_depth(), and for signal handlers.
 constexpr std::size_t kReserve = 48u << 10;
 
-// The lowest and the highest address of a thread's stack.
 struct Bounds {
   uintptr_t low = 0, high = 0;
 };
 
 uintptr_t here() { return reinterpret_cast<uintptr_t>(__builtin_frame_address(0)); }
 
-// Returns bounds of a stack whose size the system does not tell. They are narrower than the stack of any
-// thread.
+// Returns narrow bounds for a stack whose size the system does not tell.
 Bounds guess() { return {here() - (64u << 10), here()}; }
 
 Bounds own_stack() {
@@ -55,8 +53,8 @@ Bounds own_stack() {
 #endif
 }
 
-// Returns the lowest address of this thread's stack; the system is asked once for each thread. If a coroutine
-// has switched to another stack since then, the address is a guess.
+// Returns the lowest address of this thread's stack, which the system is asked for once. If a coroutine has
+// switched to another stack, it is a guess.
 uintptr_t lowest() {
   thread_local constinit Bounds known{};
   if (known.high == 0) known = own_stack();
@@ -84,8 +82,7 @@ Work::Work() : before_(stack_floor) {
 
 namespace {
 
-// Work that another thread does while the caller waits. If the caller's call is interrupted, the work is,
-// too.
+// Work that another thread does while the caller waits. An interrupt of the caller's call interrupts it, too.
 class Errand {
  public:
   explicit Errand(const std::function<void()>& work) : work_(work) {}
@@ -101,7 +98,7 @@ class Errand {
     done_ = true;
     over_.notify_one();
   }
-  // Waits until the work is done; its thread may end later.
+  // Waits until the work is done. Its thread may end later.
   void wait() {
     std::unique_lock hold(lock_);
     while (!done_) {
@@ -177,7 +174,7 @@ void elsewhere(const std::function<void()>& work) {
 
 void stack_is_low() {
   if (!room::working()) {
-    // This thread has no stack_floor, so the end of its stack is the limit.
+    // Without a stack_floor, the end of the thread's stack is the limit.
     const uintptr_t low = lowest() + kReserve;
     if (here() >= low) return;
   }

@@ -14,36 +14,33 @@
 
 namespace structgen {
 
-// The kinds of errors. Errors have different kinds if a caller can react to them in different ways.
+// Kinds differ if a caller can react to them in different ways.
 enum class ErrorKind : uint8_t {
   // A text is no pattern, schema or grammar.
   kGrammar,
-  // A grammar has a rule below `&`, `~` or a shortest match, where only terminals may stand.
+  // A rule stands below `&`, `~` or a shortest match, where only terminals may stand.
   kTerminalsOnly,
-  // A schema has a keyword, or a combination of keywords, that is not enforced.
+  // A keyword, or a combination of keywords, is not enforced.
   kUnsupportedSchema,
-  // A formula or a regex exceeds its limits.
   kSchemaTooComplex,
-  // No value satisfies a schema.
   kUnsatisfiableSchema,
-  // A vocabulary cannot be used.
   kVocabulary,
   // A limit of work, memory or states was met while masks were made.
   kBudgetExceeded,
-  // No text fits between a prefix and a suffix; this is proved.
+  // It is proved that no text fits between a prefix and a suffix.
   kUnsatisfiableInfill,
-  // No text fits into the tokens that are left; this is proved.
+  // It is proved that no text fits into the tokens that are left.
   kUnsatisfiableBudget,
-  // An argument is outside of its range.
+  // An argument is out of range.
   kValue,
 };
 
-// An error and its place. If a function that the error passes knows the place, it adds the place.
+// An error and its place, which is added on the way by a function that knows it.
 class Error : public std::exception {
  public:
   Error(ErrorKind kind, std::string message) : kind_(kind), message_(std::move(message)) {}
 
-  // Sets the place of the error: the byte offset of the mistake in the user's text, or -1 for none.
+  // Sets the place: the offset of the mistake in the user's text, or -1 for none.
   Error&& at(int64_t offset) && {
     offset_ = offset;
     return std::move(*this);
@@ -56,9 +53,8 @@ class Error : public std::exception {
 
   const char* what() const noexcept override { return message_.c_str(); }
   ErrorKind kind() const { return kind_; }
-  // Notes the schema that was being processed (Lowering::location), unless one is noted already: the
-  // innermost schema counts. The owner of the schemas turns this number into a place
-  // (schema/write/diagnosis.h).
+  // Notes the schema that was being processed, unless an inner one was noted before. The owner of the schemas
+  // turns this number into a place (schema/write/diagnosis.h).
   void in_schema(LocationId location) {
     if (!schema_ && pointer_.empty()) schema_ = location;
   }
@@ -68,13 +64,12 @@ class Error : public std::exception {
     keyword_ = std::move(keyword);
     schema_.reset();
   }
-  // Marks an error that no function may handle before it reaches the caller: memory is used up, or a test
-  // asked for the error.
+  // Marks an error that no function on the way may handle: memory is used up, or a test asked for the error.
   Error&& for_the_caller() && {
     for_the_caller_ = true;
     return std::move(*this);
   }
-  // Returns true if a question took too much work. Such an error says nothing about the answer.
+  // Returns true if a question took too much work. The error then says nothing about the answer.
   bool is_limit() const {
     if (for_the_caller_) return false;
     return kind_ == ErrorKind::kBudgetExceeded || kind_ == ErrorKind::kSchemaTooComplex;

@@ -34,7 +34,7 @@ class FlatMap {
   }
   const Value* find(Key key) const { return const_cast<FlatMap*>(this)->find(key); }
 
-  // Returns the value of the key, and true if the entry is new. If the key has an entry, its value stays.
+  // Returns the value of the key, and whether the entry is new. The value of a known key stays.
   std::pair<Value&, bool> emplace(Key key, Value value) {
     if (2 * (count_ + 1) > capacity_) grow();
     std::size_t i = home(key);
@@ -45,8 +45,8 @@ class FlatMap {
     return {slots_[i].value, true};
   }
   Value& operator[](Key key) { return emplace(key, Value{}).first; }
-  // Returns the value of a key. For a new key make() computes it; make() may add other entries. If it throws,
-  // no entry is added.
+  // Returns the value of a key. For a new key make() computes it, and may add other entries. If make()
+  // throws, no entry is added.
   template <class Make>
   Value remember(Key key, Make&& make) {
     if (const Value* known = find(key)) return *known;
@@ -63,9 +63,8 @@ class FlatMap {
     while (&slots_[hole].value != at) hole = next(hole);
     for (std::size_t i = next(hole); slots_[i].used; i = next(i)) {
       const std::size_t wanted = home(slots_[i].key);
-      if (((i - wanted) & (capacity_ - 1)) < ((i - hole) & (capacity_ - 1)))
-        // The home slot of this entry lies behind the gap, so the entry stays.
-        continue;
+      // An entry whose home slot lies behind the gap stays.
+      if (((i - wanted) & (capacity_ - 1)) < ((i - hole) & (capacity_ - 1))) continue;
       slots_[hole] = slots_[i];
       hole = i;
     }
@@ -85,7 +84,7 @@ class FlatMap {
   };
   std::size_t home(Key key) const { return static_cast<std::size_t>(mix(0, key)) & (capacity_ - 1); }
   std::size_t next(std::size_t i) const { return (i + 1) & (capacity_ - 1); }
-  // At most half of the slots are taken, so probe sequences stay short.
+  // At least half of the slots are free, so probe sequences stay short.
   void grow() {
     const std::size_t before = capacity_, after = before == 0 ? 8 : before * 2;
     std::unique_ptr<Slot[]> old = std::make_unique<Slot[]>(after);

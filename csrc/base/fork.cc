@@ -14,15 +14,15 @@ namespace structgen {
 
 namespace {
 
-// How many threads are in sections. A thread that enters writes `inside` and then reads `forking`; a thread
-// that forks writes `forking` and then reads `inside`. Both are sequentially consistent, so at least one of
-// the two threads sees what the other wrote.
+// How many threads are in sections. A thread that enters writes `inside` and then reads `forking`; one that
+// forks writes `forking` and then reads `inside`. Both are sequentially consistent, so one of them sees what
+// the other wrote.
 std::atomic<uint32_t> inside{0};
 std::atomic<uint32_t> forking{0};
 std::atomic<uint64_t> forks{0};
 std::atomic<uint64_t> torn{0};
 std::atomic<int64_t> patience{kForkPatience.count()};
-// The thread that forks holds this lock. In the child this thread, the only one there, still holds it.
+// Held by the thread that forks. In the child this is the only thread, and it still holds the lock.
 std::mutex one_fork;
 thread_local uint32_t depth = 0;
 
@@ -32,8 +32,8 @@ void exit_gate() { inside.fetch_sub(1); }
 // True if every other thread had left its section when the fork began.
 bool all_left;
 
-// Waits until all other threads have left their sections, or until `patience` is over. The thread that forks
-// may be in a section itself. An atomic has no wait with a time limit, so the loop sleeps, each time longer.
+// Waits until all other threads have left their sections, or until `patience` is over. The forking thread may
+// be in a section itself. An atomic has no wait with a time limit, so the loop sleeps, each time longer.
 void prepare() {
   using Clock = std::chrono::steady_clock;
   one_fork.lock();
@@ -89,7 +89,7 @@ void set_fork_patience(int64_t milliseconds) {
   patience = milliseconds < 0 ? kForkPatience.count() : milliseconds;
 }
 
-// Gives the processor's other hardware thread some cycles, if the processor has an instruction for this.
+// Leaves cycles to the processor's other hardware thread, if there is an instruction for this.
 static void pause() {
 #if defined(__x86_64__)
   __builtin_ia32_pause();
@@ -99,7 +99,7 @@ static void pause() {
 }
 
 // Tries to take the lock for the time kSpin. Most sections last some microseconds, less than the kernel takes
-// to wake a sleeping thread: new masks of one grammar took two threads 160 ms without spin(), and take 135.
+// to wake a thread: new masks of one grammar took two threads 160 ms without this, and take 135.
 bool Mutex::spin() {
   using Clock = std::chrono::steady_clock;
   constexpr std::chrono::microseconds kSpin{20};

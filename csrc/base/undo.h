@@ -27,7 +27,7 @@ class Undo {
   bool kept_ = false;
 };
 
-// Returns the value of a key. For a new key make() computes it; make() may add other entries. If it throws,
+// Returns the value of a key. For a new key make() computes it, and may add other entries. If make() throws,
 // no entry is added.
 template <class Map, class Make>
 const typename Map::mapped_type& remember(Map& map, const typename Map::key_type& key, Make&& make) {
@@ -35,8 +35,8 @@ const typename Map::mapped_type& remember(Map& map, const typename Map::key_type
   return map.emplace(key, make()).first->second;
 }
 
-// Returns the index of a value in `list`; `index` finds it by its key. A new value is added to both. If this
-// throws, it is added to neither.
+// Returns the index of a value in `list`, where `index` finds it by its key. A new value is added to both, or
+// to neither if this throws.
 template <class Index, class List, class Value>
 auto numbered(Index& index, List& list, const typename Index::key_type& key, Value&& value) {
   if (const auto it = index.find(key); it != index.end()) return it->second;

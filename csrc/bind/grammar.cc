@@ -29,21 +29,21 @@ using namespace structgen;
 
 namespace {
 
-// Adds a node; throws if a node, rule or lexeme that it names does not exist.
+// Adds a node. Throws if a node, rule or lexeme that it names does not exist.
 uint32_t add(BoundGrammar& self, GrammarNode node) {
   if (const char* why = fault(self.source, node, self.source.nodes.size()))
     throw Error(ErrorKind::kValue, why);
   return self.source.add(std::move(node));
 }
 
-// Throws if one of the nodes in `kids` does not exist.
+// Throws if one of the nodes does not exist.
 template <class Kids>
 void check(const BoundGrammar& self, const Kids& kids) {
   for (uint32_t k : kids)
     if (k >= self.source.nodes.size()) throw Error(ErrorKind::kValue, "node out of range");
 }
 
-// Binds a method. In free-threaded Python a lock lets only one thread at a time run it.
+// Binds a method. In free-threaded Python a lock lets one thread at a time run it.
 struct Locked {
   nb::class_<BoundGrammar>& bound;
   template <class... Parts>
@@ -90,7 +90,7 @@ void bind_grammar(nb::module_& m) {
       .def(
           "pattern",
           [](BoundGrammar& self, std::string_view text, bool ascii) {
-            // The pattern is parsed here only to raise its error at once; lowering parses it again.
+            // Only to raise an error at once; lowering parses the pattern again.
             released([&] { parse_pattern(text, Flavor::kPython, ascii); });
             return add(self, {.op = NodeOp::kPattern, .text = (ascii ? "(?a)" : "") + std::string(text)});
           },
@@ -247,7 +247,7 @@ void bind_grammar(nb::module_& m) {
               throw Error(ErrorKind::kValue, "not a schema, or not a mark a kind");
             JsonPart& p = self.schemas[self.source.nodes[part].a];
             ElementMarks<uint32_t> marks{before, middle, close, item, item_close, {}, {}, blank, between};
-            // `after` and `ends` have one entry for each kind of value, in the order of `Written`.
+            // `after` and `ends` have an entry for each kind of value, in the order of `Written`.
             std::ranges::copy(after, marks.after.begin());
             std::ranges::copy(ends, marks.ends.begin());
             marks.for_each([&](uint32_t mark) { check(self, std::array{mark}); });

@@ -24,12 +24,12 @@ namespace {
 struct Helper {
   unsigned long thread;
   // True once came() has sent KeyboardInterrupt to this thread. Interrupt::is_asked() becomes true only after
-  // came() has released the GIL, and by then the thread may have raised the exception.
+  // came() has released the GIL, and by then the exception may have been raised.
   bool interrupted;
 };
 Helper python_helper{0, false};
 
-// Only Python knows whether a signal came, so the GIL is taken to ask it.
+// Only Python knows whether a signal came, so the GIL is taken.
 bool came() {
   const nb::gil_scoped_acquire held;
   if (PyOS_InterruptOccurred() == 0) return false;
@@ -42,8 +42,8 @@ bool came() {
 
 bool in_main_thread() {
   struct Known {
-    // The fork_count() + 1 of the process for which `main` was set. A forked child must set it again: its
-    // main thread is the thread that forked.
+    // fork_count() + 1 of the process for which `main` was set. In a forked child the main thread is the one
+    // that forked, so `main` is set again.
     uint64_t process;
     bool main;
   };
@@ -61,7 +61,7 @@ bool in_main_thread() {
 bool (*signal_question())() { return in_main_thread() ? came : nullptr; }
 
 void handle_interrupt() {
-  // This thread works for another thread, and that one will run the handler.
+  // The thread for which this one works runs the handler.
   if (Interrupt::current()) {
     PyErr_SetNone(PyExc_KeyboardInterrupt);
     throw nb::python_error();

@@ -14,14 +14,14 @@
 
 namespace structgen {
 
-// Returns a function that tells a call of this thread whether it has to end because of Ctrl-C. Returns null
-// if the thread gets no signals. The caller holds the GIL.
+// Returns a function that tells a call of this thread whether Ctrl-C is to end it; null if the thread gets no
+// signals. The caller holds the GIL.
 bool (*signal_question())();
 // Runs Python's handler of SIGINT, and throws what it raises. The caller must hold no lock.
 void handle_interrupt();
 
-// One attempt to run an interruptible call. If a signal came but did not end the call, the destructor hands
-// it back to Python.
+// One attempt to run an interruptible call. If a signal came and did not end it, the destructor hands the
+// signal back to Python.
 class Attempt {
  public:
   explicit Attempt(bool may_end) : call_(may_end ? signal_question() : nullptr) {}
@@ -37,8 +37,8 @@ class Attempt {
   bool ended_ = false;
 };
 
-// Returns f(). If Ctrl-C is pressed, f ends with Interrupted and Python's handler runs; if the handler
-// returns, f begins again. After kMost interrupts f is no longer interrupted.
+// Returns f(). On Ctrl-C f ends with Interrupted, and Python's handler runs; if the handler returns, f begins
+// again. After kMost interrupts f is interrupted no more.
 template <class F>
 auto interruptible(F&& f) {
   constexpr int kMost = 16;
@@ -55,12 +55,11 @@ auto interruptible(F&& f) {
   }
 }
 
-// Calls f, which is Python code, with megabytes of stack. If this thread has little stack left, f runs on a
-// thread of its own.
+// Calls f, which is Python code, with megabytes of stack: on a thread of its own if this one has little left.
 nanobind::object with_python_stack(const nanobind::callable& f);
 
-// Returns f(). It runs without the GIL, with enough stack, and Ctrl-C can end it. Nearly every binding uses
-// this.
+// Returns f(), which runs without the GIL, with enough stack, and is ended by Ctrl-C. Nearly every binding
+// uses this.
 template <class F>
 auto released(F&& f) {
   return interruptible([&] {

@@ -15,11 +15,11 @@
 
 namespace structgen {
 
-// A writable, contiguous row or matrix of int32 that Python owns; the object holds it during a call.
+// A writable, contiguous row or matrix of int32, which Python owns and this object holds during a call.
 class Rows {
  public:
   Rows(nanobind::handle h, uint32_t words) : words_(words) {
-    // A tensor gives no buffer. Its numpy view, which shares the memory, does.
+    // A tensor gives no buffer, but its numpy view, which shares the memory, does.
     if (!PyObject_CheckBuffer(h.ptr())) {
       if (!nanobind::hasattr(h, "numpy")) fail("expected a writable C-contiguous int32 array");
       keep_ = h.attr("numpy")();
@@ -47,14 +47,14 @@ class Rows {
   Rows(const Rows&) = delete;
   Rows& operator=(const Rows&) = delete;
   std::size_t count() const { return count_; }
-  // Returns the number of a row. A negative index counts from the end. Throws if there is no such row.
+  // Returns the number of a row; a negative index counts from the end. Throws if there is no such row.
   std::size_t index(int64_t i) {
     const int64_t from_start = i < 0 ? i + static_cast<int64_t>(count_) : i;
     if (from_start < 0 || from_start >= static_cast<int64_t>(count_))
       fail("row " + std::to_string(i) + " of " + std::to_string(count_));
     return static_cast<std::size_t>(from_start);
   }
-  // Returns the row. Its words beyond the vocabulary are cleared, because models may have more logits than
+  // Returns the row with its words beyond the vocabulary cleared, because models may have more logits than
   // tokens.
   uint32_t* row(int64_t i) {
     uint32_t* p = static_cast<uint32_t*>(view_.buf) + index(i) * width_;

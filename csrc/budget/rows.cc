@@ -1,11 +1,8 @@
 // The rows of a budget: which tokens of a mask leave enough.
 //
 // In: the mask of a state, the number of tokens left. Out: the mask without the tokens that leave too little.
-// Cost: one comparison while the budget exceeds what any allowed token could need. That need is State::loose:
-// a bound in bytes that is put together while the mask is made (parse/lengths.h, mask/fill.h), or the largest
-// need that was found when the tokens were judged. Otherwise a walk over the tokens in doubt, and one
-// completion for each state that the walk meets. A token that stays inside a run of characters costs nothing
-// if some tokens are to spare.
+// Cost: one comparison while the budget exceeds State::loose, what any token of the mask could need.
+// Otherwise a walk over the tokens in doubt, and a completion for each state that it meets.
 //
 // The steps of a row. In a string, where 9 tokens complete the text and the worst token of the mask needs 60:
 //
@@ -17,23 +14,19 @@
 //     Trial            which of them fit (budget/trial.h)? Those into a state s with needed(s) + 1 <= 30
 //     planned()        with 8 tokens left: the row has the first token of another plan, if there is one
 //
-// What a mask gives up. Near the end of a budget, three kinds of tokens take most of the work and are
-// nearly always refused:
+// Near the end of a budget, three kinds of tokens take most of the work and are nearly always refused. So
+// they are refused unseen, and Matcher::mask_exact() is false:
 //
 //     none to spare    with needed(s) tokens left in a string, 127,000 tokens that stay in the string do not
 //                      fit. Only pieces of the shortest text are judged: `"`, `",`, `","`
-//     a pattern        in a string with a pattern, too, only pieces are judged, while the bound for the
-//     tokens
-//                      that stay in the string exceeds the budget
+//     a pattern        the same in a string with a pattern, while the bound for the tokens that stay in it
+//                      exceeds the budget
 //     half characters  behind a token that ends within a character the missing bytes are counted; no text is
 //                      looked for
 //
-// Each of these rules is a function of the state and the budget. A matcher's mask_exact is False where one
-// applies.
-//
-// Invariants. A mask under a budget is a subset of the plain mask. Behind each of its tokens the rest of the
-// budget suffices. The mask is not empty if needed() was at most the budget, because the first token of the
-// plan always stays (budget.cc, the promise).
+// Invariants. A mask under a budget is a subset of the plain mask, and behind each of its tokens the rest of
+// the budget suffices. It is not empty if needed() was at most the budget: the first token of the plan stays
+// (budget.cc, the promise).
 #include <algorithm>
 #include <atomic>
 
@@ -47,14 +40,14 @@
 namespace structgen {
 
 namespace {
-// kEntry is the number of bytes of an entry of Budgets::kept without its words. Rows for a larger budget than
-// kKeptBudget tokens are not remembered.
+// kEntry: the bytes of an entry of Budgets::kept without its words. Rows for budgets above kKeptBudget tokens
+// are not remembered.
 constexpr std::size_t kEntry = 96, kKeptBudget = 1'000;
-// In a grammar that omits, reading the tokens of one mask with their captured text may take this many units
-// of work: 5 milliseconds. Tokens that are left after that are refused.
+// In a grammar that omits, this many units of work (5 milliseconds) may go into reading the tokens of one
+// mask with their captured text. All others are refused.
 constexpr int64_t kTextWork = 50'000;
 
-// Returns true if a search found tokens, and false if it proved that there are none. Throws otherwise.
+// Returns true if tokens were found, false if there are none. Throws if this is not known.
 bool certain(Reach::Answer found, std::size_t budget) {
   if (found != Reach::Answer::kUnknown) return found == Reach::Answer::kYes;
   throw Error(ErrorKind::kBudgetExceeded, "no way to complete the text within " + std::to_string(budget) +
@@ -63,8 +56,7 @@ bool certain(Reach::Answer found, std::size_t budget) {
 }
 }  // namespace
 
-// The question is whether the mask in front of the last token held this token. The mask is not made, so the
-// answer may be no value.
+// Answers without making the mask in front of the last token, so there may be no answer.
 std::optional<bool> Budget::fits(std::size_t budget) {
   if (!written_.any()) return std::nullopt;
   const std::size_t n = past_.size() - 1;
@@ -73,15 +65,13 @@ std::optional<bool> Budget::fits(std::size_t budget) {
     StateId s = past_[n - 1];
     const uint32_t loose = parser().state(all_.masks.blind(s)).loose.load(std::memory_order_relaxed);
     if (all_.fast && loose != 0 && budget + 1 >= loose && !partial_) return true;
-    // If several tokens lead to one state with different captured texts, a mask tries only a few of them. So
-    // fits() cannot tell.
+    // A mask tries only a few of the tokens that lead to one state with different captured texts.
     bool captured = all_.masks.blind(s) != s;
     for (char b : vocabulary().bytes(tokens_[n - 1])) {
       s = all_.parser.step(s, static_cast<uint8_t>(b));
       captured = captured || all_.masks.blind(s) != s;
     }
-    // A large mask refuses some tokens without checking them (judge(), Trial::judge_begun()), and fits() does
-    // not know which.
+    // In a large mask some tokens are refused unchecked (judge(), Trial::judge_begun()).
     if (captured || needed(here()) <= budget) return std::nullopt;
   }
   if (needed(here()) <= budget) return true;
@@ -90,15 +80,15 @@ std::optional<bool> Budget::fits(std::size_t budget) {
   return false;
 }
 
-// Returns true if the budget suffices behind every token of the mask. State::loose tells this; it is measured
-// if it is not known yet.
+// Returns true if the budget suffices behind every token of the mask. State::loose tells, and is measured
+// first if necessary.
 bool Budget::binds_nothing(std::size_t budget) {
   const StateId from = all_.masks.blind(here());
   const std::atomic<uint32_t>& loose = all_.parser.state(from).loose;
   if (all_.fast && loose.load(std::memory_order_relaxed) == 0) {
     all_.masks.measure_with(&all_.lengths);
     const WorkScope part(Task::kBudget, share_of_work());
-    // If measuring takes too much work, each token is checked.
+    // If measure() takes too much work, each token is checked.
     if (!told([&] { all_.masks.measure(from); }))
       all_.parser.state(from).loose.store(Lengths::kFar, std::memory_order_relaxed);
   }
@@ -108,10 +98,9 @@ bool Budget::binds_nothing(std::size_t budget) {
   return true;
 }
 
-// For a state between two characters of a string: returns how many tokens suffice if the next token consists
-// of whole characters and stays in the string, this token included. It counts a token for each byte up to the
-// quote, and then the completion behind the quote. Returns kTooMany for any other state, and if no number is
-// known.
+// For a state between two characters of a string: returns how many tokens suffice if the next one consists of
+// whole characters and stays in the string, itself included. It counts one token a byte up to the quote, and
+// the completion behind it. Returns kTooMany for all other states, and if no number is known.
 std::size_t Budget::staying(StateId s) {
   if (!all_.fast || partial_ || all_.spelling) return kTooMany;
   const State& st = all_.parser.state(s);
@@ -125,15 +114,14 @@ std::size_t Budget::staying(StateId s) {
   return std::min(kTooMany, needed(quote) + bytes);
 }
 
-// Returns the tokens of a mask that stay inside a string and leave enough tokens. If the budget is large,
-// they need no check: what must follow such a token is the same as before it, whatever was captured, and a
-// begun character takes at most kSpareBytes more bytes.
+// Returns the tokens of a mask that stay inside a string and leave enough. Under a large budget they need no
+// check: behind them the same must follow as before, whatever was captured, and at most kSpareBytes of a
+// begun character.
 Budget::Staying Budget::stay(const Mask* m, StateId from, std::size_t budget) {
   if (!m || !m->dense) return {};
   if (m->inside_run && !all_.spelling && budget > needed(from) + kSpareBytes)
     return {m->dense, needed(from) + kSpareBytes + 1};
-  // In a string with a pattern, what must follow differs from token to token, but staying() is a bound for
-  // all of them.
+  // In a string with a pattern what must follow differs behind each token, but staying() is a bound for all.
   RunClass* const characters = all_.masks.characters();
   const std::size_t suffice = characters ? staying(from) : kTooMany;
   if (suffice + kSpareBytes <= budget)
@@ -142,16 +130,15 @@ Budget::Staying Budget::stay(const Mask* m, StateId from, std::size_t budget) {
   return {nullptr, 0, suffice < kTooMany};
 }
 
-// Returns true if the string that is being written may end behind one more character. If it must go on for
-// many bytes, long tokens have to be checked, whatever their text is.
+// Returns true if the string may end behind one more character. Otherwise long tokens have to be checked.
 bool Budget::ends_soon(StateId s) {
   return std::ranges::any_of(all_.parser.items(s), [&](const Item& i) {
     return i.regex != RegexArena::poison() && all_.parser.regexes().least_length(i.regex) <= 2;
   });
 }
 
-// needed() counted the tokens of some text. Appends to `out` the tokens that begin this text, if enough
-// tokens are left for the rest of it. Returns false if needed() counted no text.
+// Appends those tokens to `out` that begin the text whose tokens needed() counted, if enough tokens are left
+// for its rest. Returns false if needed() counted no text.
 bool Budget::pieces_of_plan(std::size_t budget, std::vector<TokenId>& out) {
   const Finish::From from = finish(here()).from;
   if (from != Finish::kOwn && from != Finish::kBlind) return false;
@@ -160,10 +147,10 @@ bool Budget::pieces_of_plan(std::size_t budget, std::vector<TokenId>& out) {
   return true;
 }
 
-// Stores in State::loose that no token of the row needs more than `most` tokens. If the blind state allows
-// the same tokens, it gets the number, too, which then holds for all captured texts.
+// Stores in State::loose that no token of the row needs more than `most` tokens. The blind state gets the
+// number, too, if it allows the same tokens; it then holds for all captured texts.
 void Budget::set_loose(StateId blind, const uint32_t* row, std::size_t most) {
-  // For texts with a range of bytes, State::loose stays a bound in bytes.
+  // A range of bytes leaves State::loose as a bound in bytes.
   if (written_.whole.most < kEndless) return;
   const uint32_t loose = static_cast<uint32_t>(std::min<std::size_t>(most, Lengths::kFar));
   all_.parser.state(here()).loose.store(loose, std::memory_order_release);
@@ -175,8 +162,8 @@ void Budget::set_loose(StateId blind, const uint32_t* row, std::size_t most) {
     all_.parser.state(blind).loose.store(loose, std::memory_order_release);
 }
 
-// Removes the tokens behind which, with their captured text, no completion fits. In a grammar that omits, a
-// completion of the blind state may not complete the state with that text. If no text is being captured, only
+// Removes the tokens behind which no completion fits once their captured text is read. In a grammar that
+// omits, a completion of the blind state may not hold for that text. If no text is being captured, only
 // tokens that begin a capture are tried.
 void Budget::keep_finished(uint32_t* row, std::size_t budget) {
   const Vocabulary& v = vocabulary();
@@ -199,9 +186,8 @@ void Budget::keep_finished(uint32_t* row, std::size_t budget) {
   for (uint32_t w = 0; w < v.words(); ++w) exact_ = exact_ && (asked[w] & ~row[w]) == 0;
 }
 
-// Decides which tokens are checked, and which stay without a check.
 Budget::Doubt Budget::in_doubt(const uint32_t* row, std::size_t budget, bool enough, Trial& trial) {
-  // The caller made the mask in an earlier epoch if an epoch has just begun; this epoch then lacks it.
+  // When an epoch has just begun, the mask may come from the one before and be missing here.
   const bool plain = all_.world.cache && all_.fast && !partial_;
   if (plain && !all_.masks.peek(here())) told([&] { all_.masks.mask(here()); });
   const Mask* const made = all_.world.cache ? all_.masks.peek(here()) : nullptr;
@@ -214,8 +200,7 @@ Budget::Doubt Budget::in_doubt(const uint32_t* row, std::size_t budget, bool eno
     trial.aim = Trial::kList;
     trial.list.assign(out.mask->added, out.mask->added + out.mask->n_added);
     trial.list.insert(trial.list.end(), out.mask->shared, out.mask->shared + out.mask->n_shared);
-    // The tokens are checked in the order of their numbers, because the result for one token helps with the
-    // next.
+    // One result may help with the next, so the tokens are checked by number.
     sort_unique(trial.list);
   }
   if (out.pieces) trial.aim = Trial::kList;
@@ -223,15 +208,14 @@ Budget::Doubt Budget::in_doubt(const uint32_t* row, std::size_t budget, bool eno
   return out;
 }
 
-// Leaves the tokens of a row behind which enough of the budget is left. Returns no value if no token is left.
-// Returns true if the row depends only on the state and the budget, so that it may be remembered. Returns
-// false if it also depends on the text.
+// Leaves the tokens of a row behind which enough of the budget is left. Returns no value if none is. Returns
+// true if the row depends on the state and the budget alone, and false if it depends on the text.
 std::optional<bool> Budget::judge(uint32_t* row, std::size_t budget) {
   const StateId from = all_.masks.blind(here());
   std::vector<TokenId> rest;
   const bool enough = needed(here()) <= budget;
   if (!enough && !certain(planned(budget, rest), budget)) return std::nullopt;
-  // The first token of the plan, behind which enough is left.
+  // The first token of the plan.
   TokenId next = enough ? finish(here()).next : rest[0];
   Trial trial(*this, budget);
   const Doubt doubt = in_doubt(row, budget, enough, trial);
@@ -242,16 +226,15 @@ std::optional<bool> Budget::judge(uint32_t* row, std::size_t budget) {
       trial.judge_texts();
     else if (const std::size_t most = std::max(trial.most, doubt.stays.most);
              !doubt.pieces && !trial.tired && most < kTooMany)
-      // No token of the row needs more than `most` tokens, whatever the budget is.
       set_loose(from, row, most);
-    // Tokens that were not checked for lack of work are refused, so the row may lack tokens.
+    // A token that was not checked for lack of work is refused.
     if (trial.tired || unproved_) exact_ = false;
   };
-  // If the work ends, all tokens that were not checked are refused.
+  // If the work ends, all other tokens are refused.
   const bool judged = static_cast<bool>(told(look));
   if (!judged) exact_ = false;
   const bool refused = trial.take_out(row, doubt.mask && doubt.mask->accepting) || doubt.pieces;
-  // With a budget of two tokens the result is exact: a token fits exactly if the text may end behind it.
+  // With two tokens left the result is exact: a token fits if the text may end behind it.
   if (refused && (doubt.pieces || budget > 2)) exact_ = false;
   if (omits() && partial_) keep_finished(row, budget);
   if (next < 0 && none(row)) {
@@ -261,12 +244,11 @@ std::optional<bool> Budget::judge(uint32_t* row, std::size_t budget) {
       next = rest[0];
     }
   }
-  // The first token of the plan stays, even if the work ended before it was checked.
+  // The first token of the plan stays even if the work ended before it was checked.
   if (next >= 0) set_bit(row, next);
   return enough && judged && !trial.tired && !unproved_ && trial.by_state();
 }
 
-// Leaves the tokens of a row behind which enough of the budget is left.
 bool Budget::narrow(uint32_t* row, std::size_t budget) {
   if (budget == 0) return false;
   if (budget == 1 && all_.parser.state(here()).accepting) {
@@ -276,7 +258,6 @@ bool Budget::narrow(uint32_t* row, std::size_t budget) {
   return binds_nothing(budget) || judge(row, budget).has_value();
 }
 
-// Returns the entry of Budgets::kept for the last state and this budget; makes it if there is none.
 Budgets::Kept* Budget::kept(std::size_t budget) {
   if (all_.kept_bytes > all_.world.policy.rows()) {
     all_.kept.clear();
@@ -287,7 +268,7 @@ Budgets::Kept* Budget::kept(std::size_t budget) {
   return &at->second;
 }
 
-// A row that depends only on the state and the budget is remembered.
+// The row is remembered if it depends on the state and the budget alone.
 bool Budget::narrow_mask(uint32_t* row, std::size_t budget) {
   if (budget <= 1 || binds_nothing(budget)) return narrow(row, budget);
   Budgets::Kept* const known =
@@ -323,8 +304,8 @@ void Budget::set_only(uint32_t* row, TokenId t) const {
   set_bit(row, t);
 }
 
-// Leaves only the first token of the ending that needed() counted; other tokens would take too much work.
-// Returns false if no such token is known, or if the ending exceeds the budget.
+// Leaves only the first token of the ending that needed() counted, because others would take too much work.
+// Returns false if there is none, or if the ending exceeds the budget.
 bool Budget::keep_promise(uint32_t* row, std::size_t budget) {
   if (all_.parser.state(here()).accepting && budget > 0) {
     exact_ = false;
@@ -346,9 +327,9 @@ bool Budget::keep_promise(uint32_t* row, std::size_t budget) {
   return true;
 }
 
-// Leaves the tokens behind which an upper bound in bytes fits the budget. The bound needs no search, but it
-// refuses tokens that a search would allow. If bounds allowed all tokens of the text so far, some token is
-// left. Returns false if none is.
+// Leaves the tokens for which an upper bound in bytes fits the budget. This needs no search, but refuses
+// tokens that a search would allow. If the bound allowed every token of the text so far, some token is left.
+// Returns false if none is.
 bool Budget::bound(std::span<const uint32_t> plain, uint32_t* row, std::size_t budget) {
   if (!all_.fast) return false;
   const Vocabulary& v = vocabulary();
@@ -366,8 +347,7 @@ bool Budget::bound(std::span<const uint32_t> plain, uint32_t* row, std::size_t b
   return any;
 }
 
-// Writes the row of a grammar that limits tokens. The tokens of an ending are counted along ways that keep
-// the limits (budget/limits.h).
+// Writes the row of a grammar that limits tokens, by ways that keep the limits (budget/limits.h).
 bool Budget::fill_limited(uint32_t* row, std::size_t budget) {
   if (needed(here()) > budget) {
     const Reach::Answer found = sought_within(here(), budget, nullptr);
@@ -379,8 +359,8 @@ bool Budget::fill_limited(uint32_t* row, std::size_t budget) {
   } else {
     const std::size_t room = std::min<std::size_t>(budget - 2, Limits::kNever - 1);
     exact_ = all_.limits->fill(here(), row, static_cast<uint32_t>(room)) && exact_;
-    // A refused token may have another completion with more bytes and fewer tokens. So the row counts as
-    // exact only if the budget refused no token that the limits allow.
+    // A refused token may have a completion of more bytes and fewer tokens. So the row is exact only if the
+    // budget refused no token that the limits allow.
     std::vector<uint32_t> any(v.words());
     exact_ = all_.limits->fill(here(), any.data()) && std::equal(any.begin(), any.end(), row) && exact_;
   }

@@ -36,22 +36,22 @@ class Targets {
   Targets(Parser& parser, MaskBuilder& masks, Slices& slices, const Vocabulary& vocabulary)
       : parser_(parser), masks_(masks), slices_(slices), vocabulary_(vocabulary) {}
 
-  // Visits the states behind `from`. Returns false, and visits nothing, if `from` neither stands inside such
-  // a run nor in front of one. With `strings`, only runs that a quote ends are looked for. All states are
-  // blind (MaskBuilder::blind). The visitor's functions:
-  //   void reach(StateId to, std::span<const TokenId> tokens);   these tokens lead to the state `to`
-  //   bool whole(StateId to, const Words& tokens);               many tokens, as a row, lead to `to`;
-  //                                                              true: the tokens then go to take()
-  //   bool begun(StateId to, RegexId rest, tokens);              these tokens end within a character, and
-  //                                                              `rest` leads from there to `to`; false:
-  //                                                              the tokens then go to reach()
-  //   bool takes(StateId to);                                    asked before reach(); true: the tokens go
-  //                                                              to take() instead
-  //   void take(const Words& tokens);                            these tokens are taken
-  //   bool stops(StateId at);                                    true: nothing behind `at` is visited
-  //   void stopped(std::span<const TokenId> tokens);             these tokens lead to such a state `at` or
-  //                                                              beyond it
-  //   void done(Words tokens);                                   all these tokens were visited
+  // Visits the states behind `from` by the tokens of a run of characters. Returns false and visits nothing if
+  // `from` stands neither inside a run nor in front of one; with `strings`, a quote must end the run. All
+  // states are blind (MaskBuilder::blind). The visitor's functions:
+  //    void reach(StateId to, std::span<const TokenId> tokens);   these tokens lead to the state `to`
+  //    bool whole(StateId to, const Words& tokens);               many tokens, as a row, lead to `to`;
+  //                                                               true: the tokens then go to take()
+  //    bool begun(StateId to, RegexId rest, tokens);              these tokens end within a character, and
+  //                                                               `rest` leads from there to `to`; false:
+  //                                                               the tokens then go to reach()
+  //    bool takes(StateId to);                                    asked before reach(); true: the tokens go
+  //                                                               to take() instead
+  //    void take(const Words& tokens);                            these tokens are taken
+  //    bool stops(StateId at);                                    true: nothing behind `at` is visited
+  //    void stopped(std::span<const TokenId> tokens);             these tokens lead to such a state `at` or
+  //                                                               beyond it
+  //    void done(Words tokens);                                   all these tokens were visited
   template <class Visitor>
   bool visit(StateId from, bool strings, Visitor& visitor) {
     Run run;
@@ -68,30 +68,25 @@ class Targets {
   }
 
  private:
-  // Returns the blind state behind one byte.
   StateId step(StateId s, uint8_t b) { return masks_.blind(parser_.step(s, b)); }
-  // A run of characters. A state stands inside it or in front of it.
+  // A run of characters in which a state stands, or in front of which it stands.
   struct Run {
-    // The class of the run; never null in a run that was found.
     RunClass* of = nullptr;
-    // The regex of one character of the run.
     RegexId element;
-    // The state inside the run. If the run has no minimum and no maximum, each element leads back to it.
+    // The state inside the run. Without a minimum and a maximum, each character leads back to it.
     StateId inside;
-    // The bytes that may follow the run, as a quote ends a string, each with the state behind it.
+    // The bytes that may end the run, such as the quote of a string, each with the state behind it.
     std::vector<std::pair<uint8_t, StateId>> left;
-    // The number of elements of the run is at least `min` and at most `max`.
     uint32_t min = 0, max = kUnbounded;
   };
-  // Look for a run without a minimum or maximum, and write it. endless() looks at the state itself,
-  // run_behind() also behind one more character.
+  // Look for a run without a minimum and a maximum: at the state itself, or also behind one more character.
   bool run_behind(StateId from, Run& out);
   bool endless(StateId s, Run& out);
-  // Returns true, and writes the run, if s is inside a run whose number of elements is limited.
+  // Returns true if s is inside a run whose number of characters is limited.
   bool counts(StateId s, bool strings, Run& out);
 
-  // Visits the tokens of a run without a minimum or maximum. Tokens of whole characters lead back to its
-  // state. Tokens that end inside a character lead to one state for each begun character.
+  // Visits the tokens of a run without a minimum and a maximum. Tokens of whole characters lead back to its
+  // state; all others lead to one state for each begun character.
   template <class Visitor>
   void inside_endless(const Run& run, Visitor& visitor) {
     const RunCuts& cuts = run.of->cuts();
@@ -104,16 +99,15 @@ class Targets {
     }
   }
 
-  // Visits the tokens of a run whose number of elements is limited. All tokens of n elements lead to one
-  // state, which is found by reading one element n times.
+  // Visits the tokens of a run whose number of characters is limited. All tokens of n characters lead to one
+  // state, which is found by reading one character n times.
   template <class Visitor>
   void inside_counted(StateId from, const Run& run, Visitor& visitor) {
     const RunCounts& counts = run.of->counts();
     std::vector<StateId> after(run.of->longest() + 1, Parser::dead());
     after[0] = from;
     std::string_view one;
-    // For how many numbers of elements, from 1 on, the visitor takes the tokens. If it takes all, one row
-    // holds all tokens.
+    // The visitor took the tokens of 1 to `taken` characters. If it takes all, one row holds all tokens.
     std::size_t taken = 0;
     for (std::size_t i = 0; i < counts.wholes.size(); ++i) {
       const RunCounts::Whole& w = counts.wholes[i];
@@ -162,9 +156,9 @@ class Targets {
   }
   static TokenId first(const Words& row);
 
-  // Visits the tokens that begin in front of the run, if `from` stands there: a name begins with a letter,
-  // and the run of its other characters begins behind it. A token is skipped if it leads to the state that
-  // the run has behind the same bytes, because the functions for runs visit it.
+  // Visits the tokens that begin in front of the run: a name begins with a letter, and the run of its other
+  // characters begins behind it. Tokens behind which the run has the same state are left to the functions for
+  // runs.
   template <class Visitor>
   void walk_to_run(StateId from, const Run& run, Visitor& visitor) {
     const TokenTrie& trie = vocabulary_.trie();
@@ -174,8 +168,8 @@ class Targets {
     };
     struct Open {
       uint32_t node;
-      // `state` is the state behind the bytes so far; as_run is the state that the run has there, dead() if
-      // the run does not read the bytes.
+      // The state behind the bytes so far, and the state that the run has there; dead() if it does not read
+      // them.
       StateId state, as_run;
     };
     std::vector<Open> todo{{0, from, run.inside}};
@@ -204,8 +198,8 @@ class Targets {
     visitor.done(std::move(done));
   }
 
-  // Visits the tokens that leave the run by a byte, as a trie of what they hold behind this byte. The states
-  // along the current path of this trie are kept.
+  // Visits the tokens that leave the run by a byte. They form a trie of what they hold behind this byte; the
+  // states along the current path are kept.
   template <class Visitor>
   void leave(const Run& run, uint8_t byte, StateId left, Visitor& visitor) {
     const RunExits& exits = run.of->exits(byte);

@@ -25,7 +25,7 @@ namespace {
 // the process would race with code that still uses them.
 class Workers {
  public:
-  // Runs the job on this thread and on others, and waits for the others. It looks for Ctrl-C every
+  // Runs the job on this thread and on others, and waits for the others. Looks for Ctrl-C every
   // Interrupt::kEvery.
   void run(unsigned threads, const std::function<void()>& job) {
     std::lock_guard one_job(job_lock_);
@@ -35,7 +35,7 @@ class Workers {
         try {
           std::thread(&Workers::loop, this, size_).detach();
         } catch (const std::system_error&) {
-          // No more threads can be started, so the job goes on with those that run.
+          // If no more threads can be started, the running ones do the job.
           break;
         }
         ++size_;
@@ -83,12 +83,11 @@ class Workers {
   uint64_t round_ = 0;
 };
 
-// The worker threads of this process. Each worker enters a ForkSection (base/fork.h). So a caller that waits
-// for workers must not be in such a section.
+// The worker threads of this process. Each worker enters a ForkSection (base/fork.h), so a caller that waits
+// for workers must not be in one.
 constinit PerProcess<Workers> workers;
 
-// The calling thread copies fewer known masks than this without help, because waking another thread takes as
-// long.
+// The calling thread copies fewer known masks than this alone: waking another thread takes as long.
 constexpr std::size_t kKnownAlone = 128;
 
 // Calls f(0) to f(count - 1) on several threads, in chunks: a thread that has finished its chunk takes the
@@ -107,7 +106,6 @@ void each(std::size_t count, std::size_t chunk, unsigned threads, const std::fun
   });
 }
 
-// The rows of one call, and the error of each row that failed.
 class Batch {
  public:
   Batch(std::span<Sole<Matcher>* const> matchers, std::span<uint32_t* const> rows)
@@ -116,12 +114,12 @@ class Batch {
     for (std::size_t i = 0; i < matchers.size(); ++i) guarded(i, [&] { uses_.emplace_back(*matchers[i]); });
   }
 
-  // Copies the mask of row i if it is known; takes no lock.
+  // Copies the mask of row i if it is known. Takes no lock.
   void copy(std::size_t i) noexcept {
     if (failures_[i]) return;
     guarded(i, [&] { known_[i] = matchers_[i]->fill_row_fast(rows_[i]); });
   }
-  // Makes the mask of row i. with_stack() gives it kStack bytes of stack (base/depth.h).
+  // Makes the mask of row i on a stack of kStack bytes (base/depth.h).
   void compute(std::size_t i) noexcept {
     if (Interrupt::is_asked()) return;
     guarded(i, [&] { with_stack([&] { matchers_[i]->fill_row(rows_[i]); }); });
@@ -159,7 +157,7 @@ class Batch {
 }  // namespace
 
 // Copies the known masks first, without a lock, then makes the others. One thread makes all rows of a world,
-// because a world has one lock for which several threads would only wait.
+// because several threads would only wait for the world's lock.
 std::vector<std::exception_ptr> fill_rows(std::span<Sole<Matcher>* const> matchers,
                                           std::span<uint32_t* const> rows, unsigned threads) {
   Batch batch(matchers, rows);

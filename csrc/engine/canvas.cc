@@ -14,13 +14,12 @@
 namespace structgen {
 
 namespace {
-// A canvas has at most kMostSlots slots. A byte of the prefix costs kReadPrefixByte units of work.
+// A canvas has at most kMostSlots slots. Reading a byte of the prefix costs kReadPrefixByte units of work.
 constexpr std::size_t kMostSlots = 1u << 14;
 constexpr int64_t kReadPrefixByte = 200;
 
-// Returns the clouds that the grammar keeps, or new ones if the kept ones have grown too large. If another
-// thread was using the clouds when the process forked, they may be half changed, so the child never frees
-// them.
+// Returns the clouds that the grammar keeps, or new ones if the kept ones are too large. If a thread was
+// using the kept ones at a fork, they may be half changed, so the child never frees them.
 std::shared_ptr<Clouds> clouds_of(Grammar& g) {
   std::shared_ptr<Clouds>& kept = g.clouds();
   if (kept && kept->byte_size() < g.world().policy.canvases()) return kept;
@@ -80,7 +79,7 @@ bool GrammarCanvas::outgrown() const {
   return canvas_->clouds().byte_size() >= grammar_->world().policy.canvases();
 }
 
-// Moves to other clouds if those of the canvas have outgrown their share of memory. The slots stay.
+// Moves to other clouds if the clouds of the canvas have outgrown their share of memory. The slots stay.
 void GrammarCanvas::renew() {
   if (!outgrown()) return;
   const std::unique_ptr<Canvas> old = std::move(canvas_);
@@ -119,8 +118,8 @@ void GrammarCanvas::checked_token(TokenId t) const {
                                        std::to_string(grammar_->vocabulary().size()) + " ids");
 }
 
-// Returns f(), or `unknown` if f() exceeds a limit of work, or of memory that clouds or automata have taken:
-// the next question has other clouds.
+// Returns f(), or `unknown` if f() exceeds a limit of work, or a limit of memory because of clouds or
+// automata. The next question then has other clouds.
 template <class T, class F>
 T GrammarCanvas::limited(T unknown, F&& f) {
   std::lock_guard hold(grammar_->world().lock);
@@ -138,7 +137,7 @@ T GrammarCanvas::limited(T unknown, F&& f) {
       .value_or(unknown);
 }
 
-// Returns the verdict f(), and "not known" for a "no" about a partial grammar, because the whole grammar may
+// Returns the verdict f(). A partial grammar says "not known" instead of "no", because the whole grammar may
 // allow more.
 template <class F>
 Verdict GrammarCanvas::told(F&& f) {
@@ -159,7 +158,7 @@ Verdict GrammarCanvas::allows(int64_t slot, TokenId t) {
   return out;
 }
 
-// With `force` the token is set whatever the verdict, because the model may have written it already.
+// With `force` the token is set in any case: the model may have written it already.
 Verdict GrammarCanvas::set(int64_t slot, TokenId t, bool force) {
   const std::size_t i = checked(slot);
   checked_token(t);
@@ -181,7 +180,7 @@ void GrammarCanvas::clear(int64_t slot) {
 
 bool GrammarCanvas::fill_row(int64_t slot, uint32_t* row) {
   const std::size_t i = checked(slot);
-  // If a limit ends the call, the tokens in the row are right, and others may be missing.
+  // If a limit ends the call, tokens may be missing in the row, and none in it is wrong.
   return limited(false, [&] { return canvas_->fill_row(i, row); }) && !grammar_->partial();
 }
 

@@ -25,8 +25,8 @@ std::vector<Span> Captures::spans(Epoch* epoch) const {
   return out;
 }
 
-// Returns the captures of a text that fills a hole: those captures of the whole text that lie inside the
-// hole, with offsets from its beginning.
+// Returns the captures of a text that fills a hole: those of the whole text that lie in the hole, counted
+// from its beginning.
 std::vector<Span> Captures::around(const Grammar::Around& around) const {
   const std::string whole = around.prefix + std::string(text_) + (complete_ ? around.suffix : std::string());
   std::vector<Span> all, out;
@@ -47,7 +47,7 @@ std::vector<Span> Captures::around(const Grammar::Around& around) const {
 }
 
 std::vector<Span> Captures::parsed(Epoch& epoch) const {
-  // The offsets at which tokens begin, which only a grammar that limits tokens needs.
+  // The offsets at which tokens begin. Only a grammar that limits tokens needs them.
   std::vector<std::size_t> tokens;
   if (epoch.budgets.limits)
     for (std::size_t i = 0, begin = 0; i < ends_.size(); begin = ends_[i++])
@@ -55,12 +55,12 @@ std::vector<Span> Captures::parsed(Epoch& epoch) const {
   return find_spans(epoch.parser, grammar_.productions(), grammar_.start_rule(), text_, complete_, tokens);
 }
 
-// Turns spans of the kept text into offsets of the shown text and indices of steps. The kept text holds the
-// bytes of the path of each special token (Vocabulary::special_path); the shown text leaves these bytes out.
+// Turns spans of the parsed text into offsets of the shown text and indices of steps. The parsed text has a
+// path of bytes for each special token (Vocabulary::special_path), which the shown text lacks.
 std::vector<Capture> Captures::of(std::span<const Span> spans) const {
-  // The kept text without the paths of special tokens.
+  // The text without the paths of special tokens.
   std::string shown;
-  // at[i] is the offset in `shown` where step i begins.
+  // at[i]: the offset in `shown` at which step i begins.
   std::vector<std::size_t> at(1, 0);
   for (std::size_t i = 0, begin = 0; i < ends_.size(); begin = ends_[i++]) {
     if (begin < ends_[i] && text_[begin] != kSpecialMark) shown.append(text_, begin, ends_[i] - begin);

@@ -22,10 +22,9 @@
 
 namespace structgen {
 
-// How much work one call may take, in units (base/work.h). `compile` is the limit of a compile.
+// The most work that one call may take, in units (base/work.h): a compile, and below any call of a matcher.
 struct WorkLimits {
   int64_t compile = Meter::kEndless;
-  // The limit of a mask, and of every other call of a matcher.
   int64_t mask = Meter::kEndless;
 };
 
@@ -35,26 +34,26 @@ struct JsonOptions {
   JsonLayout layout;
   PropertyOrder order = PropertyOrder::kSchema;
   NumberSpelling numbers = NumberSpelling::kAny;
-  // True if strings are written only with escapes that JSON needs (strings/json_literals.h). Such grammars
-  // have worlds of their own.
+  // True if strings have only the escapes that JSON needs (strings/json_literals.h). Worlds of such grammars
+  // are kept apart.
   bool plain_strings = false;
 };
 
-// Returns the layout that `whitespace` names; any other text is a pattern.
+// Returns the layout that `whitespace` names. A text that is no name is a pattern.
 JsonLayout layout_of(std::string_view whitespace);
 // Returns the draft with the number 4, 6, 7, 2019 or 2020; throws kValue for another number.
 Draft draft_of(int64_t number);
 
-// A JSON Schema that is part of a grammar, and its options.
+// A JSON Schema inside of a grammar, and its options.
 struct JsonPart {
   std::string schema;
   SchemaSet::Documents registry;
   JsonOptions options;
-  // For JSON inside a markup of elements: `marks` are the nodes of the grammar for the texts around values,
-  // and `text` says how keys and strings are written.
+  // For JSON inside of a markup: `marks` are the grammar's nodes for the texts around values, and `text` says
+  // how keys and strings are written.
   std::optional<ElementMarks<uint32_t>> marks;
   ElementText text;
-  // A regular node of the grammar; the whole text of the value must match it.
+  // A regular node of the grammar, which the text of the value must match.
   std::optional<uint32_t> condition;
 };
 
@@ -64,38 +63,38 @@ class Compiler {
   Compiler(std::shared_ptr<const Vocabulary> vocabulary, bool cache, std::size_t cache_bytes,
            WorkLimits limits = {});
   // With `subset`, a text or value is left out, here and in masks, if it takes too much work to decide
-  // whether it can be completed. Without `subset` such a case is an error.
+  // whether it can be completed. Otherwise this is an error.
   std::shared_ptr<Grammar> json_schema(std::string_view schema, const SchemaSet::Documents& registry,
                                        const JsonOptions& options, bool subset = false);
   std::shared_ptr<Grammar> regex(std::string_view pattern, bool subset = false);
-  // Compiles the source from its rule `start`. Where a rule names the JSON part i, it stands for schemas[i].
+  // Compiles the source from rule `start`. Part i of the rules is the JSON Schema schemas[i].
   std::shared_ptr<Grammar> grammar(GrammarSource source, uint32_t start, const std::vector<JsonPart>& schemas,
                                    bool subset = false);
   std::shared_ptr<Grammar> choice(const std::vector<std::string>& texts, bool subset = false);
-  // Sets the limits of all later calls. No other thread may use the compiler meanwhile.
+  // Sets the limits of later calls. Meanwhile no other thread may use the compiler.
   void set_limits(WorkLimits limits) { limits_ = limits; }
   const Vocabulary& vocabulary() const { return *vocabulary_; }
-  // Returns the bytes of all worlds that grammars still need, and of these grammars. It adds the sizes that
-  // each of them published last, so it takes no world's lock.
+  // Returns the bytes of all worlds that grammars still need, and of these grammars: the sizes that each
+  // published last, without a lock.
   std::size_t byte_size();
 
-  // Grammars are kept by their text, or by another key of the caller (mask/cache_policy.h). The caller
-  // reports each grammar that it made or found (keep(), found()), and learns which grammars are dropped.
+  // Keeping grammars (mask/cache_policy.h). The caller finds grammars by their text or by a key of its own.
+  // It tells the compiler which it made (keep()) or found (found()), and learns which are dropped.
   using Grammars = std::vector<std::shared_ptr<Grammar>>;
-  // Keeps a grammar as the newest. Returns the older grammars that are dropped for it: the caller forgets
-  // them and passes them to reap().
+  // Keeps a grammar as the newest. Returns the older ones that are dropped for it: the caller forgets them
+  // and hands them to reap().
   Grammars keep(std::shared_ptr<Grammar> grammar);
-  // Makes a kept grammar the newest, because the caller found it again. Returns false if it must be made
-  // anew: it is no longer kept, its world is full, or its world was lost in a forked child.
+  // Makes a kept grammar the newest. Returns false if it must be made anew, because it was dropped, its world
+  // is full, or its world was lost in a forked child.
   bool found(Grammar& grammar);
   // Frees the grammars on another thread, unless someone still holds them.
   void reap(Grammars gone);
-  // Returns how many grammars and epochs of all compilers wait to be freed.
+  // Returns how many grammars and epochs of the process wait to be freed.
   std::size_t retiring() const;
 
  private:
-  // A world, locked by this thread. Threads that compile at the same time enter different worlds, so none
-  // waits for a mask that another thread makes.
+  // A world that this thread has locked. Threads that compile at the same time enter different worlds, so
+  // none waits for another's mask.
   struct Entered {
     std::shared_ptr<World> world;
     std::unique_lock<Mutex> hold;
@@ -113,13 +112,13 @@ class Compiler {
   Mutex lock_;
   struct Worlds {
     std::vector<std::shared_ptr<World>> open;
-    // The index of the world for which a compile waits if all worlds are busy. It then goes up by one, so
-    // that the next compile waits for another world.
+    // If all worlds are busy, a compile waits for the one with this index. The next compile waits for the
+    // next one.
     std::size_t turn = 0;
   };
-  // The worlds for each pair of a spelling of strings (any, plain) and a mode ("exact", "subset").
+  // The worlds by kind: two spellings of strings (any, plain) times two modes ("exact", "subset").
   Worlds current_[4];
-  // The worlds that are full; each stays as long as a grammar needs it.
+  // Full worlds. Each stays as long as a grammar needs it.
   std::vector<std::weak_ptr<World>> worlds_;
   Recent recent_;
 };

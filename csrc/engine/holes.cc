@@ -6,9 +6,8 @@
 //                    (holes/quotient.h)
 //     can_complete   fixed texts with gaps: facts over the whole path (holes/facts.h), then a text that
 //                    shows it
-//     conditioned    a grammar and a condition on the whole text: holes/intersection.h; a range of bytes that
-//     must
-//                    hold is counted beside the states where its tokens can be told (budget/range.cc)
+//     conditioned    a grammar and a condition on the whole text: holes/intersection.h; a range of bytes is
+//                    counted beside the states where its tokens can be told (budget/range.cc)
 //
 // Canvases, whose slots are filled in any order, are in holes/canvas.h.
 //
@@ -17,14 +16,9 @@
 // beginning of that item, by the productions of those texts of the grammar that end with the suffix (Middles:
 // outside_items(), inside_).
 //
-// Invariants.
-// - An answer is yes with a text that the grammar's own parser reads, no with a proof, or not known.
-// - The memory of a call that belongs to no grammar yet is looked at as work is charged (Sized).
-// - The grammar's world is locked meanwhile, and everything that is made belongs to it.
-//
-// Costs. Those of the constructions, within the limit of a matcher's call and 200 units for each byte
-// of fixed text. Grammars that limit tokens are refused, because it is not known how the text of a hole
-// is cut into tokens.
+// Invariants. An answer is yes with a text that the grammar's own parser reads, no with a proof, or not
+// known. The grammar's world is locked meanwhile, and everything that is made belongs to it. Grammars that
+// limit tokens are refused, because it is not known how the text of a hole is cut into tokens.
 #include "engine/holes.h"
 
 #include <algorithm>
@@ -45,9 +39,9 @@ namespace structgen {
 
 namespace {
 
-// Reading a byte of fixed text costs this many units of work.
+// The units of work for reading a byte of fixed text.
 constexpr int64_t kReadByte = 200;
-// All holes of a text together may have at most this many tokens.
+// All holes of a text together have at most this many tokens.
 constexpr uint64_t kMostTokens = 1u << 16;
 
 int64_t work_of(const Grammar& g, std::size_t bytes) {
@@ -64,8 +58,8 @@ void refuse_limits(const Grammar& g) {
         "a grammar that asks for ordinary tokens, whatever their text, cannot have holes in its texts");
 }
 
-// Counts the memory of an object that belongs to no grammar yet. While a Sized lives, every checkpoint checks
-// the sum of the object's bytes and the grammar's.
+// While a Sized lives, every checkpoint of work checks the bytes of its object, which belongs to no grammar
+// yet, together with those of the grammar.
 template <class T>
 class Sized {
  public:
@@ -83,8 +77,8 @@ class Sized {
   const WorkScope scope_;
 };
 
-// The productions of all middles: the texts that may stand between a prefix and a suffix. The constructor
-// builds up to four layers, each made from the one before; top() is the last one:
+// The productions of all middles, the texts between a prefix and a suffix. The constructor builds up to four
+// layers, each from the one before; top() is the last one:
 //
 //     rest_       the grammar after the prefix
 //     quotient_   rest_ divided by the suffix
@@ -97,8 +91,7 @@ class Middles {
     const Sized watch(*grammar_, *this);
     const std::shared_ptr<Epoch> epoch = grammar_->epoch();
     StateId s = grammar_->start(), outside = s;
-    // If the prefix ends inside of an item of uniqueItems: the offset at which the outermost such item
-    // begins.
+    // If the prefix ends inside of an item of uniqueItems: where the outermost such item begins.
     std::size_t begin = 0;
     for (std::size_t i = 0; i < prefix.size(); ++i) {
       const uint8_t b = static_cast<uint8_t>(prefix[i]);
@@ -121,8 +114,8 @@ class Middles {
     const Verdict possible = quotient_->possible();
     if (possible == Verdict::kNo) refuse(suffix, false);
     if (begin < prefix.size()) {
-      // The suffix restricts which texts the begun item may have. So the item is read again from its
-      // beginning, by productions of the texts that end with the suffix.
+      // The suffix restricts the begun item, so the item is read again from its beginning, by productions of
+      // the texts that end with the suffix.
       const std::size_t fits = quotient_->fits();
       quotient_.reset();
       rest_.emplace(grammar_->productions(), parser_, parser_.import(epoch->parser, outside, memo));
@@ -168,9 +161,9 @@ class Middles {
         .at(static_cast<int64_t>(at))
         .in("suffix");
   }
-  // Returns the state without those parse items that read a compared text other than a key. Returns dead() if
-  // one of them reads the byte `next`, unless this byte ends it, as it ends a number. next = -1 stands for
-  // any byte.
+  // Returns the state without the parse items that read a compared text other than a key. Returns dead() if
+  // one of them reads the byte `next`, unless this byte ends it, as a comma ends a number. -1 stands for any
+  // byte.
   StateId outside_items(Parser& parser, StateId s, int next) const {
     if (!parser.state(s).capturing) return s;
     std::vector<Item> left;
@@ -182,14 +175,13 @@ class Middles {
     }
     return left.size() == parser.state(s).n ? s : parser.of_items(std::move(left), parser.state(s).accepting);
   }
-  // Returns true if a parse item stands inside of a text that is compared with others: an item of
-  // uniqueItems. Inside the name of a member alone it returns false.
+  // Returns true if a parse item reads a part of an item of uniqueItems. The name of a member alone is none.
   bool inside_item(Parser& parser, const Item& i) const {
     CaptureId outer = i.capture;
     if (outer.v <= 1) return false;
     parser.captures().innermost(outer);
-    // A labelled regex reads the name of a member. If a text is captured above that name's reader, it belongs
-    // to an item around the object.
+    // A labelled regex reads the name of a member. What is captured around it belongs to an item around the
+    // object.
     if (outer.v > 1 || parser.regexes().node(i.regex).labelled) return true;
     for (const StackEntry& e : parser.stacks().entries(i.stack))
       if (e.top.kind() != Symbol::kReader || grammar_->productions().traits_of(e.top.rule_id()).compares)
@@ -200,7 +192,7 @@ class Middles {
   Parser parser_;
   std::optional<RestOfText> rest_;
   std::optional<Quotient> quotient_;
-  // Set only if the prefix ends inside a compared item.
+  // Has a value only if the prefix ends inside of a compared item.
   std::optional<Parser> inside_;
   struct Begun : RestOfText {
     using RestOfText::RestOfText;
@@ -209,8 +201,8 @@ class Middles {
   std::optional<Begun> begun_;
 };
 
-// Tries once to answer can_complete(). It looks for a path through all parts (holes/facts.h). Then the
-// grammar's own parser reads a text of that path.
+// Tries once to answer can_complete(): facts find a path through all parts (holes/facts.h), and the grammar's
+// own parser reads a text of it.
 Filling attempt(Grammar& g, const std::vector<Part>& parts) {
   FactBase fact_base(g.world().regexes, g.productions(), {parts, &g.vocabulary()}, Facts::Aim::kText, false,
                      0, &g.epoch()->parser);
@@ -229,11 +221,10 @@ Filling attempt(Grammar& g, const std::vector<Part>& parts) {
   return {any || found.unsure || g.partial() ? Verdict::kUnknown : Verdict::kNo, {}};
 }
 
-// A condition, or an operand of one: the texts that a regex matches and whose number of bytes is in a range.
+// What a condition or an operand asks: the texts that match a regex and whose number of bytes is in a range.
 struct Wanted {
   std::optional<RegexId> regex;
   ByteRange bytes;
-  // Joins the regex and the range into one regex.
   RegexId whole(RegexArena& r) const {
     if (bytes.least > bytes.most) return RegexArena::empty();
     const RegexId all =
@@ -250,8 +241,7 @@ ByteRange both(const ByteRange& a, const ByteRange& b) {
   return {std::max(a.least, b.least), std::min(a.most, b.most)};
 }
 
-// Evaluates the steps of a condition. A range of bytes under kAnd stays a range; under kOr or kNot it becomes
-// a regex.
+// Evaluates a condition. A range of bytes under kAnd stays a range; under kOr and kNot it becomes a regex.
 Wanted read(RegexArena& r, const std::vector<ConditionStep>& condition) {
   std::vector<Wanted> stack;
   const auto pop = [&] {
@@ -303,7 +293,6 @@ Wanted read(RegexArena& r, const std::vector<ConditionStep>& condition) {
   throw Error(ErrorKind::kUnsatisfiableInfill, "no text of the grammar meets the condition").in("condition");
 }
 
-// Returns the grammar of those texts that the regex matches.
 std::shared_ptr<Grammar> intersected(const std::shared_ptr<Grammar>& grammar, RegexId whole) {
   const auto some =
       std::make_shared<Intersection>(grammar->world().regexes, grammar->productions(), grammar->start_rule(),
@@ -323,12 +312,11 @@ std::shared_ptr<Grammar> intersected(const std::shared_ptr<Grammar>& grammar, Re
   return out;
 }
 
-// Returns the grammar with a range of bytes that its rows count. Returns null if rows cannot do so
-// (budget/range.cc); then the range needs an intersection.
+// Returns the grammar with a range of bytes that its rows count, or null if they cannot (budget/range.cc).
 std::shared_ptr<Grammar> ranged(const std::shared_ptr<Grammar>& grammar, ByteRange bytes) {
   if (!grammar->vocabulary().complete() || grammar->omits() || grammar->partial()) return nullptr;
   Epoch& epoch = *grammar->epoch();
-  // With unproven productions only a shortest text is proved to exist, not a text of each length.
+  // With unproven productions a shortest text is sure to exist, and no other length is.
   if (epoch.parser.unproven() && bytes.least > 0) return nullptr;
   const StateId start = grammar->start();
   const auto shortest = [&] {
@@ -338,7 +326,7 @@ std::shared_ptr<Grammar> ranged(const std::shared_ptr<Grammar>& grammar, ByteRan
   Told<std::size_t> least = told(shortest);
   if (!least) return nullptr;
   if (*least > bytes.most || bytes.least > bytes.most) refuse_condition();
-  // No text has fewer bytes than this, so the lower end of the range restricts nothing.
+  // No text is shorter, so the lower end of the range restricts nothing.
   if (bytes.least <= *least) bytes.least = 0;
   if (bytes.least == 0 && bytes.most == ByteRange::kAny) return grammar;
   auto out = std::make_shared<Grammar>(grammar, bytes);
@@ -393,16 +381,15 @@ Filling can_complete(const std::shared_ptr<Grammar>& of, std::vector<Part> parts
     throw Error(ErrorKind::kValue, "the gaps have more than " + std::to_string(kMostTokens) + " tokens");
   std::lock_guard hold(grammar->world().lock);
   refuse_limits(*grammar);
-  // The questions below share the work of one call.
+  // All questions share the work of one call.
   const WorkScope whole(Task::kHoles, work_of(*grammar, bytes));
   const auto answer = [&](const std::vector<Part>& of, int64_t work) {
     const GrammarWork scope(*grammar, nullptr, Task::kHoles, work);
     return told([&] { return attempt(*grammar, of); }).value_or(Filling{});
   };
   if (tokens > 0) {
-    // Two cheaper questions about bytes may answer a question about n tokens. n tokens have at most n times
-    // the bytes of the longest token, so a "no" for that many bytes is a "no" for n tokens. Where every byte
-    // is a token, n bytes are n tokens, so a "yes" for n bytes is a "yes" for n tokens.
+    // A hole of n tokens may be decided in bytes. A "no" for n times the bytes of the longest token is a "no"
+    // for n tokens. Where every byte is a token, a "yes" for n bytes is a "yes" for n tokens.
     const auto in_bytes = [&](uint64_t least, uint64_t most) {
       std::vector<Part> out = parts;
       for (Part& p : out)
@@ -422,8 +409,7 @@ Filling can_complete(const std::shared_ptr<Grammar>& of, std::vector<Part> parts
 }
 
 std::shared_ptr<Grammar> infill(std::shared_ptr<Grammar> grammar, std::string prefix, std::string suffix) {
-  // A hole inside of a hole is a hole of the outer grammar: the two prefixes are joined, and so are the two
-  // suffixes.
+  // A hole inside of a hole is a hole of the outer grammar, with both prefixes and both suffixes.
   if (const Grammar::Around* around = grammar->around()) {
     prefix = around->prefix + prefix;
     suffix += around->suffix;

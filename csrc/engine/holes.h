@@ -24,34 +24,33 @@ struct Filling {
   std::string text;
 };
 
-// Tells whether some text of the grammar consists of these parts, some of which are holes. A yes comes with a
-// text that the grammar's parser has read; a no is proved. Throws kGrammar if the grammar limits tokens,
+// Tells whether some text of the grammar consists of these parts, some of which are holes. A yes has a text
+// that the grammar's parser has read; a no is proved. Throws kGrammar if the grammar limits tokens, and
 // kValue if the parts are too long.
 Filling can_complete(const std::shared_ptr<Grammar>& grammar, std::vector<Part> parts);
 
-// Returns the grammar of all texts between `prefix` and `suffix`. Throws kUnsatisfiableInfill with the offset
-// at which they do not fit (pointer "prefix" or "suffix"), and kGrammar if the grammar limits tokens.
+// Returns the grammar of all texts between `prefix` and `suffix`. Throws kUnsatisfiableInfill (pointer
+// "prefix" or "suffix") with the offset at which this one does not fit, and kGrammar if the grammar limits
+// tokens.
 std::shared_ptr<Grammar> infill(std::shared_ptr<Grammar> grammar, std::string prefix, std::string suffix);
 
-// Returns a grammar of the same texts whose rules hold its range of bytes, so that nothing counts bytes
-// beside its states. Questions that do not read a text from left to right need this. The rules come from an
-// intersection (holes/intersection.h), whose errors it throws.
+// Returns a grammar of the same texts whose rules hold its range of bytes, for questions that do not read a
+// text from the left and so cannot count bytes beside its states. Throws the errors of holes/intersection.h.
 std::shared_ptr<Grammar> without_range(const std::shared_ptr<Grammar>& grammar);
 
-// One step of a condition on whole texts. The steps stand in postfix order: "contains foo or bar, and has at
-// most 80 bytes" is kContains {foo, bar}, kBytes 0..80, kAnd.
+// A step of a condition on whole texts. The steps are in postfix order: "contains foo or bar, and has at most
+// 80 bytes" is kContains {foo, bar}, kBytes 0..80, kAnd.
 struct ConditionStep {
   enum StepKind : uint8_t {
     // The whole text matches a pattern.
     kRegex,
     // The text contains one of the given texts.
     kContains,
-    // The text has `lo` to `hi` bytes.
     kBytes,
-    // kAnd: both of the last two conditions hold. kOr: at least one of them holds.
+    // kAnd: both of the last two conditions. kOr: at least one of them.
     kAnd,
     kOr,
-    // The last condition is negated.
+    // The opposite of the last condition.
     kNot,
   } kind = kRegex;
   std::vector<std::string> texts;
@@ -59,8 +58,7 @@ struct ConditionStep {
 };
 
 // Returns the grammar of those texts that meet the condition. Throws kUnsatisfiableInfill (pointer
-// "condition") if there are none, kGrammar if the grammar limits tokens, and errors of patterns and of
-// limits.
+// "condition") if there are none, kGrammar if the grammar limits tokens, and errors of patterns and limits.
 std::shared_ptr<Grammar> conditioned(const std::shared_ptr<Grammar>& grammar,
                                      const std::vector<ConditionStep>& condition);
 

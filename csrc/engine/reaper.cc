@@ -34,8 +34,8 @@ void Reaper::take(std::vector<Object> objects) {
   more_.notify_one();
 }
 
-// The loop of the thread that frees objects. Each is freed in a ForkSection of its own, so a fork waits for
-// one object at most.
+// Frees objects until the process ends. Each is freed in a ForkSection of its own, so a fork waits for one at
+// most.
 void Reaper::run() {
   for (;;) {
     {

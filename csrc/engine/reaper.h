@@ -20,16 +20,14 @@ namespace structgen {
 
 class Reaper {
  public:
-  // A reference to an object of any type; the object is freed with its last reference.
   using Object = std::shared_ptr<const void>;
-  // Returns the reaper of this process.
   static Reaper& get();
   Reaper() = default;
   Reaper(const Reaper&) = delete;
   Reaper& operator=(const Reaper&) = delete;
-  // Frees the objects on the reaper's thread, or on this one if no thread can be started or memory is short.
+  // Frees the objects on the reaper's thread, or on this one if no thread or memory is to be had.
   void take(std::vector<Object> objects);
-  // Returns the number of objects that are not freed yet.
+  // Returns how many objects wait to be freed.
   std::size_t pending() const { return pending_.load(std::memory_order_relaxed); }
 
  private:

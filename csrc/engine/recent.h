@@ -15,7 +15,7 @@ class Grammar;
 class Recent {
  public:
   std::size_t size() const { return order_.size(); }
-  // Adds a grammar as the newest; a grammar of the list becomes the newest.
+  // Makes a grammar the newest, and adds it if it is new.
   void add(std::shared_ptr<Grammar> grammar) {
     if (touch(*grammar)) return;
     order_.push_back(std::move(grammar));
@@ -26,7 +26,7 @@ class Recent {
       throw;
     }
   }
-  // Makes a grammar of the list the newest. Returns false if it is not in the list.
+  // Makes a grammar the newest. Returns false if the list lacks it.
   bool touch(const Grammar& grammar) {
     const auto found = places_.find(&grammar);
     if (found == places_.end()) return false;
@@ -43,7 +43,7 @@ class Recent {
   }
 
  private:
-  // The grammars from the oldest, which is dropped first, to the newest.
+  // From the oldest, which is dropped first, to the newest.
   std::list<std::shared_ptr<Grammar>> order_;
   std::unordered_map<const Grammar*, std::list<std::shared_ptr<Grammar>>::iterator> places_;
 };

@@ -13,11 +13,8 @@
 // bounds are within their range, and texts are UTF-8 where the front ends promise it. Checks that
 // Compiler::grammar makes itself are left to it.
 //
-// Costs. Linear. The hash at the end (FNV-1a) finds damage by accident; the checks are there for damage
-// on purpose.
-//
-// Rejected. A dump of the compiled grammar: its ids belong to one world, and each change of the core
-// would be a new form. JSON: grammars of a tokenizer's ids are large, and bytes need no escapes here.
+// Rejected. A dump of the compiled grammar: its ids belong to one world, and each change of the core would be
+// a new form. JSON: grammars of a tokenizer's ids are large, and bytes need no escapes here.
 #include "engine/written_grammar.h"
 
 #include <algorithm>
@@ -46,7 +43,7 @@ struct Hash {
   }
 };
 
-// Returns a hash of the texts of all tokens that a grammar names by id; 0 if it names none.
+// Returns a hash of the texts of all tokens that the grammar names by id; 0 if it names none.
 uint64_t tokens_of(const GrammarSource& source, const Vocabulary& vocabulary) {
   Hash hash;
   bool any = false;
@@ -60,8 +57,8 @@ uint64_t tokens_of(const GrammarSource& source, const Vocabulary& vocabulary) {
   return any ? std::max<uint64_t>(hash.value, 1) : 0;
 }
 
-// Writes the fields of a grammar. The functions below with a type `Form` serve for writing and for reading:
-// they get a Writer or a Reader, and pass each field to it by reference.
+// Writes the fields of a grammar. Functions with a type `Form` serve both ways: they hand each field to a
+// Writer or to a Reader.
 class Writer {
  public:
   static constexpr bool kReads = false;
@@ -117,7 +114,7 @@ class Reader {
   template <class T, class Each>
   void list(std::vector<T>& items, Each&& each) {
     const uint64_t n = number();
-    // Every element takes at least one byte, so a list with more elements than bytes is broken.
+    // An element takes at least one byte.
     if (n > in_.size()) broken("it ends too early");
     items.clear();
     for (uint64_t i = 0; i < n; ++i) each(items.emplace_back());
@@ -128,7 +125,7 @@ class Reader {
   std::string_view in_;
 };
 
-// Writes or reads an enumeration whose largest value is `last`.
+// Writes or reads an enumeration up to `last`.
 template <class Form, class Enum>
 void choice(Form& form, Enum& value, Enum last) {
   uint32_t n = static_cast<uint32_t>(value);
@@ -156,7 +153,7 @@ void node(Form& form, GrammarNode& n) {
     form.field(r.hi);
   });
   TokenId last = 0;
-  // Ids mostly ascend, so differences of neighbours are short numbers.
+  // Ids mostly ascend, so the differences of neighbours are small.
   form.list(n.ids, [&](TokenId& t) {
     int64_t step = static_cast<int64_t>(t) - last;
     form.field(step);
@@ -171,7 +168,7 @@ void node(Form& form, GrammarNode& n) {
   form.field(n.place);
 }
 
-// Throws unless `number` is the index of an element of a list with `count` elements.
+// Throws unless `number` is an index into a list of `count` elements.
 void below(uint64_t number, std::size_t count) {
   if (number >= count) broken("a reference lies outside its list");
 }
@@ -225,7 +222,6 @@ void schema(Form& form, JsonPart& p) {
   flag(form, p.text.bare);
 }
 
-// Writes or reads the whole grammar.
 template <class Form>
 void all(Form& form, WrittenGrammar& g, uint64_t& tokens) {
   form.field(tokens);
@@ -255,7 +251,6 @@ void all(Form& form, WrittenGrammar& g, uint64_t& tokens) {
   form.field(g.start);
 }
 
-// Throws if a reference of the grammar leads nowhere.
 void check(WrittenGrammar& g) {
   GrammarSource& s = g.source;
   s.parts = static_cast<uint32_t>(g.schemas.size());

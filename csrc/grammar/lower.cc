@@ -16,12 +16,7 @@
 // The lexemes of a grammar with a lexer are not joined, because where one ends is decided by all of
 // them together (grammar/lexemes.h).
 //
-// Invariants.
-// - The texts are those of the source. Merging, joining and loops change no language.
-// - Every node is looked at once. Depth is limited, so a source that nests too deeply is an error with
-//   its place.
-//
-// Costs. Linear in the source and in the regexes that are made.
+// Invariants. The texts are those of the source: merging, joining and loops change no language.
 #include "grammar/lower.h"
 
 #include <algorithm>
@@ -40,13 +35,11 @@ namespace structgen {
 
 namespace {
 
-// Expressions may nest at most this deep, and so may rules that are merged into other rules; a deeper grammar
-// is refused.
+// A grammar is refused if expressions, or rules that are merged into other rules, nest deeper than this.
 constexpr uint32_t kMaxDepth = 1'000;
 // A rule is merged into a terminal only if the terminal then has at most this many nodes.
 constexpr uint64_t kMaxInlined = 20'000;
 
-// Lowers one GrammarSource to a Cfg.
 class Lowering {
  public:
   Lowering(RegexArena& regexes, const GrammarSource& source)
@@ -99,7 +92,7 @@ class Lowering {
 
  private:
   static constexpr uint32_t kNone = 0xFFFFFFFFu;
-  // What is known of a node or a rule: whether it is regular, its regex, and the regex's size.
+  // What is known of a node or a rule: whether it is regular, and if so its regex and the regex's size.
   struct Regular {
     enum { kNew, kOpen, kNo, kYes } state = kNew;
     RegexId regex;
@@ -108,17 +101,15 @@ class Lowering {
 
   Deeper deeper() { return Deeper(depth_, kMaxDepth, ErrorKind::kGrammar, "the grammar nests too deeply"); }
 
-  // ---- regular parts ----
-
-  // Returns every valid UTF-8 text that is not in r: a complement must not hold broken UTF-8.
+  // Returns every valid UTF-8 text that is not in r.
   RegexId utf8_not(RegexId r) { return regexes_.minus(any_text(regexes_, kUtf8), r); }
 
-  // Returns the regex of a node, or no value if the node is not regular. Each node is computed once.
+  // Returns the regex of a node, or no value if the node is not regular.
   std::optional<RegexId> regular(uint32_t node) {
     check_depth();
     Regular& known = regular_[node];
     if (known.state == Regular::kYes) return known.regex;
-    // kOpen: the node is being computed. It contains itself through rules, so it is not regular here.
+    // kOpen: the node is being computed, so it contains itself through rules.
     if (known.state == Regular::kNo || known.state == Regular::kOpen) return {};
     const Deeper level = deeper();
     known.state = Regular::kOpen;
@@ -131,7 +122,7 @@ class Lowering {
     return r;
   }
 
-  // Computes the regex of a node from its kids. `size` becomes the number of nodes of the regex as a tree.
+  // Computes the regex of a node from its kids. `size` becomes the number of nodes of the regex.
   std::optional<RegexId> compute(const GrammarNode& n, uint64_t& size) {
     switch (n.op) {
       case NodeOp::kEmpty: return RegexArena::epsilon();
@@ -166,8 +157,7 @@ class Lowering {
     std::vector<RegexId> kids;
     bool all = true;
     for (uint32_t k : n.kids) {
-      // Even after a kid that is not regular, the regexes of the other kids are computed: they are needed
-      // later.
+      // The other kids are computed even if one is not regular, because their regexes are needed later.
       const std::optional<RegexId> r = regular(k);
       if (!r)
         all = false;
@@ -192,7 +182,7 @@ class Lowering {
     }
   }
 
-  // Returns the regex of a rule, or no value. A rule that calls itself only at one end is a loop, which is
+  // Returns the regex of a rule, or no value. A rule that calls itself at one end only is a loop, which is
   // regular.
   std::optional<RegexId> regular_rule(uint32_t rule, uint64_t& size) {
     if (!source_.rules[rule].defined)
@@ -219,7 +209,7 @@ class Lowering {
     return found.regex;
   }
 
-  // Returns true if the expression itself calls the rule; calls through other rules do not count.
+  // Returns true if the expression calls the rule itself, and not through other rules.
   bool mentions(uint32_t node, uint32_t rule) {
     bool found = false;
     reached(source_.nodes.size(), {node}, [&](uint32_t at, auto&& go) {
@@ -246,9 +236,9 @@ class Lowering {
     return {};
   }
 
-  // Splits the expression of a rule that calls itself at one end: for r = `"a" r | "b"`, `again` gets `"a"`
-  // and `last` gets `"b"`. `right` says that the call stands at the right end. `around` is the regex of what
-  // stands beside the call in the expressions around `node`. Returns false if a call stands in the middle.
+  // Splits the expression of a rule that calls itself at one end: of r = `"a" r | "b"`, `again` gets `"a"`
+  // and `last` gets `"b"`. With `right` this is the right end. `around` is what stands beside the call,
+  // outside of `node`. Returns false if a call stands in the middle.
   bool split_loop(uint32_t node, uint32_t rule, bool right, RegexId around, std::vector<RegexId>& again,
                   std::vector<RegexId>& last, uint64_t& size) {
     check_depth();
@@ -288,16 +278,13 @@ class Lowering {
     }
   }
 
-  // ---- rules that are not regular ----
-
-  // Adds a rule without alternatives to the Cfg and returns its number.
   uint32_t fresh(std::string name) {
     const uint32_t r = static_cast<uint32_t>(out_.cfg.rules.size());
     out_.cfg.rules.emplace_back();
     out_.cfg.rules.back().name = std::move(name);
     return r;
   }
-  // Returns a rule for a node that cannot stand in a sequence, such as a choice.
+  // Returns a new rule for a node that cannot stand in a sequence, such as a choice.
   uint32_t helper(uint32_t node) {
     const auto [it, first] = helpers_.try_emplace(node, 0);
     if (first) {
@@ -307,7 +294,7 @@ class Lowering {
     }
     return it->second;
   }
-  // Returns the number of a rule in the Cfg. A rule that is new there waits in todo_ for its alternatives.
+  // Returns the number of a rule in the Cfg. A new rule gets its alternatives later, from todo_.
   uint32_t number(uint32_t rule) {
     if (rule_numbers_[rule] == kNone) {
       if (!source_.rules[rule].defined)
@@ -321,7 +308,7 @@ class Lowering {
     }
     return rule_numbers_[rule];
   }
-  // Tells for each rule of the source whether a rule of the Cfg uses it; an unused rule gets a warning.
+  // Tells for each rule of the source whether the Cfg uses it; the user is warned of unused ones.
   std::vector<bool> used() const {
     std::vector<bool> out(source_.rules.size(), false);
     std::vector<uint32_t> begin;
@@ -345,8 +332,8 @@ class Lowering {
     return out;
   }
 
-  // Appends the alternatives of a node. Choices within choices are flattened, and all regular alternatives
-  // become one terminal.
+  // Appends the alternatives of a node. Nested choices are flattened, and all regular alternatives become one
+  // terminal.
   void alternatives(uint32_t node, std::vector<CfgSequence>& out) {
     check_depth();
     const Deeper level = deeper();
@@ -356,7 +343,6 @@ class Lowering {
     }
     const GrammarNode& n = source_.nodes[node];
     if (n.op == NodeOp::kChoice) {
-      // The regexes of the regular alternatives, which become one terminal.
       std::vector<RegexId> plain;
       for (uint32_t k : n.kids)
         if (const std::optional<RegexId> r = regular(k))
@@ -377,7 +363,6 @@ class Lowering {
     out.push_back(std::move(sequence));
   }
 
-  // Appends the symbols of a node to a sequence.
   void symbols(uint32_t node, CfgSequence& out) {
     check_depth();
     const Deeper level = deeper();
@@ -403,8 +388,8 @@ class Lowering {
         return;
       }
       case NodeOp::kSplit:
-        // The capture b opens before the capture a closes. Wherever a capture can begin it does, and it ends
-        // only if nothing else can be read (parse/spans.h). So b is as long as possible.
+        // Capture b opens in front of the end of capture a. A capture begins as early as it can and ends as
+        // late (parse/spans.h), so b becomes as long as possible.
         out.push_back({CfgSymbol::kNote, note_number(NoteKind::kOpen, n.a)});
         symbols(n.kids[0], out);
         out.push_back({CfgSymbol::kNote, note_number(NoteKind::kOpen, n.b)});
@@ -412,8 +397,7 @@ class Lowering {
         symbols(n.kids[1], out);
         out.push_back({CfgSymbol::kNote, note_number(NoteKind::kClose, n.b)});
         return;
-      // A limit gets a rule of its own, so that the mark of the limit lies on the stack directly below the
-      // limited text.
+      // A limit gets a rule of its own: its mark then lies on the stack directly below the limited text.
       case NodeOp::kLimit: {
         const auto [it, first] = helpers_.try_emplace(node, 0);
         const uint32_t rule = first ? fresh("") : it->second;
@@ -455,8 +439,8 @@ class Lowering {
     }
   }
 
-  // Appends a terminal. It is joined with the terminal before it if both have few next bytes. A terminal with
-  // many next bytes stays alone, because its masks are shared with other places of the grammar.
+  // Appends a terminal. Two terminals in a row with few first bytes are joined. One with many first bytes
+  // stays alone, so that other places of the grammar share its masks.
   void terminal(RegexId r, CfgSequence& out) {
     constexpr int kNarrow = 40;
     if (r == RegexArena::epsilon()) return;
@@ -477,7 +461,7 @@ class Lowering {
   Lowered out_;
   std::vector<Regular> regular_, rules_;
   std::vector<uint32_t> rule_numbers_;
-  // The rules of the Cfg whose alternatives are still to be written.
+  // Pairs of a rule of the Cfg and what its alternatives are made from.
   std::vector<std::pair<uint32_t, uint32_t>> todo_;
   std::unordered_map<uint32_t, uint32_t> helpers_;
   uint32_t depth_ = 0;

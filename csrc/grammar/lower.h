@@ -27,8 +27,8 @@ struct Lowered {
   std::vector<LexemeLanguage> lexemes;
 };
 
-// Lowers the rule `start` and all rules that it uses. Throws kGrammar; an error about a rule has the offset
-// of the rule.
+// Lowers the rule `start` and all rules that it uses. Throws kGrammar; an error about a rule says where the
+// rule stands.
 Lowered lower(RegexArena& regexes, const GrammarSource& source, uint32_t start);
 
 // Returns the regexes of some nodes. Throws kGrammar if one of them is not regular.

@@ -24,7 +24,7 @@ const char* fault(const GrammarSource& s, const GrammarNode& n, std::size_t befo
   constexpr const char* kOutside = "a reference lies outside its list";
   constexpr const char* kParts = "a node has parts that its kind does not allow";
   std::size_t kids = 0;
-  // The number of things (rules, parts, ...) that `a` may name; a larger `a` is a fault.
+  // `a` must be smaller than the number of things (rules, parts, ...) that it may name.
   std::size_t named = std::size_t{kUnbounded} + 1;
   switch (n.op) {
     case NodeOp::kSequence:

@@ -14,7 +14,7 @@
 
 namespace structgen {
 
-// The operators of expressions. `a`, `b`, `text` and `kids` are fields of GrammarNode.
+// The operators of expressions. Each uses some fields of GrammarNode: `a`, `b`, `text`, `kids`.
 enum class NodeOp : uint8_t {
   kEmpty,     // the empty text
   kNever,     // no text at all
@@ -27,30 +27,28 @@ enum class NodeOp : uint8_t {
   kRepeat,    // kids[0], a = min, b = max (kUnbounded)
   kBoth,      // texts of all kids (regular)
   kNot,       // every text but those of kids[0] (regular)
-  // The texts of kids[0] that do not begin with a shorter text of kids[0]; kids[0] must be regular.
+  // The texts of kids[0] that do not begin with a shorter text of kids[0]. kids[0] must be regular.
   kShortest,
   kRule,    // a = rule
   kLexeme,  // a = lexeme
-  // A grammar of another kind, such as a JSON Schema; `a` is its number.
+  // A grammar of another kind, such as a JSON Schema, with the number `a`.
   kPart,
-  // One of the texts `units`, or the text of one of the tokens `ids`. The texts of `ids` are added to `units`
-  // once the vocabulary is known.
+  // One of the texts `units`. The texts of the tokens `ids` are added to `units` once the vocabulary is
+  // known.
   kTokens,
-  // Neighbouring texts of the list `units`, one after the other: at least `a` of them.
+  // At least `a` texts of the list `units` that stand side by side there, in this order.
   kSubstring,
-  // kids[0] as a capture with the name number `a`. Without a name it is a gap, whose text captures around it
-  // leave out.
+  // kids[0] as a capture with name number `a`, or without a name as a gap, which captures around it leave out
+  // at their ends.
   kCapture,
-  // kids[0] captured as `a`, then kids[1] captured as `b`. If the text can be split in several ways, b begins
-  // as early as possible.
+  // kids[0] as capture `a`, then kids[1] as capture `b`, which begins as early as possible.
   kSplit,
-  // kids[0], in each of whose texts at most `a` tokens begin. `text` is a name for error messages.
+  // kids[0], in each of whose texts at most `a` tokens may begin. `text` is its name in error messages.
   kLimit,
   // Any number of the lexemes of gap `a`, such as blanks.
   kGap,
 };
 
-// One node of an expression; `op` says which fields it uses.
 struct GrammarNode {
   NodeOp op = NodeOp::kEmpty;
   uint32_t a = 0, b = 0;
@@ -59,12 +57,12 @@ struct GrammarNode {
   std::vector<CodepointRange> ranges{};
   std::vector<int32_t> ids{};
   std::vector<std::string> units{};
-  // The offset of the expression in the grammar's text; -1 if it is not known.
+  // Where the expression stands in the grammar's text; -1 if this is not known.
   int64_t place = -1;
 };
 
 struct GrammarRule {
-  // The name of the rule; empty if a front end made the rule, which is then never shown to the user.
+  // The name of the rule. It is empty for a rule that a front end made, which no message shows.
   std::string name;
   uint32_t node = 0;
   bool defined = false;
@@ -75,28 +73,26 @@ struct Lexeme {
   std::string name;
   uint32_t node = 0;
   int32_t priority = 0;
-  // True if the lexeme wins over a pattern that matches the same text.
+  // True if the lexeme wins over a pattern that has the same text.
   bool literal = false;
-  // True if the lexeme ends only where no longer text of its own goes on; other lexemes do not matter.
+  // True if the lexeme ends where its own texts end, whatever other lexemes could read.
   bool alone = false;
-  // `lazy` says that the lexeme ends as soon as it matches, even if another lexeme could read on. If the
-  // lexeme is the first part of a longer text, `whole` is the node of the longer texts, which then compete
-  // with other lexemes; -1 stands for the lexeme itself.
+  // `lazy`: the lexeme ends where it first matches, even if another lexeme could read on. `whole`: if the
+  // lexeme begins a longer text, the node of these longer texts, which compete with other lexemes; otherwise
+  // -1.
   bool lazy = false;
   int64_t whole = -1;
   // True if the texts are spelled as inside of a JSON string (strings/json_inside.h).
   bool inside = false;
 };
 
-// A grammar as a front end hands it over.
 struct GrammarSource {
   std::vector<GrammarNode> nodes;
   std::vector<GrammarRule> rules;
   std::vector<Lexeme> lexemes;
   std::vector<std::string> captures;  // names
-  // gaps[g] lists the lexemes of gap g.
+  // gaps[g]: the lexemes of gap g.
   std::vector<std::vector<uint32_t>> gaps;
-  // What the front end warns the user of.
   std::vector<std::string> warnings;
   uint32_t parts = 0;
   // True if some texts contain kEdge (parse/productions.h).
@@ -106,12 +102,11 @@ struct GrammarSource {
     nodes.push_back(std::move(node));
     return static_cast<uint32_t>(nodes.size() - 1);
   }
-  // Returns the number of a capture's name; equal names have one number.
   uint32_t capture(const std::string& name);
 };
 
-// Tells what is wrong with a node, as a short fact; null if nothing is. `before` is the index that the node
-// would get: nodes that it names must have smaller indices.
+// Returns what is wrong with a node, or null. `before` is the index that the node would get: its kids must
+// have smaller ones.
 const char* fault(const GrammarSource& source, const GrammarNode& node, std::size_t before);
 
 }  // namespace structgen

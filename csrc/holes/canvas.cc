@@ -18,18 +18,11 @@
 // search from the changed slot, then from the left over all slots (show()). dies() proves a no from older
 // clouds, which hold more than F.
 //
-// Invariants.
-// - kNo is a proof: no filling exists. kYes has a filling, or clouds that are not blind. kUnknown is
-//   neither.
-// - A question changes no slot: only set(), put() and clear() do.
-// - leads_ belongs to the slots as they are, leads_changed_ to the change that is asked about; the two
-//   never mix.
+// Invariants. kNo is a proof: no filling exists. kYes has a filling, or clouds that are not blind. A question
+// changes no slot. leads_ belongs to the slots as they are, leads_changed_ to the change that is asked about.
 //
-// Costs. A look-up a slot where clouds are known. A search for a filling tries two tokens a slot and
-// kTries more.
-//
-// Rejected. Asking the parser for each token of a row: fill_row() would take the vocabulary times the
-// slots. A table of all fillings: clouds are that table, but for captured text, which they cannot hold.
+// Rejected. Asking the parser for each token of a row: fill_row() would take the vocabulary times the slots.
+// A table of all fillings: clouds are that table, but for captured text.
 #include "holes/canvas.h"
 
 #include <algorithm>
@@ -39,15 +32,15 @@
 namespace structgen {
 
 namespace {
-// For one way of a slot, show_some() reads the rest of the kept filling behind at most this many tokens.
+// show_some() tries at most this many tokens of one way in front of the rest of the kept filling.
 constexpr std::size_t kReplayed = 256;
-// nearby() is tried with each of these widths: the number of slots on each side of a change that get new
+// nearby() is tried with each of these widths: the number of slots on each side of the change that get new
 // tokens.
 constexpr std::size_t kWidths[] = {1, 4, 16, 64};
 // dies() reads at most this many slots.
 constexpr std::size_t kDies = 12;
-// fill_row() searches for fillings for at most this many ways of a slot. The tokens of other ways stay
-// unknown.
+// fill_row() searches for fillings for at most this many ways of a slot. The verdict on the tokens of all
+// other ways stays unknown.
 constexpr std::size_t kBuilt = 24;
 }  // namespace
 
@@ -76,7 +69,7 @@ void Canvas::Answers::forget(std::size_t last) {
   for (std::size_t i = 0; i <= last; ++i) of[i].clear();
 }
 
-// Sets the change that all later questions assume; no value: none.
+// Sets the change that all later questions assume. Without a value they assume none.
 void Canvas::change(std::optional<Change> change) {
   if (change_) leads_changed_.forget(change_->slot);
   change_ = change;
@@ -105,7 +98,7 @@ Canvas::Range Canvas::range() const {
   for (std::size_t i = first_end + 1; i < n; ++i)
     if (at(i) != kMasked && at(i) != filler) return kNowhere;
   if (!vocabulary_.is_eos(first)) {
-    // Padding stands only behind an end token, so there must be room for one before this slot.
+    // Padding stands only behind an end token, so a slot before it must be free for one.
     if (first_end == 0) return kNowhere;
     out.hi = first_end - 1;
     return out;
@@ -119,7 +112,7 @@ CloudId Canvas::behind(CloudId c, TokenId t) {
   return t == kMasked ? clouds_->any(c) : ends(t) ? Clouds::kNone : clouds_->token(c, t);
 }
 
-// Returns F[i], the cloud before slot i, and computes F up to there.
+// Returns F[i], the cloud before slot i.
 CloudId Canvas::before(std::size_t i) {
   while (before_.size() <= i) before_.push_back(behind(before_.back(), slots_[before_.size() - 1]));
   return before_[i];
@@ -137,8 +130,8 @@ bool Canvas::meets_filling(std::size_t i, CloudId c) {
   return keeps_end() && unchanged_from(i) && i <= filling_->size() && clouds_->holds(c, along(i));
 }
 
-// Returns a short ending of the cloud c for the slots from i on, which are all empty. Returns null if no
-// ending that is known is short enough.
+// Returns a short ending of the cloud c that fits into the slots from i on, which are all empty. Returns null
+// if no known one does.
 const std::vector<TokenId>* Canvas::ending(std::size_t i, CloudId c) {
   const std::vector<TokenId>* const rest = clouds_->ending(c);
   return rest && rest->size() <= slots_.size() - i ? rest : nullptr;
@@ -154,8 +147,8 @@ FlatMap<uint32_t, bool>& Canvas::answers(std::size_t i) {
   return (near_ ? leads_near_ : unchanged_from(i) ? leads_ : leads_changed_).of[i];
 }
 
-// Tells whether the slots from i on lead from the cloud c to an end. With near_, the walk must reach an end
-// or the kept filling no later than slot `stop`.
+// Tells whether the slots from i on lead from the cloud c to an end. If near_ is set, they must lead to an
+// end or to the kept filling at slot near_->stop at the latest.
 bool Canvas::leads(std::size_t i, CloudId c) {
   const std::size_t from = i;
   std::vector<CloudId> met;
@@ -178,8 +171,8 @@ bool Canvas::leads(std::size_t i, CloudId c) {
   return out;
 }
 
-// Tells whether older clouds (wider_) rule the change out. They contain all texts of F. If the change leaves
-// none of their texts, it leaves none of F.
+// Tells whether the older clouds in wider_ forbid the change. They hold all texts of F: if none of their
+// texts fits the change, no text of F does.
 bool Canvas::dies() {
   const std::size_t slot = change_->slot;
   if (!wider_[slot]) return false;
@@ -202,7 +195,7 @@ bool Canvas::somewhere() {
 }
 
 // Decides the question by tests, the cheapest first: the range, splice(), dies(), nearby(), the clouds of all
-// slots, and a filling if some cloud is blind.
+// slots. If some cloud is blind, a filling must show a "yes".
 Verdict Canvas::decide() {
   if (!range_.any()) return Verdict::kNo;
   if (changes_text()) {
@@ -214,7 +207,7 @@ Verdict Canvas::decide() {
   }
   if (!somewhere()) return Verdict::kNo;
   shown_ = show();
-  // Clouds are exact unless they are blind, and an exact "yes" needs no filling.
+  // Clouds that are not blind are exact, so their "yes" needs no filling.
   return shown_ || !clouds_->seen_blind() ? Verdict::kYes : Verdict::kUnknown;
 }
 
@@ -227,7 +220,7 @@ Verdict Canvas::possible() {
   return out;
 }
 
-// Returns a copy in which the slot is empty. It tells whether another token may replace the one in the slot.
+// Returns a copy in which the slot is empty; the copy tells which other tokens the slot may hold.
 Canvas Canvas::without(std::size_t slot) const {
   Canvas out(*this);
   out.clear(slot);
@@ -275,26 +268,25 @@ void Canvas::assign(std::size_t slot, TokenId t) {
   change({});
 }
 
-// Sets a slot. The clouds of F behind it become wider_: with one more slot filled, the new clouds hold no
-// more texts.
+// Sets a slot. The clouds of F behind it become wider_, because with one more slot filled no cloud gains
+// texts.
 void Canvas::put(std::size_t slot, TokenId t) {
-  // A slot that is set is cleared first, so that F is computed anew from there.
+  // The slot is cleared first, so that F is computed anew from there.
   clear(slot);
   for (std::size_t i = slot + 1; i < before_.size(); ++i) wider_[i] = before_[i];
   keep(std::nullopt);
   assign(slot, t);
 }
 
-// Clears a slot. With one more empty slot, clouds may hold more texts than those in wider_, so these are
-// dropped.
+// Clears a slot, and the clouds in wider_: with one more empty slot, clouds may hold more texts than they do.
 void Canvas::clear(std::size_t slot) {
   if (slots_[slot] == kMasked) return;
   std::fill(wider_.begin() + static_cast<std::ptrdiff_t>(slot), wider_.end(), std::nullopt);
   assign(slot, kMasked);
 }
 
-// Asks once for each way out of the slot's cloud; the answer holds for all tokens of the way. If clouds are
-// blind, each token needs a filling.
+// Asks once for each way out of the slot's cloud; all tokens of a way have the same answer. If clouds are
+// blind, each token needs a filling of its own.
 bool Canvas::fill_row(std::size_t slot, uint32_t* row) {
   std::fill(row, row + vocabulary_.words(), 0u);
   if (slots_[slot] != kMasked) return without(slot).fill_row(slot, row);
@@ -328,8 +320,8 @@ bool Canvas::fill_row(std::size_t slot, uint32_t* row) {
   return exact;
 }
 
-// Writes those tokens of one way for which it finds a filling: by one search, and by reading the rest of the
-// kept filling behind the token. Returns false if some token has no filling.
+// Writes those tokens of one way for which it finds a filling. It searches for one filling, and reads the
+// rest of this filling behind the other tokens. Returns false if some token has no filling.
 bool Canvas::show_some(std::size_t slot, const std::vector<TokenId>& tokens, std::size_t& searches,
                        uint32_t* row) {
   std::size_t replayed = 0;

@@ -6,13 +6,10 @@
 // text that is put together slot by slot.
 //
 // F[i] is the cloud before slot i (holes/cloud.h). A token may stand in slot p if and only if the cloud
-// that it leads to from F[p] can be read on through the other slots to an end. This is exact unless
-// clouds are blind. Where they are blind, "no" is still a proof, and "yes" is said only with a
-// *filling*: tokens for all slots that the parser has read, captured text included. The filling of the
-// last "yes" is kept. If a token leads back to the states of this filling, or the rest of the filling can be
-// read behind the token, no search is needed. Otherwise a filling is looked for that differs from the kept
-// one in a few slots before and behind the token. Such a search reads a part of F, so it can show only a
-// "yes". Clouds from the time when fewer slots were known hold more than F, so they can show only a "no".
+// behind it, from F[p], can be read on through the other slots to an end. This is exact unless clouds are
+// blind. Then "no" is still a proof, and "yes" needs a *filling*: tokens for all slots that the parser has
+// read, captured text included. The filling of the last "yes" is kept, because the next one mostly differs
+// from it in a few slots. canvas.cc has an example.
 #pragma once
 
 #include <cstdint>
@@ -31,16 +28,16 @@ class Canvas {
  public:
   // Stands for the token of a slot that is not filled.
   static constexpr TokenId kMasked = -1;
-  // With `open`, more text may follow the slots; otherwise the text ends within the slots or with the last
-  // one. `pad` is the token that fills the slots behind the end token; with kMasked the end token fills them.
+  // With `open`, more text may follow the slots; otherwise the text ends before some slot or behind the last
+  // one. `pad` is the token that fills the slots behind an end token; if it is kMasked, end tokens fill them.
   Canvas(std::shared_ptr<Clouds> clouds, const Vocabulary& vocabulary, StateId start, std::size_t slots,
          bool open, TokenId pad);
   std::size_t size() const { return slots_.size(); }
   const std::vector<TokenId>& slots() const { return slots_; }
   const Clouds& clouds() const { return *clouds_; }
 
-  // possible() tells whether the empty slots can be filled. allows() tells whether they can be if the slot
-  // holds token t.
+  // possible() tells whether the empty slots can be filled. allows() asks the same of a canvas that holds
+  // token t in the slot.
   Verdict possible();
   Verdict allows(std::size_t slot, TokenId t);
   // Sets a slot if allows() says yes. Returns the verdict.
@@ -56,10 +53,9 @@ class Canvas {
   std::size_t byte_size() const;
 
  private:
-  // Stands for any token of text, as the token of a Change.
+  // Stands for any token of text, in a Change.
   static constexpr TokenId kAnyText = -2;
-  // The text may end before slot i if lo <= i <= hi. If i is the number of slots, the text ends behind the
-  // last one.
+  // The text may end before slot i if lo <= i <= hi; before slot `n` of `n` slots means behind the last slot.
   struct Range {
     std::size_t lo = 0, hi = 0;
     // The end token that a slot holds; kMasked if no slot holds one.
@@ -85,7 +81,6 @@ class Canvas {
     Filling first(std::size_t n) const;
     void add_rest(const Filling& of);
   };
-  // A token for a slot, and the parse state behind it.
   struct Next {
     TokenId token;
     StateId state;
@@ -95,26 +90,27 @@ class Canvas {
     std::size_t slot;
     TokenId token;
   };
-  // The limits of a search that replaces only a few tokens of the kept filling, on each side of the change.
+  // The limits of a search that keeps most tokens of the kept filling and replaces only those near the
+  // change.
   struct Near {
-    // In front of this slot, at the latest, the search must have come back to the kept filling.
+    // The search must meet the kept filling again before this slot.
     std::size_t stop;
     // The search follows only stacks of at most this many symbols.
     uint32_t symbols;
   };
-  // The known answers of leads(): of[i] tells for a cloud before slot i whether it leads to an end. A copy of
-  // a canvas begins without answers.
+  // of[i] has the known answers of leads() for clouds before slot i. A copy of a canvas begins without
+  // answers.
   struct Answers {
     explicit Answers(std::size_t slots) : of(slots + 1) {}
     Answers(const Answers& o) : of(o.of.size()) {}
     void forget(std::size_t last);
     std::vector<FlatMap<uint32_t, bool>> of;
   };
-  // Tells whether t is an end token or padding.
+  // Tells whether t ends the text or stands behind its end.
   bool ends(TokenId t) const { return t >= 0 && (t == pad_ || vocabulary_.is_eos(t)); }
-  // Returns the token of slot i; in the slot of the change this is the token of the change.
+  // Returns the token of slot i. In the slot of the change it is the changed token.
   TokenId at(std::size_t i) const { return change_ && i == change_->slot ? change_->token : slots_[i]; }
-  // Tells whether the change does not concern the slots from i on.
+  // Tells whether the change lies before slot i.
   bool unchanged_from(std::size_t i) const { return !change_ || i > change_->slot; }
   bool changes_text() const { return change_ && !ends(change_->token); }
   void change(std::optional<Change> change);
@@ -136,7 +132,6 @@ class Canvas {
   Verdict decide();
   bool show_some(std::size_t slot, const std::vector<TokenId>& tokens, std::size_t& searches, uint32_t* row);
 
-  // ---- canvas_fillings.cc ----
   void keep(std::optional<Filling> filling);
   void begin_filling();
   bool keeps_end() const { return filling_ && range_.has(filling_->size()); }
@@ -156,20 +151,21 @@ class Canvas {
   const Vocabulary& vocabulary_;
   // The state behind the prefix.
   const StateId start_;
-  // open_ and pad_ are the constructor's `open` and `pad`.
   const bool open_;
   const TokenId pad_;
   // Holds the token of each slot, or kMasked.
   std::vector<TokenId> slots_;
-  // F (see the top of this file), as far as it was computed: before_[i] is the cloud before slot i.
+  // F (see the top of this file) up to the last slot that was asked for: before_[i] is the cloud before slot
+  // i.
   std::vector<CloudId> before_;
-  // Clouds of F from the time when fewer slots were filled, or nothing. Each holds at least the texts of
-  // today's cloud.
+  // Clouds of F from the time when fewer slots were filled. Each holds at least the texts of the cloud before
+  // this slot today.
   std::vector<std::optional<CloudId>> wider_;
-  // The change that the question assumes, or none, and where the text may end with this change.
+  // The change that the question assumes, and where the text may end with this change.
   std::optional<Change> change_;
   Range range_;
-  // The answers of leads(): without a change, with the change, and within the limits near_.
+  // The answers of leads(), with other assumptions each: no change, the change, and the change within the
+  // limits near_.
   Answers leads_, leads_changed_, leads_near_;
   std::optional<Near> near_;
   // Tells whether the clouds of the last near() lead to an end.

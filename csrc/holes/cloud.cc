@@ -11,24 +11,16 @@
 //     exits             tokens with a quote, by what is left of the token behind it: ``, `,`, `}`, `":`, ...
 //     leave(K, ...)     what K reads of those rests; its regexes and stacks are added
 //
-// The result is a set of regexes, each above all stacks that it may stand above. Regexes above equal
-// stacks form a group. A set of regexes is interned, and the effect of a byte or a token on a whole set
-// is kept (holes/leaps.h).
-//
-// Uniting stacks below one regex loses nothing, because a set of stacks holds exactly the stacks of both.
-// Captured text is dropped on purpose: its readers are told that it differs from all others, and the cloud is
-// `blind`.
+// The result is a set of regexes, each above all stacks that it may stand above; those above equal stacks
+// form a group. The effect of a byte or a token on a whole set of regexes is kept (holes/leaps.h).
 //
 // Invariants.
 // - A cloud holds all that can be read; without `blind` it holds nothing else.
 // - Clouds are interned, so a row of unknown slots soon meets a cloud that it knows.
 // - A cloud that takes too much work is `open`: anything may follow, and the answer is "not known".
 //
-// Costs. A known step is a look-up. A new one is a pass over the groups, and one over the regexes of a
-// set that is new. A cloud of more than kManyEntries regexes is refused with an error.
-//
-// Rejected. Parse states: normalise() unites all regexes above one stack, so each slot would make new
-// ones. Sets of tokens for a pair of states: the vocabulary squared.
+// Rejected. Parse states: normalise() unites all regexes above one stack, so each slot would make new ones.
+// Sets of tokens for a pair of states: the vocabulary squared.
 #include "holes/cloud.h"
 
 #include <algorithm>
@@ -99,8 +91,8 @@ std::size_t Clouds::byte_size() const {
 
 void Clouds::add(RegexId r, StackId s, Cloud& out) { out.groups.push_back({leaps_.set(r), s}); }
 
-// Brings a cloud into normal form: each regex stands once, above the union of its stacks, and regexes above
-// equal stacks are one group.
+// Brings a cloud into normal form: each regex stands once, above all stacks that it had, and regexes above
+// equal stacks form one group.
 void Clouds::unite(Cloud& c) {
   sort_unique(c.groups);
   std::size_t n = 0;
@@ -133,7 +125,7 @@ void Clouds::unite(Cloud& c) {
 }
 
 CloudId Clouds::intern(Cloud& c) {
-  // It is not known what an open cloud holds, so all open clouds are one cloud.
+  // Any text may follow an open cloud, so all open clouds are one.
   if (c.open) c = {{}, true, true, true};
   if (c.groups.size() > 1) unite(c);
   if (c.groups.empty() && !c.accepting) return kNone;
@@ -156,8 +148,8 @@ void Clouds::follow(const Leap& l, StackId s, Cloud& out) {
   for (const Stride::Exit& x : l.exits) out.add(cloud(leave(s, x.label, x.nodes)));
 }
 
-// Tells whether the text may end before a suffix. A terminal that reads the mark kEdge says so
-// (Parser::ends_at_edge does this for states).
+// Tells whether the text may end here if a suffix follows: a terminal must read the mark kEdge and lead to an
+// end. Parser::ends_at_edge() tells the same of states.
 bool Clouds::ends_at_edge(const std::vector<Group>& groups, uint32_t depth) {
   check_depth();
   if (depth == kMostEdges) return false;
@@ -183,8 +175,8 @@ const Alternatives& Clouds::expand(RuleId rule, Symbol::Kind kind, uint32_t labe
   });
 }
 
-// Returns the cloud of what can be read first in the stacks: rules are expanded until terminals are on top.
-// The first reader is told `label`.
+// Returns the cloud of what can be read first in the stacks. Rules are expanded until terminals are on top,
+// and the first reader is told `label`.
 CloudId Clouds::enter(StackId s, uint32_t label) {
   return entered_.remember(pair_key(s.v, label), [&] {
     FlatMap<uint64_t, bool> visited;
@@ -199,8 +191,8 @@ CloudId Clouds::enter(StackId s, uint32_t label) {
 void Clouds::enter(StackId s, Alive::Pending pending, uint32_t label, Cloud& out) {
   check_depth();
   charge();
-  // Left recursion leads back to stacks that were visited before; they are visited once. With a label, the
-  // result depends on the label, so such a visit is not noted.
+  // Left recursion leads back to the same stacks, which are expanded once. With a label the result is another
+  // one, so no visit is noted.
   if (label == 0 && !visited_.emplace(pair_key(s.v, pending), true).second) return;
   if (parser_.stacks().has_end(s)) out.accepting = true;
   const std::span<const StackEntry> entries = parser_.stacks().entries(s);
@@ -234,7 +226,7 @@ void Clouds::read(Symbol top, StackId rest, Alive::Pending pending, uint32_t lab
           continue;
         }
         const RegexId follow = parser_.alive().follow(part.to);
-        // Bytes that may not follow the lexeme are noted on the stack, as a kFollow symbol.
+        // The bytes that may not follow the lexeme are put on the stack as a kFollow symbol.
         const bool free = follow == RegexArena::empty();
         add(part.regex, free ? rest : parser_.stacks().push(Symbol::follow(follow), rest), out);
       }
@@ -274,8 +266,8 @@ CloudId Clouds::closed(Entry e) {
   });
 }
 
-// Returns the cloud of a parse state. A state that captures text has a blind cloud, because the captured text
-// is dropped.
+// Returns the cloud of a parse state. If the state has captured text, the cloud is blind, because a cloud
+// keeps no captured text.
 CloudId Clouds::of(StateId s) {
   return of_.remember(s.v, [&] {
     Cloud out;
@@ -303,7 +295,7 @@ CloudId Clouds::token(CloudId c, TokenId t) {
       for (const Group& e : now.groups)
         follow(leaps_.byte(e.set, static_cast<uint8_t>(bytes[i])), e.stack, next);
       sort_unique(next.groups);
-      // An end inside of the token does not count, because the token was not read as a whole.
+      // If only a part of the token was read, the text does not end here.
       if (next.groups.empty() && i + 1 < bytes.size()) next.accepting = false;
       now = std::move(next);
     }
@@ -311,9 +303,8 @@ CloudId Clouds::token(CloudId c, TokenId t) {
   });
 }
 
-// Returns the cloud behind tokens that have just left a terminal above the stacks s and go on below given
-// trie nodes. The regexes behind the terminal are those of the cloud enter(s). All these tokens have bytes
-// left, so it does not matter whether that cloud accepts.
+// Returns the cloud behind tokens that leave a terminal inside of the token, at the trie nodes `from`, above
+// the stacks s. The rest of each token is read by the cloud enter(s).
 CloudId Clouds::leave(StackId s, uint32_t label, NodeSetId from) {
   check_depth();
   return left_[pair_key(s.v, label)].remember(from.v, [&] {
@@ -380,7 +371,7 @@ uint32_t Clouds::depth(CloudId c) {
   return out;
 }
 
-// Tells whether c holds every text of `part`: each regex of `part` must be in c, with at least the same
+// Tells whether c holds every text of `part`. So it is if c has each regex of `part` above at least the same
 // stacks.
 bool Clouds::holds(CloudId c, CloudId part) {
   if (c == part) return true;
@@ -393,21 +384,20 @@ bool Clouds::holds(CloudId c, CloudId part) {
       const auto in = std::find_if(whole.groups.begin(), whole.groups.end(), [&](const Group& e) {
         return std::ranges::binary_search(leaps_.regexes(e.set), r);
       });
-      // Equal sets of stacks have one number. So the union is equal to in->stack exactly if in->stack
-      // contains the other set.
+      // The sets of stacks are interned: if the union has the number of in->stack, nothing was added.
       if (in == whole.groups.end() || parser_.stacks().unite(in->stack, p.stack) != in->stack) return false;
     }
   return true;
 }
 
-// Writes the tokens of the shortest completion of the cloud's entries, if reading them shows that the cloud
-// may end there. Returns false otherwise.
+// Writes the tokens of the shortest completion of the cloud's entries. Returns false if the cloud cannot read
+// them to an end.
 bool Clouds::completed(CloudId c, std::vector<TokenId>& out) {
   if (cloud(c).open) return false;
   std::vector<Item> items;
   for (const Entry& e : entries(c)) items.push_back({e.regex, e.stack, CaptureId{0}});
   if (items.empty() || items.size() > kFewEntries) return false;
-  // The completion of a parse state without captured text. text_matters() tells whether some captured text
+  // The completion is that of a parse state without captured text. text_matters() tells whether captured text
   // may forbid it.
   std::string text;
   const bool found = told([&] {

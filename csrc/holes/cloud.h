@@ -36,21 +36,20 @@ using CloudId = Id<struct CloudTag>;
 
 // All that may be read behind some tokens, of which not all are known.
 struct Cloud {
-  // A set of regexes, and the set of stacks that stands below all of them. A few hundred regexes usually have
-  // a dozen sets of stacks.
+  // A set of regexes and the stacks that stand below each of them. A few hundred regexes usually need only a
+  // dozen groups.
   struct Group {
     RegexSetId set;
     StackId stack;
     friend auto operator<=>(const Group&, const Group&) = default;
   };
-  // Once the cloud has a number, no regex is in two groups.
+  // In a cloud that has a number, each regex is in one group.
   std::vector<Group> groups = {};
-  // True if the text may end here.
   bool accepting = false;
-  // True if it was assumed that some captured text differs from all others. The cloud may then hold too many
-  // texts.
+  // True if a reader was told that its captured text differs from all others. The cloud may then hold too
+  // many texts.
   bool blind = false;
-  // True if a reader could not say what follows a text that differs from all others. Anything may then
+  // True if a reader could not say what follows a text that differs from all others. Any text may then
   // follow.
   bool open = false;
   void add(const Cloud& c) {
@@ -62,18 +61,16 @@ struct Cloud {
   friend bool operator==(const Cloud&, const Cloud&) = default;
 };
 
-// Makes and steps the clouds of one grammar.
 class Clouds {
  public:
   // The cloud in which no byte can be read and the text cannot end.
   static constexpr CloudId kNone{0};
-  // One regex of a cloud, and the stacks below it.
   struct Entry {
     RegexId regex;
     StackId stack;
   };
-  // A way out of a cloud. Its tokens read the regex, from the trie nodes `from`, to the derivative with the
-  // number `left` (a Stride numbers these), and lead to the cloud `to`.
+  // A way out of a cloud: tokens that read `regex` from the trie nodes `from` on to derivative number `left`
+  // of its stride (holes/strides.h), and lead to the cloud `to`.
   struct Way {
     CloudId to;
     RegexId regex;
@@ -81,18 +78,16 @@ class Clouds {
     std::size_t left;
   };
 
-  // `strides` is the most bytes that the arena's table of strides may take.
+  // The arena's table of strides may take at most `strides` bytes.
   Clouds(RegexArena& regexes, Productions& productions, const Vocabulary& vocabulary, std::size_t strides);
   Parser& parser() { return parser_; }
   const Cloud& cloud(CloudId c) const { return clouds_[c.v]; }
-  // Returns the cloud of a parse state.
   CloudId of(StateId s);
-  // Returns the cloud behind token t.
   CloudId token(CloudId c, TokenId t);
   // Returns the cloud behind any one token.
   CloudId any(CloudId c);
-  // Returns those parts of a cloud whose stacks have at most `symbols` symbols. Unknown tokens lead to ever
-  // new clouds with deeper stacks, but to few such parts.
+  // Returns those parts of a cloud whose stacks have at most `symbols` symbols. There are few such parts,
+  // while unknown tokens lead to ever new clouds with deeper stacks.
   CloudId shallow(CloudId c, uint32_t symbols);
   // Returns the smallest number n such that every group has a stack of at most n symbols.
   uint32_t depth(CloudId c);
@@ -100,21 +95,20 @@ class Clouds {
   bool alive(CloudId c);
   // Tells whether c holds every text of `part`.
   bool holds(CloudId c, CloudId part);
-  // Returns the tokens of a short text that completes the cloud. Returns null if it finds none, or if the
-  // cloud has many entries.
+  // Returns the tokens of a short text that completes the cloud. Returns null if none was found, or if the
+  // cloud has more than a few entries.
   const std::vector<TokenId>* ending(CloudId c);
   // Calls f for each way out of a cloud until f returns false. Returns false if f did.
   using EachWay = std::function<bool(const Way&)>;
   bool ways(CloudId c, const EachWay& f);
-  // Tells whether the last call of ways() met an open cloud. It may then have missed ways, because anything
-  // may follow.
+  // Tells whether the last call of ways() met an open cloud and may thus lack ways.
   bool lost_ways() const { return lost_; }
-  // tokens() returns all tokens of a way, examples() some of them.
+  // tokens() returns all tokens of a way, examples() only some.
   const std::vector<TokenId>& tokens(const Way& w) { return strides_.tokens(w.regex, w.from, w.left); }
   const std::vector<TokenId>& examples(const Way& w) {
     return strides_.stride(w.regex, w.from).left[w.left].examples;
   }
-  // Tells whether some cloud was blind. Then a "yes" needs a text that shows it.
+  // Tells whether some cloud was blind. If so, a "yes" needs a text that shows it.
   bool seen_blind() const { return seen_blind_; }
   std::size_t byte_size() const;
 
@@ -130,7 +124,7 @@ class Clouds {
   void follow(const Leap& l, StackId s, Cloud& out);
   const Alternatives& expand(RuleId rule, Symbol::Kind kind, uint32_t label);
   CloudId leave(StackId s, uint32_t label, NodeSetId from);
-  // Returns the cloud of one entry. If the entry's regex may end, what follows it is added.
+  // Returns the cloud of one entry, and of what follows the entry if its regex may end.
   CloudId closed(Entry e);
   std::vector<Entry> entries(CloudId c) const;
   bool ways(const Entry& e, NodeSetId from, const EachWay& f);
@@ -148,34 +142,24 @@ class Clouds {
   Leaps leaps_;
   std::vector<Cloud> clouds_;
   InternTable index_;
-  // Counts the bytes of clouds_.
   std::size_t bytes_ = 0;
-  // The answers of seen_blind() and lost_ways().
   bool seen_blind_ = false, lost_ = false;
-  // For each cloud, 1 + the index of its ending in endings_; 0 if it has none.
+  // For each cloud, 1 + the index of its ending in endings_; 0 if it has no ending.
   FlatMap<uint32_t, uint32_t> ending_index_;
   std::deque<std::vector<TokenId>> endings_;
-  // Holds the answers of enter(), by stacks and label.
   FlatMap<uint64_t, CloudId> entered_;
-  // Holds the answers of closed(), by regex and stacks.
   FlatMap<uint64_t, CloudId> closed_;
-  // Holds the answers of token(), by cloud and token.
   FlatMap<uint64_t, CloudId> tokens_;
-  // Hold the answers of any() by cloud, and those of of() by state.
   FlatMap<uint32_t, CloudId> any_, of_;
-  // Holds the answers of alive(), by cloud.
   FlatMap<uint32_t, bool> alive_;
-  // Holds the answers of shallow() for stacks, by stacks and number of symbols.
   FlatMap<uint64_t, StackId> shallow_stacks_;
-  // Holds the answers of shallow() for clouds, by cloud and number of symbols.
   FlatMap<uint64_t, CloudId> shallow_;
-  // Holds the answers of depth(), by stacks.
   FlatMap<uint32_t, uint32_t> depths_;
-  // Holds the answers of leave(), by stacks and label, then by set of nodes.
   std::unordered_map<uint64_t, FlatMap<uint32_t, CloudId>> left_;
   // Holds the answers of expand(), by rule and by what a reader is told: 1 + a label, or 0 for nothing.
   std::unordered_map<uint64_t, Alternatives> expansions_;
-  // The sets of stacks that the running call of enter() has visited, each with a pending.
+  // In the running call of enter(): the sets of stacks that were visited, each with what may not follow
+  // (pending).
   FlatMap<uint64_t, bool> visited_;
 };
 

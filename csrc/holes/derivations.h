@@ -19,35 +19,33 @@
 
 namespace structgen {
 
-// Holds all derivations of one set of facts.
 class Derivations {
  public:
   using Id = uint32_t;
-  // The derivation of the empty text; also stands for "no derivation".
+  // The derivation of the empty text, or of no text.
   static constexpr Id kNone = 0xFFFFFFFFu;
 
   explicit Derivations(Stretches& stretches) : stretches_(stretches) {}
-  // Returns a derivation that is one stretch. `captured` says that this stretch is all text captured so far.
+  // Returns a derivation that is one stretch. `captured` says that this stretch is the whole captured text.
   Id leaf(const Stretch& s, bool captured) { return add({kNone, kNone, s.length, captured, s}); }
-  // Returns the derivation of the text of `a` followed by that of `b`.
   Id joined(Id a, Id b) {
     if (a == kNone || b == kNone) return a == kNone ? b : a;
     return add({a, b, length(a) + length(b), false, {}});
   }
   // Returns the derivation `of`, marked as an item that is compared with other items.
   Id item(Id of) { return add({of, kNone, length(of), false, {}}); }
-  // Returns the number of bytes of the derivation's text; for text in holes it may be too small.
+  // Returns the number of bytes of the derivation's text; a lower bound if text lies in holes.
   uint32_t length(Id d) const { return d == kNone ? 0 : nodes_[d].length; }
-  // If the last leaf is a captured text between the two spots, returns its regex; otherwise poison.
+  // If the last leaf is a captured text from `from` to `to`, returns the leaf's regex; otherwise poison.
   RegexId captured(Id d, Path::Spot from, Path::Spot to) const;
-  // Appends the text of a derivation to `out`, and the texts of its outermost items to `items`. With `vary`,
-  // leaves in holes get different texts. Returns false if the text is too long.
+  // Appends the text of a derivation to `out`, and to `items` the texts of those items that lie in no other
+  // item. With `vary`, leaves in holes get different texts. Returns false if the text is too long.
   bool write(Id top, bool vary, std::string& out, std::vector<std::string>* items);
   std::size_t byte_size() const { return nodes_.capacity() * sizeof(Node); }
 
  private:
-  // A leaf (`left` and `right` are kNone), an item (`right` is kNone), or two derivations one behind the
-  // other.
+  // One of three: a leaf (`left` and `right` are kNone), an item (`right` is kNone), or two derivations in a
+  // row.
   struct Node {
     Id left, right;
     uint32_t length;
@@ -56,7 +54,7 @@ class Derivations {
     bool is_leaf() const { return left == kNone; }
     bool is_item() const { return left != kNone && right == kNone; }
   };
-  // The leaves of a derivation from left to right, and the range of leaves of each outermost item.
+  // The leaves of a derivation from left to right, and which of them belong to each outermost item.
   struct Leaves {
     std::vector<Id> all;
     std::vector<std::pair<std::size_t, std::size_t>> items;
@@ -68,7 +66,6 @@ class Derivations {
   bool collect(Id top, Leaves& out) const;
 
   Stretches& stretches_;
-  // nodes_[id] is the root of a derivation.
   std::vector<Node> nodes_;
 };
 

@@ -46,11 +46,10 @@ class ExtendedProductions : public Productions {
   bool lexed() const { return lexed_; }
 
  protected:
-  // is_own() tells whether a rule was added by this class; own_rule() returns the rule of the added rule
-  // number n.
+  // Odd numbers are rules that this class adds (is_own()); own_rule(n) is the n-th of them.
   static bool is_own(RuleId rule) { return rule.v % 2 != 0; }
   static RuleId own_rule(std::size_t n) { return checked(2 * uint64_t{n} + 1); }
-  // Writes the alternatives of the added rule number n, with the rule numbers of these productions.
+  // Writes the alternatives of own_rule(n). The rule numbers in them are those of these productions.
   virtual void expand_own(uint32_t n, const Reading& reading, Alternatives& out) = 0;
   // Returns a symbol of the base with the rule number of these productions.
   virtual Symbol translate(Symbol s) const {

@@ -26,26 +26,25 @@ namespace structgen {
 
 class FactBase {
  public:
-  // Places gets `unrestricted` (holes/places.h). A parser reads proofs: `reader`, or one of this object's
-  // own, which is made anew when its states take more than `most` bytes. All arguments must live longer than
-  // this object.
+  // Places gets `unrestricted` (holes/places.h). `reader` is the parser that reads proofs. If it is null,
+  // this object makes a parser of its own, and makes another one when the states take more than `most` bytes.
+  // All arguments must live longer than this object.
   FactBase(RegexArena& regexes, Productions& productions, Path path, Facts::Aim aim, bool unrestricted,
            std::size_t most, Parser* reader = nullptr);
   // Drops all facts. The caller does this after an exception, which leaves facts half made.
   void begin_anew();
-  // Tells whether Facts::tried() was ever true, even for facts that were dropped.
+  // Tells whether a captured text was ever tried (Facts::tried()), also by facts that were dropped.
   bool tried() const { return tried_ || facts_->tried(); }
   // A text between two places, which a parser has read.
   struct Proof {
     std::string text;
-    // The texts of its outermost compared items.
+    // The texts of those compared items that lie in no other item.
     std::vector<std::string> items;
   };
   // Returns a proof that a text of `head` leads from one place to another, or null. The parser reads the text
   // as one of the alternatives `all`.
   std::unique_ptr<const Proof> find_proof(Facts::Head head, PlaceId from, PlaceId to,
                                           const Alternatives& all);
-  // Tells whether the parser reads the text as one of the alternatives.
   bool reads(const Alternatives& all, std::string_view text);
   Facts& facts() { return *facts_; }
   Places& places() { return places_; }
@@ -54,7 +53,7 @@ class FactBase {
 
  protected:
   RegexArena& regexes_;
-  // Alive needs an arena of stacks. It stays empty here, because facts ask Alive only about symbols.
+  // Alive needs an arena of stacks. No stack is added here, because facts ask Alive only about symbols.
   StackArena stacks_;
   Alive alive_;
   Path path_;
@@ -63,7 +62,6 @@ class FactBase {
 
  private:
   Productions& productions_;
-  // aim_, most_ and given_ are the constructor's `aim`, `most` and `reader`.
   const Facts::Aim aim_;
   const std::size_t most_;
   Parser* const given_;

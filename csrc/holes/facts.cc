@@ -17,27 +17,22 @@
 // step that needs a fact is put on the fact's list (`waiting`) and goes on with every exit that is
 // found later. There is no recursion, because a hole that leads round would never end.
 //
-// Captured text. If both ends of a captured text are fixed, its reader is told the text. If few texts are
-// possible, the reader is told each of them. Otherwise the reader is told that the text differs from all
-// others (Reading::kFresh). A place behind such a reader may be `assumed`; the proved place is another place.
-// Quotient proves an assumption or says that it cannot.
+// Captured text. Its reader is told the text if both ends are fixed, and each of the possible texts if they
+// are few. Otherwise the reader is told that the text differs from all others (Reading::kFresh). A place
+// behind it may be `assumed`; Quotient proves the assumption or says that it cannot.
 //
-// Derivations. Each exit has one (holes/derivations.h): the first that was found, or a shortest one
-// (Aim::kIntersection). If a shorter derivation of a step or an exit is found, the steps behind it are taken
-// again, so that lengths settle as in the method of Bellman and Ford.
+// Derivations. Each exit has one (holes/derivations.h): the first that was found, or for Aim::kIntersection a
+// shortest one. When a shorter one is found, the steps behind it are taken again, as in the method of Bellman
+// and Ford.
 //
 // Invariants.
-// - Once ask() has emptied the list, a fact has all its exits, unless it is `unsure`: poison stood in
-//   its way. An unsure fact makes every fact unsure that waits for it (doubt()).
+// - Once ask() has emptied the list, a fact has all its exits, unless it is `unsure`: poison stood in its
+//   way. An unsure fact makes every fact unsure that waits for it (doubt()).
 // - Heads, alternatives and exits stay where they are, so spans of them stay valid.
 //
-// Costs. A step for each symbol and place that is met; a stretch of a regex is read once for each regex
-// and spot. Linear in the fixed text where rules end at few places, at most quadratic in it for each
-// rule.
-//
-// Rejected. A parser over sets of bytes: it would forget which part read which stretch, and a hole of
-// any length has no last state. Earley items over spots give the same table; facts keep only the parts
-// of it that are asked for from the left.
+// Rejected. A parser over sets of bytes: it would forget which part read which stretch, and a hole of any
+// length has no last state. Earley items over spots give the same table; facts keep only the parts that are
+// asked for from the left.
 #include "holes/facts.h"
 
 #include <algorithm>
@@ -89,7 +84,7 @@ Facts::Head Facts::reader(RuleId rule, const Reading& reading) {
     return Head{static_cast<uint32_t>(heads_.size() - 1)};
   };
   if (reading.kind == Reading::kText) return remember(told_, {rule.v, reading.text}, add);
-  // A number for what the reader is told. Captured texts have another table.
+  // Each label and each other reading has a number here. Captured texts are found by another table.
   const uint32_t told = reading.kind == Reading::kLabel     ? reading.label + 3
                         : reading.kind == Reading::kUnknown ? 1
                         : reading.kind == Reading::kFresh   ? 2
@@ -139,10 +134,8 @@ uint32_t Facts::opened(uint32_t captures, At here) {
   });
 }
 
-// ---- captured text ----
-
-// Returns the texts of a regex that lead from one spot to the other, each as a Reading for a reader. Returns
-// nothing if there are many.
+// Returns the texts of a regex that lead from one spot to another, one Reading for each text. Returns nothing
+// if there are too many.
 std::optional<std::vector<Reading>> Facts::few(RegexId r, Spot from, Spot to) {
   std::vector<std::string> all;
   if (!stretches_.texts(r, from, to, kTriedTexts, all, 0, true)) return std::nullopt;
@@ -157,7 +150,7 @@ std::vector<Reading> Facts::readings(uint32_t captures, At here, Captured captur
   const Spot from = places_.spot(captures_[captures].begin), to = places_.spot(here);
   const Path& path = stretches_.path();
   if (path.fixed(from, to)) return {Reading::of_text(path.text(from, to))};
-  // If all texts but a few are possible, some other text is always left, so none has to be tried.
+  // If the regex excludes only a few texts, very many are left.
   if (terminal != RegexArena::poison() &&
       !(path.loops(from) && without_exceptions(regexes_, terminal) != terminal)) {
     const std::tuple key(terminal.v, from, to);
@@ -172,8 +165,8 @@ std::vector<Reading> Facts::readings(uint32_t captures, At here, Captured captur
   return {Reading::fresh()};
 }
 
-// Returns what is known of the text between kCapture and the reader. It is known if it is that of one
-// terminal, or of a rule whose alternatives are single terminals.
+// Returns what is known of the text between kCapture and the reader: the text of a terminal, or of a rule
+// whose alternatives are single terminals.
 Facts::Captured Facts::captured(const Symbol* reader, const Symbol* begin) {
   const RegexId unknown = RegexArena::poison();
   if (aim_ != Aim::kIntersection || reader - begin < 2 || reader[-2].kind() != Symbol::kCapture)
@@ -194,8 +187,6 @@ Facts::Captured Facts::captured(const Symbol* reader, const Symbol* begin) {
   return {regexes_.alt(std::span<const RegexId>(parts)), few};
 }
 
-// ---- the worklist ----
-
 uint32_t Facts::fact(Head h, At from) {
   const uint64_t k = key(h.v, from.v);
   if (const uint32_t* known = fact_index_.find(k)) return *known;
@@ -206,7 +197,7 @@ uint32_t Facts::fact(Head h, At from) {
   facts_[id].from = from;
   fact_index_.emplace(k, id);
   const uint32_t label = heads_[h.v].label;
-  // todo_ is a stack. Alternatives are pushed in reverse, so that the first one is taken first.
+  // todo_ is a stack, so the alternative that is pushed last is read first.
   const Alternatives& all = read(h);
   if (aim_ == Aim::kIntersection && !all.assumed.empty() && all.assumed.size() < all.ends.size())
     throw Error(
@@ -251,8 +242,8 @@ void Facts::go_on(Step& s) const {
   ++s.symbol;
 }
 
-// Adds an exit to a fact, or a shorter derivation for a known exit. Every step that waits for the fact goes
-// on from there. An assumed exit is not added if the same exit is proved.
+// Adds an exit to a fact, or a shorter derivation of a known exit. Every step that waits for the fact goes on
+// from there. An exit that is already proved is not added as an assumed one.
 void Facts::leave(uint32_t id, At to, Derivations::Id read) {
   if (places_.assumed(to) && exit_index_.find(exit_key(id, places_.proved(to)))) return;
   Fact& f = facts_[id];
@@ -292,8 +283,8 @@ void Facts::doubt(uint32_t id) {
   }
 }
 
-// Tells whether a text of the rule that begins in the last hole must also end in it, because the text behind
-// the hole is shorter than what must follow the rule.
+// Tells whether a text of the rule that begins in the last hole must also end there. This is so if the text
+// behind the hole is shorter than what must follow the rule.
 bool Facts::stays(RuleId rule, Spot from) const {
   const Path& path = stretches_.path();
   return path.loops(from) && path.text_behind(from) && !productions_.traits_of(rule).plain &&
@@ -320,7 +311,7 @@ void Facts::call(Head h, uint32_t step) {
 // Lets a step go on behind a terminal or a part of a lexeme, from each exit.
 void Facts::after_terminal(const Step& from, RegexId r, Alive::Pending to) {
   const Spot begin = places_.spot(from.at);
-  // The terminal is all text that was captured so far, so its regex describes the captured text.
+  // If the capture begins here, the terminal reads all of the captured text.
   const bool captured = from.captures && captures_[from.captures].begin == places_.proved(from.at);
   for (const Stretches::Exit& e : stretches_.exits(r, begin)) {
     Step s = from;
@@ -333,8 +324,8 @@ void Facts::after_terminal(const Step& from, RegexId r, Alive::Pending to) {
   }
 }
 
-// Reads the symbol in front of a step. Returns true if the symbol may read nothing; the step has then moved
-// over it.
+// Reads the symbol in front of a step. Returns true if the symbol may read nothing; then the step has moved
+// past this symbol.
 bool Facts::pass(Step& s) {
   switch (s.symbol->kind()) {
     case Symbol::kNote: return true;
@@ -369,8 +360,8 @@ bool Facts::pass(Step& s) {
   return false;
 }
 
-// Moves a step up to its next rule. A step that has moved is pushed as a new step, so that equal steps are
-// taken once.
+// Reads symbols until the step stands in front of a rule. The result is pushed as a new step, so that equal
+// steps are taken once.
 void Facts::proceed(uint32_t id) {
   Step s = steps_[id];
   const auto calls = [&] { return s.symbol->kind() == Symbol::kRule || s.symbol->kind() == Symbol::kReader; };

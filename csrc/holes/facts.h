@@ -5,15 +5,10 @@
 // that is asked for, from the left to the right. That is linear in the fixed text for grammars such as
 // those of programs and documents, and at most quadratic in it for each rule.
 //
-// Facts saturate: a fact is asked for once, and a step that needs it waits for it and goes on from every
-// place (holes/places.h) that the fact finds later. A hole leads round to its own spot, so a recursion would
-// not end; a list of steps takes its place. The stretches that terminals read are found in
-// holes/stretches.h, and derivations of texts are kept in holes/derivations.h.
-//
-// Captured text that lies in a hole is not known. If few texts are possible, they are tried one by one. If
-// many are possible, the reader is told a text that differs from every other text (Reading::kFresh); the
-// productions answer, or say that they cannot tell. Sources: Bar-Hillel, Perles, Shamir 1961; the worklist is
-// that of GLL (Scott, Johnstone 2010) over a graph. facts.cc has an example.
+// A fact is asked for once, and a step that needs it waits for it and goes on from every place
+// (holes/places.h) that it finds later; a recursion would not end, because a hole leads round to its own
+// spot. facts.cc has an example, and says what becomes of captured text in a hole. Sources: Bar-Hillel,
+// Perles, Shamir 1961; the worklist of GLL (Scott, Johnstone 2010) over a graph.
 //
 // The whole room by one example: S -> "[" N "]", where N is the terminal [0-9]+, and the text `[1` HOLE `]`.
 //
@@ -65,8 +60,8 @@ namespace structgen {
 class Facts {
  public:
   using At = PlaceId;
-  // The number of a head: a set of alternatives about which facts are asked. They are those of a rule, those
-  // of a reader that was told a text, or the rest of one alternative.
+  // A head is a set of alternatives about which facts are asked: those of a rule, those of a reader that was
+  // told a text, or the rest of one alternative. Equal heads have one number.
   using Head = Id<struct HeadTag>;
   using Spot = Path::Spot;
 
@@ -74,23 +69,22 @@ class Facts {
   enum class Aim : uint8_t {
     // Facts tell whether some text exists. What a reader assumes of unknown text counts as proved.
     kText,
-    // Facts give the beginnings of all texts. An exit that a reader only assumes becomes an assumed place.
+    // Facts give the beginnings of all texts. An exit is marked as assumed if it rests on what a reader
+    // assumes of unknown text (holes/places.h).
     kQuotient,
-    // Facts give all texts, and shortest ones. Captured text is never guessed. kSchemaTooComplex is thrown if
-    // two items must be equal and one is not known, or if items must differ that have few values in too many
-    // spellings. The derivation of each exit is a shortest one, while the other aims keep the first one
-    // found. Each shorter derivation costs one more step.
+    // Facts give all texts, and for each exit a shortest text; the other aims keep the text that was found
+    // first. Captured text is never guessed: if the answer depends on captured text that is not known,
+    // kSchemaTooComplex is thrown.
     kIntersection,
   };
   // All arguments must live longer than this object.
   Facts(RegexArena& regexes, Productions& productions, Alive& alive, Places& places, Path& path, Aim aim);
 
-  // Tells whether a captured text had only a few possible values and a reader was told one of them. The real
-  // text may be another of these values.
+  // Tells whether a captured text had a few possible values and a reader was told one of them. The real text
+  // may be another one.
   bool tried() const { return tried_; }
   Stretches& stretches() { return stretches_; }
 
-  // Return the head of a rule, and the head of a reader that was told `reading`.
   Head head(RuleId rule) { return reader(rule, Reading{}); }
   Head reader(RuleId rule, const Reading& reading);
   // Returns the head of a part of an alternative: its symbols from `begin` to `end`. If the terminal in front
@@ -98,25 +92,24 @@ class Facts {
   Head tail(const Symbol* begin, const Symbol* end, uint32_t label);
   // Returns the alternatives of a head as the productions give them.
   const Alternatives& alternatives(Head h);
-  // Returns the alternatives from which facts are computed: those of Productions::expand_shared() if there
-  // are any, otherwise alternatives(h). Both have the same texts, and the former lead to fewer rules.
+  // Returns alternatives with the same texts that need fewer rules: those of Productions::expand_shared(), or
+  // alternatives(h) if there are none. Facts are computed from these.
   const Alternatives& read(Head h);
-  // Adds a capture that begins at `here` to the list of open captures with the number `captures`. Returns the
-  // number of the new list. Number 0 is the empty list.
+  // Adds a capture that begins at `here` to a list of open captures. Lists are numbered, and list 0 is empty.
+  // Returns the number of the longer list.
   uint32_t opened(uint32_t captures, At here);
-  // What is known of a captured text: `regex` has all texts that are possible (poison if nothing is known),
-  // and `few` says that these have few values.
+  // What is known of a captured text. `regex` has all possible texts; it is poison if nothing is known. `few`
+  // says that the possible texts spell few values.
   struct Captured {
     RegexId regex;
     bool few = false;
   };
-  // Returns what a reader is told in turn: its captured text lies between the beginning of the last capture
-  // and `here`.
+  // Returns what a reader may be told about the text between the beginning of the last capture and `here`:
+  // one Reading for each case.
   std::vector<Reading> readings(uint32_t captures, At here, Captured text);
   // Returns what is known of the captured text in front of a reader. `begin` is the first symbol of the
   // alternative with this reader.
   Captured captured(const Symbol* reader, const Symbol* begin);
-  // Returns the list of open captures without the innermost one.
   uint32_t outer(uint32_t captures) const { return captures_[captures].outer; }
 
   // The answer for a head and a place: all places at which the head's texts end. `unsure` says that there may
@@ -127,53 +120,50 @@ class Facts {
   };
   // Returns the places at which texts of the head end that begin at `from`. Finds all facts that this needs.
   Found ask(Head h, At from);
-  // Returns the number of bytes of the text of witness(); for text in holes it may be too small. ask(h, from)
-  // must have found the exit `to`.
+  // Returns the number of bytes of the text that witness() writes; where text lies in holes, at most this
+  // number. ask(h, from) must have found the exit `to`.
   uint32_t length(Head h, At from, At to) {
     const uint32_t f = fact(h, from);
     return derivations_.length(facts_[f].read[*exit_index_.find(exit_key(f, to))]);
   }
-  // Appends a text of `h` that leads from `from` to `to`. `vary` and `items` are those of
-  // Derivations::write(). Returns false if there is no such exit, or if the text is too long.
+  // Appends a text of `h` that leads from `from` to `to`; holes/derivations.h explains `vary` and `items`.
+  // Returns false if there is no such exit, or if the text is too long.
   bool witness(Head h, At from, At to, bool vary, std::string& out,
                std::vector<std::string>* items = nullptr);
   std::size_t byte_size() const;
 
  private:
-  // A list of open captures, as the place where its innermost capture begins and the number of the list
-  // without it.
+  // The innermost of some open captures: where it begins, and the list of the captures around it.
   struct Capture {
     At begin;
     uint32_t outer;
   };
-  // The rule or reader of a head, what the reader was told, and the alternatives once they are expanded.
+  // What is known of a head: its rule or reader, what the reader was told, and its alternatives once they are
+  // expanded.
   struct Told {
     Alternatives all;
     bool expanded = false;
-    // The answer of read(), if it differs from `all`; otherwise null. `asked` is true if the productions need
-    // not be asked for it any more.
+    // The answer of read(), or null if that is `all`. `asked` is false while the productions must still be
+    // asked.
     std::unique_ptr<const Alternatives> shared;
     bool asked = true;
     // 1 + the label of the terminal in front, or 0 if there is none.
     uint32_t label = 0;
     RuleId rule;
-    // True if readers compare the texts of this rule.
     bool compared = false;
     Reading reading;
   };
-  // The reading of an alternative, which has come to `symbol`.
+  // An alternative that was read up to `symbol`.
   struct Step {
     uint32_t fact;
     At at;
     uint32_t captures;
-    // 1 + the label with which the terminal in front ended, or 0.
     uint32_t label;
     const Symbol* symbol;
     const Symbol* end;
-    // The derivation of the text that was read.
     Derivations::Id read;
   };
-  // A head that begins at a place, and its exits found so far. `unsure` says that there may be more.
+  // A head that begins at a place, and its exits found so far. `unsure` says that there may be more exits.
   struct Fact {
     Head head;
     At from;
@@ -181,7 +171,7 @@ class Facts {
     std::vector<At> exits;
     // read[i] is the derivation of the text that ends at exits[i].
     std::vector<Derivations::Id> read;
-    // The numbers of the steps that wait for exits of this fact: each goes on from every exit.
+    // The steps that wait for this fact. Each of them goes on from every exit.
     std::vector<uint32_t> waiting;
   };
   // Tells whether two steps differ at most in their derivations.
@@ -189,7 +179,6 @@ class Facts {
     return a.fact == b.fact && a.at == b.at && a.symbol == b.symbol && a.end == b.end &&
            a.captures == b.captures && a.label == b.label;
   }
-  // The functions below find facts; facts.cc says what each does.
   std::optional<std::vector<Reading>> few(RegexId r, Spot from, Spot to);
   uint32_t fact(Head h, At from);
   void proceed(uint32_t step);
@@ -209,33 +198,29 @@ class Facts {
   Alive& alive_;
   Places& places_;
   const Aim aim_;
-  // The answer of tried().
   bool tried_ = false;
   Stretches stretches_;
   Derivations derivations_;
   // captures_[n] is list n of open captures; capture_index_ finds equal lists.
   std::vector<Capture> captures_{{At{}, 0}};
   FlatMap<uint64_t, uint32_t> capture_index_;
-  // heads_[h] is what is known of head h. The three tables below find heads: by rule and label, by the text
-  // that was told, and by the part of an alternative.
+  // heads_[h] describes head h. The three tables behind it find a head by its rule and label, by the text
+  // that it was told, and by its part of an alternative.
   std::deque<Told> heads_;
   FlatMap<uint64_t, Head> head_index_;
   std::map<std::pair<uint32_t, std::string>, Head> told_;
   std::map<std::tuple<const Symbol*, const Symbol*, uint32_t>, Head> tails_;
-  // The facts; fact_index_ finds them by head and place.
   std::deque<Fact> facts_;
   FlatMap<uint64_t, uint32_t> fact_index_;
-  // Holds the index in Fact::exits, by fact and exit.
+  // Finds the index of an exit in Fact::exits, by the fact and the exit.
   FlatMap<uint64_t, uint32_t> exit_index_;
-  // The pairs of a fact and a step that waits for it; the values are not used.
+  // A set of pairs: a fact and a step that waits for it.
   FlatMap<uint64_t, bool> waits_;
-  // All steps, each once. step_index_ finds equal steps; todo_ holds the numbers of steps that must still be
-  // taken.
+  // All steps, each once. todo_ holds the numbers of steps that must still be taken.
   std::vector<Step> steps_;
   InternTable step_index_;
   std::vector<uint32_t> todo_;
   std::vector<Alive::Step> after_;
-  // Holds the answers of few(), by regex and spots.
   std::map<std::tuple<uint32_t, Spot, Spot>, std::optional<std::vector<Reading>>> few_;
 };
 

@@ -12,22 +12,15 @@
 // derivative to the other, or the terminal itself where all of them do. So a terminal that the regex
 // does not restrict keeps its masks.
 //
-// A set of literals with labels (property names) is split by the derivatives to which the literals
-// lead. A reader is told the captured text as Facts::readings() gives it. If two items have to be equal
-// and one of them is not known, the condition is refused, because a no must not be a guess.
+// A set of literals with labels (property names) is split by the derivatives to which the literals lead. A
+// reader is told the captured text as Facts::readings() gives it.
 //
 // Invariants.
-// - An alternative is given only where a fact says that a text leads through it, so no rule is a dead
-//   end.
+// - An alternative is given only where a fact says that a text leads through it, so no rule is a dead end.
 // - The texts of (rule, from, to) are exactly the rule's texts that lead the regex from `from` to `to`.
-// - Triples hold numbers of places, which stay when facts that threw are made anew.
 //
-// Costs. At most a rule for each rule of the grammar and each pair of derivatives between which one of
-// its texts leads. LazyLanguages of pairs unfold a byte at a time.
-//
-// Rejected. Intersecting each terminal and checking the rest at the end of the text: masks would allow tokens
-// behind which the text cannot be completed. The regex as a second parser beside the first parser: neither
-// parser sees the dead ends of the other.
+// Rejected. Intersecting each terminal and checking the rest at the end of the text, or the regex as a second
+// parser beside the first: masks would allow tokens behind which the text cannot be completed.
 #include "holes/intersection.h"
 
 #include <algorithm>
@@ -43,24 +36,24 @@
 namespace structgen {
 
 namespace {
-// reads_whole() answers no if it would visit more pairs of a derivative and a spot than this.
+// reads_whole() answers no if it would visit more pairs (derivative, spot) than this.
 constexpr std::size_t kMostPairs = 1u << 17;
 // The parser that reads proofs is made anew when its states take more bytes than this.
 constexpr std::size_t kReaderBytes = 16u << 20;
-// If a reader has at most this many labels, bound() compares the bounds behind all of them.
+// bound() compares the bounds behind all labels of a reader if there are at most this many.
 constexpr std::size_t kFewLabels = 64;
 
-// The aim of a Leading (holes/leading.h): a text must lead to this derivative.
+// The aim of a Leading (holes/leading.h): the text leads to this derivative.
 struct Derivative {
   RegexId regex;
   bool met(RegexArena&, RegexId at) const { return at == regex; }
   friend auto operator<=>(const Derivative&, const Derivative&) = default;
 };
 
-// For all regexes of an arena, the languages of texts that lead from one derivative to another.
+// The languages "texts that lead from one derivative to another", for all regexes of an arena.
 struct AllLeads : RegexCache {
   explicit AllLeads(RegexArena& regexes) : lazy(regexes.define<Leading<Derivative>>()) {}
-  // Defines the languages of AllLeads as a lazy language; the arena owns it.
+  // The definition of these languages; the arena owns it.
   Leading<Derivative>& lazy;
   std::size_t byte_size() const override { return lazy.byte_size(); }
 };
@@ -108,8 +101,7 @@ const Intersection::Reads& Intersection::reads(RegexId r, Spot from) {
   });
 }
 
-// Tells whether the path reads every text of the regex. If this takes too many steps to find out, the answer
-// is no.
+// Tells whether the path reads every text of the regex. The answer is no if this takes too many steps.
 bool Intersection::reads_whole(RegexId r, Spot from) {
   if (const auto known = facts_->stretches().reads_all(r, from)) return *known;
   std::vector<std::pair<RegexId, Spot>> todo{{r, from}};
@@ -129,8 +121,7 @@ bool Intersection::reads_whole(RegexId r, Spot from) {
 
 RegexId Intersection::between(RegexId r, Spot from, Spot to) {
   const Reads& all = reads(r, from);
-  // `all` knows only texts of at least one byte. The empty text leads back to `from`, so it counts only if
-  // `to` is the same spot.
+  // `all` holds only texts of one byte or more. The empty text ends at `from` itself.
   if (all.whole && all.exits.size() == 1 && all.exits[0].spot == to)
     return regexes_.nullable(r) && from != to ? regexes_.minus(r, RegexArena::epsilon()) : r;
   return regexes_.both(r, leads(regexes_, path_.state(from), path_.state(to)));
@@ -149,17 +140,15 @@ std::span<const LexemePart> Intersection::lexeme(uint32_t number, uint32_t conte
   });
 }
 
-// ---- alternatives ----
-
-// Returns the places at which texts of a head end that begin at `from`. Sets unsure_ if there may be more.
+// Returns the places at which texts of a head end that begin at `from`. Sets unsure_ if some may be missing.
 std::vector<PlaceId> Intersection::exits(Facts::Head head, At from) {
   const Facts::Found found = facts_->ask(head, from);
   unsure_ = unsure_ || found.unsure;
   return {found.exits.begin(), found.exits.end()};
 }
 
-// Appends a rule or reader, once for each exit, and goes on behind it. If it is the last symbol, only
-// `walk.to` is an exit.
+// For each exit, appends a rule or reader to the alternative and goes on behind it. The last symbol has to
+// exit at `walk.to`.
 void Intersection::put(const Symbol* s, const Triple& what, std::span<const At> exits, uint32_t captures,
                        Walk& walk) {
   Triple t = what;
@@ -174,9 +163,8 @@ void Intersection::put(const Symbol* s, const Triple& what, std::span<const At> 
   }
 }
 
-// Appends a rule. It is asked from a place at which any byte may follow, so that there are fewer rules; the
-// parser itself restricts the first byte. If the rule reads nothing, what was forbidden before it stays
-// forbidden behind it.
+// Appends a rule. Restrictions of its first byte are left to the parser, so that the rule is asked from one
+// place instead of many. If the rule reads nothing, they hold behind it as well.
 void Intersection::put_rule(const Symbol* s, At at, std::span<const At> exits, uint32_t captures,
                             Walk& walk) {
   const Triple t{s->rule_id(), unrestricted(at), {}};
@@ -225,8 +213,8 @@ void Intersection::go_terminal(const Symbol* s, At at, uint32_t captures, Walk& 
   if (r == RegexArena::poison()) return walk.add(*s);
   if (regexes_.node(r).labelled) return go_set(s, at, captures, walk);
   const Spot from = places_.spot(at);
-  // Exits are computed for the terminal without the forbidden first bytes. The new symbol keeps them, because
-  // the parser restricts the terminals of the intersection, too.
+  // Exits are those of the texts that may follow here. The new terminal keeps all texts of the old one,
+  // because the parser restricts its first byte as well.
   const RegexId some = alive_.restricted(r, alive_.follow(places_.pending(at)));
   const std::vector<Stretches::Exit>& exits = reads(some, from).exits;
   if (walk.is_last(s) && walk.to == kEnd) return go_last_terminal(r, exits, from, walk);
@@ -249,13 +237,13 @@ void Intersection::go_last_terminal(RegexId r, std::span<const Stretches::Exit> 
 
 struct Intersection::Literals {
   RegexId set;
-  // The reader that is told the label, and the spot before the literals.
+  // The reader that is told the label.
   const Symbol* reader;
   Spot from;
 };
 
-// Adds a labelled set of literals and its reader. Literals stay in one set if all spellings of each lead to
-// one spot and their readers lead to the same places. Every other literal becomes a terminal of its own.
+// Adds a labelled set of literals and its reader. Literals stay in one set if all spellings of each end at
+// one spot, and if their readers lead to the same places. Every other literal becomes a terminal of its own.
 void Intersection::go_set(const Symbol* s, At at, uint32_t captures, Walk& walk) {
   const Literals set{s->regex(), s + 1, places_.spot(at)};
   if (walk.is_last(s) || set.reader->kind() != Symbol::kReader ||
@@ -265,8 +253,8 @@ void Intersection::go_set(const Symbol* s, At at, uint32_t captures, Walk& walk)
   std::map<uint32_t, std::vector<Spot>> spots;  // by label
   for (const Stretches::Exit& e : all.exits)
     if (e.label != 0) spots[e.label - 1].push_back(e.spot);
-  // The labels of literals that stay in one set, by the spot behind the literal and the places behind its
-  // reader.
+  // The labels of the literals that stay in one set: by the spot behind the literal, and by the places behind
+  // its reader.
   std::map<std::pair<Spot, std::vector<At>>, std::vector<uint32_t>> together;
   for (const auto& [label, at_spots] : spots) {
     if (!all.whole || at_spots.size() != 1) {
@@ -303,7 +291,7 @@ void Intersection::go_apart(const Literals& set, uint32_t label, Spot to, uint32
   walk.made.pop_back();
 }
 
-// Adds a lexeme whose text leads from one spot to another, as a new lexeme of the intersection (lexeme()).
+// Adds a new lexeme: those texts of a lexeme that lead from one spot to another.
 void Intersection::go_lexeme(const Symbol* s, At at, uint32_t captures, Walk& walk) {
   std::vector<Alive::Step> steps;
   alive_.steps(*s, places_.pending(at), steps);
@@ -322,8 +310,8 @@ void Intersection::go_rule(const Symbol* s, At at, uint32_t captures, Walk& walk
   put_rule(s, at, exits(facts_->head(walk.asked(s)), at), captures, walk);
 }
 
-// Adds a reader of captured text, once for all texts that it may be told. If there are only a few such texts
-// and only some of them lead on, these replace the captured terminal.
+// Adds a reader of captured text for each text that it may be told. If there are only a few such texts and
+// not all lead on, those that do replace the captured terminal.
 void Intersection::go_reader(const Symbol* s, At at, uint32_t captures, Walk& walk) {
   const uint32_t open = captures == 0 ? 0 : facts_->outer(captures);
   const Facts::Captured text = facts_->captured(s, walk.begin);
@@ -331,7 +319,7 @@ void Intersection::go_reader(const Symbol* s, At at, uint32_t captures, Walk& wa
   const bool few = !readings.empty() && readings[0].kind == Reading::kText;
   const Triple reader{s->rule_id(), at, {}, few ? Triple::kFewTexts : Triple::kAnyText};
   std::vector<At> all;
-  // For each exit, the captured texts with which the reader leads there.
+  // By exit: the captured texts with which the reader leads there.
   std::map<At, std::vector<RegexId>> by;
   for (const Reading& told : readings)
     for (At e : exits(facts_->reader(walk.asked(s), told), at)) {
@@ -354,18 +342,16 @@ Facts::Head Intersection::head(const Triple& t, const Reading& reading) {
   return facts_->reader(t.rule, t.told == Triple::kOneLabel ? Reading::of_label(t.label) : reading);
 }
 
-// Returns other alternatives of which facts can be asked, instead of those behind a told text; null if there
-// are none. An example is an object with free keys that may not repeat. MEMBERS-x stands for the members
-// behind the key x:
+// Finds alternatives of which facts may be asked instead of those behind a told text. An example is an object
+// with free keys that may not repeat. MEMBERS-x stands for the members behind the key x:
 //
 //     told "a"       ":" VALUE MEMBERS-a
 //     told "b"       ":" VALUE MEMBERS-b
 //     told kFresh    ":" VALUE MEMBERS-fresh, for a key that differs from all others
 //
-// All three have symbols of the same kinds. So facts about MEMBERS-fresh serve for all keys, and a key that
-// was read brings no new facts. The symbols of the intersection are still made from MEMBERS-a. `of_text` gets
-// the alternatives behind the told text; the result holds those behind a fresh text, symbol for symbol. The
-// result is null if the kinds differ or the reader is told no text; facts are then asked of the told text.
+// All three have symbols of the same kinds. So facts about MEMBERS-fresh serve for all keys; the symbols of
+// the intersection are still made from MEMBERS-a. `of_text` gets the alternatives behind the told text. The
+// result is those behind a fresh text, or null if the reader is told no text or if the kinds differ.
 const Alternatives* Intersection::alike(const Triple& t, const Reading& reading, Alternatives& of_text) {
   if (t.told != Triple::kAnyText || reading.kind != Reading::kText || lexed_) return nullptr;
   base_.expand(t.rule, reading, of_text);
@@ -402,8 +388,8 @@ Intersection::At Intersection::nearest(const Triple& t, Facts::Head h) {
   return best;
 }
 
-// Writes a bound of the texts of a rule. What follows an unknown text is read as what may follow every text.
-// Each label leads to other alternatives; the longest bound of these counts.
+// Writes a bound of the texts of a rule. A captured text that is not known is taken to be fresh. Of the
+// bounds behind several labels the longest counts.
 bool Intersection::bound(RuleId rule, Bound& out) {
   if (lexed_ || rule.v >= triples_.size()) return false;
   const Triple t = triples_[rule.v];

@@ -29,18 +29,16 @@ namespace structgen {
 // The productions of those texts of a rule that match a regex as a whole.
 class Intersection : public Productions, protected FactBase {
  public:
-  // `lexed` says that the rules consist of lexemes. The arguments must live longer than this object; `owner`
-  // sees to that.
+  // `lexed` says that terminals are lexemes. `owner` keeps the arguments alive.
   Intersection(RegexArena& regexes, Productions& base, RuleId root, bool lexed, RegexId whole,
                std::shared_ptr<const void> owner);
   RuleId rule() const { return RuleId{0}; }
-  // Tells whether the intersection has any text.
   Verdict possible();
 
   void expand(RuleId rule, const Reading& reading, Alternatives& out) override;
-  // Writes one text of the rule, a shortest one by the facts. A search through the rules might not end,
-  // because each key that is read makes new rules. A captured text that is not known counts as one that
-  // differs from all others.
+  // Writes one text of the rule, a shortest one by the facts. An unknown captured text counts as one that
+  // differs from all others. A search through the rules might not end, because each key that is read makes
+  // new rules.
   void expand_shortest(RuleId rule, const Reading& reading, Alternatives& out) override;
   bool bound(RuleId rule, Bound& out) override;
   void start_search() override { base_.start_search(); }
@@ -62,7 +60,7 @@ class Intersection : public Productions, protected FactBase {
  private:
   using At = PlaceId;
   using Spot = Path::Spot;
-  // As the end of a triple: any place at which the whole text may end.
+  // Stands for the end of a triple that may end wherever the whole text may end.
   static constexpr At kEnd{0xFFFFFFFFu};
   // One rule of the intersection. Its texts are those of `rule`, a rule of the base, that lead from the place
   // `from` to the place `to`.
@@ -73,15 +71,15 @@ class Intersection : public Productions, protected FactBase {
     enum Told : uint8_t {
       // The rule is no reader and is told nothing.
       kNothing,
-      // The rule is told one `label`, which is known. So the triple itself is told nothing.
+      // The rule is told `label`, whatever stands in front of the triple.
       kOneLabel,
-      // The rule is told one label of a set; `labels` is the number of this set in label_sets_.
+      // The rule is told one label of the set label_sets_[labels].
       kLabels,
-      // The rule is told a captured text: one of a few (kFewTexts), or any.
+      // The rule is told a captured text: one of a few (kFewTexts), or any text (the kind behind it).
       kFewTexts,
       kAnyText,
     } told = kNothing;
-    // `label` belongs to kOneLabel, `labels` to kLabels.
+    // For kOneLabel the label, for kLabels the set.
     uint32_t label = 0, labels = 0;
     friend bool operator==(const Triple&, const Triple&) = default;
   };
@@ -92,19 +90,17 @@ class Intersection : public Productions, protected FactBase {
   };
   // The reading of one alternative of the base, from left to right.
   struct Walk {
-    // The alternative's symbols, which are symbols of the base.
+    // The symbols of the alternative, as the base has them.
     const Symbol *begin, *end;
-    // The place where the alternative has to end.
     At to;
     // The symbols of the new alternative that were made so far.
     std::vector<Symbol> made;
     Alternatives& out;
-    // If not null, facts are asked of the symbols from here on instead of those from `begin` to `end`; there
-    // are as many.
+    // If not null: symbols of the same kinds as those from `begin` on, about which facts are asked instead.
     const Symbol* alike = nullptr;
     RuleId asked(const Symbol* s) const { return (alike ? alike + (s - begin) : s)->rule_id(); }
     bool is_last(const Symbol* s) const { return s + 1 == end; }
-    // Adds an alternative: the symbols made so far, followed by `last`.
+    // Adds the alternative that consists of `made` and `last`.
     void add(Symbol last) {
       made.push_back(last);
       out.add(made);
@@ -113,7 +109,6 @@ class Intersection : public Productions, protected FactBase {
   };
   // A labelled set of literals, split by the places to which its literals lead.
   struct Literals;
-  // triple() returns the symbol of a triple. intersection.cc says what the other functions do.
   Symbol triple(const Triple& t);
   Facts::Head head(const Triple& t, const Reading& reading);
   const Alternatives* alike(const Triple& t, const Reading& reading, Alternatives& of_text);
@@ -128,7 +123,6 @@ class Intersection : public Productions, protected FactBase {
   RegexId between(RegexId r, Spot from, Spot to);
   std::vector<At> exits(Facts::Head head, At from);
   void go(const Symbol* s, At at, uint32_t captures, Walk& walk);
-  // Appends `made` to the new alternative and goes on with the symbol s.
   void go_behind(Symbol made, const Symbol* s, At at, uint32_t captures, Walk& walk) {
     walk.made.push_back(made);
     go(s, at, captures, walk);
@@ -144,27 +138,23 @@ class Intersection : public Productions, protected FactBase {
   void put(const Symbol* s, const Triple& what, std::span<const At> exits, uint32_t captures, Walk& walk);
   void put_rule(const Symbol* s, At at, std::span<const At> exits, uint32_t captures, Walk& walk);
 
-  // The grammar that is intersected; `owner_` keeps it alive.
+  // The grammar that is intersected, and what keeps it alive.
   Productions& base_;
   const std::shared_ptr<const void> owner_;
   const RuleId root_;
   const bool lexed_;
   // True if some answer of exits() may lack places.
   bool unsure_ = false;
-  // triples_[n] is the triple of rule n; triple_index_ finds equal triples.
   std::vector<Triple> triples_;
   InternTable triple_index_;
-  // label_sets_[n] is a set of labels (Triple::labels); label_set_index_ finds equal sets.
   std::vector<std::vector<uint32_t>> label_sets_;
   std::map<std::vector<uint32_t>, uint32_t> label_set_index_;
-  // Holds the answers of reads(), by regex and spot.
   std::map<std::pair<uint32_t, Spot>, Reads> reads_;
   // A lexeme of the base, the spots at which its text begins and ends, and the bytes that may not follow it.
   using Lexeme = std::tuple<uint32_t, Spot, Spot, uint32_t>;
   // lexemes_[n] is lexeme n of the intersection; lexeme_index_ finds equal ones.
   std::vector<Lexeme> lexemes_;
   std::map<Lexeme, uint32_t> lexeme_index_;
-  // Holds the answers of lexeme(), by lexeme and context.
   std::map<std::pair<uint32_t, uint32_t>, std::vector<LexemePart>> parts_;
 };
 

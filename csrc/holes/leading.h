@@ -30,10 +30,9 @@ class Leading : public LazyLanguage {
     const State state(from, aim);
     return arena.lazy(definition, numbered(index_, states_, state, state), aim.met(arena, from), true);
   }
-  // Returns the derivative and the aim of state n.
   const State& state(uint32_t n) const { return states_[n]; }
   std::size_t byte_size() const { return states_.size() * (2 * sizeof(State) + 80); }
-  // Returns the regex of state n, one byte deep.
+  // Returns the regex of state n as one byte and what follows it.
   RegexId unfold(RegexArena& arena, uint32_t n) override {
     const auto [from, aim] = states_[n];
     std::vector<RegexId> parts;

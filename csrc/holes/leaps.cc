@@ -21,7 +21,7 @@ RegexSetId Leaps::set(RegexId r) {
   return set(one);
 }
 
-// Adds a derivative to `left` if it has bytes left to read. If it may end, adds its label to `out`.
+// Adds a derivative to `left` if it has bytes left to read, and its label to `out` if it may end.
 void Leaps::meet(RegexId to, std::vector<uint32_t>& left, Leap& out) const {
   const RegexNode& n = regexes_.node(to);
   if (!n.only_ends()) left.push_back(to.v);
@@ -50,7 +50,7 @@ const Leap& Leaps::tokens(RegexSetId s, NodeSetId from) {
   return leaps_[tokens_index_.remember(uint64_t{s.v} << 32 | from.v, [&] {
     Leap out;
     std::vector<uint32_t> left;
-    // For each label, the sets of trie nodes at which tokens leave a regex with this label.
+    // By label: the trie nodes at which tokens leave a regex with this label.
     std::map<uint32_t, std::vector<NodeSetId>> exits;
     for (uint32_t r : sets_[s.v]) {
       const Stride& one = strides_.stride(RegexId{r}, from);
@@ -64,8 +64,8 @@ const Leap& Leaps::tokens(RegexSetId s, NodeSetId from) {
   })];
 }
 
-// Returns the union of sets of trie nodes. It is remembered, because many sets of regexes have the same
-// union.
+// Returns the union of sets of trie nodes. Unions are remembered, because many sets of regexes need the same
+// one.
 NodeSetId Leaps::united(std::vector<NodeSetId>& sets) {
   sort_unique(sets);
   return remember(unions_, sets, [&] { return strides_.sets().unite(sets); });

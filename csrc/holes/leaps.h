@@ -20,28 +20,25 @@
 
 namespace structgen {
 
-// The number of a set of regexes; equal sets have one number.
 using RegexSetId = Id<struct RegexSetTag>;
 
 // What one byte, or one token of any kind, does to a set of regexes. `left` is the set of derivatives with
 // bytes left to read. `exits` are the trie nodes at which tokens leave the regexes and go on.
 struct Leap {
   RegexSetId left;
-  // The labels of those derivatives that may end.
+  // The labels of those regexes that may end behind the byte or token; 0 for no label.
   std::vector<uint32_t> labels;
   std::vector<Stride::Exit> exits;
 };
 
-// Computes and remembers the leaps of sets of regexes.
 class Leaps {
  public:
   Leaps(RegexArena& regexes, Strides& strides) : regexes_(regexes), strides_(strides) {}
-  // Return the number of a set of regexes; a list that is passed becomes sorted.
+  // Returns the number of a set of regexes; sorts the list.
   RegexSetId set(std::vector<uint32_t>& regexes);
   RegexSetId set(RegexId r);
-  // Returns the regexes of a set, in ascending order.
   const std::vector<uint32_t>& regexes(RegexSetId s) const { return sets_[s.v]; }
-  // Return what the byte b does to a set, and what any token does that goes on below the trie nodes `from`.
+  // Return what the byte b does to a set, and what tokens do that go on below the trie nodes `from`.
   const Leap& byte(RegexSetId s, uint8_t b);
   const Leap& tokens(RegexSetId s, NodeSetId from);
   std::size_t byte_size() const { return bytes_; }
@@ -53,13 +50,12 @@ class Leaps {
 
   RegexArena& regexes_;
   Strides& strides_;
-  // sets_[n] is set n; set_index_ finds equal sets.
   std::vector<std::vector<uint32_t>> sets_;
   InternTable set_index_;
-  // The index in leaps_ of each leap: by set and byte, and by set and set of trie nodes.
+  // Find a leap in leaps_: by set and byte, and by set and trie nodes.
   FlatMap<uint64_t, uint32_t> bytes_index_, tokens_index_;
   std::deque<Leap> leaps_;
-  // The union of each list of sets of trie nodes that was asked for.
+  // The union of each list of sets of trie nodes that was united.
   std::map<std::vector<NodeSetId>, NodeSetId> unions_;
   std::size_t bytes_ = 0;
 };

@@ -17,7 +17,7 @@ ByteSet made_text() {
 }
 }  // namespace
 
-// The size is computed first, so that too long parts are refused before they take memory.
+// The size is computed first: parts that are too long are refused before they take memory.
 Path::Path(const std::vector<Part>& parts, const Vocabulary* vocabulary) : vocabulary_(vocabulary) {
   uint64_t size = 1;
   for (const Part& p : parts) {
@@ -68,7 +68,7 @@ Path::Path(const std::vector<Part>& parts, const Vocabulary* vocabulary) : vocab
 Path::Path(RegexArena& regexes, RegexId whole, bool bordered)
     : vocabulary_(nullptr), bordered_(bordered), regexes_(&regexes) {
   if (bordered)
-    // The texts of the regex must not contain the mark; one mark may then follow.
+    // kEdge is taken out of the texts of the regex, and may then follow each text once.
     whole = regexes.cat(regexes.both(whole, regexes.star(regexes.bytes(made_text()))),
                         regexes.optional(regexes.byte(kEdge)));
   nodes_.push_back({kState});
@@ -119,8 +119,8 @@ ByteSet Path::bytes(Spot s) const {
   return {};
 }
 
-// Returns the spot behind a byte: the next derivative of a regex, the child in the trie for a spot inside a
-// token, the spot itself for a loop, otherwise the next node.
+// Returns the spot behind a byte. For a regex it is the next derivative, inside a token the child in the
+// trie, in a loop the spot itself, and else the next node.
 Path::Spot Path::next(Spot s, uint8_t b) {
   if (regexes_) {
     const RegexId to = regexes_->step(states_[s], b);

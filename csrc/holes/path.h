@@ -27,14 +27,12 @@
 
 namespace structgen {
 
-// The answer to a question about texts with holes; kUnknown means that the work did not suffice, or that
-// captured text decides.
+// The answer to a question about texts with holes. kUnknown: the work did not suffice, or the answer depends
+// on captured text.
 enum class Verdict : int8_t { kNo = 0, kYes = 1, kUnknown = -1 };
 
-// One part of a text with holes: fixed text or a hole.
 struct Part {
   enum PartKind : uint8_t { kText, kAny, kBytes, kTokens } kind = kText;
-  // The bytes of a part kText.
   std::string text;
   // A hole kBytes has at least `lo` bytes; a hole kTokens has exactly `lo` tokens.
   uint64_t lo = 0;
@@ -57,7 +55,6 @@ class Path {
   // On a path of a regex: returns the derivative for which the spot stands.
   RegexId state(Spot s) const { return states_[s]; }
 
-  // first() is the spot in front of the whole text, last() the spot behind it.
   Spot first() const { return 0; }
   // Returns the spot in front of byte `at` of part number `part`, which is fixed text.
   Spot of_text(std::size_t part, std::size_t at) const { return begins_[part] + static_cast<Spot>(at); }
@@ -67,7 +64,7 @@ class Path {
   void for_each_here(Spot s, F&& f) const {
     for (;;) {
       f(s);
-      // The spot is inside a token. If a token ends at its trie node, the next slot begins here.
+      // A spot inside a token leads to the next slot, if a token ends at its trie node.
       if (s >= nodes_.size()) {
         const Inside in = inside_[s - nodes_.size()];
         if (vocabulary_->trie().tokens(in.node).empty()) return;
@@ -93,8 +90,8 @@ class Path {
   ByteSet bytes(Spot s) const;
   // Returns the spot behind byte b, which must be one of bytes(s).
   Spot next(Spot s, uint8_t b);
-  // single() tells whether only one byte can be read at the spot, which byte() returns. loops() tells whether
-  // every byte can be read and leads back to the spot.
+  // single() tells whether only one byte can be read at the spot; byte() returns this byte. loops() tells
+  // whether every byte can be read and leads back to the spot.
   bool single(Spot s) const { return s < nodes_.size() && nodes_[s].kind == kByte; }
   uint8_t byte(Spot s) const { return nodes_[s].byte; }
   bool loops(Spot s) const { return s < nodes_.size() && nodes_[s].kind == kLoop; }
@@ -104,11 +101,11 @@ class Path {
     if (regexes_) return &arena.classes(r, states_[s]);
     return s < nodes_.size() && nodes_[s].kind < kSlot ? &arena.classes(r) : nullptr;
   }
-  // On a path of a regex: returns an upper bound of the number of spots behind texts that begin at `from` and
-  // end with a byte of `last`. Returns kNoBound on a path of parts, and if there are many such spots.
+  // On a path of a regex: returns an upper bound of the number of spots that texts from `from` reach with a
+  // last byte out of `last`. Returns kNoBound on a path of parts, and if there are many such spots.
   static constexpr std::size_t kNoBound = ~std::size_t{0};
   std::size_t spots_behind(Spot from, const ByteSet& last);
-  // Tells whether only fixed text follows the spot, at least one byte of it.
+  // Tells whether some text follows the spot and holds no hole.
   bool text_behind(Spot s) const { return s + 1 < last() && holes_[s + 1] == holes_[last()]; }
   // Tells whether exactly one text leads from u to v.
   bool fixed(Spot u, Spot v) const {
@@ -120,14 +117,13 @@ class Path {
   std::size_t byte_size() const { return nodes_.size() * 16 + inside_.size() * 8 + index_.byte_size(); }
 
  private:
-  // What a node reads.
   enum NodeKind : uint8_t {
     kByte,  // reads one fixed byte
     kOne,   // reads any one byte
-    // Stands before a loop. A text that ends here does not enter the loop.
+    // Stands before a loop. A text may also end here.
     kEnter,
     kLoop,  // reads any bytes
-    // Reads any one byte, or reads nothing and goes on to the spot `to`.
+    // Reads any one byte, or skips to the spot `to` without reading.
     kMaybe,
     kSlot,   // reads a token
     kState,  // reads what a derivative of a regex reads
@@ -143,24 +139,21 @@ class Path {
     Spot slot;
     uint32_t node;  // a node of the trie of the vocabulary
   };
-  // Has the tokens for holes kTokens; null if there are none.
+  // The tokens of holes kTokens; null if there are no such holes.
   const Vocabulary* vocabulary_;
-  // True if, on a path of a regex, the mark kEdge may stand where the regex ends.
+  // On a path of a regex: true if the mark kEdge may stand where the regex ends.
   const bool bordered_ = false;
-  // Holds the nodes, in the order of the text.
   std::vector<Node> nodes_;
   // holes_[n] counts the nodes before node n that belong to a hole.
   std::vector<uint32_t> holes_;
   // begins_[part] is the first spot of the part.
   std::vector<Spot> begins_;
-  // Holds the spots inside tokens; their numbers follow those of the nodes.
+  // The spots inside tokens, numbered behind the nodes.
   std::vector<Inside> inside_;
-  // Finds spots by what they stand for: inside tokens by slot and trie node, on a path of a regex by
-  // derivative.
+  // Finds a spot inside a token by slot and trie node, or a spot of a regex by derivative.
   FlatMap<uint64_t, uint32_t> index_;
-  // The arena of the regex; null for a path of parts.
+  // The arena of the regex; null on a path of parts.
   RegexArena* regexes_ = nullptr;
-  // states_[s] is the derivative for which spot s stands.
   std::vector<RegexId> states_;
 };
 

@@ -24,7 +24,6 @@
 
 namespace structgen {
 
-// The number of a place; equal places have one number.
 using PlaceId = Id<struct PlaceTag>;
 
 // Adds a place to a short list unless the list has it.
@@ -32,15 +31,13 @@ inline void add_once(std::vector<PlaceId>& list, PlaceId a) {
   if (std::ranges::find(list, a) == list.end()) list.push_back(a);
 }
 
-// Gives numbers to the places of one path.
 class Places {
  public:
-  // With `unrestricted`, any two lexemes may have other text between them. So in the last hole any byte may
-  // come next, and the pending is dropped there. A lexeme that begins with the text behind the hole may still
-  // be forbidden; the parser checks that.
+  // With `unrestricted`, other text may stand between any two lexemes. So any byte may follow a lexeme that
+  // ends in the last hole. Only the parser then finds a lexeme that the text behind the hole would have made
+  // longer.
   Places(const Path& path, Alive& alive, bool unrestricted)
       : path_(path), alive_(alive), unrestricted_(unrestricted) {}
-  // Returns the number of a place.
   PlaceId of(Path::Spot spot, Alive::Pending pending, bool assumed = false) {
     if (pending != Alive::kClear && unrestricted_ && path_.loops(spot) && path_.text_behind(spot))
       pending = alive_.without_follow(pending);
@@ -53,16 +50,15 @@ class Places {
   Path::Spot spot(PlaceId a) const { return places_[a.v].spot; }
   Alive::Pending pending(PlaceId a) const { return places_[a.v].pending; }
   bool assumed(PlaceId a) const { return places_[a.v].assumed; }
-  // Returns the place with the same spot and the same pending that rests on no assumption.
+  // Returns the place with the same spot and pending that rests on no assumption.
   PlaceId proved(PlaceId a) { return assumed(a) ? of(spot(a), pending(a)) : a; }
-  // Returns the place `exit`; it becomes an assumed place if `before` is one.
+  // Returns the place `exit`, marked as assumed if `before` is.
   PlaceId behind(PlaceId before, PlaceId exit) {
     return assumed(before) && !assumed(exit) ? of(spot(exit), pending(exit), true) : exit;
   }
   std::size_t byte_size() const { return places_.capacity() * sizeof(Place) + index_.byte_size(); }
 
  private:
-  // A place: a spot, what may not follow there, and whether it rests on an assumption.
   struct Place {
     Path::Spot spot;
     Alive::Pending pending;
@@ -71,7 +67,6 @@ class Places {
   const Path& path_;
   Alive& alive_;
   const bool unrestricted_;
-  // places_[n] is place n; index_ finds equal places.
   std::vector<Place> places_;
   FlatMap<uint64_t, PlaceId> index_;
 };

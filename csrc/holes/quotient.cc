@@ -26,22 +26,17 @@
 //     fit()       with which items does a      cross()            the items of a proof, each  -
 //                 reader lead there?                              told to the reader
 //
-// What it costs: exits() a fact for each head and place. proof() two texts of the length of the suffix, read
-// by a parser. resolve() as much as the rule itself; at most kMostResolved times a question from outside,
-// kDeep deep. fit() a question for each compared item, at most kMostItems.
-//
 // Compared items. The items of uniqueItems before the border are not known when the suffix is read, so facts
 // assume that they differ, and decide() takes an assumed exit only with a proof.
 //
 // Invariants.
-// - Every text of an alternative that is given can be completed with the suffix. Otherwise doubt_ says
-//   so: the alternative is left out, and the grammar says that it may be smaller than it should be
-//   (inexact()).
+// - Every text of an alternative can be completed with the suffix. What is not proved is left out, doubt_
+//   notes it, and the grammar says that it may be smaller than it should be (inexact()).
 // - Crossings hold numbers of places, which stay when facts that threw are made anew.
 // - decided_ has no kUnknown, which may come from a question that is being resolved further up.
 //
-// Rejected. Reading the grammar backwards: lexemes and captured text are defined from the left. Keeping
-// the suffix as a condition that is checked later: masks would lead into dead ends.
+// Rejected. Reading the grammar backwards: lexemes and captured text are defined from the left. The suffix as
+// a condition that is checked later: masks would lead into dead ends.
 #include "holes/quotient.h"
 
 #include <algorithm>
@@ -62,7 +57,7 @@ Quotient::Quotient(RegexArena& regexes, Productions& base, RuleId root, bool lex
       suffix_(std::move(suffix)),
       end_(places_.of(path_.last(), Alive::kClear)) {}
 
-// After an exception: drops the facts, and all proofs that rest on them.
+// Drops the facts after an exception, and all proofs that rest on them.
 void Quotient::begin_anew() {
   FactBase::begin_anew();
   proofs_.clear();
@@ -71,8 +66,7 @@ void Quotient::begin_anew() {
   resolving_.clear();
 }
 
-// Returns the symbol of a crossing. Crossing i is the added rule i + 1, because the added rule 0 is the
-// start.
+// Returns the symbol of a crossing. The added rule 0 is the start, so crossing i is the added rule i + 1.
 Symbol Quotient::crossing(const Crossing& c) {
   const uint64_t h = mix(mix(mix(c.kind, c.rule.v), mix(c.pending, c.from.v)), mix(c.to.v, c.text));
   const RuleId id = own_rule(crossing_index_.number(h, crossings_, c) + 1);
@@ -81,14 +75,13 @@ Symbol Quotient::crossing(const Crossing& c) {
 
 uint32_t Quotient::text(const std::string& t) { return numbered(text_index_, texts_, t, t); }
 
-// Returns the number of bytes of the suffix before a place. Spot 0 is in the hole, spot 1 at its end, and
-// spot i + 1 behind i bytes of the suffix; later spots count as the last one.
+// Returns the number of bytes of the suffix before a place. Spot 0 lies in the hole, spot 1 in front of the
+// suffix, and spot i + 1 behind i bytes of it; spots behind the suffix count as its end.
 std::size_t Quotient::suffix_bytes(At at) const {
   return std::min<std::size_t>(places_.spot(at), path_.last()) - 1;
 }
 
-// Returns `follow`, the bytes that may not follow a lexeme. If the suffix's first byte is among them, the
-// mark kEdge is added.
+// Returns the bytes that may not follow a lexeme, and kEdge if the suffix's first byte is among them.
 RegexId Quotient::marked(RegexId follow) const {
   if (follow == RegexArena::empty()) return follow;
   ByteSet set = regexes_.byte_set(regexes_.node(follow).a);
@@ -97,9 +90,8 @@ RegexId Quotient::marked(RegexId follow) const {
   return regexes_.bytes(set);
 }
 
-// Returns the parts of a lexeme. A lexeme that crosses the border is one of its own: its length depends on
-// its context, and the context only on the text before it. Its parts come from the base's parts in this
-// context, if the same bytes may not follow: each loses the suffix at its end.
+// Returns the parts of a lexeme. Those of a lexeme that crosses the border are made from the base's parts in
+// the same context: each part with the same forbidden bytes behind it loses the suffix at its end.
 std::span<const LexemePart> Quotient::lexeme(uint32_t number, uint32_t context) {
   return remember(lexemes_, {number, context}, [&] {
     return number % 2 == 0 ? whole_lexeme(number / 2, context) : cut_parts(cut_lexemes_[number / 2], context);
@@ -117,7 +109,7 @@ std::vector<LexemePart> Quotient::cut_parts(const CutLexeme& cut, uint32_t conte
   std::vector<LexemePart> out;
   for (const LexemePart& part : base_.lexeme(cut.lexeme, context)) {
     if (!path_.ends(cut.end) && part.follow != cut.follow) continue;
-    // The lexeme has the first end - 1 bytes of the suffix (see suffix_bytes()).
+    // The lexeme holds the first end - 1 bytes of the suffix (see suffix_bytes()).
     const RegexId begun = before_text(regexes_, part.regex, std::string_view(suffix_).substr(0, cut.end - 1));
     const RegexId some = regexes_.nullable(begun) ? regexes_.minus(begun, RegexArena::epsilon()) : begun;
     if (!regexes_.judged_empty(some)) out.push_back({some, RegexArena::empty()});
@@ -152,14 +144,14 @@ std::size_t Quotient::fits() {
 
 // Adds an alternative, unless `out` already has it.
 void Quotient::add(std::vector<Symbol> sequence, Alternatives& out) {
-  // All known alternatives are compared. There are few: one for each place at which the text may end.
+  // A search in a list is enough: there is an alternative only for each place at which the text may end.
   for (const std::span<const Symbol> known : out.each())
     if (std::ranges::equal(sequence, known)) return;
   out.add(sequence);
 }
 
-// Writes the alternatives of a head that cross the border. If none is known because a question stayed open, a
-// text that proved the rule gives one.
+// Writes the alternatives of a head that cross the border. If a question stayed open and none is known, a
+// proof of the rule gives one alternative: its text.
 void Quotient::cross_some(Facts::Head head, Alive::Pending from, At to, Alternatives& out) {
   cross(head, from, to, out);
   inexact_ = inexact_ || doubt_.question;

@@ -38,15 +38,14 @@ namespace structgen {
 // The productions of all texts u such that u followed by the suffix is a text of the base.
 class Quotient : public ExtendedProductions, protected FactBase {
  public:
-  // `lexed` says that the rules consist of lexemes. All arguments but the suffix must live longer than this
-  // object. The parser that reads proofs is made anew when its states take more than `most` bytes.
+  // `lexed` says that terminals are lexemes. All arguments but the suffix must live longer than this object.
+  // The parser that reads proofs is made anew when its states take more than `most` bytes.
   Quotient(RegexArena& regexes, Productions& base, RuleId root, bool lexed, std::string suffix,
            std::size_t most);
   RuleId rule() const { return own_rule(0); }
-  // Tells whether the quotient has any text.
   Verdict possible();
-  // Returns how many bytes of the suffix can be read behind some text; the error message points there. If all
-  // bytes can be read, the text cannot end behind them.
+  // Returns how many bytes of the suffix can be read behind some text, for the error message. If all bytes
+  // can be read, no text can end behind them.
   std::size_t fits();
 
   std::span<const LexemePart> lexeme(uint32_t lexeme, uint32_t context) override;
@@ -71,29 +70,28 @@ class Quotient : public ExtendedProductions, protected FactBase {
 
  private:
   using At = PlaceId;
-  // What a rule that the quotient adds stands for: the border between the hole and the suffix lies in its
-  // texts.
+  // What an added rule stands for. The border between the hole and the suffix lies in its texts.
   struct Crossing {
     enum CrossingKind : uint8_t {
       kRule,
       kReader,
       // A reader whose captured text begins in the hole and ends in the suffix. It is told the bytes in the
-      // hole followed by `text`, the bytes in the suffix. What it reads itself lies in the suffix.
+      // hole followed by `text`. What it reads itself lies in the suffix.
       kEnded,
     } kind;
-    // The rule or reader of the base.
     RuleId rule;
-    // For a kRule or kReader, which may begin anywhere in the hole: what may not follow the text before it.
+    // For a kRule or kReader, which may begin anywhere in the hole: what may not follow the lexeme in front
+    // of it.
     Alive::Pending pending = Alive::kClear;
-    // For a kEnded reader: the place in the suffix where it begins.
+    // For a kEnded reader: where it begins in the suffix.
     At from = {};
     At to = {};
-    // For a kEnded reader: the index of `text` in texts_.
+    // For a kEnded reader: the index of the captured bytes of the suffix in texts_.
     uint32_t text = 0;
     friend bool operator==(const Crossing&, const Crossing&) = default;
   };
-  // A lexeme of the base that crosses the border: its last bytes are the first ones of the suffix. It ends at
-  // the spot `end`, and no byte of `follow` may follow it.
+  // A lexeme that crosses the border: its last bytes are the first ones of the suffix. It ends at the spot
+  // `end`, and no byte of `follow` may follow it.
   struct CutLexeme {
     uint32_t lexeme;
     Path::Spot end;
@@ -110,7 +108,6 @@ class Quotient : public ExtendedProductions, protected FactBase {
   void begin_anew();
   bool done(At at, At to) const { return at == to || (to == end_ && path_.ends(places_.spot(at))); }
   // ---- quotient_questions.cc ----
-  //
   // A question: is there a text of `head` that begins at the place `from` and ends at the place `to`?
   struct Question {
     Facts::Head head;
@@ -125,7 +122,7 @@ class Quotient : public ExtendedProductions, protected FactBase {
   const Proof* prove(const Question& q, std::unique_ptr<const Proof> found);
   bool compose(std::span<const Symbol> alternative, At to, Proof& out);
   bool compose_rule(Symbol s, std::string told, Proof& out);
-  // A compared item: its rule, and the reader behind it, which must lead from one place to another.
+  // A compared item: its rule, the reader behind it, and the places between which this reader must lead.
   struct Item {
     RuleId reader, rule;
     At from, to;
@@ -136,14 +133,12 @@ class Quotient : public ExtendedProductions, protected FactBase {
   std::vector<RuleId> free_items(RuleId rest, At from, At to);
   std::optional<RuleId> narrowed(RuleId rule, const Productions::Choice& choice);
   std::vector<std::string> told(const Item& item, const std::vector<std::string>& texts, bool leads);
-  // ---- quotient_crossing.cc ----
   bool crossed(At at) const { return places_.spot(at) > 1; }
   std::size_t suffix_bytes(At at) const;
   std::vector<std::vector<Symbol>> behind(const Symbol* s, const Symbol* end, At at, uint32_t label,
                                           uint32_t captures, At to);
   void cross(Facts::Head head, Alive::Pending from, At to, Alternatives& out);
   class Crossings;
-  // ---- quotient.cc ----
   void cross_some(Facts::Head head, Alive::Pending from, At to, Alternatives& out);
   // What the last answers may lack: alternatives that depend on captured text (`text`), or on a question that
   // took too much work (`question`).
@@ -158,37 +153,34 @@ class Quotient : public ExtendedProductions, protected FactBase {
     doubt_ = {};
     resolved_ = 0;
   }
-  // Tells whether the search may stop. While a question is resolved, one alternative suffices.
+  // Tells whether the search may stop: a question that is being resolved needs one alternative only.
   bool enough(const Alternatives& out) const { return !resolving_.empty() && !out.ends.empty(); }
   void add(std::vector<Symbol> sequence, Alternatives& out);
   uint32_t text(const std::string& t);
 
-  // The base's rule of whole texts, the suffix, and the place behind the suffix.
+  // The rule of whole texts in the base, the suffix, and the place behind the suffix.
   const RuleId root_;
   const std::string suffix_;
   const At end_;
   // What the answers since the last begin() may lack.
   Doubt doubt_;
-  // The answer of inexact(): some alternative was omitted because it was not proved.
+  // True if some alternative was omitted because it was not proved.
   bool inexact_ = false;
-  // Holds the proof of each question that was asked; null if none was found.
+  // The proof of each question that was asked; null if none was found.
   std::map<Question, std::unique_ptr<const Proof>> proofs_;
-  // For each place, the texts of some proofs that end there.
+  // By place: the texts of some proofs that end there.
   std::map<At, std::deque<std::string>> shown_;
-  // Holds the answers of decide(), except kUnknown.
   std::map<Question, Verdict> decided_;
-  // Holds the questions that resolve() is deciding, the outermost question first.
+  // The questions that resolve() is deciding; each was asked by the one before it.
   std::vector<Question> resolving_;
-  // The number of questions resolved since the last rule was asked for, at most kMostResolved.
+  // Counts the questions that were resolved since the last rule was asked for.
   uint32_t resolved_ = 0;
-  // crossings_[i] is what the added rule i + 1 stands for; crossing_index_ finds equal ones.
+  // crossings_[i] is what the added rule i + 1 stands for.
   std::vector<Crossing> crossings_;
   InternTable crossing_index_;
-  // texts_[n] is a beginning of the suffix that belongs to a captured text (Crossing::text); text_index_
-  // finds equal ones.
+  // The beginnings of the suffix that belong to captured texts (Crossing::text).
   std::vector<std::string> texts_;
   std::map<std::string, uint32_t> text_index_;
-  // Holds the answers of lexeme(), by lexeme and context.
   std::map<std::pair<uint32_t, uint32_t>, std::vector<LexemePart>> lexemes_;
   // cut_lexemes_[n] is lexeme 2n + 1 of the quotient; lexeme 2n is lexeme n of the base.
   std::vector<CutLexeme> cut_lexemes_;

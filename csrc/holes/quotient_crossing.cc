@@ -42,7 +42,7 @@ std::vector<std::vector<Symbol>> Quotient::behind(const Symbol* s, const Symbol*
   const std::vector<At> from = reader == s ? std::vector<At>{at} : exits(facts_->tail(s, reader, label), at);
   for (At f : from)
     for (At t : exits(facts_->reader(reader->rule_id(), Reading::fresh()), f)) {
-      // The captured text goes on into the suffix, up to where the reader stands.
+      // The rest of the captured text: the suffix up to the reader.
       const uint32_t read = text(suffix_.substr(0, places_.spot(f) - 1));
       const bool last = reader + 1 == end && done(t, to);
       const Symbol told =
@@ -56,7 +56,7 @@ std::vector<std::vector<Symbol>> Quotient::behind(const Symbol* s, const Symbol*
 }
 
 // Finds where the border may lie in one alternative. It reads the symbols from the left, from all places of
-// the hole at once. For each symbol whose text may cross the border it adds an alternative of the quotient.
+// the hole at once, and adds an alternative of the quotient for each symbol that may cross the border.
 class Quotient::Crossings {
  public:
   Crossings(Quotient& of, std::span<const Symbol> all, Alive::Pending from, At to, Alternatives& out)
@@ -79,8 +79,7 @@ class Quotient::Crossings {
       switch (s->kind()) {
         case Symbol::kLimit:
           throw Error(ErrorKind::kGrammar, "a text with holes cannot have limits on tokens (max_tokens)");
-        // Captures and notes read nothing. They are copied into the new alternative, and the place stays the
-        // same.
+        // Captures and notes read nothing, so the place stays. The new alternative keeps them.
         case Symbol::kCapture: captures_ = facts_.opened(captures_, here_.front()); [[fallthrough]];
         case Symbol::kNote: before_.push_back(*s); continue;
         case Symbol::kAfter:
@@ -105,16 +104,16 @@ class Quotient::Crossings {
     if (!q_.resolving_.empty())
       q_.doubt_.question = true;
     else
-      // Poison says that there may be more alternatives: what depends on captured text is asked again with
-      // the text (mask/fill.h).
+      // Captured text that is not known may allow more alternatives. Poison says so (mask/fill.h).
       q_.add({Symbol::terminal(RegexArena::poison())}, out_);
   }
 
  private:
-  // `exit` is a place to which the crossing symbol s leads. Returns the place to which s must lead.
+  // Returns the place to which the crossing symbol s must lead if its text ends at `exit`.
   At goal(const Symbol* s, At exit, uint32_t open) const { return s + 1 == end_ && open == 0 ? to_ : exit; }
 
-  // Adds an alternative: the symbols before the crossing, the crossing symbol, and the symbols `after` it.
+  // Adds an alternative: the symbols in front, the symbol that crosses the border, and the symbols `after`
+  // it.
   void put(Symbol crossing, const std::vector<Symbol>& after) {
     std::vector<Symbol> sequence = before_;
     sequence.push_back(crossing);
@@ -122,8 +121,8 @@ class Quotient::Crossings {
     q_.add(std::move(sequence), out_);
   }
 
-  // Calls f with each exit of a head that lies in the suffix. An exit in the hole becomes a place in front of
-  // the next symbol.
+  // Calls f with each exit of a head that lies in the suffix. The exits in the hole become the places in
+  // front of the next symbol.
   template <class F>
   void each_crossing(Facts::Head head, At from, F&& f) {
     for (At e : q_.exits(head, from))
@@ -142,7 +141,7 @@ class Quotient::Crossings {
     }
   }
 
-  // Adds a terminal that crosses the border and ends at the spot: its texts lose the suffix up to there.
+  // Adds a terminal that crosses the border: its texts lose the beginning of the suffix, up to `spot`.
   void put_terminal(RegexId r, Path::Spot spot, const std::vector<Symbol>& after) {
     const RegexId begun = before_text(regexes_, r, std::string_view(q_.suffix_).substr(0, spot - 1));
     const auto some = [&](RegexId part) {
@@ -171,7 +170,7 @@ class Quotient::Crossings {
             add_once(next_, at);
             continue;
           }
-          // The pending is not applied here: the parser checks the first byte of the text itself.
+          // What may not follow the lexeme in front is not applied here: the parser checks the first byte.
           for (const std::vector<Symbol>& after : q_.behind(s + 1, end_, at, 0, captures_, to_))
             if (terminal)
               put_terminal(s->regex(), e.spot, after);
@@ -183,15 +182,15 @@ class Quotient::Crossings {
     }
   }
 
-  // Reads a labelled set of literals and its reader. Only the literals that lead to the end are kept, in one
-  // set for each list of symbols that may follow.
+  // Reads a labelled set of literals and its reader. Only literals that lead to the end are kept. Those with
+  // the same symbols behind them stay in one set.
   void literals(const Symbol* s) {
     const RegexId set = s->regex();
     const RuleId reader = s[1].rule_id();
     if (regexes_.node(set).kind != RegexKind::kLiteralSet) too_complex("a label that is no literal's");
-    // The labels that are kept if the border lies inside the literal.
+    // The labels of literals across the border, by the spot where the literal ends and what follows it.
     std::map<std::pair<Path::Spot, std::vector<Symbol>>, std::set<uint32_t>> split;
-    // The labels that are kept if the border lies behind the literal.
+    // The labels of literals in front of the border, by the same.
     std::map<std::pair<At, std::vector<Symbol>>, std::set<uint32_t>> whole;
     const auto only = [&](const std::set<uint32_t>& labels, bool labelled) {
       return regexes_.with_labels(set, std::vector(labels.begin(), labels.end()), labelled);
@@ -257,8 +256,8 @@ class Quotient::Crossings {
           std::optional<RuleId> item;
           if (fits) item = q_.fit(s->rule_id(), s[-1].rule_id(), a, end);
           if (fits ? !item : !q_.leads({head, a, end})) return;
-          // The symbol before the reader is the item. It is replaced by those items with which the reader
-          // leads to the exit.
+          // The item in front of the reader is replaced by those items with which the reader leads to the
+          // exit.
           const Symbol whole = before_.back();
           if (item) before_.back() = q_.translate(Symbol::rule(*item));
           for (const std::vector<Symbol>& after : q_.behind(s + 1, end_, e, 0, open, to_))
@@ -279,11 +278,11 @@ class Quotient::Crossings {
   const Symbol* const end_;
   const At to_;
   Alternatives& out_;
-  // before_ holds the symbols of the new alternative so far, here_ the places to which they lead, and next_
-  // the places behind the next symbol.
+  // The symbols of the new alternative so far, the places to which they lead, and the places behind the next
+  // symbol.
   std::vector<Symbol> before_;
   std::vector<At> here_, next_;
-  // The number of the list of open captures; all of them began before the border.
+  // The list of open captures (Facts::opened()); all of them began before the border.
   uint32_t captures_ = 0;
   std::vector<Alive::Step> steps_;
 };

@@ -12,10 +12,6 @@
 //     proof()            a witness of the facts, `[0,2]`, is read by a parser: yes
 //     resolve()          if the parser reads no witness, the alternatives across the border are made. Each of
 //                        them has been proved; compose() puts a text of one together
-//
-// The reader of a compared item is told the item. The reader leads on with every item that repeats none of
-// the suffix, so fit_apart() removes the few items that do; if two items have to be equal, fit_again() leaves
-// only those that repeat one.
 #include <algorithm>
 #include <utility>
 
@@ -26,15 +22,15 @@
 namespace structgen {
 
 namespace {
-// If an item has at most this many values, each is tried.
+// Each value of an item is tried if there are at most this many.
 constexpr uint32_t kTriedValues = 64;
-// If a proof has more items than this, it is not used to compare items.
+// A proof with more items than this is not used to compare items.
 constexpr std::size_t kMostItems = 1024;
 // At most this many proofs that end at one place are kept for other questions.
 constexpr std::size_t kKeptProofs = 16;
-// Resolving a question may need other questions. At this depth resolve() leaves them undecided.
+// resolve() may ask other questions. At this depth it leaves them undecided.
 constexpr std::size_t kDeep = 6;
-// For each rule that is asked for, at most this many questions are decided by making alternatives.
+// For each rule that is asked for, at most this many questions are resolved.
 constexpr uint32_t kMostResolved = 400;
 }  // namespace
 
@@ -49,8 +45,7 @@ std::vector<Quotient::At> Quotient::exits(Facts::Head head, At from) {
 
 bool Quotient::leads(const Question& q) { return noted(decide(q)) == Verdict::kYes; }
 
-// Decides a question. A proved exit is a yes, an assumed exit needs a proof, and without any exit the answer
-// is no.
+// Decides a question. A proved exit is a yes, an assumed exit needs a proof, and no exit is a no.
 Verdict Quotient::decide(const Question& q) {
   const Facts::Found found = facts_->ask(q.head, q.from);
   bool assumed = false;
@@ -67,7 +62,7 @@ Verdict Quotient::decide(const Question& q) {
   return proof(q) ? Verdict::kYes : resolve(q);
 }
 
-// Returns a proof of the question, or null. The exits are tried in order.
+// Returns a proof of the question, or null.
 const Quotient::Proof* Quotient::proof(const Question& q) {
   if (const auto known = proofs_.find(q); known != proofs_.end()) return known->second.get();
   std::unique_ptr<const Proof> out;
@@ -77,7 +72,7 @@ const Quotient::Proof* Quotient::proof(const Question& q) {
   return prove(q, std::move(out));
 }
 
-// Keeps a proof. Its text is also kept for other questions that end at this place.
+// Keeps a proof; other questions that end at this place may use its text.
 const Quotient::Proof* Quotient::prove(const Question& q, std::unique_ptr<const Proof> found) {
   if (found) {
     std::deque<std::string>& shown = shown_[q.to];
@@ -87,8 +82,8 @@ const Quotient::Proof* Quotient::prove(const Question& q, std::unique_ptr<const 
   return (proofs_[q] = std::move(found)).get();
 }
 
-// Makes a proof of an alternative: from some text of each symbol before the border, and the proved text of
-// the symbol that crosses it. Returns false if one of these is missing.
+// Makes a proof of an alternative. It joins some text of each symbol before the border and the proved text of
+// the symbol that crosses the border. Returns false if one of these texts is missing.
 bool Quotient::compose(std::span<const Symbol> alternative, At to, Proof& out) {
   std::size_t captured = 0;
   for (const Symbol& s : alternative) {
@@ -116,7 +111,7 @@ bool Quotient::compose(std::span<const Symbol> alternative, At to, Proof& out) {
   return true;
 }
 
-// Appends a text of a rule or reader of the quotient. `told` is the captured text that a reader is told.
+// Appends a text of a rule or reader of the quotient. A reader is told the captured text `told`.
 bool Quotient::compose_rule(Symbol s, std::string told, Proof& out) {
   const bool reader = s.kind() == Symbol::kReader;
   if (!is_own(s.rule_id())) {
@@ -148,7 +143,7 @@ bool Quotient::compose_rule(Symbol s, std::string told, Proof& out) {
 
 // Decides a question by making the alternatives of its head; only proved alternatives are added.
 Verdict Quotient::resolve(const Question& q) {
-  // A question that is already being resolved counts as not known, so the recursion ends.
+  // A question that is already being resolved stays undecided, so the recursion ends.
   if (crossed(q.from) || resolving_.size() == kDeep || ++resolved_ > kMostResolved ||
       std::ranges::find(resolving_, q) != resolving_.end())
     return Verdict::kUnknown;
@@ -174,8 +169,6 @@ Verdict Quotient::resolve(const Question& q) {
   return v;
 }
 
-// ---- items that are compared ----
-
 // Returns a rule with those texts of `rule` after which the reader leads from one place to another. Returns
 // nothing if there are none.
 std::optional<RuleId> Quotient::fit(RuleId reader, RuleId rule, At from, At to) {
@@ -183,22 +176,20 @@ std::optional<RuleId> Quotient::fit(RuleId reader, RuleId rule, At from, At to) 
   const Alternatives& all = facts_->alternatives(facts_->reader(reader, Reading::fresh()));
   if (all.ends.empty()) return std::nullopt;
   const RuleId first = all.symbols.front().rule_id(), last = all.symbols.back().rule_id();
-  // If every alternative behind a fresh text is assumed, items must differ. Otherwise two items must be
-  // equal.
+  // If some alternative holds for every fresh item, two items must be equal; otherwise all items must differ.
   return all.assumed.size() == all.ends.size() ? fit_apart({reader, rule, from, to}, first)
                                                : fit_again({reader, rule, from, to}, first, last);
 }
 
-// Returns a rule with some texts of a rule, which Productions::narrow() makes. Returns nothing if it makes
-// none.
+// Returns a rule with those texts of a rule that are chosen (Productions::narrow()), or nothing if it cannot
+// be made.
 std::optional<RuleId> Quotient::narrowed(RuleId rule, const Productions::Choice& choice) {
   RuleId out;
   bool any = false;
   return base_.narrow(rule, choice, out, any) && any ? std::optional(out) : std::nullopt;
 }
 
-// Returns those of the given texts of an item with which the reader leads on (`leads`), or those with which
-// it does not.
+// Returns those of some texts of an item with which the reader leads on; with `leads` false, all others.
 std::vector<std::string> Quotient::told(const Item& item, const std::vector<std::string>& texts, bool leads) {
   std::vector<std::string> out;
   RuleId one;
@@ -214,10 +205,9 @@ std::vector<std::string> Quotient::told(const Item& item, const std::vector<std:
   return out;
 }
 
-// For items that must differ: returns a rule with those texts of the item with which all items can still
-// differ, or nothing. `rest` is the rule behind an item that no other item repeats. The texts that are
-// excluded are all among the items of one proof: with any text that repeats none of these items the reader
-// leads on.
+// Items must differ. Returns a rule with texts of the item that no other item has to repeat, or nothing.
+// `rest` is the rule behind an item that no other item repeats. It is enough to exclude texts among the items
+// of one proof: if the item repeats none of them, this proof still holds.
 std::optional<RuleId> Quotient::fit_apart(const Item& item, RuleId rest) {
   const Question others{facts_->head(rest), item.from, item.to};
   const Verdict possible = decide(others);
@@ -240,9 +230,9 @@ std::optional<RuleId> Quotient::fit_apart(const Item& item, RuleId rest) {
   return bad.empty() ? item.rule : narrowed(item.rule, {bad, {}, true});
 }
 
-// For two items that must be equal: returns a rule with those texts of the item with which two items can
-// still be equal, or nothing. `rest` is the rule behind the item if two other items must be equal, `free` the
-// rule behind it if nothing more is asked.
+// Two items must be equal. Returns a rule with those texts of the item with which two items can still be
+// equal, or nothing. `rest` is the rule behind the item if two other items must be equal, `free` the rule
+// behind it if no more is asked.
 std::optional<RuleId> Quotient::fit_again(const Item& item, RuleId rest, RuleId free) {
   const Verdict others = decide({facts_->head(rest), item.from, item.to});
   if (others == Verdict::kYes) return item.rule;
@@ -257,7 +247,7 @@ std::optional<RuleId> Quotient::fit_again(const Item& item, RuleId rest, RuleId 
   if (!all) {
     if (const Proof* shown = proof(any)) some = shown->items;
     if (!crossed(item.from)) rules = free_items(free, item.from, item.to);
-    // If the hole has ended and no other pair can be equal, only items of known text can be repeated.
+    // If the hole has ended and no two other items can be equal, the item must repeat a known one.
     all = crossed(item.from) && others == Verdict::kNo;
   }
   const std::vector<std::string> good = told(item, some, true);

@@ -43,19 +43,18 @@ class RestOfText : public ExtendedProductions {
     return !is_own(rule) && base_.values(RuleId{rule.v / 2}, most, out);
   }
   bool inexact() const override { return base_.inexact(); }
-  // Counts the bytes of the parser, too.
   std::size_t byte_size() const override {
     return own_.size() * 40 + stacks_.byte_size() + parser_.byte_size();
   }
 
  private:
-  // What a rule that this class adds stands for: the start, a set of stacks, or a reader that is told the
-  // text captured before the hole as well.
+  // What an added rule stands for: the start, a set of stacks, or a reader that was already open behind the
+  // text. Such a reader is told the text captured so far as well.
   struct Own {
     enum OwnKind : uint8_t { kStart, kStack, kReader } kind;
-    // The stacks that a kStack rule reads.
+    // For a kStack rule: the stacks that it reads.
     StackId stack = {};
-    // For a kReader rule: the reader of the base, and the text that was captured before the hole.
+    // For a kReader rule: the reader of the base, and the text captured so far.
     RuleId reader = {};
     std::string text = {};
   };
@@ -67,14 +66,12 @@ class RestOfText : public ExtendedProductions {
   void go_on(const StackEntry& e, std::vector<std::string>& captured, uint32_t open, bool label,
              std::vector<Symbol>& above, Alternatives& out);
 
-  // The parser that has read the text, and its state behind the text.
   Parser& parser_;
   const StateId state_;
   // The alternatives of the start, which is the added rule 0.
   Alternatives start_;
-  // own_[n] is what the added rule n stands for.
   std::vector<Own> own_;
-  // The number of the added rule of each set of stacks.
+  // For each set of stacks, the number of its added rule.
   FlatMap<uint32_t, uint32_t> stacks_;
 };
 

@@ -20,12 +20,6 @@
 // - A pair is met once, behind the fewest bytes. So the length of an exit is that of a shortest text, and in
 //   the hole in front of the last text a lower bound.
 // - Exits belong to texts of one byte or more. Whether the regex has the empty text is the caller's to know.
-// - exits() and shortest() keep their answers, which depend on the regex and the spots alone.
-//
-// Costs. A derivative for each pair and class of bytes. Behind a fixed byte there is one pair, so in fixed
-// text no pair is remembered. A search of kManyPairs pairs asks how many exits there can be and ends with the
-// last. A hole in front of the last text is left by the derivatives of anywhere(), whatever the text behind
-// it.
 //
 // Rejected. A search from the end backwards: the quotient of a regex by a text has derivatives of its own.
 // One graph for exits and texts: its edges cost ten times the search for exits, and few stretches are ever
@@ -44,13 +38,13 @@
 namespace structgen {
 
 namespace {
-// texts() gives up after kTextSteps steps, and 64 more steps for each text and each byte that is asked for.
+// texts() gives up after kTextSteps steps, and 64 steps for each text and byte that is asked for.
 constexpr std::size_t kTextSteps = 4096;
-// After this many pairs, a search for exits computes how many exits there can be, so that it may stop early.
+// A search that has met this many pairs computes the number of all exits, so that it can stop at the last.
 constexpr std::size_t kManyPairs = 256;
 constexpr uint64_t pair_of(RegexId r, Path::Spot s) { return static_cast<uint64_t>(r.v) << 32 | s; }
 
-// Gives the order in which bytes are tried for texts that people read: letters and digits come first.
+// A key by which bytes are sorted for texts that people read: letters and digits come first.
 std::pair<bool, uint8_t> readable(uint8_t c) {
   const bool plain = (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
   return {!plain, c};
@@ -86,8 +80,6 @@ std::size_t Stretches::byte_size() const {
   return index_.byte_size() + found_.size() * sizeof(Found) + bytes_;
 }
 
-// ---- where texts end ----
-
 // Searches pairs (derivative, spot) breadth first, so that each exit is first reached by a shortest text.
 class Stretches::ExitSearch {
  public:
@@ -108,7 +100,7 @@ class Stretches::ExitSearch {
         read(pair);
       }
     }
-    // Of several exits with the same spot and label, the one with the shortest text stays.
+    // A spot and label stay once, with the length of their shortest text.
     std::ranges::sort(found_, {}, [](const Exit& x) { return std::tuple(x.spot, x.label, x.length); });
     const auto same = [](const Exit& x, const Exit& y) { return x.spot == y.spot && x.label == y.label; };
     found_.erase(std::unique(found_.begin(), found_.end(), same), found_.end());
@@ -121,9 +113,8 @@ class Stretches::ExitSearch {
     Spot spot;
   };
 
-  // Begins behind the last hole. In this hole the regex may read any text, so every derivative by some text
-  // (holes/anywhere.h) steps into the text behind the hole. The search does not go through the hole byte by
-  // byte.
+  // Begins behind the last hole. The regex may read any text in this hole, so each of its derivatives
+  // (holes/anywhere.h) steps into the text behind the hole. The hole itself is not searched byte by byte.
   void begin_behind_hole() {
     once_ = false;
     bytes_ = 1;
@@ -141,7 +132,7 @@ class Stretches::ExitSearch {
     }
   }
 
-  // Reads one byte from a pair, in all ways in which both the regex and the path can.
+  // Reads one byte from a pair, wherever both the regex and the path can.
   void read(Pair at) {
     if (path_.single(at.spot)) return step(at.regex, at.spot);
     once_ = false;
@@ -154,7 +145,7 @@ class Stretches::ExitSearch {
     });
   }
 
-  // Reads the one byte of fixed text.
+  // Steps over one byte of fixed text.
   void step(RegexId d, Spot s) {
     charge();
     if (path_.byte(s) < kEdge) meet(regexes_.step(d, path_.byte(s)), s + 1);
@@ -177,21 +168,18 @@ class Stretches::ExitSearch {
     found_.push_back({s, label, length});
   }
 
-  // Notes the furthest spot. Spots inside tokens do not count, because their numbers follow those of all
-  // nodes.
+  // Notes the furthest spot. Spots inside tokens do not count: their numbers stand behind those of all nodes.
   void reach(Spot s) {
     if (s < path_.nodes()) of_.furthest_ = std::max(of_.furthest_, s);
   }
 
-  // Tells whether all exits were found. A long search computes once how many exits there can be, and stops at
-  // the last one.
+  // Tells whether all exits were found. A long search computes the number of all exits once.
   bool all_found() {
     if (seen_.size() < kManyPairs || regexes_.node(regex_).labelled) return false;
     if (!most_) most_ = path_.spots_behind(from_, last_bytes(regexes_, regex_));
     return left_.size() == *most_;
   }
 
-  // If every step read all bytes of the regex, and the search did not stop early, the path reads all texts.
   std::optional<bool> reads_all() const { return all_ && ended_ ? std::nullopt : std::optional(all_); }
 
   Stretches& of_;
@@ -199,15 +187,13 @@ class Stretches::ExitSearch {
   Path& path_;
   const RegexId regex_;
   const Spot from_;
-  // next_ holds the pairs behind `bytes_` bytes, todo_ those behind one byte less.
+  // The pairs behind `bytes_` - 1 bytes, and those behind `bytes_` bytes.
   std::vector<Pair> todo_, next_;
-  // The number of bytes that lead to the pairs of next_.
   uint32_t bytes_ = 0;
   FlatMap<uint64_t, bool> seen_;
-  // True if no pair can be met twice, so that pairs need not be remembered.
+  // True while no pair can be met twice. Then pairs are not remembered.
   bool once_ = true;
-  // all_: the path read every byte of the regex at every pair so far. ended_: the search stopped before all
-  // pairs were read.
+  // all_: at every pair so far the path read every byte of the regex. ended_: the search stopped early.
   bool all_ = true, ended_ = false;
   std::set<Spot> left_;
   std::optional<std::size_t> most_;
@@ -225,12 +211,10 @@ Stretches::Found& Stretches::find(RegexId r, Spot from) {
 std::span<const Stretches::Exit> Stretches::exits(RegexId r, Spot from) { return find(r, from).exits; }
 std::optional<bool> Stretches::reads_all(RegexId r, Spot from) { return find(r, from).all; }
 
-// ---- the texts between two spots ----
-
-// The graph of the pairs (derivative, spot) that texts of a regex reach from a spot. Its edges are bytes.
+// The pairs (derivative, spot) that texts of a regex reach from a spot, as a graph whose edges are bytes.
 class Stretches::TextGraph {
  public:
-  // What the graph is made for: all texts, a shortest one, or a shortest one of at most Stretch::length
+  // What the graph is made for: all texts, a shortest text, or a shortest text of at most Stretch::length
   // bytes.
   enum Aim { kAll, kShortest, kWithinLength };
   TextGraph(Stretches& of, const Stretch& stretch, Aim aim) {
@@ -256,8 +240,8 @@ class Stretches::TextGraph {
     measure(of, stretch.to, stretch.label);
   }
 
-  // Returns the first of the shortest texts in the order of readable(). It is empty if no text leads to the
-  // end.
+  // Returns a shortest text, or an empty text if none leads to the end. Letters and digits come before other
+  // bytes.
   std::string first() const {
     std::string out;
     for (uint32_t at = 0; out.empty() || nodes_[at].left > 0;) {
@@ -273,8 +257,8 @@ class Stretches::TextGraph {
 
   bool none() const { return nodes_[0].left == kFar; }
 
-  // Tells whether the graph has a cycle, and thus infinitely many texts. Nodes are removed from the end on,
-  // each after all nodes to which it leads. The nodes of a cycle are never removed.
+  // Tells whether the graph has a cycle, so that there are infinitely many texts. A node is removed once all
+  // nodes behind it are removed; the nodes of a cycle always remain.
   bool endless() const {
     std::vector<uint32_t> open(nodes_.size(), 0), ready;
     std::size_t alive = 0, done = 0;
@@ -294,8 +278,8 @@ class Stretches::TextGraph {
     return done < alive;
   }
 
-  // Writes all texts of one length, then those of the next length, and so on; each length is a depth-first
-  // search. Returns true if all texts were written.
+  // Writes all texts of one length, then those of the next length, and so on. For each length it searches
+  // depth first. Returns true if all texts were written.
   bool write(bool endless, std::size_t most, std::vector<std::string>& out) {
     for (Node& n : nodes_)
       std::ranges::stable_sort(n.bytes, {}, [](const Edge& e) { return readable(e.byte); });
@@ -304,7 +288,7 @@ class Stretches::TextGraph {
     const std::size_t longest = endless ? nodes_.size() + most : nodes_.size();
     for (std::size_t length = std::max<std::size_t>(nodes_[0].left, 1); length <= longest; ++length) {
       std::string text;
-      // The nodes of the current path, each with the number of its edges that were tried.
+      // The nodes of the current path, and how many edges of each were tried.
       std::vector<std::pair<uint32_t, std::size_t>> way{{0, 0}};
       while (!way.empty()) {
         charge();
@@ -331,8 +315,7 @@ class Stretches::TextGraph {
 
  private:
   static constexpr uint32_t kFar = 0xFFFFFFFFu;
-  // One unit of work pays for this many edges. An edge is one of 8 bytes in a list; only the first edge
-  // between two nodes is also in two other lists.
+  // One unit of work pays for this many edges.
   static constexpr std::size_t kEdgesAUnit = 8;
   struct Edge {
     uint8_t byte;
@@ -340,10 +323,10 @@ class Stretches::TextGraph {
   };
   struct Node {
     std::vector<Edge> bytes;
-    // The nodes from which an edge leads here, and those to which one leads from here. Several bytes between
-    // two nodes count as one edge.
+    // The nodes from which an edge leads here, and those to which an edge leads from here. Several bytes
+    // between two nodes count once.
     std::vector<uint32_t> before, after;
-    // The least number of bytes from the start to here, and from here to the end; kFar if there is no path.
+    // The fewest bytes from the start to here, and from here to the end; kFar if no text leads there.
     uint32_t depth = 0, left = kFar;
   };
 
@@ -355,7 +338,7 @@ class Stretches::TextGraph {
     });
   }
 
-  // Computes the distances to the end: breadth first, from the end backwards.
+  // Computes the distance of each node to the end, breadth first from the end backwards.
   void measure(const Stretches& of, Spot to, uint32_t label) {
     std::vector<uint32_t> todo;
     for (uint32_t i = 0; i < nodes_.size(); ++i)
@@ -388,7 +371,7 @@ bool Stretches::texts(RegexId r, Spot from, Spot to, std::size_t most, std::vect
   return !(endless && finite) && graph.write(endless, most, out);
 }
 
-// In a hole the length of a stretch may be too small. Then a second graph is made without a bound.
+// Where text lies in a hole, Stretch::length may be too small. Then a second graph is made without a bound.
 const std::string& Stretches::shortest(const Stretch& s) {
   return remember(shortest_, {s.regex.v, s.from, s.to, s.label}, [&] {
     std::string out = TextGraph(*this, s, TextGraph::kWithinLength).first();

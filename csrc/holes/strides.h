@@ -23,17 +23,16 @@
 
 namespace structgen {
 
-// What one token of any kind does to a regex: what may be left of the regex, and where tokens leave it.
+// What may be left of a regex behind one token of any kind, and where tokens leave the regex.
 struct Stride {
   // At most this many tokens are kept as examples of a derivative.
   static constexpr std::size_t kExamples = 6;
-  // A derivative that some tokens leave when they end.
+  // A derivative in which some tokens end.
   struct Left {
     RegexId regex;
-    // Some of the tokens that lead to this derivative.
     std::vector<TokenId> examples;
   };
-  // The trie nodes at which the regex ends with one label and below which tokens go on.
+  // The trie nodes at which the regex ends with one label, and below which tokens go on.
   struct Exit {
     // 1 + the label with which the regex ended, or 0.
     uint32_t label;
@@ -41,21 +40,20 @@ struct Stride {
   };
   std::vector<Left> left;
   std::vector<Exit> exits;
-  // tokens[i] holds all tokens that leave left[i]; empty before tokens() is called.
+  // tokens[i] gets all tokens that end in left[i] when tokens() is called; it is empty before.
   std::vector<std::vector<TokenId>> tokens;
 };
 
-// Computes and remembers the strides of the regexes of a world.
 class Strides : public RegexCache {
  public:
-  // A world has one such table (RegexArena::cache). The branches that it remembers take at most `most` bytes.
+  // A world has one such table (RegexArena::cache()). The remembered branches take at most `most` bytes.
   Strides(RegexArena& regexes, const TokenTrie& trie, std::size_t most);
   // The set of trie nodes that holds only the root, where tokens begin.
   static constexpr NodeSetId kRoot{1};
-  // Returns the stride of a regex from some trie nodes on. If the remembered branches take too many bytes,
-  // all branches are forgotten, but no strides.
+  // Returns the stride of a regex from some trie nodes on. It first forgets all branches if they take too
+  // many bytes; strides stay.
   Stride& stride(RegexId r, NodeSetId from);
-  // Returns all tokens that leave the derivative number `left` of a stride.
+  // Returns all tokens that end in derivative number `left` of a stride.
   const std::vector<TokenId>& tokens(RegexId r, NodeSetId from, std::size_t left);
   std::size_t byte_size() const override {
     return bytes_ + sets_.byte_size() + known_.byte_size() + branch_index_.byte_size();
@@ -66,33 +64,30 @@ class Strides : public RegexCache {
   // What the tokens below one trie node do to a regex.
   struct Branch {
     std::vector<Stride::Left> left;
-    // Pairs (label, node): tokens leave the regex with this label at this node.
+    // Pairs (label, node): at this node tokens leave the regex with this label.
     std::vector<std::pair<uint32_t, uint32_t>> exits;
     std::size_t byte_size() const { return sizeof(Branch) + left.size() * 64 + exits.size() * 8; }
   };
   // A branch or stride while it is being collected.
   struct Gathering {
     Branch all;
-    // Finds the index of a derivative in `all.left`, by its regex.
+    // The index of a derivative in `all.left`, by its regex.
     FlatMap<uint32_t, uint32_t> number;
     void add(RegexId to, std::span<const TokenId> tokens);
   };
   const Branch& branch(uint32_t node, RegexId r);
   void gather(std::span<const uint32_t> from, RegexId r, Gathering& out);
   RegexArena& regexes_;
-  // The trie of the world's vocabulary.
   const VocabularyTrie trie_;
-  // If branches_ takes more bytes than this, stride() forgets all branches.
+  // The most bytes that branches_ may take before stride() forgets all branches.
   const std::size_t most_;
-  // Gives numbers to the sets of trie nodes.
   NodeSets sets_;
-  // Holds the index in strides_, by regex and set of nodes.
+  // Finds a stride in strides_, by regex and set of nodes.
   FlatMap<uint64_t, uint32_t> known_;
   std::deque<Stride> strides_;
-  // Holds the index in branches_, by node and regex.
+  // Finds a branch in branches_, by node and regex.
   FlatMap<uint64_t, uint32_t> branch_index_;
   std::deque<Branch> branches_;
-  // Count the bytes of strides_ and of branches_.
   std::size_t bytes_ = 0, branch_bytes_ = 0;
 };
 

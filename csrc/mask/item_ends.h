@@ -12,9 +12,6 @@
 //     `",`  `"]`  `":`       add nothing: one look-up among the items for all three
 //     `a"`  `a",`            add an `a`
 //     `"]}`  `\n",`          judged by themselves: they end more than the string, or have an escape
-//
-// Rejected. A row for places where words are items: most tokens of the vocabulary begin one there, and few of
-// those are in a mask.
 #pragma once
 
 #include <array>
@@ -34,28 +31,26 @@ class ItemEnds {
  public:
   struct Place {
     bool string = false;
-    // The text stands inside a number, or inside `true`, `false` or `null` (a word).
+    // The place is inside a number, or inside `true`, `false` or `null` (a word).
     bool word = false;
     // Some open container compares its items.
     bool open = false;
-    // The innermost container compares its items, and words may be among them.
+    // The innermost container compares its items, and may have words among them.
     bool words = false;
-    // An open container other than the innermost compares its items.
+    // A container around the innermost one compares its items.
     bool outer = false;
-    // The items of the innermost container must be texts of a list. So a token may also use up the list's
-    // last text.
+    // The items of the innermost container must be texts of a list. A token may then use up the last of them.
     bool list = false;
     uint8_t number() const {
       return static_cast<uint8_t>(string | word << 1 | open << 2 | words << 3 | outer << 4 | list << 5);
     }
   };
-  // Tells whether the token may end an item. A token that does no more than end a string is left to quotes().
+  // Tells whether the token may end an item. A token that only ends a string is left to quotes().
   static bool may_end(Place place, std::string_view bytes) {
     if (bytes.empty()) return false;
     if (place.word && place.words) return true;
     if (place.list && (place.string || bytes.find_first_of("\",") != bytes.npos)) return true;
-    // No open container compares items. So only a token that opens one, and writes an item into it, can end
-    // an item.
+    // Only a token that opens a container and writes an item into it can end one here.
     if (!place.open) {
       const std::size_t bracket = bytes.find_first_of("[{");
       if (bracket == bytes.npos || bytes.find(',', bracket) == bytes.npos) return false;
@@ -70,8 +65,7 @@ class ItemEnds {
     for (; i < bytes.size(); ++i) {
       const char b = bytes[i];
       if (b == '"') return bytes.find('"', i + 1) != bytes.npos;
-      // The first item of a new container repeats none, so only a token that goes on to `,`, `]` or `}` can
-      // end a later item.
+      // The first item of a new container repeats none, so the token must go on to `,`, `]` or `}`.
       if (b == '[' || b == '{') return bytes.find_first_of(",]}", i + 1) != bytes.npos;
       if ((b == ']' || b == '}') && place.outer) return true;
       if (place.words && std::string_view("]} \t\n\r,:").find(b) == std::string_view::npos) return true;
@@ -79,10 +73,9 @@ class ItemEnds {
     return false;
   }
 
-  // A row with few bits, as pairs: the index of a word and the bits of this word.
+  // A row with few bits, as pairs: the index of a word, and the word.
   using Bits = std::vector<std::pair<uint32_t, uint32_t>>;
-  // The tokens that begin with the bytes `added`, followed by a quote. `added` holds neither a backslash nor
-  // a quote.
+  // The tokens that begin with the bytes `added` and a quote. `added` has neither a backslash nor a quote.
   struct Quote {
     std::string_view added;
     std::vector<TokenId> tokens;
@@ -90,7 +83,7 @@ class ItemEnds {
 
   explicit ItemEnds(const Vocabulary& vocabulary) : vocabulary_(vocabulary) {}
   static constexpr std::size_t kPlaces = 64;
-  // Returns the tokens for which may_end() holds. The place must be in a string, or not in `words`. The
+  // Returns the tokens for which may_end() is true. The place must be in a string, or not in `words`. The
   // caller holds the world's lock.
   const Bits& at(Place place) {
     Bits& out = places_[place.number()];
@@ -105,8 +98,8 @@ class ItemEnds {
     bytes_ += out.capacity() * sizeof(out[0]);
     return out;
   }
-  // Returns the tokens that end a string, grouped by the bytes before the quote. The caller holds the world's
-  // lock.
+  // Returns the tokens that end a string, grouped by the bytes in front of the quote. The caller holds the
+  // world's lock.
   const std::vector<Quote>& quotes() {
     if (!quotes_.empty()) return quotes_;
     std::map<std::string_view, std::vector<TokenId>> by_text;
@@ -115,7 +108,7 @@ class ItemEnds {
       const std::size_t quote = bytes.find('"');
       if (bytes.find('\\') > quote) by_text[bytes.substr(0, quote)].push_back(t);
     }
-    // If the vocabulary has no quotes, this empty group marks that it was searched.
+    // This group stays empty if no token has a quote. It says that the search was made.
     by_text.try_emplace({});
     for (auto& [text, tokens] : by_text) {
       bytes_ += sizeof(Quote) + tokens.capacity() * sizeof(TokenId);
@@ -126,7 +119,7 @@ class ItemEnds {
   std::size_t byte_size() const { return bytes_; }
 
  private:
-  // Returns the tokens that contain at least one of `bytes`, sorted.
+  // Returns the tokens with at least one of `bytes`, sorted.
   std::vector<TokenId> holding(std::string_view bytes) const {
     const TokenTrie& trie = vocabulary_.trie();
     std::vector<TokenId> out;
@@ -141,7 +134,7 @@ class ItemEnds {
 
   const Vocabulary& vocabulary_;
   std::array<Bits, kPlaces> places_;
-  // One bit for each place, set if places_ holds its tokens.
+  // A bit for each place that is in places_.
   uint64_t made_ = 0;
   std::vector<Quote> quotes_;
   std::size_t bytes_ = 0;

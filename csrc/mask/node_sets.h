@@ -25,8 +25,8 @@
 
 namespace structgen {
 
-// VocabularyTrie and EndingsTrie give walks one interface: the children of a node by byte, the tokens at a
-// node, and whether a node is a leaf. The nodes below a node are those from first() to end() - 1.
+// Two tries with one interface for walks: the children of a node by byte, the tokens at a node, whether a
+// node is a leaf. The nodes below a node are those from first() to end() - 1.
 struct VocabularyTrie {
   const TokenTrie& trie;
   ByteSet bytes(uint32_t node) const { return trie.kids(node).set; }
@@ -50,7 +50,7 @@ struct VocabularyTrie {
 };
 
 struct EndingsTrie {
-  // Stands for the root, which has no node in the array.
+  // The root, which has no node in the array.
   static constexpr uint32_t kRoot = 0xFFFFFFFFu;
   const Suffixes& trie;
   ByteSet bytes(uint32_t node) const {
@@ -90,7 +90,7 @@ void read_below(RegexArena& regexes, const Trie& trie, std::span<const uint32_t>
     uint32_t node;
     RegexId regex;
   };
-  // Only if one of the nodes lies below another can a pair be met twice.
+  // A pair can be met twice only if one of the nodes lies below another.
   bool nested = nodes.size() > 1 && nodes.back() == EndingsTrie::kRoot;
   for (std::size_t i = 0; i + 1 < nodes.size() && !nested; ++i) nested = nodes[i + 1] < trie.end(nodes[i]);
   FlatMap<uint64_t, bool> met;
@@ -117,29 +117,26 @@ void read_below(RegexArena& regexes, const Trie& trie, std::span<const uint32_t>
   }
 }
 
-// The number of a set of nodes of one trie.
 using NodeSetId = Id<struct NodeSetTag>;
 
 struct NodeSet {
-  // The trie of endings to which the nodes belong, or null for the vocabulary's trie.
+  // The trie of endings with the nodes; null for the vocabulary's trie.
   const Suffixes* trie = nullptr;
-  // The nodes, in ascending order.
+  // In ascending order.
   std::span<const uint32_t> nodes;
-  // The bytes that lead from some node of the set to a child.
+  // The bytes by which a node of the set has a child.
   ByteSet bytes;
 };
 
 class NodeSets {
  public:
   explicit NodeSets(const TokenTrie& trie) : trie_(trie) { sets_.emplace_back(); }
-  // Returns the number of the empty set.
   static constexpr NodeSetId none() { return NodeSetId{0}; }
-  // Returns the number of a set of inner nodes, which are in ascending order.
+  // Returns the number of a set of inner nodes, given in ascending order.
   NodeSetId intern(const Suffixes* trie, std::span<const uint32_t> nodes);
-  // Returns the number of the union. All sets must belong to one trie.
+  // Returns the union. All sets must belong to one trie.
   NodeSetId unite(std::vector<NodeSetId> sets);
   const NodeSet& operator[](NodeSetId id) const { return sets_[id.v]; }
-  // Returns f(trie) for the trie to which the set belongs.
   template <class F>
   auto with_trie(const NodeSet& set, F&& f) const {
     return set.trie ? f(EndingsTrie{*set.trie}) : f(VocabularyTrie{trie_});
@@ -150,7 +147,7 @@ class NodeSets {
   const TokenTrie& trie_;
   BumpPool pool_;
   InternTable index_;
-  // All sets by number; number 0 is the empty set.
+  // The sets by number; number 0 is the empty set.
   StableVector<NodeSet> sets_;
 };
 

@@ -23,16 +23,11 @@
 // trusted: ids, nodes and depths are checked, and a class that does not fit is made anew.
 //
 // Invariants.
-// - A row, list, cut or exit that was handed out stays where it is and as it is. A slot is published
-//   once, with release order, and read without a lock.
-// - boundary() holds for a trie node whose text consists of whole characters: for the root, and for one node
-// a
-//   character on the path to it.
-// - E is never empty, and no text of E begins another. Otherwise ok() is false, and masks are made
-//   without the class.
-//
-// Costs. One walk of the trie a class. Rows are made as they are asked for, V/8 bytes each (V: tokens).
-// Classes that no world holds are dropped beyond kKept bytes.
+// - A row, list, cut or exit that was handed out stays where it is and as it is. A slot is published once,
+//   with release order, and read without a lock.
+// - boundary() is true for the root, and for the node behind each whole character of a token.
+// - E is never empty, and no text of E begins another. Otherwise ok() is false, and masks are made without
+//   the class.
 //
 // Rejected. A row for each state, which would be as many as a counter's limit; and counting in the walk
 // (mask/fill.cc).
@@ -51,18 +46,16 @@ namespace structgen {
 
 namespace {
 
-// If no world uses some classes, a vocabulary keeps up to this many bytes of them.
+// Classes that no world uses stay up to this many bytes.
 constexpr std::size_t kKept = 24u << 20;
-// automaton() gives up on an element with more states than this. Such an element has no key, so its class is
-// not kept.
+// automaton() gives up on an element with more states. It then has no key, and its class is not kept.
 constexpr std::size_t kKeyStates = 32;
-// automaton() also gives up after this many new regexes, because nested counters make more and more of them.
+// automaton() also gives up after this many new regexes: nested counters make more and more.
 constexpr uint32_t kKeyNodes = 1'000;
 
-// Returns the automaton of a regex as a string, which serves as its key in all arenas. It is empty if the
-// automaton is too large or the regex is no finite class of characters. States are numbered in the order of
-// their discovery. A state is `E` (it ends) or `I`, then a pair (first byte, successor) for each range of
-// bytes with the same successor. The successor 255 is dead.
+// Returns the automaton of a regex as a string, which is its key in all arenas; empty if the automaton is too
+// large. States are numbered as they are met. A state is `E` (it ends) or `I`, and a pair (first byte,
+// successor) for each range of bytes with one successor, where 255 is dead.
 std::string automaton(RegexArena& regexes, RegexId element) {
   const RegexKind kind = regexes.node(element).kind;
   if (!regexes.node(element).finite || (kind != RegexKind::kBytes && kind != RegexKind::kAlt)) return {};
@@ -89,8 +82,6 @@ std::string automaton(RegexArena& regexes, RegexId element) {
   return out;
 }
 
-// ---- saved classes: counts and arrays of 32-bit numbers, one after the other ----
-
 void put(std::string& out, uint32_t value) { out.append(reinterpret_cast<const char*>(&value), 4); }
 
 template <class T>
@@ -100,8 +91,8 @@ void put_all(std::string& out, const std::vector<T>& values) {
   out.resize((out.size() + 3) / 4 * 4);
 }
 
-// Reads what put() and put_all() wrote. Once a number does not fit, ok() is false and every read returns
-// zeros. So callers may check once, after several reads.
+// Reads what put() and put_all() wrote. Behind a number that does not fit, ok() is false and all reads return
+// zeros, so callers may check once at the end.
 class Source {
  public:
   explicit Source(std::string_view from) : from_(from) {}
@@ -139,7 +130,6 @@ class Source {
 
 }  // namespace
 
-// Sorts the nodes by their last byte (a counting sort).
 NodeIndex::NodeIndex(const TokenTrie& trie) : nodes_(trie.size()), parents_(trie.size(), 0) {
   for (uint32_t i = 1; i < trie.size(); ++i) ++first_[trie.node(i).byte + 1];
   for (int b = 0; b < 256; ++b) first_[b + 1] += first_[b];
@@ -150,7 +140,7 @@ NodeIndex::NodeIndex(const TokenTrie& trie) : nodes_(trie.size()), parents_(trie
     const TokenTrie::Node& n = trie.node(i);
     path.resize(n.depth);
     if (n.depth == kDeep + 1)
-      // `path` holds the nodes above this one. Those that an earlier deep node has already added are skipped.
+      // The nodes above this one, without those that an earlier deep node has added.
       for (const uint32_t above : path)
         if (above != 0 && (deep_.empty() || above > deep_.back())) deep_.push_back(above);
     if (n.depth > kDeep) deep_.push_back(i);
@@ -159,8 +149,6 @@ NodeIndex::NodeIndex(const TokenTrie& trie) : nodes_(trie.size()), parents_(trie
     nodes_[next[n.byte]++] = i;
   }
 }
-
-// ---- one class ----
 
 RunClass::RunClass(RegexArena& regexes, const Vocabulary& vocabulary, Runs& runs, RegexId element)
     : vocabulary_(vocabulary), runs_(runs), boundary_(vocabulary.trie().size() / 64 + 1) {
@@ -180,8 +168,8 @@ void RunClass::settle() {
   bytes_ += bytes;
 }
 
-// Walks the trie once with the element's automaton, which starts again behind each element. A node at which
-// an element ends gets its number of elements. A token goes into the bucket of its number of elements; an
+// Walks the trie once with the element's automaton, which begins again behind each element. A node at which
+// an element ends gets its number of elements, and a token goes into the bucket of its number, where an
 // unfinished last one counts.
 void RunClass::walk(RegexArena& regexes, RegexId element) {
   if (regexes.nullable(element)) {
@@ -208,7 +196,7 @@ void RunClass::walk(RegexArena& regexes, RegexId element) {
       to = start;
       mark(i);
     } else if (table.ends(to)) {
-      // A text of E begins another text of E, so a token could be split into elements in two ways.
+      // A text of E begins another one, so a token could be cut into elements in two ways.
       ok_ = false;
       return;
     }
@@ -234,8 +222,8 @@ const Words& RunClass::up_to(uint32_t k) {
   return rows_[k].get(lock_, [&] { return make_row(k); });
 }
 
-// Calls f for the tokens that consist of elements, in the order of the trie. `ends` holds, for each depth of
-// the path, the end of the last whole element.
+// Calls f for the tokens that consist of elements, in the order of the trie. `ends` has the end of the last
+// whole element at each depth of the path.
 template <class F>
 void RunClass::for_each_cut(F&& f) {
   const TokenTrie& trie = vocabulary_.trie();
@@ -250,7 +238,7 @@ void RunClass::for_each_cut(F&& f) {
     const TokenTrie::Node& node = trie.node(i);
     const End before = ends[node.depth - 1];
     const End end = ends[node.depth] = boundary(i) ? End{node.depth, before.elements + 1} : before;
-    // This node's byte begins an element, and no token below the node consists of elements.
+    // This byte begins an element, and no token at or below the node consists of elements.
     if (end.bytes + 1 == node.depth && std::ranges::none_of(trie.subtree_tokens(i), runs)) {
       i = node.end;
       continue;
@@ -284,8 +272,7 @@ const RunCounts& RunClass::counts() {
 }
 
 RunCounts RunClass::make_counts() {
-  // The tokens that end with a whole element, by their number of elements: nearly all tokens that consist of
-  // elements.
+  // The tokens of whole elements, nearly all of them, by their number of elements.
   std::vector<std::vector<TokenId>> ends(longest() + 1);
   std::map<std::pair<uint32_t, std::string>, std::vector<TokenId>> cut;
   for_each_cut([&](TokenId t, uint32_t count, std::string_view begun) {
@@ -390,7 +377,7 @@ void RunClass::write(std::string& out) const {
     put_all(out, e->suffixes.entries);
     put_all(out, e->unbounded);
     put(out, e->suffixes.depth);
-    // The fields are written one by one, because the struct has padding, whose bytes are undefined.
+    // Written field by field, because the struct has padding, whose bytes are undefined.
     std::vector<uint32_t> nodes;
     for (const Suffixes::Node& n : e->suffixes.nodes)
       nodes.insert(nodes.end(), {n.end, n.first, n.depth, n.byte});
@@ -399,9 +386,9 @@ void RunClass::write(std::string& out) const {
   put(out, 256);
 }
 
-// Reads a saved class and checks what later code relies on: token ids and node indices are in range; in the
-// trie of endings subtrees nest and depths rise by at most one. A file that was made by hand may give wrong
-// masks, but no access outside the arrays.
+// Reads a saved class and checks what later code relies on: ids and nodes in range, subtrees that nest,
+// depths that rise by one at most. A file that was made by hand may give wrong masks, but no access outside
+// the arrays.
 RunClass::RunClass(std::string_view saved, const Vocabulary& vocabulary, Runs& runs)
     : vocabulary_(vocabulary), runs_(runs) {
   const TokenTrie& trie = vocabulary.trie();
@@ -459,8 +446,6 @@ RunClass::RunClass(std::string_view saved, const Vocabulary& vocabulary, Runs& r
   settle();
 }
 
-// ---- all of a vocabulary ----
-
 const NodeIndex& Runs::index() {
   const std::lock_guard hold(index_lock_);
   if (!index_) index_ = std::make_unique<NodeIndex>(vocabulary_.trie());
@@ -468,7 +453,7 @@ const NodeIndex& Runs::index() {
 }
 
 void Runs::prepare() {
-  // Only the class is kept; the arena goes at the end of this function.
+  // Only the class is kept, and not the arena.
   RegexArena regexes(kJson);
   const auto strings = of(regexes, regexes.any_character());
   if (!strings->ok()) return;
@@ -477,7 +462,7 @@ void Runs::prepare() {
   index();
 }
 
-// The lock is held while a class is made, so that two compilers do not make the same class twice.
+// The lock is held meanwhile, so that two compilers do not make the same class.
 std::shared_ptr<RunClass> Runs::of(RegexArena& regexes, RegexId element) {
   const std::string key = automaton(regexes, element);
   std::unique_lock hold(lock_, std::defer_lock);
@@ -497,7 +482,7 @@ std::shared_ptr<RunClass> Runs::of(RegexArena& regexes, RegexId element) {
   if (!made) made = std::make_shared<RunClass>(regexes, vocabulary_, *this, element);
   if (key.empty()) return made;
   known_.push_front({key, made});
-  // Counts the bytes of classes that no world uses; only these can be freed.
+  // The bytes of classes that no world uses.
   std::size_t idle = 0;
   for (auto it = known_.begin(); it != known_.end();) {
     if (it->run.use_count() == 1) idle += it->run->byte_size();

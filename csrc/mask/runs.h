@@ -35,50 +35,47 @@ using Words = std::vector<uint32_t>;
 inline void set_bit(Words& w, TokenId t) { w[static_cast<uint32_t>(t) >> 5] |= 1u << (t & 31); }
 inline bool get_bit(const Words& w, TokenId t) { return (w[static_cast<uint32_t>(t) >> 5] >> (t & 31)) & 1; }
 
-// A set of at most this many tokens is kept as a list, a larger one as a row.
+// A set of more tokens than this is kept as a row, any other as a list.
 constexpr std::size_t kSparseLimit = 1'500;
 
 struct Exit {
-  // A trie node at which an element ends, or its child by the byte that leaves the run.
+  // The trie node at which an element ends, or its child by the byte that leaves the run.
   uint32_t node;
-  // The number of elements that the bytes up to the exit hold.
+  // The number of elements in front.
   uint32_t count;
 };
 
 // The exits of a run of E by the byte b: the children, by b, of the trie nodes at which an element ends.
 struct RunExits {
   std::vector<Exit> children;  // sorted by node
-  // The tokens whose last byte is b: the elements before it are complete.
+  // The tokens that end with b behind whole elements.
   std::vector<Suffixes::Entry> ends;
   // What tokens hold behind b, as a trie.
   Suffixes suffixes;
-  // The largest number of elements that a token holds before b.
+  // The most elements that a token holds in front of b.
   uint32_t longest = 0;
-  // A row of all tokens that consist of elements, and of those that also end with b behind them.
+  // A row of the tokens that consist of elements, and of those with b behind the elements.
   Words unbounded;
 };
 
-// The tokens that consist of elements, grouped by how they end: with a whole element, or with the first bytes
-// of one. If E is one UTF-8 character, the token `a` is whole, and a token that ends with the byte C3 is in
-// the group "C3".
+// The tokens that consist of elements, by how they end: with a whole element, or inside of one. If E is one
+// UTF-8 character, `a` is whole, and a token that ends with the byte C3 is in the group "C3".
 struct RunCuts {
-  // The tokens that end with a whole element.
   Words whole;
   struct Part {
-    // The group's tokens end with these bytes, the beginning of an element.
+    // The bytes with which these tokens end, the beginning of an element.
     std::string begun;
     std::vector<TokenId> tokens;
   };
   std::vector<Part> parts;
 };
 
-// The groups of RunCuts, split further by the number of whole elements, for regexes that count elements.
+// The groups of RunCuts, and within each the number of whole elements, for regexes that count elements.
 struct RunCounts {
   struct Whole {
     uint32_t count;
-    // The tokens of `count` whole elements, if they are few.
+    // The tokens of `count` whole elements, if they are few; otherwise `row` has them.
     std::vector<TokenId> tokens;
-    // The tokens of `count` whole elements, if they are many.
     Words row;
   };
   struct Part {
@@ -86,15 +83,15 @@ struct RunCounts {
     std::string begun;
     std::vector<TokenId> tokens;
   };
-  // The tokens that end with a whole element; the entry i has those of i + 1 elements.
+  // wholes[i]: the tokens of i + 1 whole elements.
   std::vector<Whole> wholes;
-  // A row of the tokens of all groups in `wholes`.
+  // A row of the tokens of all `wholes`.
   Words whole;
   std::vector<Part> parts;
 };
 
-// Lists the trie nodes by their last byte, and the parent of each node: two numbers a node. The exits by a
-// byte are found among the nodes with this byte, without visiting every node at which an element ends.
+// The trie nodes by their last byte, and each node's parent: two numbers a node. The exits by a byte are
+// looked for among the nodes with this byte.
 class NodeIndex {
  public:
   explicit NodeIndex(const TokenTrie& trie);
@@ -102,8 +99,7 @@ class NodeIndex {
     return {nodes_.data() + first_[byte], nodes_.data() + first_[byte + 1]};
   }
   uint32_t parent(uint32_t node) const { return parents_[node]; }
-  // deep() returns the nodes that are more than kDeep bytes below the root, together with all nodes above
-  // them, in ascending order.
+  // deep() returns the nodes deeper than kDeep bytes and all nodes above them, in ascending order.
   static constexpr uint32_t kDeep = 20;
   std::span<const uint32_t> deep() const { return deep_; }
   std::size_t byte_size() const { return (nodes_.size() + parents_.size() + deep_.size()) * 4; }
@@ -117,31 +113,27 @@ class NodeIndex {
 
 class Runs;
 
-// The run of one element E in one vocabulary: the tokens that consist of elements, and the exits by which
-// tokens leave.
+// The run of one element E in one vocabulary: the tokens that consist of elements, and the exits of all
+// others.
 class RunClass {
  public:
-  // Makes the class of E. ok() tells whether E is a prefix code (no text of E begins another) without the
-  // empty text.
+  // Makes the class of E. ok() is true if no text of E is empty or begins another one (a prefix code).
   RunClass(RegexArena& regexes, const Vocabulary& vocabulary, Runs& runs, RegexId element);
-  // Reads what write() wrote. ok() is false if the bytes do not fit the vocabulary.
+  // Reads what write() wrote. ok() is false if it does not fit the vocabulary.
   RunClass(std::string_view saved, const Vocabulary& vocabulary, Runs& runs);
   void write(std::string& out) const;
   bool ok() const { return ok_; }
-  // Returns a row of the tokens of at most k elements. An unfinished last element counts as one.
+  // Returns a row of the tokens of at most k elements. A last element that is not finished counts.
   const Words& up_to(uint32_t k);
-  // Returns the exits on a byte; the first call for a byte makes them.
   const RunExits& exits(uint8_t byte);
-  // Tells whether exits(byte) has been made.
   bool has_exits(uint8_t byte) const { return exits_[byte].load(std::memory_order_acquire) != nullptr; }
   const RunCuts& cuts();
   const RunCounts& counts();
   // Tells whether an element ends at the trie node.
   bool boundary(uint32_t node) const { return boundary_[node / 64] >> (node % 64) & 1; }
-  // Returns the tokens of up_to(k) as a list. Returns null if more than kSparseLimit tokens consist of
-  // elements.
+  // The same as up_to(k), as a list; null if more than kSparseLimit tokens consist of elements.
   const std::vector<TokenId>* list_up_to(uint32_t k);
-  // Returns the number of tokens of more than `low` and at most `high` elements.
+  // Returns how many tokens have more than `low` and at most `high` elements.
   std::size_t tokens_between(uint32_t low, uint32_t high) const;
   template <class F>
   void for_each_between(uint32_t low, uint32_t high, F&& f) const {
@@ -152,7 +144,7 @@ class RunClass {
   std::size_t byte_size() const { return bytes_.load(std::memory_order_relaxed); }
 
  private:
-  // A row or list that its first reader makes, under the lock; later readers take no lock.
+  // A row or list that its first reader makes under the lock. Later readers take no lock.
   template <class T>
   class Slot {
    public:
@@ -166,7 +158,7 @@ class RunClass {
       std::lock_guard hold(lock);
       return held(make);
     }
-    // Returns the value, which is made if it is not known. The caller holds the lock.
+    // Returns the value, and makes it first if necessary. The caller holds the lock.
     template <class Make>
     const T& held(Make&& make) {
       if (const T* known = made_.load(std::memory_order_relaxed)) return *known;
@@ -184,26 +176,24 @@ class RunClass {
   void add(uint8_t byte, std::unique_ptr<RunExits> exits);
   Words make_row(uint32_t k);
   RunCounts make_counts();
-  // Does what up_to(k) does. The caller holds the lock.
+  // The same as up_to(k). The caller holds the lock.
   const Words& row(uint32_t k) {
     return rows_[k].held([&] { return make_row(k); });
   }
-  // Calls f(token, number of whole elements, first bytes of the unfinished element) for the tokens that
-  // consist of elements. The caller holds the lock.
+  // Calls f(token, number of whole elements, first bytes of the unfinished one) for the tokens that consist
+  // of elements. The caller holds the lock.
   template <class F>
   void for_each_cut(F&& f);
   const Vocabulary& vocabulary_;
   Runs& runs_;
   bool ok_ = true;
-  // buckets_[k] holds the tokens of exactly k + 1 elements, the last of which may be unfinished.
+  // buckets_[k]: the tokens of k + 1 elements, the last of which may be unfinished.
   std::vector<std::vector<TokenId>> buckets_;
-  // One bit for each trie node: whether an element ends there, or nothing was read.
+  // A bit for each trie node: an element ends there, or nothing was read.
   std::vector<uint64_t> boundary_;
   std::size_t tokens_ = 0;
   Mutex lock_;
-  // rows_[k] holds the answer of up_to(k).
   std::unique_ptr<Slot<Words>[]> rows_;
-  // lists_[k] holds the answer of list_up_to(k).
   std::unique_ptr<Slot<std::vector<TokenId>>[]> lists_;
   Slot<RunCuts> cuts_;
   Slot<RunCounts> counts_;
@@ -212,20 +202,16 @@ class RunClass {
   std::atomic<std::size_t> bytes_{0};
 };
 
-// Keeps the run classes of one vocabulary.
 class Runs {
  public:
   explicit Runs(const Vocabulary& vocabulary) : vocabulary_(vocabulary) {}
-  // Returns the class of an element, which is made on first use. If its ok() is false, the element forms no
-  // runs.
+  // Returns the class of an element. If its ok() is false, the element forms no runs.
   std::shared_ptr<RunClass> of(RegexArena& regexes, RegexId element);
-  // Makes the classes that the first mask inside a JSON string needs, so that the first request does not wait
-  // for them.
+  // Makes the classes for the first mask inside a JSON string ahead of time.
   void prepare();
-  // Writes all classes as bytes that view() takes.
+  // Writes all classes as bytes for view().
   std::string write();
-  // Takes saved classes; their memory must outlive this object. of() reads a class when it is first asked for
-  // it.
+  // Takes saved classes, whose memory must outlive this object. Each is read when it is first asked for.
   void view(std::string_view saved);
   const NodeIndex& index();
   std::size_t byte_size();
@@ -237,13 +223,11 @@ class Runs {
   };
   const Vocabulary& vocabulary_;
   Mutex lock_;
-  // The classes in memory, the most recently used one first.
+  // The classes in memory, the last used one first.
   std::list<Known> known_;
-  // The saved bytes of classes, by the key of the class (automaton() in runs.cc); both point into the mapped
-  // file.
+  // The saved bytes of classes, by the key of the class (automaton() in runs.cc).
   std::unordered_map<std::string_view, std::string_view> saved_;
   Mutex index_lock_;
-  // Finds nodes by their last byte; made by the first call of index().
   std::unique_ptr<NodeIndex> index_;
 };
 

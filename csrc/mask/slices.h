@@ -24,48 +24,46 @@
 
 namespace structgen {
 
-// The mask of one regex. The tokens of `base`, plus `added`, minus `removed`, are inside it: the regex reads
-// them. For any*" & ~("a"): `base` has all string tokens and those that end with a quote, `removed` has `a"`,
-// and `blocked` has tokens that go on behind `a"`, such as `a",`.
+// The mask of a regex. Inside it are the tokens of `base` and `added` without `removed`: the regex reads them
+// whole. For any*" & ~("a"): `base` has all string tokens and those that end with a quote, `removed` has
+// `a"`, and `blocked` has tokens that go on behind `a"`, such as `a",`.
 struct TerminalMask {
   // A shared row; null if it would be empty.
   const Words* base = nullptr;
-  // Allowed tokens that `base` lacks.
   std::vector<TokenId> added;
-  // Tokens of `base` that the regex refuses.
   std::vector<TokenId> removed;
-  // Trie nodes with children at which the regex may end; unused if `left` is set.
+  // Inner trie nodes at which the regex may end; not used if `left` is set.
   std::vector<uint32_t> exits;
-  // The number of the node set `exits` for TerminalWalks; set by Slices::terminal().
+  // The node set of `exits`, for TerminalWalks.
   NodeSetId exit_set = TerminalWalks::none();
-  // Subtrees, each as its first node and the node behind it: the regex may end at each node that is not
-  // inside a character. Free text may end nearly everywhere, and a list of all nodes would be long.
+  // Subtrees of free text, each from its first node to the one behind it: the regex may end at every node
+  // between two characters. A list of all these nodes would be long.
   std::vector<std::pair<uint32_t, uint32_t>> open;
-  // If not null, the exits of a run: the regex ends at each of them, except for the tokens in `blocked`.
+  // If not null: the exits of a run, at which the regex ends, except for the tokens in `blocked`.
   const RunExits* left = nullptr;
-  // Tokens that leave by `left` where the regex does not end; sorted.
+  // Sorted tokens that leave by `left` where the regex does not end.
   std::vector<TokenId> blocked;
   static constexpr uint32_t kUnknown = 0xFFFFFFFFu;
-  // How many bytes complete any text inside the regex, as an upper bound.
+  // At most this many bytes complete any text inside the regex.
   uint32_t slack = kUnknown;
-  // True if something was omitted while the mask was made (base/effort.h), so that tokens may be missing.
+  // True if something was omitted meanwhile (base/effort.h), so that tokens may be missing.
   bool partial = false;
 };
 
-// How tokens read a table of literals from the start of every literal. It serves every subset of the table.
+// How tokens read a table of literals from the beginning of its texts. It serves every subset of the table.
 struct TableMask {
   struct Inside {
     TokenId token;
-    // The token is a proper beginning of strings with the numbers `lo` to `hi` - 1 of the sorted table.
+    // The token begins some of the texts `lo` to `hi` - 1 of the sorted table, and completes none.
     uint32_t lo, hi;
-    // True if the token begins all of these strings. If it is false, the token ends inside an escape and
-    // begins only some of them, which the caller finds by stepping.
+    // True if the token begins all of these texts. Otherwise it ends inside an escape, and the caller finds
+    // out which of them by stepping.
     bool exact;
   };
   struct Done {
-    // The trie node right behind the closing quote.
+    // The trie node behind the closing quote.
     uint32_t node;
-    // The index of the string that the closing quote completes.
+    // The text that the quote completes.
     uint32_t index;
   };
   std::vector<Inside> inside;
@@ -76,37 +74,35 @@ class Slices {
  public:
   Slices(RegexArena& regexes, const Vocabulary& vocabulary);
   TerminalWalks& walks() { return *walks_; }
-  // Returns the run of an element, or null if the element forms none.
+  // Returns the run of an element; null if it forms none.
   RunClass* run(RegexId element);
-  // For E* closed by one byte that E does not contain, returns the exits by this byte; null for any other
-  // regex.
+  // For E* closed by one byte that E does not contain, returns the exits by this byte; otherwise null.
   const RunExits* exits(RegexId regex);
   const TerminalMask& terminal(RegexId regex);
   // Tells whether all tokens of JSON string characters are inside the regex.
   bool covers(RegexId regex);
-  // For a pattern of JSON strings, returns the tokens that hold the closing quote; the tokens inside are left
-  // out. Returns null for any other regex.
+  // For a pattern of JSON strings, returns the mask of the tokens with the closing quote, without the tokens
+  // inside. Returns null for any other regex.
   const TerminalMask* leaving(RegexId regex);
   const TableMask& table(uint32_t table);
-  // Writes how tokens read literals from any state of a set. Unlike table() it remembers nothing. It uses the
-  // state's own subset, so every range is exact.
+  // Writes how tokens read literals from any state of a set. Every range is exact, because the state's own
+  // subset is used. Nothing is remembered.
   void read_literals(const LiteralSet& start, TableMask& out) const;
-  // Returns the trie nodes right behind the closing quotes of literals that are read from a state of a set.
-  // It visits only nodes that lead to a quote, and most literals leave these at their first byte.
+  // Returns the trie nodes behind the closing quotes of literals that are read from a state of a set. Only
+  // nodes that lead to a quote are visited.
   std::vector<TableMask::Done> completed(const LiteralSet& start);
-  // Returns the regex without the excluded literals that no token completes. Its mask and its exits are those
-  // of the whole regex.
+  // Returns the regex without the excluded literals that no token completes. It has the mask and the exits of
+  // the whole regex.
   //
   //     any*" & ~(`ame"` | `"`)    with a token `"`: as it is
   //     any*" & ~(`ame"`)          any*", unless some token reads `ame"`
   RegexId visible(RegexId regex);
   std::size_t byte_size() const { return bytes_ + walks_->byte_size(); }
-  // Forgets all terminal masks and walks if they take more than `limit` bytes. Rows stay, because masks point
-  // to them. The caller must hold no reference from terminal() or walks(), and no set of nodes.
+  // Forgets all masks and walks if they take more than `limit` bytes. Rows stay, because masks point to them.
+  // The caller must hold nothing of terminal() or walks(), and no set of nodes.
   void trim(std::size_t limit);
 
  private:
-  // ---- mask/bounds.cc ----
   bool contained(RegexId regex, TerminalMask& out);
   bool counted(RegexId regex, TerminalMask& out);
   bool counts(RegexId regex);
@@ -116,7 +112,6 @@ class Slices {
   bool meets_exits(RegexId regex, RegexId rest, RunClass& run, uint32_t min, uint32_t max, uint32_t safe,
                    TerminalMask& out);
   uint32_t completes(RegexId regex, RegexId element, uint32_t budget);
-  // ---- mask/slices.cc ----
   void block(uint32_t node, TerminalMask& out);
   std::string path(uint32_t node) const;
   const TerminalMask* leave(RegexId regex);
@@ -127,20 +122,20 @@ class Slices {
   void read_byte(uint32_t at, const LiteralSet& from, const ByteSet& bytes,
                  std::vector<TableMask::Done>& done, F&& inside) const;
   const std::unordered_map<uint32_t, ByteSet>& ways_to_quote();
-  // The differences between a new regex and a known one, whose mask is known, as compare() finds them.
+  // What compare() finds: how a new regex differs from a known one, whose mask is known.
   struct Changes {
     // The tokens that only the new regex allows. If they become many, they move to `row`.
     std::vector<TokenId> added;
     std::unique_ptr<Words> row;
     std::size_t gained = 0;
-    // The tokens below nodes that only the known regex reads. The known mask may not allow all of them.
+    // The tokens below nodes that only the known regex reads. Its mask may lack some.
     std::vector<TokenId> lost;
     // The nodes at which only the new regex may end.
     std::vector<uint32_t> exits;
-    // Subtrees, each as its first node and the node behind it: the new regex may end at every node, the known
-    // one at none.
+    // Subtrees, each from its first node to the one behind it, in which the new regex may end at every node,
+    // and the known one at none.
     std::vector<std::pair<uint32_t, uint32_t>> open;
-    // Ranges of nodes at which only the known regex may end, sorted.
+    // Sorted ranges of nodes at which only the known regex may end.
     std::vector<std::pair<uint32_t, uint32_t>> cut;
     uint32_t slack = 0;
     void gain(std::span<const TokenId> tokens, const Vocabulary& vocabulary);
@@ -159,27 +154,26 @@ class Slices {
   void list_open(TerminalMask& out) const;
   RegexArena& regexes_;
   const Vocabulary& vocabulary_;
-  // The terminal walks that were made so far. It always has a value; trim() replaces it.
+  // Never empty: trim() replaces it.
   std::optional<TerminalWalks> walks_;
   struct Held {
     std::shared_ptr<RunClass> run;
-    // The memory of the run in bytes, as it was counted last.
+    // The bytes of the run when they were counted last.
     std::size_t seen = 0;
   };
   std::unordered_map<uint32_t, Held> runs_;  // by element
   std::unordered_map<uint32_t, std::unique_ptr<TerminalMask>> terminals_;
-  // The regexes that were walked last, each with its derivative by every byte. terminals_ has their masks.
+  // The regexes that were walked last, with their derivatives by every byte.
   std::vector<std::pair<RegexId, FirstSteps>> walked_;
-  // The number of tokens that begin with each byte.
+  // How many tokens begin with each byte.
   std::array<std::size_t, 256> tokens_by_byte_{};
   std::unordered_map<uint32_t, std::unique_ptr<TerminalMask>> leaving_;
   std::unordered_map<uint32_t, std::unique_ptr<TableMask>> tables_;
-  // The answers of Slices::completes(), by regex and element.
   std::unordered_map<uint64_t, uint32_t> completes_;
   std::unordered_map<uint32_t, uint32_t> spares_;  // by regex
   std::unordered_map<uint32_t, uint32_t> slacks_;  // by regex
-  // For each trie node, the bytes that lead to the closing quote of a string; empty until the first
-  // completed().
+  // For each trie node, the bytes that lead to the closing quote of a string; empty until completed() is
+  // called.
   std::unordered_map<uint32_t, ByteSet> ways_;
   std::vector<std::unique_ptr<Words>> owned_;
   std::size_t bytes_ = 0;

@@ -19,16 +19,6 @@
 // A regex that was not met is put together from known walks where that is possible. A concatenation is the
 // walk of its first part, then that of the second part from the ends of the first. A string that may not be
 // one of some literals reads what any string reads, unless a token completes one of these literals.
-//
-// Invariants.
-// - A walk depends on the regex, the nodes and the vocabulary. It is right as long as the regex arena.
-// - A walk in which a step was omitted (base/effort.h) is made again at the next question.
-// - A token whose node ends the regex is in `tokens` of that end, unless the regex also goes on there.
-// - No token is at a node of the starting set; those above have listed it.
-// - A set has each node once, however many ways lead to it, and a walk visits a node once with a regex.
-//
-// Rejected. Walks of whole states, shared by what their stacks begin with: a key for what a token sees of a
-// stack needs the same walk that it was to save.
 #pragma once
 
 #include <cstdint>
@@ -51,14 +41,12 @@
 namespace structgen {
 
 struct TerminalWalk {
-  // The nodes at which the regex ends with one label.
   struct End {
-    // The label as RegexNode::label() returns it: 0, or 1 + the label of the text that a labelled literal set
-    // has read.
+    // 1 + the label of the text that was read, or 0 (RegexNode::label()).
     uint32_t label;
-    // The tokens that end exactly where the regex ends, and behind which the regex cannot go on.
+    // The tokens that end where the regex ends and cannot go on.
     std::span<const Suffixes::Entry> tokens;
-    // The set of nodes at which the regex ends and below which tokens go on; none() if it is empty.
+    // The nodes at which the regex ends and below which tokens go on.
     NodeSetId next;
   };
   // The tokens behind which the regex can go on.
@@ -76,15 +64,14 @@ class TerminalWalks {
   static constexpr NodeSetId none() { return NodeSets::none(); }
   // Returns the set of the root of a trie of endings, which must be `lasting`.
   NodeSetId root(const Suffixes& trie) { return sets_.intern(&trie, {&EndingsTrie::kRoot, 1}); }
-  // Returns the set of some inner nodes of the vocabulary's trie, which are sorted.
+  // Returns the set of some inner nodes of the vocabulary's trie, given in ascending order.
   NodeSetId nodes(std::span<const uint32_t> nodes) { return sets_.intern(nullptr, nodes); }
   // Returns the set of those exits below which tokens go on, without the sorted nodes `completed`.
   NodeSetId exits(const RunExits& exits, std::span<const uint32_t> completed);
   const TerminalWalk& walk(RegexId regex, NodeSetId from);
-  // Returns the bytes that lead on from some node of the set.
+  // Returns the bytes by which some node of the set has a child.
   const ByteSet& bytes(NodeSetId set) const { return sets_[set].bytes; }
   std::span<const uint32_t> nodes_of(NodeSetId set) const { return sets_[set].nodes; }
-  // Adds the tokens below the nodes to `out`.
   void tokens_below(NodeSetId from, std::vector<Suffixes::Entry>& out) const;
   std::size_t byte_size() const {
     return pool_.byte_size() + sets_.byte_size() + walks_.byte_size() + known_.byte_size();
@@ -107,16 +94,16 @@ class TerminalWalks {
   RegexArena& regexes_;
   const TokenTrie& trie_;
   NodeSets sets_;
-  // The results that make() collects. They are members so that their memory is reused.
+  // What make() collects; members, so that their memory is used again.
   std::vector<Suffixes::Entry> inside_;
   std::vector<Found> ends_;
-  // How many concatenations are being walked kid by kid, each inside of another.
+  // The depth of concatenations that are walked kid by kid.
   uint32_t nested_ = 0;
   BumpPool pool_;
   StableVector<TerminalWalk> walks_;
-  // The answers of exits() for an empty `completed`.
+  // The answers of exits() without `completed`.
   std::unordered_map<const RunExits*, NodeSetId> exits_;
-  // The index of each known walk, by regex and set of nodes.
+  // Finds a walk by regex and set of nodes.
   FlatMap<uint64_t, uint32_t> known_;
 };
 

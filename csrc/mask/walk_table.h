@@ -14,21 +14,20 @@
 
 namespace structgen {
 
-// A table of transitions for one walk: regexes are states with numbers, and state 0 is dead.
+// The transitions of one walk: regexes are states with numbers, and state 0 is dead.
 class WalkTable {
  public:
   static constexpr uint32_t kDead = 0, kUnknown = 0xFFFFFFFFu;
-  // The units of work that a new step costs, in addition to its derivative.
+  // A new step costs this many units of work beside its derivative.
   static constexpr int64_t kNewStep = 12;
   explicit WalkTable(RegexArena& regexes)
       : regexes_(regexes),
         states_{{RegexArena::empty(), regexes.class_maps().one(), kToDead, false}},
         successors_{kDead, kUnknown} {}
-  // Returns the number of the state of a regex, which may be new.
   uint32_t state(RegexId r) {
     if (r == RegexArena::empty()) return kDead;
     const auto [it, fresh] = index_.try_emplace(r.v, size());
-    // Many states make no step. So a state gets places for its successors at its first step.
+    // Many states make no step, so the first step makes the places for a state's successors.
     if (fresh) states_.push_back({r, regexes_.class_maps().one(), kUnplaced, regexes_.nullable(r)});
     return it->second;
   }
@@ -39,18 +38,16 @@ class WalkTable {
   }
   RegexId regex(uint32_t s) const { return states_[s].regex; }
   bool ends(uint32_t s) const { return states_[s].ends; }
-  // Returns the classes of bytes of a state. Bytes of one class lead to the same state.
   const ClassMap& classes(uint32_t s) { return regexes_.classes(states_[s].regex); }
   uint32_t size() const { return static_cast<uint32_t>(states_.size()); }
 
  private:
-  // States share two rows of successors_: the dead state has the row at kToDead, and a state without a row of
-  // its own the one at kUnplaced.
+  // Two rows of successors_ are shared: kToDead by the dead state, kUnplaced by all states without a row.
   static constexpr uint32_t kToDead = 0, kUnplaced = 1;
   struct State {
     RegexId regex;
     const ClassMap* classes;
-    // The index in successors_ of the successor by class 0. The successors by class 1, 2 and so on follow.
+    // Where the successor by class 0 stands in successors_; those by class 1, 2 and so on follow.
     uint32_t first;
     bool ends;
   };

@@ -57,8 +57,8 @@ Decimal Decimal::parse_any(std::string_view text) {
     if (rest[i] != 'e' && rest[i] != 'E') throw bad();
     ++i;
     if (i < rest.size() && rest[i] == '+') ++i;
-    // A larger exponent counts as kMost. No text has enough digits behind a point to bring such a number
-    // below 10^kHugeExponent.
+    // A larger exponent counts as this. No text has enough digits behind a point to bring such a number below
+    // 10^kHugeExponent.
     constexpr int64_t kMost = 2 * kHugeExponent;
     int64_t e = 0;
     const auto [end, error] = std::from_chars(rest.data() + i, rest.data() + rest.size(), e);
@@ -104,8 +104,7 @@ std::string Decimal::frac_part() const {
   return std::string(n - digits.size(), '0') + digits;
 }
 
-// Compares the exponents of the first digits. If they are equal, it compares the digits as texts, because
-// neither text has leading zeros.
+// Compares the exponents of the first digits, then the digits as texts, because neither has leading zeros.
 int compare_magnitude(const Decimal& a, const Decimal& b) {
   if (a.zero() || b.zero()) return static_cast<int>(!a.zero()) - static_cast<int>(!b.zero());
   const int64_t x = a.scientific_exponent(), y = b.scientific_exponent();

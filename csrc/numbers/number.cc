@@ -14,16 +14,8 @@
 // With exponents the value decides and not the spelling. There is one digit before the point, so the
 // exponent is compared with that of the bound, and the mantissa only if the exponents are equal.
 //
-// Invariants.
-// - Each method returns a subset of any(): exactly the lexemes whose value satisfies the condition. So
-//   conditions are combined with both, alt and minus.
-// - In the spelling `canonical` a value has one lexeme.
-//
-// Costs. A few calls of the arena per digit of the bound. The parts of any() are made once per
-// NumberLanguage.
-//
-// Rejected: automata for bounds. A bound of 40 digits would meet another one in a product of automata;
-// two regexes meet in a conjunction, which is unfolded as it is read.
+// Rejected: automata for bounds. A bound of 40 digits would meet another one in a product of automata; two
+// regexes meet in a conjunction, which is unfolded as it is read.
 #include "numbers/number.h"
 
 #include <algorithm>
@@ -95,9 +87,9 @@ RegexId NumberLanguage::either_sign(RegexId magnitudes) {
   return arena_.cat(arena_.optional(arena_.byte('-')), magnitudes);
 }
 
-// Returns texts of digits that are larger than the digits of `bound` from index `at` on (`above`), or
-// smaller. At the first index j at which a digit differs, it is larger (or smaller) than the bound's, and
-// rest(j) follows. If no digit differs, `equal` follows.
+// Returns digits that are larger (`above`) or smaller than the digits of `bound` from index `at` on. The
+// first digit that differs, at index j, is larger (smaller) than the bound's, and rest(j) follows. If none
+// differs, `equal` follows.
 template <class Rest>
 RegexId NumberLanguage::beside(std::string_view bound, std::size_t at, bool above, RegexId equal,
                                Rest&& rest) {
@@ -109,9 +101,7 @@ RegexId NumberLanguage::beside(std::string_view bound, std::size_t at, bool abov
   return equal;
 }
 
-// ---- exponents ----
-
-// An exponent may have leading zeros, which are read first.
+// An exponent may have leading zeros.
 RegexId NumberLanguage::count_at_least(int64_t n) {
   if (n <= 0) return some_digits_;
   const std::string bound = std::to_string(n);
@@ -163,7 +153,7 @@ RegexId NumberLanguage::exponent_between(int64_t lo, int64_t hi) {
   return lo == -kNone ? exponent_at_most(hi) : arena_.both(exponent_at_least(lo), exponent_at_most(hi));
 }
 
-// In the narrow universe a mantissa with a fraction has only exponents from kLongMin on, or up to kLongMax.
+// In the narrow universe a mantissa with a fraction has exponents from kLongMin on, or up to kLongMax.
 RegexId NumberLanguage::long_exponent(int64_t lo, int64_t hi) {
   if (!narrow_) return exponent_between(lo, hi);
   RegexId out = RegexArena::empty();
@@ -183,10 +173,7 @@ RegexId NumberLanguage::with_fraction(RegexId first, RegexId fraction, RegexId e
   return arena_.cat(parts);
 }
 
-// ---- fractions ----
-
-// Where a fraction may end in zeros, it may end at any digit. A longer fraction must go on to a digit that is
-// not 0.
+// A fraction that may end in zeros may end at any digit. A longer one must go on to a digit other than 0.
 RegexId NumberLanguage::open_tail(std::size_t read) {
   if (exponents_) return any_digits_;
   if (!may_end_in_zero(read)) return to_nonzero_;
@@ -214,8 +201,8 @@ RegexId NumberLanguage::digits_above(std::string_view fraction, std::size_t at, 
   return beside(fraction, at, true, equal, [&](std::size_t j) { return tail(j + 1); });
 }
 
-// A fraction that is a beginning of the bound's fraction is smaller, because the last digit of the bound is
-// not 0. So the fraction may end wherever it may end in its last digit.
+// A fraction with which the bound's fraction begins is smaller, because the bound's last digit is not 0. So
+// the fraction may end wherever it may end in its last digit.
 RegexId NumberLanguage::digits_below(std::string_view fraction, std::size_t at, bool strict) {
   RegexId out = strict ? RegexArena::empty() : zeros(fraction.size());
   for (std::size_t j = fraction.size(); j-- > at;) {
@@ -234,17 +221,15 @@ RegexId NumberLanguage::fraction_above(std::string_view fraction, bool strict) {
   return arena_.cat(point_, digits_above(fraction, 0, strict));
 }
 
-// `bare` says that a number without a fraction is below the bound, too.
+// `bare`: a number without a fraction is below the bound, too.
 RegexId NumberLanguage::fraction_below(std::string_view fraction, bool strict, bool bare) {
   if (fraction.empty()) return strict || !bare ? RegexArena::empty() : zero_fraction_;
   const RegexId out = arena_.cat(point_, digits_below(fraction, 0, strict));
   return bare ? arena_.alt(out, RegexArena::epsilon()) : out;
 }
 
-// ---- plain decimals ----
-
-// The larger numbers have a whole part of more digits, a larger one of as many digits, or the bound's whole
-// part and a larger fraction.
+// Larger numbers have a whole part of more digits, a larger one of as many, or the same one and a larger
+// fraction.
 RegexId NumberLanguage::plain_above(const Decimal& bound, bool strict) {
   const std::string whole = bound.int_part();
   const auto size = static_cast<uint32_t>(whole.size());
@@ -266,10 +251,10 @@ RegexId NumberLanguage::plain_below(const Decimal& bound, bool strict, bool with
   return arena_.alt(arena_.alt(below_one, same), size < 2 ? RegexArena::empty() : arena_.cat(shorter));
 }
 
-// ---- scientific lexemes of numbers other than 0, without sign ----
+// ---- scientific lexemes without a sign, other than 0 ----
 
-// The larger numbers have a larger exponent, or the same exponent and a larger first digit, or both equal and
-// larger digits behind the first.
+// Larger numbers have a larger exponent, or the same one and a larger first digit, or both equal and larger
+// digits behind.
 RegexId NumberLanguage::scientific_above(const Decimal& bound, bool strict) {
   const int64_t k = bound.scientific_exponent();
   const int first = digit_at(bound.digits, 0);
@@ -327,8 +312,6 @@ RegexId NumberLanguage::exact_fraction(uint32_t n) {
   return arena_.cat(parts);
 }
 
-// ---- magnitudes ----
-
 RegexId NumberLanguage::magnitude() {
   if (magnitude_ != kUnset) return magnitude_;
   RegexId all = arena_.cat(arena_.alt(digit(0, 0), arena_.cat(digit(1, 9), any_digits_)), any_fraction_);
@@ -352,14 +335,12 @@ RegexId NumberLanguage::below(const Decimal& bound, bool strict, bool with_zero)
   return bound.zero() ? out : arena_.alt(out, scientific_below(bound, strict));
 }
 
-// ---- the predicates ----
-
 RegexId NumberLanguage::any() {
   if (exponents_) return either_sign(magnitude());
   return arena_.alt(minus_sign(above(Decimal{}, true)), magnitude());
 }
 
-// An integer with an exponent has an exponent of at least the number of digits of its fraction.
+// The exponent of an integer is at least the number of digits of its fraction.
 RegexId NumberLanguage::integers() {
   if (integers_ != kUnset) return integers_;
   const RegexId positive = arena_.cat(digit(1, 9), any_digits_);
@@ -393,7 +374,6 @@ RegexId NumberLanguage::within_doubles() {
 
 RegexId NumberLanguage::finite_any() {
   const RegexId whole = arena_.cat(digit(1, 9), digits(0, kReadableDigits - 1));
-  // The numbers between 0 and 1.
   const RegexId small = arena_.cat(digit(0, 0), some_fraction_);
   const RegexId positive = arena_.alt(arena_.cat(whole, any_fraction_), small);
   return arena_.alt(arena_.cat(digit(0, 0), zero_fraction_), either_sign(positive));
@@ -404,8 +384,7 @@ RegexId NumberLanguage::finite_integers() {
   return arena_.cat(arena_.alt(digit(0, 0), whole), zero_fraction_);
 }
 
-// Above a negative bound are the negative numbers of smaller magnitude, and all numbers that are not
-// negative.
+// Above a negative bound are the negative numbers of smaller magnitude, and all numbers from 0 on.
 RegexId NumberLanguage::at_least(const Decimal& bound, bool exclusive) {
   if (!bound.zero() && !bound.negative) return above(bound, exclusive);
   if (bound.negative) {
@@ -429,8 +408,8 @@ RegexId NumberLanguage::at_most(const Decimal& bound, bool exclusive) {
   return arena_.alt(negative, below(bound, exclusive, true));
 }
 
-// Returns the lexemes of a number with a very large exponent. Without an exponent it would be a row of zeros,
-// more than 2^31 of which no text holds.
+// Returns the lexemes of a number with a very large exponent. Without an exponent it would be more than 2^31
+// zeros, which no text holds.
 RegexId NumberLanguage::equal_to_far(const Decimal& value) {
   constexpr int64_t kLongest = int64_t{1} << 31;
   RegexId out = exponents_ ? scientific_equal(value) : RegexArena::empty();

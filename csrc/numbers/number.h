@@ -23,10 +23,8 @@
 // or no limit. finite() restricts them to numbers that every reader takes for a finite double (see
 // Numbers::language). json_number() is every lexeme of RFC 8259; it is for numbers without a condition.
 //
-// Cost: bounds and equality take a few calls of the arena per digit; integers() takes about 40;
-// multipleOf is plain for divisors 10^k, else it is an automaton that is unfolded as digits are read
-// (multiple_between.cc, with bounds or none; multiple.cc has the forms with an exponent). Keep one
-// NumberLanguage per arena, because it caches.
+// Cost: a few calls of the arena per digit of a bound; multiples are an automaton that is unfolded as digits
+// are read (multiple_between.cc, multiple.cc), unless the divisor is 10^k. Keep one NumberLanguage per arena.
 #pragma once
 
 #include <cstdint>
@@ -40,59 +38,55 @@ namespace structgen {
 class RegexArena;
 struct Multiples;
 
-// Returns every lexeme of a number by RFC 8259.
 RegexId json_number(RegexArena& arena);
 
 enum class NumberSpelling : uint8_t { kAny, kPlain, kCanonical };
 
-// Makes the languages of conditions, for one arena, one spelling and one universe. Each function returns the
+// The languages of conditions, for one arena, one spelling and one universe. Each function returns the
 // lexemes of the universe whose value satisfies a condition.
 class NumberLanguage {
  public:
-  // `most_digits` limits the digits before the point of a multiple, in spellings without exponents;
-  // kUnlimited stands for no limit.
+  // `most_digits` limits the digits of a multiple before the point, in spellings without exponents;
+  // kUnlimited: no limit.
   NumberLanguage(RegexArena& arena, NumberSpelling spelling, bool narrow, uint32_t most_digits);
 
-  // Returns every lexeme of the universe.
   RegexId any();
   RegexId integers();
   // Returns the integers that are written without fraction and exponent, as draft 4 asks.
   RegexId plain_integers();
   RegexId at_least(const Decimal& bound, bool exclusive);
   RegexId at_most(const Decimal& bound, bool exclusive);
-  // Throws kSchemaTooComplex for two kinds of divisors: those with more than 18 digits, not counting zeros at
-  // the end, and those with more than 40 digits behind the point that are not 10^-k.
+  // Throws kSchemaTooComplex for a divisor with more than 18 digits, zeros at the end not counted, and for
+  // one with more than 40 digits behind the point, unless it is 10^-k.
   RegexId multiple_of(const Decimal& divisor);
-  // A bound. `open` says that the bound itself is excluded.
+  // A bound. `open`: the bound itself is excluded.
   struct Bound {
     Decimal value;
     bool open = false;
   };
-  // Makes one automaton of the multiples between two bounds; null stands for no bound. Returns false if there
-  // is no such automaton: the numbers have too many digits, or the divisor is not hard.
+  // Makes one automaton of the multiples between two bounds; null is no bound. Returns false if the numbers
+  // have too many digits, or if the divisor is not hard.
   bool multiples_between(const Decimal& divisor, const Bound* low, const Bound* high, RegexId& out);
-  // Returns true if the divisor is not 10^-k. The multiples of such divisors are taken from the narrow
-  // universe.
+  // Returns true if the divisor is not 10^-k. Its multiples are taken from the narrow universe.
   static bool is_hard(const Decimal& divisor);
-  // Finds the divisor whose multiples are the multiples of both `a` and `b`. Returns false if multiple_of()
-  // would refuse it.
+  // Finds the divisor of the numbers that are multiples of both. Returns false if multiple_of() would refuse
+  // it.
   static bool common_multiple(const Decimal& a, const Decimal& b, Decimal& out);
   RegexId equal_to(const Decimal& value);
 
-  // Returns the lexemes without an exponent and with at most kReadableDigits digits before the point. Every
-  // reader has a finite double or an integer for such a lexeme.
+  // Returns the lexemes without an exponent and with at most kReadableDigits digits before the point, which
+  // every reader takes for a finite double or an integer.
   RegexId finite();
-  // Returns the lexemes of any() that finite() has.
+  // Returns the lexemes that are in any() and in finite().
   RegexId finite_any();
-  // Returns the lexemes of integers() that finite() has.
+  // Returns the lexemes that are in integers() and in finite().
   RegexId finite_integers();
   static constexpr uint32_t kReadableDigits = 308, kUnlimited = 0xFFFFFFFFu;
-  // The largest double has this many digits. within_doubles() returns the lexemes of numbers that are no
-  // further from zero.
+  // The largest double has this many digits. within_doubles() has the lexemes of numbers no further from
+  // zero.
   static constexpr uint32_t kDoubleDigits = 309;
   RegexId within_doubles();
-  // In the plain spelling, a fraction of more digits than this (which printf's %f writes) does not end in a
-  // zero.
+  // In the plain spelling a fraction of more digits (printf's %f writes this many) does not end in a zero.
   static constexpr uint32_t kPlainFraction = 6;
 
  private:
@@ -107,23 +101,22 @@ class NumberLanguage {
   RegexId scientific_equal(const Decimal& value);
   RegexId equal_to_far(const Decimal& value);
   RegexId scientific_any();
-  // Returns the digits of a mantissa's fraction: `digits` digits, the last of which is not 0, then any zeros.
+  // Returns the fraction of a mantissa: `digits` digits, the last of which is not 0, then any zeros.
   RegexId exact_fraction(uint32_t digits);
   RegexId minus_sign(RegexId magnitudes);
-  // Returns the lexemes with and without a minus sign. In spellings without exponents zero has no minus sign,
-  // so `magnitudes` must not contain zero.
+  // Returns the lexemes with and without a minus sign. In spellings without exponents zero has none, so
+  // `magnitudes` must not contain zero.
   RegexId either_sign(RegexId magnitudes);
 
-  // ---- fractions: the digits that may follow behind `read` digits of a fraction ----
+  // ---- fractions: the digits that may follow `read` digits of a fraction ----
   //
   // Returns these digits, or none, because the fraction may end here.
   RegexId tail(std::size_t read);
-  // Returns the digits that may follow `read` digits, the last of which is a 0. There may be none only if the
-  // fraction may end in a zero here.
+  // Returns the digits that may follow behind a 0. The fraction may end there only if it may end in a zero.
   RegexId open_tail(std::size_t read);
-  // Returns the digits that may follow `read` digits, of which at least one is not 0.
+  // Returns digits of which at least one is not 0.
   RegexId nonzero(std::size_t read);
-  // Returns only zeros: as many as may follow `read` digits at the end of a fraction.
+  // Returns zeros: as many as may follow at the end of a fraction.
   RegexId zeros(std::size_t read);
   bool may_end_in_zero(std::size_t read) const { return read <= zeros_until_; }
   RegexId digits_above(std::string_view fraction, std::size_t at, bool strict);
@@ -132,7 +125,7 @@ class NumberLanguage {
   RegexId fraction_below(std::string_view fraction, bool strict, bool bare);
   template <class Rest>
   RegexId beside(std::string_view bound, std::size_t at, bool above, RegexId equal, Rest&& rest);
-  // Returns the n - j - 1 digits behind digit j of n digits.
+  // Returns the n - j - 1 digits behind digit j of n.
   RegexId behind(uint32_t n, std::size_t j) {
     return digits(n - static_cast<uint32_t>(j) - 1, n - static_cast<uint32_t>(j) - 1);
   }
@@ -148,20 +141,19 @@ class NumberLanguage {
   RegexId exponent_at_least(int64_t k);
   RegexId exponent_at_most(int64_t k);
   RegexId exponent_equal(int64_t k);
-  // Returns the exponents from lo to hi; -kNone and kNone stand for no bound.
+  // Returns the exponents from lo to hi; -kNone and kNone are no bounds.
   RegexId exponent_between(int64_t lo, int64_t hi);
-  // Returns the exponents from lo to hi that may follow a mantissa with a fraction.
+  // Returns those exponents from lo to hi that may follow a mantissa with a fraction.
   RegexId long_exponent(int64_t lo, int64_t hi);
   RegexId one_digit(int lo, int hi, RegexId exponents);  // [lo-hi](.0+)?e
   RegexId with_fraction(RegexId first, RegexId fraction, RegexId exponents);
 
-  // ---- multipleOf (multiple.cc, multiple_between.cc) ----
   struct Divisor;
   RegexId decimals(const Multiples& of);
   RegexId plain_multiples(const Divisor& d, bool with_zero);
   RegexId one_digit_multiples(const Divisor& d);
-  // Returns multiples whose mantissa has a fraction. In the narrow universe `huge` asks for those with
-  // exponents from kLongMin on, `tiny` for those with exponents up to kLongMax.
+  // Returns multiples whose mantissa has a fraction. In the narrow universe `huge` asks for exponents from
+  // kLongMin on, `tiny` for those up to kLongMax.
   RegexId fraction_multiples(const Divisor& d, bool huge, bool tiny);
   bool magnitudes_between(const Divisor& d, const Bound& low, const Bound* high, bool with_zero,
                           RegexId& out);
@@ -181,15 +173,15 @@ class NumberLanguage {
   RegexId point_, e_, plus_;          // "." [eE] \+?
   RegexId any_digits_, some_digits_;  // \d* \d+
   RegexId to_nonzero_;                // \d*[1-9]
-  // Each with its point: any fraction or none; a fraction that is not zero; a fraction of zeros or none.
+  // With their points: any fraction or none; a fraction other than zero; a fraction of zeros or none.
   RegexId any_fraction_, some_fraction_, zero_fraction_;
   RegexId point_zeros_;  // (\.0+)?
   // The fraction of a mantissa: 1 to 16 digits, the last of which is not 0, then any zeros.
   RegexId mantissa_;
   RegexId any_exponent_;
-  // The lexemes of zero with an exponent; empty in spellings without exponents.
+  // Zero with an exponent; empty in spellings without exponents.
   RegexId zero_;
-  // The results of magnitude() and integers(), or kUnset before the first use.
+  // kUnset until asked for.
   RegexId magnitude_, integers_;
 };
 

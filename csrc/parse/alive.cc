@@ -11,7 +11,8 @@ namespace structgen {
 
 namespace {
 constexpr uint32_t kNoContext = 0xFFFFFFFFu;
-// A stack deeper than this counts as readable: stack() was asked about its lower part before it grew.
+// Stacks are asked about while they grow. One that is deeper than this counts as readable, because the stack
+// below it was asked about before.
 constexpr uint32_t kMaxAskedDepth = 2'000;
 uint64_t key(uint32_t a, uint32_t b) { return (static_cast<uint64_t>(a) << 32) | b; }
 }  // namespace
@@ -26,8 +27,8 @@ Alive::Alive(RegexArena& regexes, Productions& productions, StackArena& stacks)
 
 Alive::Pending Alive::pending(Value v) { return numbered(numbers_, pendings_, v, v); }
 
-// The result is r itself if no text is lost. If every text that reads a byte is lost, it is epsilon() or
-// empty(). The parser compares numbers of regexes, so equal languages need one number.
+// Equal languages need one number, because the parser compares numbers: if r loses no text, the result is r
+// itself, and if r has no text of a byte left, it is epsilon() or empty().
 RegexId Alive::restricted(RegexId r, RegexId follow) {
   if (follow == RegexArena::empty() || r == RegexArena::poison()) return r;
   const ByteSet& set = regexes_.byte_set(regexes_.node(follow).a);
@@ -38,8 +39,8 @@ RegexId Alive::restricted(RegexId r, RegexId follow) {
 }
 
 // A terminal that reads a byte ends the pending; one that reads nothing keeps it. A lexeme begins a new
-// pending: the bytes that may not follow it. Any other symbol that reads text gives the regex poison(), which
-// callers take for "any text".
+// pending: the bytes that may not follow it. Any other symbol that reads text gives poison(), which callers
+// take for "any text".
 void Alive::steps(Symbol s, Pending from, std::vector<Step>& out) {
   const Value v = pendings_[from];
   switch (s.kind()) {
@@ -72,7 +73,6 @@ void Alive::steps(Symbol s, Pending from, std::vector<Step>& out) {
   }
 }
 
-// Adds p, unless its mark shows that it is in the set.
 void Alive::Set::add(Pending p) {
   if (marks.size() <= p) marks.resize(p + 1, 0);
   if (marks[p] == mark) return;
@@ -80,7 +80,7 @@ void Alive::Set::add(Pending p) {
   list.push_back(p);
 }
 
-// Adds to `to` every pending that is possible behind the symbol.
+// Adds to `to` every pending that is possible behind the symbol if `from` is the pending in front of it.
 void Alive::out(Symbol s, Pending from, Set& to) {
   if (s.kind() == Symbol::kRule && productions_.traits_of(s.rule_id()).plain) {
     for (Pending p : rule(s.rule_id(), from).out) to.add(p);
@@ -91,8 +91,8 @@ void Alive::out(Symbol s, Pending from, Set& to) {
   for (const Step& step : steps_) to.add(step.to);
 }
 
-// Returns what is known of a rule that begins with the pending `from`; a new rule is put on the work list.
-// The rule that asks (at_) is noted in Rule::users, so that it is visited again.
+// Returns what is known of a rule that begins with the pending `from`. A new rule is put on the work list.
+// The rule that asks (at_) is noted as a user.
 Alive::Rule& Alive::rule(RuleId r, Pending from) {
   const uint64_t at = key(r.v, from);
   auto it = rules_.find(at);
@@ -118,8 +118,8 @@ void Alive::solve() {
   open_.clear();
 }
 
-// Visits the rules on the work list until it is empty. A visit follows each alternative of a rule, symbol by
-// symbol.
+// Visits the rules on the work list until the list is empty. A visit reads each alternative of a rule, symbol
+// by symbol.
 void Alive::settle() {
   Alternatives alternatives;
   while (!todo_.empty()) {
@@ -163,10 +163,10 @@ bool Alive::stack(StackId s, Pending from, uint32_t depth) {
   if (const bool* known = stacks_known_.find(key(s.v, from))) return *known;
   bool found = false;
   for (const StackEntry& e : stacks_.entries(s)) {
-    // `after` is a copy, because the calls below overwrite next_.
+    // The calls below overwrite next_, so `after` is a copy.
     std::vector<Pending> after;
     if (e.top.kind() == Symbol::kRule && productions_.traits_of(e.top.rule_id()).plain) {
-      // An exception leaves rules half solved. They are erased here, and a later call solves them anew.
+      // An exception leaves rules half solved, so they are erased. A later call solves them anew.
       Undo forget([&] {
         for (uint64_t at : open_) rules_.erase(at);
         open_.clear();

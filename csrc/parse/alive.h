@@ -28,33 +28,33 @@ class RegexArena;
 // Tells whether the stacks of one parser can be read to their end. Each answer is remembered.
 class Alive {
  public:
-  // The number of a pending: what may not follow the lexeme that was read last.
+  // The number of what may not follow the lexeme that was read last, and of the context for the next one.
   using Pending = uint32_t;
   // The pending that forbids no byte and has no context.
   static constexpr Pending kClear = 0;
   Alive(RegexArena& regexes, Productions& productions, StackArena& stacks);
-  // Returns true if the stack can be read to its end.
+  // Returns true if some text reads the stack to its end.
   bool stack(StackId s) { return !restricted_ || stack(s, kClear, 0); }
-  // Returns the texts of r without those whose first byte is in `follow` (a kBytes regex, or empty()).
+  // Returns the texts of r without those whose first byte is in `follow`, a set of bytes as a kBytes regex.
   RegexId restricted(RegexId r, RegexId follow);
-  // One way to pass a symbol that is no rule: a text of `regex` is read, and then `to` is the pending.
+  // One way to pass a symbol that is no rule: a text of `regex` is read, and `to` is the pending behind it.
   struct Step {
     Pending to;
     RegexId regex;
   };
-  // Appends the ways to pass the symbol s where `from` is the pending.
+  // Appends the ways to pass the symbol s. `from` is the pending in front of s.
   void steps(Symbol s, Pending from, std::vector<Step>& out);
   // Returns true for a rule of a grammar with lexemes. Only such rules depend on the pending
   // (RuleTraits::plain).
   bool plain(RuleId r) const { return productions_.traits_of(r).plain; }
-  // Returns the pending that keeps the context of p and lets any byte follow.
+  // Returns the pending with the context of p that forbids no byte.
   Pending without_follow(Pending p) { return pending({RegexId{0}, pendings_[p].context}); }
-  // Returns the bytes that may not follow, as a kBytes regex; empty() if any byte may.
+  // Returns the bytes that may not follow, as a kBytes regex.
   RegexId follow(Pending p) const { return pendings_[p].follow; }
   std::size_t byte_size() const { return stacks_known_.byte_size() + rules_.size() * 64; }
 
  private:
-  // The value of a pending: the bytes that may not follow (a kBytes regex, or empty()), and the number of the
+  // What a pending stands for: the bytes that may not follow, as a kBytes regex, and the number of the
   // context.
   struct Value {
     RegexId follow;
@@ -63,21 +63,21 @@ class Alive {
       return std::pair(x.follow.v, x.context) <=> std::pair(y.follow.v, y.context);
     }
   };
-  // Stands for no rule, as a key of rules_.
+  // A key of rules_ that stands for no rule.
   static constexpr uint64_t kNone = ~0ull;
-  // What is known of a rule that begins with a given pending. `out` holds the pendings with which it may end.
+  // A rule that begins with a given pending. `out` holds the pendings that are possible at its end.
   struct Rule {
     std::vector<Pending> out;
-    // The rules that used `out`. They must be visited again when it grows.
+    // The keys of the rules that read `out`. They are visited again when it grows.
     std::vector<uint64_t> users;
     bool done = false;
     // True while the rule waits in the work list todo_.
     bool waiting = true;
   };
-  // A set of pendings. clear() takes constant time: it only raises `mark`.
+  // A set of pendings that is emptied in constant time: clear() raises `mark`, so no entry of `marks` equals
+  // it.
   struct Set {
     std::vector<Pending> list;
-    // marks[p] equals `mark` if pending p is in the set.
     std::vector<uint32_t> marks;
     uint32_t mark = 1;
     void clear() {
@@ -95,24 +95,20 @@ class Alive {
 
   RegexArena& regexes_;
   Productions& productions_;
-  // The answer of GrammarTraits::restricted.
   const bool restricted_;
   StackArena& stacks_;
-  // pendings_[p] is the value of pending p; numbers_ finds the number of a value.
+  // pendings_[p] is what pending p stands for.
   std::vector<Value> pendings_;
   std::map<Value, Pending> numbers_;
-  // What is known of each rule, by 2^32 * rule + pending.
+  // The key is 2^32 * rule + pending.
   std::unordered_map<uint64_t, Rule> rules_;
-  // The keys of the rules whose `out` may still grow.
+  // The keys of the rules whose `out` is not final.
   std::vector<uint64_t> open_;
-  // The keys of the rules that must be visited.
   std::vector<uint64_t> todo_;
-  // The key of the rule that is being visited.
   uint64_t at_ = kNone;
-  // Sets and lists that calls share, to save allocations.
+  // Empty sets and lists that calls share, to save allocations.
   Set now_, next_, found_;
   std::vector<Step> steps_;
-  // The answers of stack(), by 2^32 * stack + pending.
   FlatMap<uint64_t, bool> stacks_known_;
 };
 

@@ -66,8 +66,8 @@ class CaptureArena {
       for (char b : text) outer = append(outer, static_cast<uint8_t>(b));
     return text;
   }
-  // Returns the text of the innermost capture. `c` becomes the capture around it, as it was when the inner
-  // one began.
+  // Returns the text of the innermost capture. `c` becomes the capture around it as it was at that capture's
+  // start.
   std::string innermost(CaptureId& c) const {
     std::string text;
     for (; nodes_[c.v].byte != kStart; c = CaptureId{nodes_[c.v].parent})
@@ -99,7 +99,7 @@ class CaptureArena {
         [&](uint32_t i) { return nodes_[i].parent == parent.v && nodes_[i].byte == byte; },
         [&] { return nodes_.emplace_back(Node{parent.v, byte}); })};
   }
-  // nodes_[c] is the last node of capture c; index_ finds equal captures.
+  // nodes_[c] has the last byte of capture c.
   StableVector<Node> nodes_;
   InternTable index_;
 };

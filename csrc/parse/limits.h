@@ -21,7 +21,6 @@
 
 namespace structgen {
 
-// Changes the marks in the stacks of one arena. All results are remembered.
 class StackLimits {
  public:
   // The result of least() for stacks without a mark.
@@ -31,13 +30,11 @@ class StackLimits {
   uint32_t least(StackId s);
   // Returns true if the stacks have a mark, or if reading them may push one.
   bool possible(StackId s, const Productions& productions);
-  // Returns the stacks after one more token has begun. If two stacks differ only in one mark, the one with
-  // the smaller mark is dropped, because the other allows all that this one allows.
+  // Returns the stacks after one more token has begun. Of two stacks that differ in one mark alone, the one
+  // with the larger mark is kept, because it allows all that the other one does.
   StackId begin_token(StackId s) { return mapped(s, kBegin, begun_); }
-  // Returns the stacks without their marks.
   StackId without(StackId s) { return mapped(s, kWithout, without_); }
-  // Returns the stacks after one more token has begun, and drops only those with a mark at 0. take_back()
-  // undoes it.
+  // The same, but a stack is dropped only if one of its marks is at 0. take_back() undoes this.
   StackId begin_token_exactly(StackId s) { return mapped(s, kExactly, exactly_); }
   StackId take_back(StackId s) { return mapped(s, kBack, back_); }
   std::size_t byte_size() const {
@@ -52,10 +49,8 @@ class StackLimits {
   StackId changed(StackId s, Change change, const Memo& memo);
 
   StackArena& stacks_;
-  // least_[s] is the answer of least(s), possible_[s] that of possible(s).
   std::vector<uint32_t> least_;
   std::vector<uint8_t> possible_;
-  // The results of mapped() for each kind of change, by set of stacks.
   Memo begun_, without_, exactly_, back_;
 };
 

@@ -19,12 +19,11 @@
 
 namespace structgen {
 
-// What a note says. kOpen, kClose: a capture begins or ends here. In a left-recursive rule, a capture that
-// begins with the rule itself is known only after the rule's first text was read. kOpened then says that it
-// began where the rule was entered, and kClosed that an empty capture also ended there
-// (grammar/productions.h). kEnter and kLeave stand before and behind such a rule. kGap and kGapEnd stand
-// before and behind the text between two lexemes: a capture that ends behind a gap ends in front of it
-// instead.
+// What a note says. kOpen, kClose: a capture begins or ends here. kEnter, kLeave: a left-recursive rule
+// begins or ends. A capture that begins with such a rule is known only behind the rule's first text: kOpened
+// says that it began where the rule was entered, kClosed that an empty capture also ended there
+// (grammar/productions.h). kGap, kGapEnd: a gap begins or ends; a capture that ends behind a gap ends in
+// front of it instead.
 enum class NoteKind : uint32_t { kOpen, kClose, kOpened, kClosed, kEnter, kLeave, kGap, kGapEnd };
 inline uint32_t note_number(NoteKind kind, uint32_t name) { return name * 8 + static_cast<uint32_t>(kind); }
 inline NoteKind note_kind(uint32_t number) { return static_cast<NoteKind>(number % 8); }
@@ -33,7 +32,6 @@ inline uint32_t note_name(uint32_t number) { return number / 8; }
 // A terminal reads this byte where one token must end and another begin. No text and no token contains it.
 constexpr uint8_t kEdge = 0xFE;
 
-// The largest number that a symbol can hold.
 constexpr uint32_t kMaxNumber = (1u << 28) - 1;
 
 // A symbol of an alternative or a stack: it says what is read next.
@@ -41,21 +39,21 @@ struct Symbol {
   enum Kind : uint32_t {
     kTerminal = 0,  // a regex
     kRule = 1,      // a nonterminal
-    // Reads nothing; from here on text is captured.
+    // Reads nothing. Text is captured from here on.
     kCapture = 2,
     // A nonterminal that is told the label or the captured text before it; its alternatives depend on this.
     kReader = 3,
-    // A terminal of a grammar with a lexer. The lexemes that compete with it decide where it ends
+    // A terminal of a grammar with a lexer. Where it ends depends on the lexemes that compete with it
     // (Productions::lexeme).
     kLexeme = 4,
-    // Reads nothing; the next byte must not be in a set (a kBytes regex).
+    // Reads nothing. The next byte must not be in a set, a kBytes regex.
     kFollow = 5,
-    // Reads nothing; marks where a capture begins or ends, for find_spans() (parse/spans.h).
+    // Reads nothing. For find_spans(): a part begins or ends here (parse/spans.h).
     kNote = 6,
     // Reads nothing; sets the context for the lexemes that follow.
     kAfter = 7,
-    // Reads nothing. It holds a number: this many more tokens may begin in the text that the symbols above it
-    // read (parse/limits.h).
+    // Reads nothing. At most this many more tokens may begin in the text that the symbols above it read
+    // (parse/limits.h).
     kLimit = 8,
   };
   uint32_t v = 0;
@@ -76,8 +74,7 @@ struct Symbol {
   friend bool operator<(Symbol a, Symbol b) { return a.v < b.v; }
 };
 
-// Alternatives whose memory belongs to another object. Alternative i has the symbols from ends[i-1] to
-// ends[i] - 1.
+// The alternatives of a rule, stored elsewhere. Alternative i has the symbols from ends[i-1] to ends[i] - 1.
 struct AlternativeList {
   std::span<const Symbol> symbols;
   std::span<const uint32_t> ends;
@@ -85,7 +82,6 @@ struct AlternativeList {
     const uint32_t begin = i == 0 ? 0 : ends[i - 1];
     return symbols.subspan(begin, ends[i] - begin);
   }
-  // Iterates over the alternatives, each a sequence of symbols.
   auto each() const {
     return std::views::iota(std::size_t{0}, ends.size()) |
            std::views::transform([all = *this](std::size_t i) { return all[i]; });
@@ -96,7 +92,7 @@ struct AlternativeList {
 struct Alternatives {
   std::vector<Symbol> symbols;
   std::vector<uint32_t> ends;
-  // For a reader that was told kFresh: the numbers of the alternatives that do not hold for all fresh texts.
+  // For a reader that was told kFresh: the alternatives that some fresh texts do not have.
   std::vector<uint32_t> assumed;
   void add(std::span<const Symbol> sequence) {
     symbols.insert(symbols.end(), sequence.begin(), sequence.end());
@@ -126,12 +122,11 @@ struct Reading {
     kLabel,
     // The reader is told the captured text, in `text`.
     kText,
-    // A text was captured, but it is not told, because a mask has to hold for many texts; see
-    // RegexKind::kPoison.
+    // The reader is not told the captured text, because a mask must hold for many texts. RegexKind::kPoison
+    // stands for what depends on it.
     kUnknown,
-    // Only this is told: the text differs from all texts with which the reader compares it. The alternatives
-    // hold for every such text. An alternative that holds only for some of them is listed in
-    // Alternatives::assumed.
+    // The reader is told that the captured text differs from all texts that it compares. Alternatives that
+    // hold for some such texts alone are listed in Alternatives::assumed.
     kFresh,
   } kind = kNone;
   uint32_t label = 0;
@@ -142,57 +137,52 @@ struct Reading {
   static Reading fresh() { return {kFresh, 0, {}}; }
 };
 
-// One part of a lexeme's texts: a regex, and the bytes that must not follow these texts.
+// Some texts of a lexeme, and the bytes that may not follow them.
 struct LexemePart {
   RegexId regex;
-  // The bytes that must not follow, as a kBytes regex; empty() if any byte may follow.
+  // The bytes that may not follow, as a kBytes regex; empty() if any byte may.
   RegexId follow;
 };
 
-// An upper bound of a shortest text: `bytes` bytes, plus those of all symbols in `all`, plus those of the
+// An upper bound of a shortest text: `bytes` bytes, the bounds of all symbols in `all`, and that of the
 // longest symbol in `any`.
 struct Bound {
   uint64_t bytes = 0;
   std::vector<Symbol> all, any;
 };
 
-// What holds of a whole grammar.
 struct GrammarTraits {
-  // Some lexeme may forbid every byte that could follow it. Then some stacks cannot be read to their end
+  // Some lexeme may forbid every byte that could follow. Then no text reads some stacks to their end
   // (parse/alive.h).
   bool restricted = false;
-  // The grammar consists of lexemes only. No alternative then depends on the text before it, and if some byte
+  // The grammar consists of lexemes only. Alternatives do not depend on the text in front, and if some byte
   // may follow, the text can be completed.
   bool context_free = false;
-  // Terminals contain kEdge where a token must begin. Such a grammar may also limit tokens.
+  // Terminals read kEdge where one token must end and another begin, and tokens may be limited.
   bool edged = false;
-  // kEdge stands only where a text may end, and not where a token must begin (holes/quotient.h).
+  // kEdge stands where a text may end, and nowhere else (holes/quotient.h).
   bool bordered = false;
-  // A text that a terminal reads may have no completion: only poison follows it, and poison may turn out to
-  // be nothing.
+  // A terminal may read a text behind which only poison follows, and poison may turn out to be nothing.
   bool unproven = false;
-  // Some reader may refuse a text although its answer for an unknown text is not poison. If false, the answer
-  // for an unknown text holds for every text, except behind poison.
+  // A reader may refuse a text for which it has alternatives when it is told kUnknown. If false, these
+  // alternatives hold for every text, except behind poison.
   bool tries_texts = false;
-  // Some reader may demand that a text equals an earlier one. If false, every reader takes a text that
-  // differs from all earlier ones.
+  // A reader may demand that a text equals an earlier one. If false, every reader takes a fresh text.
   bool asks_alike = false;
   // Some array asks that its items differ.
   bool asks_distinct = false;
 };
 
-// What holds of one rule.
 struct RuleTraits {
-  // What the rule reads. kNone: neither an array nor an object. kAny: an array or object, from behind its
-  // opening bracket. kDistinct: the same, but its items or keys must differ and the rule itself does not
-  // compare them.
+  // kAny: the rule reads an array or object from behind its opening bracket. kDistinct: the same, and items
+  // or keys must differ, but the rule does not compare them. kNone: all other rules.
   enum class Items : uint8_t { kNone, kAny, kDistinct };
   Items items = Items::kNone;
-  // Readers compare texts of the rule with each other, as items under uniqueItems.
+  // The texts of the rule are compared with each other, as items under uniqueItems.
   bool compared = false;
-  // The rule is a reader that compares the text that it is told with other texts.
+  // The rule is a reader that compares what it is told.
   bool compares = false;
-  // The rule belongs to a grammar with lexemes. Its alternatives do not depend on the text before it.
+  // The rule belongs to a grammar with lexemes, so its alternatives do not depend on the text in front.
   bool plain = false;
   // A text of the rule may contain a limit on tokens (parse/limits.h).
   bool limits = true;
@@ -213,23 +203,21 @@ class Productions {
   virtual void expand(RuleId rule, const Reading& reading, Alternatives& out) = 0;
   // Returns the parts of a lexeme in a context; none if the lexeme cannot begin there.
   virtual std::span<const LexemePart> lexeme(uint32_t /*lexeme*/, uint32_t /*context*/) { return {}; }
-  // Several rules may share texts. Appends alternatives of the rule in which another rule stands for the
-  // shared texts, so that a search through all rules meets these texts once. Returns false if expand()
-  // already gives the only alternatives.
+  // Appends alternatives of the rule that stand for texts shared with other rules by one common rule, so that
+  // a search through all rules meets these texts once. Returns false if expand() gives the only alternatives.
   virtual bool expand_shared(RuleId /*rule*/, Alternatives& /*out*/) { return false; }
 
   // ---- shortest texts ----
   //
-  // The parser calls start_search() before each search for a shortest completion. All calls until the next
-  // search share one limit of steps.
+  // The parser calls start_search() before each search for a shortest completion. Calls up to the next search
+  // share one limit of steps.
   virtual void start_search() {}
-  // Appends alternatives of the rule, one of which has a shortest text of the rule. Other alternatives may be
-  // left out.
+  // Appends alternatives of the rule. One of them has a shortest text of the rule; others may be missing.
   virtual void expand_shortest(RuleId rule, const Reading& reading, Alternatives& out) {
     expand(rule, reading, out);
   }
-  // Sets an upper bound of the rule's shortest text without a search. The bound of a reader must hold
-  // whatever the reader is told. Returns false if no bound is known.
+  // Sets an upper bound of the rule's shortest text, without a search. For a reader it holds whatever the
+  // reader is told. Returns false if no bound is known.
   virtual bool bound(RuleId /*rule*/, Bound& /*out*/) { return false; }
 
   // ---- texts that are compared ----
@@ -239,9 +227,9 @@ class Productions {
   virtual bool compared_with(RuleId /*reader*/, std::size_t /*most*/, std::vector<std::string>& /*out*/) {
     return true;
   }
-  // narrow() finds a rule for some of the texts of a compared rule: those that equal one of `texts`, those of
-  // one of `rules`, and with `others` all that are neither. `out` may be the rule itself, if these are all
-  // its texts. `any` says whether there is such a text. Returns false if this is not known.
+  // narrow() looks for a rule that has some texts of a compared rule: those that equal one of `texts`, those
+  // of one of `rules`, and with `others` all that are neither. If these are all texts, `out` is the rule
+  // itself. `any` says whether there is such a text. Returns false if this is not known.
   struct Choice {
     std::span<const std::string> texts;
     std::span<const RuleId> rules;
@@ -251,24 +239,23 @@ class Productions {
     return false;
   }
   // Appends one text for each value of a compared rule. Returns false if there are `most` values or more, or
-  // if counting takes too much work.
+  // if counting them takes too much work.
   virtual bool values(RuleId /*rule*/, uint32_t /*most*/, std::vector<std::string>& /*out*/) { return false; }
-  // Returns a lenient rule: it has the texts of `start`, and also texts in which items or keys repeat
-  // although they must differ. It is lenient only in arrays and objects where some other item or key is
-  // always left (engine/distinct.h). Returns `start` if there is no such array or object.
+  // Returns a rule with the texts of `start` and with texts in which items or keys repeat although they must
+  // differ, where another item or key is always left (engine/distinct.h). Returns `start` if the rule has no
+  // such array or object.
   virtual RuleId lenient(RuleId start) { return start; }
-  // Returns a literal set that contains each item of a kDistinct rule; empty() if there is none.
+  // Returns a literal set with all items of a kDistinct rule; empty() if there is no such set.
   virtual RegexId choices(RuleId /*rule*/) { return {}; }
 
   // ---- numbers that grow as rules are expanded ----
   //
   // Returns how often something was omitted because it was too much to tell (base/effort.h).
   virtual uint64_t omitted() const { return 0; }
-  // Returns true if alternatives were omitted for lack of work, which the regex arena does not count.
+  // Returns true if alternatives were omitted for lack of work, apart from those that the regex arena counts.
   virtual bool inexact() const { return false; }
   // Returns the number of keys of the largest object among the rules.
   virtual std::size_t most_keys() const { return 0; }
-  // Returns the bytes that the object takes.
   virtual std::size_t byte_size() const { return 0; }
 };
 

@@ -18,20 +18,12 @@
 // among nodes whose `good` is not empty: a choice is never taken back.
 //
 // Invariants.
-// - An item of a place is a pair of regex and capture, with all stacks below it. There are as many as
-//   in the states of the parser, whatever the number of derivations.
+// - A place has as many items as the parser's states, whatever the number of derivations.
 // - `good` only grows, so the fixpoint over rules that match the empty text ends.
-// - Limits of tokens (parse/limits.h) narrow the stacks where a token begins; the way back widens them
-//   again.
+// - Limits of tokens (parse/limits.h) narrow the stacks where a token begins; the way back widens them.
 //
-// Costs. Linear in the text for grammars of bounded ambiguity: a few microseconds for a byte at which
-// parts begin and end. The memory is that of the places. Readings at a place and nodes between two
-// bytes are limited.
-//
-// Rejected.
-// - Tags in the automaton (Laurikari 2000): states would differ by positions, so masks would not be
-//   shared.
-// - Backtracking: exponential in ambiguous texts.
+// Rejected. Tags in the automaton (Laurikari 2000): states would differ by positions, so masks would not be
+// shared. Backtracking: exponential in ambiguous texts.
 #include "parse/spans.h"
 
 #include <algorithm>
@@ -50,21 +42,20 @@ namespace structgen {
 
 namespace {
 
-// One place has at most this many items; otherwise find_spans() throws.
+// find_spans() throws if a place has more items than this.
 constexpr uint32_t kMaxReadings = 5'000;
-// One place has at most this many nodes; otherwise find_spans() throws.
+// find_spans() throws if a place has more nodes than this.
 constexpr uint32_t kMaxNodes = 200'000;
-// Two sets of stacks are intersected down to this depth; otherwise find_spans() throws.
+// find_spans() throws if two sets of stacks would be intersected below this depth.
 constexpr uint32_t kMaxStackDepth = 20'000;
 constexpr uint32_t kNone = 0xFFFFFFFFu;
 constexpr std::size_t kNowhere = static_cast<std::size_t>(-1);
 
 [[noreturn]] void too_much(const char* what) { throw Error(ErrorKind::kBudgetExceeded, what); }
 
-// The identity of a node at one place. If `set` is true, the node is the set of stacks `stack`. Otherwise it
-// is the symbol `top` above the stacks `stack`. `capture` is the capture that is open, and `label` the label
-// of the literal that was just read. `follow` and `context` were set by the kFollow and kAfter symbols that
-// were passed (parse/alive.h).
+// Names a node: two equal keys at a place are one node. With `set` the node is the set of stacks `stack`,
+// without it the symbol `top` above `stack`. `capture` is the open capture, `label` the literal that was read
+// last. `follow` and `context` say what may follow (parse/alive.h).
 struct Key {
   bool set;
   uint32_t top;
@@ -76,39 +67,38 @@ struct Key {
   friend auto operator<=>(const Key&, const Key&) = default;
 };
 
-// A step from one node to another at the same place. kPop leads from a set to one of its top symbols, kExpand
-// from a rule to one of its alternatives, kNote over a note. kSame is any other step.
+// A step between two nodes of a place: from a set to one of its top symbols (kPop), from a rule to one of its
+// alternatives (kExpand), over a note (kNote), or any other (kSame).
 struct Edge {
   enum Kind : uint8_t { kPop, kExpand, kSame, kNote } kind;
   uint32_t to;
-  // For kExpand: the symbols of the alternative behind the first one. They were pushed below it.
+  // For kExpand: the symbols of the alternative behind its first one, which is the node.
   std::span<const Symbol> pushed;
 };
 
-// One way in which a node reads the next byte: the index of an item of the place, and the symbol that was
-// pushed below this item, if there was one.
+// A way in which a node reads the next byte: by an item of the place, given by its index, below which a
+// symbol may have been pushed.
 struct Reads {
   uint32_t item;
   std::optional<Symbol> pushed;
 };
 
-// A node of the graph at one place.
 struct Node {
   Key key;
   std::vector<Edge> out;
   std::vector<Reads> reads;
-  // Those stacks of the node with which the rest of the text can be read.
+  // Those stacks of the node that can read the rest of the text.
   StackId good = StackArena::none();
 };
 
-// What is known of one place: places_[i] stands before byte i of the text.
+// The graph at one place. places_[i] stands in front of byte i of the text.
 struct Place {
   std::vector<Item> items;
-  // good[k]: those stacks of item k with which the rest of the text can be read.
+  // good[k]: those stacks of item k that can read the rest of the text.
   std::vector<StackId> good;
-  // stays[k]: the item of this place that item k of the place before becomes, or kNone.
+  // stays[k]: the item here that item k of the place before becomes; kNone if it does not go on.
   std::vector<uint32_t> stays;
-  // ends[k]: the node of this place at which item k of the place before ends, or kNone.
+  // ends[k]: the node here at which item k of the place before ends; kNone if it cannot.
   std::vector<uint32_t> ends;
   std::vector<Node> nodes;
 };
@@ -140,8 +130,6 @@ class Search {
   }
 
  private:
-  // ---- forwards: every derivation ----
-
   void forwards(StackId start) {
     at_ = 0;
     begin_place();
@@ -170,8 +158,8 @@ class Search {
     }
   }
 
-  // Returns the stacks after the byte behind this place was read. If a token begins with this byte, its
-  // limits drop some stacks (parse/limits.h). back() undoes it.
+  // Returns the stacks behind the byte at this place. If a token begins here, limits of tokens drop some of
+  // them (parse/limits.h). back() undoes this.
   StackId ahead(std::size_t place, StackId s) {
     return begins_[place] ? parser_.limits().begin_token_exactly(s) : s;
   }
@@ -183,7 +171,7 @@ class Search {
     todo_.clear();
   }
 
-  // Returns the item with this regex and capture at the current place, and adds `stack` to its stacks.
+  // Returns the item with this regex and capture at the current place. `stack` is added to its stacks.
   uint32_t item(RegexId regex, StackId stack, CaptureId capture) {
     std::vector<Item>& items = places_[at_].items;
     const auto [it, fresh] =
@@ -197,7 +185,7 @@ class Search {
     return it->second;
   }
 
-  // Returns the number of a node at the current place. A new node waits for grow().
+  // Returns the number of the node at the current place. A new node is put on the list of grow().
   uint32_t node(const Key& key) {
     std::vector<Node>& nodes = places_[at_].nodes;
     const auto [it, fresh] = numbers_.try_emplace(key, static_cast<uint32_t>(nodes.size()));
@@ -235,12 +223,12 @@ class Search {
     }
   }
 
-  // Adds the edges of a node that is a symbol above stacks. Parser::follow treats each kind of symbol in the
-  // same way.
+  // Adds the edges of a node that is a symbol above stacks, in the way in which Parser::follow() reads this
+  // symbol.
   void symbol(uint32_t n, const Key& key) {
     const Symbol top{key.top};
     const StackId rest{key.stack};
-    // The node behind the symbol: the set of the stacks below it.
+    // The set of the stacks below the symbol.
     Key below = key;
     below.set = true;
     below.top = 0;
@@ -321,8 +309,8 @@ class Search {
     }
   }
 
-  // Adds an item for a regex that can read a byte. If the regex also matches the empty text, the caller has
-  // added an edge from node n for this case.
+  // Adds an item for a regex that can read a byte. The caller adds an edge if the regex may also read
+  // nothing.
   void reads(uint32_t n, RegexId regex, StackId stack, CaptureId capture, std::optional<Symbol> pushed) {
     const RegexNode& r = regexes_.node(regex);
     if (regex == RegexArena::empty() || regex == RegexArena::poison() || r.kind == RegexKind::kEpsilon ||
@@ -332,17 +320,15 @@ class Search {
     places_[at_].nodes[n].reads.push_back({number, pushed});
   }
 
-  // ---- backwards: what leads to the end ----
-
-  // Sets `good` of all items and nodes, from the last place to the first. The `good` of an item follows from
-  // the next place, that of a node from the items of its own place.
+  // Sets `good` of all items and nodes, from the last place to the first. That of an item follows from the
+  // next place, that of a node from the items of its own place.
   void backwards() {
     for (at_ = places_.size(); at_-- > 0;) {
       Place& now = places_[at_];
       now.good.assign(now.items.size(), StackArena::none());
       if (at_ + 1 == places_.size()) {
         if (!complete_)
-          // Another token may begin at the end of the text. So a limit on tokens may drop stacks here.
+          // A token may begin at the end of the text, and a limit of tokens then drops stacks.
           for (std::size_t k = 0; k < now.items.size(); ++k) {
             StackLimits& limits = parser_.limits();
             now.good[k] = limits.take_back(limits.begin_token_exactly(now.items[k].stack));
@@ -356,7 +342,7 @@ class Search {
           now.good[k] = back(at_, good);
         }
       }
-      // Rules that match the empty text may form cycles, so the pass is repeated until no node changes.
+      // Rules that read nothing may form cycles, so the pass is repeated until no node changes.
       for (bool changed = true; changed;) {
         changed = false;
         for (std::size_t n = now.nodes.size(); n-- > 0;) {
@@ -389,7 +375,7 @@ class Search {
     return good;
   }
 
-  // Returns what is below the given symbols in those stacks of the set that begin with all of them.
+  // Takes the given symbols off the top of each stack that begins with them. Other stacks are dropped.
   StackId stripped(StackId s, std::span<const Symbol> symbols) const {
     for (Symbol top : symbols) {
       StackId below = StackArena::none();
@@ -400,7 +386,6 @@ class Search {
     return s;
   }
 
-  // Returns the intersection of two sets of stacks, and remembers it.
   StackId common(StackId a, StackId b, uint32_t depth = 0) {
     check_depth();
     if (a == b || a == StackArena::none()) return a;
@@ -421,13 +406,11 @@ class Search {
     return out;
   }
 
-  // ---- forwards again: one derivation's notes ----
-
-  // Some items or nodes, by number, each with the stacks that the choices so far leave.
+  // Some items or nodes, by number, each with the stacks that earlier choices leave.
   using Chosen = std::map<uint32_t, StackId>;
 
-  // Chooses one derivation, place by place. At each place it follows all edges that pass no note, then passes
-  // the best note that it met, and repeats both until reading the next byte ranks before all notes.
+  // Chooses one derivation, place by place. Notes that may be passed at a place are passed one by one, the
+  // best first, until reading the next byte ranks before all of them.
   void choose() {
     Chosen items;
     for (at_ = 0; at_ < places_.size(); ++at_) {
@@ -451,7 +434,7 @@ class Search {
       std::vector<Chosen> met;
       while (true) {
         met.push_back(here);
-        // Follows all edges but those over notes, and collects the notes that it meets, best rank first.
+        // Follows all edges except those over notes, and collects the notes on the way.
         bool end = false;
         std::map<std::pair<int, uint32_t>, Chosen> notes;
         std::vector<uint32_t> todo;
@@ -500,8 +483,8 @@ class Search {
     }
   }
 
-  // Returns the rank of a note; small ranks come first. A note with a rank below 0 is passed before the next
-  // byte is read, one above 0 only if no byte can be read.
+  // Returns the rank of a note; the smallest is passed first. A note below 0 is passed before the next byte
+  // is read, a note above 0 only if no byte can be read.
   static int rank(uint32_t number) {
     switch (note_kind(number)) {
       case NoteKind::kEnter: return -3;
@@ -516,10 +499,10 @@ class Search {
     return 0;
   }
 
-  // Passes a note: a capture opens, or the innermost open capture of this name closes.
+  // Passes a note: a capture begins, or the innermost open capture of this name ends.
   void note(uint32_t number) {
     const uint32_t name = note_name(number);
-    // If the capture would end behind a gap, it ends in front of the gap instead.
+    // A capture that would end behind a gap ends in front of the gap.
     const auto close = [&](std::size_t end) {
       for (std::size_t i = open_.size(); i-- > 0;)
         if (open_[i].name == name) {
@@ -562,7 +545,7 @@ class Search {
   std::unordered_map<uint64_t, StackId> common_;
   std::vector<Span> open_, spans_;
   std::vector<std::size_t> entered_;
-  // The last gap between lexemes that choose() has passed.
+  // The last gap (text between lexemes) that choose() has passed.
   Span gap_{0, kNowhere, kNowhere};
 };
 

@@ -8,8 +8,8 @@
 namespace structgen {
 
 namespace {
-// Below this depth unite() keeps two entries with equal tops apart. The union holds the same stacks but
-// shares less, and the recursion is bounded.
+// Below this depth unite() keeps two entries with equal tops apart. This bounds the recursion; the union
+// holds the same stacks but shares less.
 constexpr uint32_t kMergeDepth = 200;
 }  // namespace
 
@@ -104,8 +104,8 @@ StackId StackArena::unite(StackId a, StackId b, uint32_t depth) {
       ++i;
       ++j;
     } else {
-      // Several entries may have this top. Each pair of a top and a set below it is kept once, so a set does
-      // not grow when parts of itself are added to it.
+      // Several entries may have this top. Each pair of a top and a set below it is kept once: adding parts
+      // of a set to the set changes nothing.
       const Symbol top = x[i].top;
       const auto first = static_cast<std::ptrdiff_t>(out.size());
       for (; i < x.size() && x[i].top == top; ++i) out.push_back(x[i]);

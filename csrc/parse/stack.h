@@ -24,25 +24,22 @@ struct StackEntry {
   StackId rest;
 };
 
-// Stores the sets of stacks of a parser; equal sets have one number.
 class StackArena {
  public:
   StackArena();
   // Returns the set without any stack, which reads no text.
   static constexpr StackId none() { return StackId{0}; }
-  // Returns the set that holds only the empty stack: the text may end.
+  // Returns the set of only the empty stack, at which a text may end.
   static constexpr StackId end() { return StackId{1}; }
-  // Returns the set in which `top` stands above every stack of `rest`.
   StackId push(Symbol top, StackId rest);
   // Pushes several symbols; symbols[0] becomes the top.
   StackId push(std::span<const Symbol> symbols, StackId rest);
-  // Returns the union of two sets.
   StackId unite(StackId a, StackId b) { return unite(a, b, 0); }
-  // Returns the union of one or more sets; `all` is overwritten. Sets are united in pairs: adding n sets one
-  // by one would make unions of n * n / 2 entries in all.
+  // Returns the union of one or more sets; `all` is overwritten. Sets are united in pairs, because adding
+  // them one by one takes quadratic time.
   StackId unite(std::span<StackId> all);
-  // entries() returns the entries of a set, sorted by top. has_end() tells whether the set contains the empty
-  // stack.
+  // entries() has the stacks of a set that are not empty, by their top. has_end() tells whether the set has
+  // the empty stack.
   std::span<const StackEntry> entries(StackId s) const { return {nodes_[s.v].entries, nodes_[s.v].n}; }
   bool has_end(StackId s) const { return nodes_[s.v].end; }
   uint32_t size() const { return nodes_.size(); }
@@ -54,21 +51,19 @@ class StackArena {
         nullptr;  // sorted by top; one for each top, except deep in a union (stack.cc)
     uint32_t n : 31 = 0;
     uint32_t end : 1 = false;
-    // The first set that was made by pushing one symbol on this one, or 0. Most sets get only one such set,
-    // right after they were made. Looking here first saves a look-up in a table of millions, which is a cache
-    // miss.
+    // The first set that was made by pushing a symbol on this one, or 0. Most sets get only one. It is looked
+    // at first, because a look-up in a table of millions is a cache miss.
     uint32_t above = 0;
   };
   StackId unite(StackId a, StackId b, uint32_t depth);
   StackId intern(std::span<const StackEntry> entries, bool end);
   uint32_t add(std::span<const StackEntry> entries, bool end);
-  // nodes_[id] is a set of stacks.
   StableVector<Node> nodes_;
-  // Finds equal sets; a set that some `above` points to is not in it.
+  // Finds equal sets. It lacks the sets that some `above` points to.
   InternTable index_;
   BumpPool pool_;
-  // The union of two sets other than none(). `pair` has the smaller number in its high half and the larger
-  // one in its low half.
+  // Two sets, none of them none(), and their union. `pair` is 2^32 times the smaller number plus the larger
+  // one.
   struct Union {
     uint64_t pair;
     StackId set;

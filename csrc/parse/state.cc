@@ -23,26 +23,18 @@
 // CaptureId, and the transitions of such states are kept per byte and not per class.
 //
 // Invariants.
-// - States are interned. normalise() unites the regexes above one stack, and the stacks below one
-//   regex. So two texts behind which the same may follow lead to one state, unless the order of reading
-//   matters.
+// - States are interned. normalise() unites the regexes above one stack, and the stacks below one regex. So
+//   two texts behind which the same may follow lead to one state, unless the order of reading matters.
 // - No state but dead() is a dead end: an item is only added above stacks that can be read to their end
 //   (alive.h).
-// - A frontier has no item that could read nothing more: nullable terminals and rules were followed
-//   down the stack.
-// - What was omitted (base/effort.h) is never kept as the answer: fed() forgets a state behind which
-//   nothing may follow, and makes it again with more work.
+// - A frontier has no item that could read nothing more: nullable terminals and rules were followed down the
+//   stack.
+// - What was omitted (base/effort.h) is never kept as the answer: fed() forgets a state behind which nothing
+//   may follow, and makes it again with more work.
 //
-// Costs. A known step is two loads. A new one costs a derivative per item, the frontier of each stack
-// that is met for the first time, and one look-up. A token within literals, such as `name` in a key, is one
-// step (advance). Items of a state, rules in a row before the first character, and frontiers within frontiers
-// are limited.
-//
-// Rejected.
-// - LR tables: ambiguous grammars have conflicts, and a grammar whose rules appear while a text is read
-//   (objects of JSON Schema) has no table.
-// - A graph of stacks for each text, as in GLR and Earley parsers: its positions make every text
-//   another one, so nothing is shared between texts.
+// Rejected. LR tables: ambiguous grammars have conflicts, and rules that appear while a text is read (objects
+// of JSON Schema) have no table. A graph of stacks for each text, as in GLR and Earley parsers: its positions
+// make every text another one, so nothing is shared.
 #include "parse/state.h"
 
 #include <algorithm>
@@ -58,16 +50,15 @@
 namespace structgen {
 
 namespace {
-// At most this many rules may be entered one inside of the other before a byte is read; a deeper grammar is
-// refused.
+// A grammar is refused if more rules than this are entered one inside of the other before a byte is read.
 constexpr uint32_t kMaxClosureDepth = 2'000;
-// At most this many frontiers are being built at once. Building one may need another.
+// Building a frontier may need other frontiers, at most this many one inside of the other.
 constexpr uint32_t kMaxNested = 100;
-// If a state has more pairs of a lexeme and a stack than this, the stacks of equal lexemes are united.
+// In a state with more pairs of a lexeme and a stack than this, the stacks of equal lexemes are united.
 constexpr std::size_t kManyLexemes = 500;
-// A state has at most this many items; otherwise kBudgetExceeded is thrown.
+// A state with more items throws kBudgetExceeded.
 constexpr uint32_t kMaxItems = 5'000;
-// At most this many edges may follow each other without a byte of text between them.
+// At most this many edges follow each other without a byte between them.
 constexpr uint32_t kMaxEdges = 64;
 constexpr const char* kTooDeep = "rules nest too deeply before the first character";
 }  // namespace
@@ -93,7 +84,7 @@ std::size_t Parser::byte_size() const {
 }
 
 void Parser::look_at_size() {
-  // The size is checked again after this many new states and sets of stacks.
+  // After this many new states and sets of stacks the size is checked again.
   constexpr uint32_t kLook = 512;
   if (states_.size() + stacks_.size() < next_look_) return;
   if (byte_size() > regexes_.most()) out_of_memory(regexes_.most());
@@ -113,8 +104,7 @@ AlternativeList Parser::expand(RuleId rule) {
   return kept;
 }
 
-// Appends the alternatives of a rule. If they take too much work to find, a world that omits appends none for
-// now.
+// Appends the alternatives of a rule. If they take too much work to find, a world that omits appends none.
 void Parser::expand(RuleId rule, const Reading& reading, Alternatives& out) {
   const Effort& effort = regexes_.effort();
   if (!effort.omits()) return productions_.expand(rule, reading, out);
@@ -127,9 +117,9 @@ void Parser::expand(RuleId rule, const Reading& reading, Alternatives& out) {
   out = {};
 }
 
-// Returns the state that make() makes. make() has no value if all that may follow was omitted. Since this
-// text was promised a completion, make() is then called again: it gets most of the work that is left, and
-// undecided questions are asked anew.
+// Returns the state that make() makes. It has no value if all that may follow was omitted. The text was
+// promised a completion, so make() is called again with most of the work that is left, and undecided
+// questions are asked anew.
 template <class F>
 StateId Parser::fed(F&& make) {
   if (const std::optional<StateId> made = make()) return *made;
@@ -149,8 +139,8 @@ void Parser::forget_starved() {
 
 void Parser::add_item(RegexId regex, StackId stack, CaptureId capture, Frontier& out) {
   const Item item{regex, stack, capture};
-  // Only if text is captured can following symbols lead back to this item. Without a capture such a loop ends
-  // at a stack that was already visited.
+  // A loop of symbols that read nothing leads back to this item if text is captured. Otherwise the visited
+  // stacks end it.
   if (capture.v != 0 && std::find(out.items.begin(), out.items.end(), item) != out.items.end()) return;
   if (out.items.size() > kMaxItems)
     throw Error(ErrorKind::kBudgetExceeded, "a parse state has too many alternatives");
@@ -191,8 +181,8 @@ void Parser::follow(Symbol top, StackId rest, CaptureId capture, const Reading& 
     case Symbol::kNote:
     case Symbol::kLimit: close(rest, capture, Reading{}, out); return;
     case Symbol::kRule: {
-      // The rule was already followed above these stacks: by another alternative, or in a cycle of rules that
-      // match the empty text.
+      // The rule was already followed above these stacks, by another alternative or in a cycle that reads
+      // nothing.
       if (capture.v == 0 && base_ != StackArena::none() && !first_visit(stacks_.push(top, rest))) return;
       const Deeper level(depth_, kMaxClosureDepth, ErrorKind::kBudgetExceeded, kTooDeep);
       follow_alternatives(expand(top.rule_id()), rest, capture, out);
@@ -226,8 +216,8 @@ bool Parser::first_visit(StackId s) {
   return true;
 }
 
-// Adds the items with which a set of stacks begins. Without a capture its remembered frontier is merged in.
-// If the set is base_, whose frontier build_frontier() merges itself, only reached_ is set.
+// Adds the items with which a set of stacks begins, from its frontier if no text is captured. For base_ it
+// only notes that the symbol above may read nothing: build_frontier() adds these items itself.
 void Parser::close(StackId stack, CaptureId capture, const Reading& reading, Frontier& out) {
   if (capture.v == 0 && reading.kind == Reading::kNone) {
     if (base_ == StackArena::none()) return merge(frontier(stack), out);
@@ -250,18 +240,18 @@ void Parser::merge(const KnownFrontier& from, Frontier& out) {
   out.accepting = out.accepting || from.accepting;
 }
 
-// Adds the items of a frontier, but without texts whose first byte is in `follow`.
+// Adds the items of a frontier without the texts whose first byte is in `follow`.
 void Parser::merge_restricted(const KnownFrontier& from, RegexId follow, Frontier& out) {
   for (const Item& i : from.items()) {
     const RegexId r = restricted(i.regex, follow);
-    // An item that reads nothing is left out: the frontier already has the items behind it.
+    // An item that reads nothing is left out: what follows it is already in the frontier.
     if (r != RegexArena::empty() && r != RegexArena::epsilon()) out.items.push_back({r, i.stack, i.capture});
   }
   out.lexemes.insert(out.lexemes.end(), from.lexemes().begin(), from.lexemes().end());
   out.accepting = out.accepting || from.accepting;
 }
 
-// Adds the items of a frontier. Its lexemes become items, because the context now tells how far they reach.
+// Adds the items of a frontier, and its lexemes as items: the context says how far they reach.
 void Parser::merge_in_context(const KnownFrontier& from, uint32_t context, Frontier& out) {
   out.items.insert(out.items.end(), from.items().begin(), from.items().end());
   out.accepting = out.accepting || from.accepting;
@@ -273,7 +263,7 @@ void Parser::merge_in_context(const KnownFrontier& from, uint32_t context, Front
     }
 }
 
-// Collects the items with which a set of stacks begins: for each entry those of its top symbol and, if this
+// Collects the items with which a set of stacks begins: for each entry those of the top symbol and, if this
 // may read nothing, those of the stacks below. Frontiers are remembered, so a deeper stack costs only its new
 // symbol. Returns false if the frontier of `missing` must be built first.
 bool Parser::build_frontier(StackId stack, Frontier& out, StackId& missing) {
@@ -319,9 +309,8 @@ bool Parser::build_frontier(StackId stack, Frontier& out, StackId& missing) {
 const Parser::KnownFrontier& Parser::frontier(StackId stack) {
   check_depth();
   if (const KnownFrontier* known = known_frontier(stack)) return *known;
-  // Stacks may be deep, so a loop builds the frontiers below first. While a frontier is being built, the
-  // question what may follow a lexeme may need another one. So the members that describe the current frontier
-  // are saved and restored.
+  // Frontiers are built from the bottom of the stack upwards, in a loop, because stacks may be deep. What may
+  // follow a lexeme may need another frontier meanwhile, so the members about the current one are saved.
   const StackId base = base_;
   const bool reached = reached_;
   const uint32_t visit = visit_, depth = depth_;
@@ -384,8 +373,8 @@ void Parser::normalise(std::vector<Item>& items) {
     group.clear();
     for (; j < items.size() && items[j].stack == items[i].stack && items[j].capture == items[i].capture;
          ++j) {
-      // A labelled regex must end with its own label, and poison has no end. Neither can be united with
-      // another regex.
+      // A labelled regex ends with its own label, and poison has no end, so neither is united with other
+      // regexes.
       if (regexes_.node(items[j].regex).labelled || items[j].regex == RegexArena::poison())
         merged.push_back(items[j]);
       else
@@ -412,9 +401,8 @@ void Parser::normalise(std::vector<Item>& items) {
   items.erase(std::unique(items.begin(), items.end()), items.end());
 }
 
-// In a long list each lexeme gets one set of stacks: an ambiguous grammar would add entries with every byte
-// of the text. In a short list each entry keeps its own set, so that an entry that cannot be read to its end
-// can be dropped alone.
+// In a long list each lexeme gets one set of stacks; an ambiguous grammar would add entries with every byte.
+// In a short list entries stay apart, so that one that cannot be read to its end is dropped alone.
 void Parser::normalise(std::vector<Pending>& lexemes) {
   sort_unique(lexemes);
   if (lexemes.size() < kManyLexemes) return;
@@ -429,7 +417,7 @@ void Parser::normalise(std::vector<Pending>& lexemes) {
   lexemes.resize(n);
 }
 
-// Returns true if the text may end here, given that a token ends here, too.
+// Returns true if the text may end here with the end of a token.
 bool Parser::ends_at_edge(std::span<const Item> items, uint32_t depth) {
   check_depth();
   if (depth == kMaxEdges) return false;
@@ -454,7 +442,7 @@ StateId Parser::at_edge(StateId s) {
   return out;
 }
 
-// Returns the state of items that normalise() has sorted. `kept` says that the items lie in pool_ already.
+// Returns the state of sorted items (normalise()). `kept` says that they already lie in pool_.
 StateId Parser::intern(std::span<const Item> items, bool accepting, bool kept) {
   if (marked_ && !accepting) accepting = ends_at_edge(items, 0);
   if (items.empty() && !accepting) return dead();
@@ -552,7 +540,7 @@ StateId Parser::start(RuleId rule) {
   return continuation(stacks_.push(Symbol::rule(rule), StackArena::end()), CaptureId{0});
 }
 
-// Returns an empty frontier whose memory is reused, because a walk makes thousands of frontiers.
+// Returns an empty frontier with memory that was used before; a walk makes thousands.
 Parser::Frontier Parser::borrow() {
   if (spare_.empty()) return {};
   Frontier out = std::move(spare_.back());
@@ -567,8 +555,8 @@ StateId Parser::step_uncached(StateId s, uint8_t byte) {
   return fed([&] { return stepped(s, byte); });
 }
 
-// Returns the successor of s by the byte. It has a derivative for each item and, if the derivative may be
-// empty, the frontier of the item's stacks. Returns no value if all that may follow was omitted.
+// Returns the successor of s by the byte: the derivative of each item and, where it may be empty, the
+// frontier of the item's stacks. Returns no value if all that may follow was omitted.
 std::optional<StateId> Parser::stepped(StateId s, uint8_t byte) {
   const std::span<const Item> from = items(s);
   charge(6 + 4 * static_cast<int64_t>(from.size()));
@@ -595,21 +583,21 @@ std::optional<StateId> Parser::stepped(StateId s, uint8_t byte) {
     }
   }
   if (omissions.any() && !f.accepting && f.lexemes.empty() &&
-      // An item above a stack whose continuation was omitted does not count: it could read blanks at most,
-      // and nothing behind them.
+      // An item does not count if what follows it was omitted: it could read blanks at most, and nothing
+      // behind them.
       std::ranges::all_of(
           f.items, [&](const Item& i) { return std::ranges::find(starved, i.stack) != starved.end(); }))
     return std::nullopt;
   normalise(f.items);
-  // If all items come from one frontier, the state shares the frontier's list.
+  // The items of one frontier share its list.
   const bool kept = std::ranges::equal(f.items, last);
   const StateId out = intern(kept ? last : f.items, f.accepting, kept);
   spare_.push_back(std::move(f));
   return out;
 }
 
-// Returns the state behind a text inside of which no item ends, without the states and derivatives between.
-// Returns no value if RegexArena::past() cannot serve an item, or if nothing may follow.
+// Returns the state behind a text inside of which no item ends; no states are made between. Returns no value
+// if RegexArena::past() cannot serve an item, or if nothing may follow.
 std::optional<StateId> Parser::past(StateId s, std::string_view text) {
   if (marked_ || regexes_.effort().omits()) return std::nullopt;
   std::vector<Item> to;
@@ -644,8 +632,8 @@ StateId Parser::advance(StateId s, std::string_view text, std::size_t& read) {
   return step(s, static_cast<uint8_t>(text[0]));
 }
 
-// Makes the table of successors when a state is first stepped. Every second state of a walk stands behind the
-// last byte of a token and is never stepped, so it gets no table.
+// Makes the table of successors at the first step. Every second state of a walk stands behind the last byte
+// of a token and needs none.
 std::atomic<uint32_t>* Parser::make_row(StateId s) {
   State& st = states_[s.v];
   const ClassMap* c = regexes_.class_maps().one();
@@ -721,7 +709,7 @@ bool Parser::may_limit(StateId s) {
   return false;
 }
 
-// With `begin`, returns the state after a token has begun; otherwise the state without its marks.
+// Returns the state after a token has begun, or without `begin` the state without its marks.
 StateId Parser::limited(StateId s, bool begin) {
   if (least_limit(s) == StackLimits::kUnlimited) return s;
   const uint64_t key = (static_cast<uint64_t>(s.v) << 1) | begin;
@@ -738,7 +726,7 @@ StateId Parser::limited(StateId s, bool begin) {
 
 StackId Parser::import_stack(Parser& from, StackId s, ImportMemo& memo) {
   if (s.v <= 1) return s;
-  // The states or stacks below are visited first, by a list and not by recursion, since stacks may be deep.
+  // States and stacks below are visited first, from a list, because stacks may be too deep for a recursion.
   std::vector<uint32_t> todo{s.v};
   while (!todo.empty()) {
     const StackId at{todo.back()};

@@ -9,8 +9,6 @@ namespace {
 
 constexpr uint32_t kSurrogateLo = 0xD800, kSurrogateHi = 0xDFFF;
 
-// ---- sets ----
-
 // Sorts the ranges and joins those that overlap or touch.
 void normalize(std::vector<CodepointRange>& ranges) {
   std::sort(ranges.begin(), ranges.end(), [](auto& a, auto& b) { return a.lo < b.lo; });
@@ -26,7 +24,7 @@ void normalize(std::vector<CodepointRange>& ranges) {
   ranges.resize(out);
 }
 
-// Removes the surrogates from sorted ranges that neither overlap nor touch.
+// Removes the surrogates from sorted ranges with gaps between them.
 void drop_surrogates(std::vector<CodepointRange>& ranges) {
   for (std::size_t i = 0; i < ranges.size(); ++i) {
     CodepointRange r = ranges[i];

@@ -13,7 +13,7 @@
 
 namespace structgen {
 
-// Returns the regex of exactly these texts, which may be in any order and repeat. No texts give empty().
+// Returns the regex of these texts. They may come in any order and repeat. Without texts it is empty().
 RegexId one_of(RegexArena& regexes, std::vector<std::string> texts);
 
 }  // namespace structgen

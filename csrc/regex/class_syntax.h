@@ -13,21 +13,19 @@
 
 namespace structgen {
 
-// The flags that are set at some point of the pattern.
 struct PatternFlags {
   bool ignore_case = false;  // i
   bool dot_all = false;      // s
   bool multi_line = false;   // m
-  // The flag x: blanks and comments in the pattern are skipped. Only Python has it.
+  // The flag x, of Python: blanks and comments in the pattern are skipped.
   bool verbose = false;
-  // \d, \w, \s and \b match ASCII characters only, as Python's flag a or the caller asks.
+  // \d, \w, \s and \b match ASCII characters only: Python's flag a, or the caller's wish.
   bool ascii = false;
-  // The flag i equates the cases of ASCII letters only, because Python's flag a is set.
+  // The flag i concerns ASCII letters only: Python's flag a.
   bool ascii_case = false;
 };
 
-// The position of the parser in the pattern, through which it reads all text. Errors name the position in
-// bytes.
+// The position of the parser in the pattern. Errors name it in bytes.
 struct PatternCursor {
   std::string_view text;
   std::size_t at = 0;
@@ -42,29 +40,28 @@ struct PatternCursor {
     return true;
   }
   char peek() const { return done() ? '\0' : text[at]; }
-  // Decodes the code point at the position, and moves the position behind it.
   uint32_t next_char();
   [[noreturn]] void fail(std::string fact, std::size_t offset) const;
   [[noreturn]] void fail(std::string fact) const { fail(std::move(fact), at); }
 };
 
-// What an escape means, inside or outside of brackets: one character (\n, \x41) or a set (\d, \p{L}).
+// What an escape stands for: one character (\n, \x41) or a set (\d, \p{L}).
 struct EscapeResult {
   bool is_set = false;
   uint32_t c = 0;
   CodepointSet set;
 };
 // Reads an escape whose backslash stands at offset `start`. Under the flag i the letters of a set get their
-// other cases; Python's \w, \d, \s and their complements stay as they are.
+// other cases, except for Python's \w, \d, \s and their complements.
 EscapeResult read_escape(PatternCursor& in, std::size_t start, bool in_brackets);
 
 // Reads a class whose `[` stands at offset `start`. Under the flag i its letters get their other cases.
 CodepointSet read_brackets(PatternCursor& in, std::size_t start);
 
-// Returns `set`; under the flag i with all characters that differ from a member only in case.
+// Returns the set, under the flag i with all characters that differ from a member in case alone.
 CodepointSet with_cases(const PatternCursor& in, CodepointSet set);
 
-// Returns the characters that `.` matches: all but line breaks, or all characters under the flag s.
+// Returns what `.` matches: all but line breaks, or under the flag s all characters.
 CodepointSet dot_class(const PatternCursor& in);
 
 }  // namespace structgen

@@ -19,19 +19,11 @@
 // which each character leads. A look-ahead is a conjunct, so the whole is an alternating automaton. An
 // assertion that looks back is decided on the spot, by the context.
 //
-// Invariants.
-// - The language is that of the pattern. A look-behind that looks ahead past its end is refused
-//   (behind.h).
-// - A loop is never unfolded into itself: an iteration that reads nothing counts as done
-//   (loop_after()).
-// - Points, contexts and atoms are limited. Too many are kSchemaTooComplex, and the error says which.
+// Invariants. The language is that of the pattern. A loop is never unfolded into itself: an iteration that
+// reads nothing counts as done (loop_after()). Too many points, contexts or atoms are kSchemaTooComplex.
 //
-// Costs. A point is made when a text gets there. Nothing is enumerated in advance, so a `\b` that no
-// text reaches costs nothing. kMaxEager nodes are lowered at once, before a lazy node breaks the
-// recursion.
-//
-// Rejected. A marker character between all others (Hopcroft's trick for \b): every terminal would have
-// to know it. Tables of contexts times nodes: most pairs are never met.
+// Rejected. A marker character between all others (Hopcroft's trick for \b): every terminal would have to
+// know it. Tables of contexts times nodes: most pairs are never met.
 #include "regex/context.h"
 
 #include <algorithm>
@@ -59,29 +51,27 @@ namespace {
 constexpr std::size_t kMaxAtoms = 64;
 constexpr std::size_t kMaxContexts = 2'000;
 constexpr std::size_t kMaxPoints = 50'000;
-// language() lowers at most this many levels of nodes in one recursion. Deeper nodes become lazy nodes, which
-// are unfolded when they are read.
+// language() lowers this many levels of nodes in one recursion. Deeper ones become lazy nodes, which are
+// unfolded when they are read.
 constexpr int kMaxEager = 200;
 
 [[noreturn]] void assertions_too_complex(const char* why) {
   throw Error(ErrorKind::kSchemaTooComplex, std::string("the pattern's assertions are too complex: ") + why);
 }
 
-// ---- left context ----
-
-// The left context: all that `^`, \b and look-behinds need to know of the text before a point.
+// The left context: what `^`, \b and look-behinds need to know of the text in front.
 struct Left {
   bool start = true;
   bool word = false;
-  // For each look-behind (?<=B): the derivative of the regex .*B by the text so far, in UTF-8.
+  // For each look-behind (?<=B): the derivative of .*B by the text so far, in UTF-8.
   std::vector<RegexId> behind;
   friend bool operator<(const Left& a, const Left& b) {
     return std::tie(a.start, a.word, a.behind) < std::tie(b.start, b.word, b.behind);
   }
 };
 
-// All left contexts, each stored once, and the transitions between them. A transition reads an atom: a class
-// of characters that no look-behind, anchor or \b tells apart.
+// All left contexts, each once, and the transitions between them. A transition reads an atom: a class of
+// characters that no look-behind, anchor or \b tells apart.
 class LeftContexts {
  public:
   LeftContexts(RegexArena& arena, const Pattern& pattern, const std::vector<uint32_t>& lookbehinds,
@@ -89,11 +79,10 @@ class LeftContexts {
 
   uint32_t start() const { return 0; }
   const Left& at(uint32_t context) const { return *contexts_[context]; }
-  // Returns true if a context tells only whether the text has begun: the pattern has no \b and no
-  // look-behind.
+  // Returns true if a context tells only whether the text has begun, because the pattern has neither \b nor
+  // look-behinds.
   bool trivial() const { return atoms_.size() == 1 && at(0).behind.empty(); }
-  // Splits `set` into the characters that lead from `context` to one context; the key is the number of this
-  // context.
+  // Splits `set` by the contexts to which its characters lead; the key is the number of a context.
   std::map<uint32_t, CodepointSet> split(uint32_t context, const CodepointSet& set);
 
  private:
@@ -105,13 +94,13 @@ class LeftContexts {
   const CodepointSet word_;
   std::vector<CodepointSet> atoms_{CodepointSet::all()};
   std::map<Left, uint32_t> index_;
-  // contexts_[i] points to context i, which is a key of index_.
+  // contexts_[c] points to left context c, a key of index_.
   std::vector<const Left*> contexts_;
   std::map<std::pair<uint32_t, uint32_t>, uint32_t> next_;
 };
 
-// Returns the regex .*B of the look-behind (?<=B), over UTF-8. The look-behind holds where it matches the
-// whole text so far.
+// Returns the regex .*B of the look-behind (?<=B), over UTF-8. The look-behind holds where it matches all of
+// the text so far.
 RegexId lower_behind(RegexArena& arena, const Pattern& pattern, uint32_t body) {
   Pattern sub = pattern;
   const uint32_t parts[] = {sub.add_repeat(sub.add_class(CodepointSet::all()), 0, kNoLimit), body};
@@ -119,7 +108,6 @@ RegexId lower_behind(RegexArena& arena, const Pattern& pattern, uint32_t body) {
   return lower(arena, sub, Match::kFull);
 }
 
-// Returns the children of a node of the pattern.
 std::vector<uint32_t> children(const Pattern& p, uint32_t node) {
   const PatternNode& n = p.nodes[node];
   switch (n.kind) {
@@ -169,8 +157,7 @@ uint32_t LeftContexts::intern(Left left) {
   return it->second;
 }
 
-// Returns the context after one character of an atom. All characters of an atom lead to the same context, so
-// the first one is tried.
+// Returns the context behind a character of an atom. All of them lead to one context, so the first is tried.
 uint32_t LeftContexts::next(uint32_t context, uint32_t atom) {
   return remember(next_, {context, atom}, [&] {
     Left left = at(context);
@@ -195,30 +182,26 @@ std::map<uint32_t, CodepointSet> LeftContexts::split(uint32_t context, const Cod
   return out;
 }
 
-// ---- what is left of the pattern ----
-
-// What must still be read of the pattern, as a linked list whose links are indices.
+// What must still be read of the pattern, as a list linked by indices.
 struct PatternRest {
   enum Kind : uint8_t {
-    // The text ends here.
     kEnd,
-    // A look-ahead has matched, and any text may follow.
+    // A look-ahead has matched. Any text may follow.
     kAny,
-    // The node is read, then the rest `next`.
     kNode,
-    // The node is read `min` to `max` times, then the rest `next` is read.
+    // The node is read `min` to `max` times, then `next`.
     kLoop,
-    // An iteration of a loop over the node ends here. The loop may go on, or `next` is read.
+    // An iteration of a loop over the node ends here. The loop goes on, or `next` is read.
     kAgain,
   } kind = kEnd;
-  // True if the current iteration of a kAgain has read no character yet.
+  // For kAgain: this iteration has read no character yet.
   bool fresh = false;
   uint32_t node = 0, min = 0, max = 0, next = 0;
   friend auto operator<=>(const PatternRest&, const PatternRest&) = default;
 };
 
-// The languages of a pattern with assertions, as a lazy language whose states are points. run() returns the
-// language of the whole pattern.
+// The languages of a pattern with assertions: a lazy language whose states are points. run() returns that of
+// the whole pattern.
 class ContextLanguage : public LazyLanguage {
  public:
   ContextLanguage(RegexArena& arena, Pattern pattern, const Spelling& spelling,
@@ -237,12 +220,12 @@ class ContextLanguage : public LazyLanguage {
   RegexId unfold(RegexArena&, uint32_t state) override;
 
  private:
-  // A state of the lazy language: the number of a rest of the pattern, and the number of a left context.
+  // A point: a rest of the pattern, and a left context, by their numbers.
   using Point = std::pair<uint32_t, uint32_t>;
 
   uint32_t add(const PatternRest& rest);
   uint32_t loop_after(const PatternRest& again);
-  // Returns what is left of `rest` after one more character of the text.
+  // Returns what is left of `rest` behind one more character.
   uint32_t read(uint32_t rest);
   RegexId point(uint32_t rest, uint32_t context);
   RegexId language(uint32_t rest, uint32_t context, int depth);
@@ -264,7 +247,7 @@ class ContextLanguage : public LazyLanguage {
   LeftContexts left_;
   std::vector<PatternRest> rests_;
   std::map<PatternRest, uint32_t> rest_index_;
-  // For each rest: true if no more of the pattern must be read, and no look-ahead is open.
+  // For each rest: nothing of the pattern must be read any more, and no look-ahead is open.
   std::vector<bool> ends_;
   std::unordered_map<uint32_t, uint32_t> read_;
   std::vector<Point> points_;
@@ -281,12 +264,12 @@ uint32_t ContextLanguage::add(const PatternRest& rest) {
   return n;
 }
 
-// Marks every open iteration in the rest as not fresh, because a character was read.
+// A character was read, so no open iteration in the rest is fresh.
 uint32_t ContextLanguage::read(uint32_t rest) {
   check_depth();
   const PatternRest r = rests_[rest];
   if (r.kind == PatternRest::kEnd || r.kind == PatternRest::kAny) return rest;
-  // If this iteration is marked, the iterations around it are, too.
+  // The iterations around are marked as well.
   if (r.kind == PatternRest::kAgain && !r.fresh) return rest;
   return remember(read_, rest, [&] {
     PatternRest out = r;
@@ -296,9 +279,9 @@ uint32_t ContextLanguage::read(uint32_t rest) {
   });
 }
 
-// Returns the loop that remains behind one iteration. An iteration that reads nothing can be repeated until
-// the minimum is met, so behind it the minimum is 0. If the minimum is 0 already, such an iteration is
-// skipped: the loop would unfold into itself without an end.
+// Returns the loop behind one iteration. An iteration that reads nothing can be repeated until the minimum is
+// met, so the minimum behind it is 0. If it is 0 already, such an iteration is skipped: the loop would unfold
+// into itself without end.
 uint32_t ContextLanguage::loop_after(const PatternRest& again) {
   PatternRest loop = again;
   loop.kind = PatternRest::kLoop;
@@ -308,7 +291,6 @@ uint32_t ContextLanguage::loop_after(const PatternRest& again) {
   return add(loop);
 }
 
-// Returns the lazy node that stands for a rest at a context.
 RegexId ContextLanguage::point(uint32_t rest, uint32_t context) {
   const uint32_t number = numbered(point_index_, points_, {rest, context}, Point(rest, context));
   if (points_.size() > kMaxPoints) assertions_too_complex("too many states");
@@ -316,8 +298,7 @@ RegexId ContextLanguage::point(uint32_t rest, uint32_t context) {
   return arena_.lazy(definition, number, nullable(rest, context), true, body);
 }
 
-// Returns the language of a point. A loop has two alternatives: one more iteration or, if the minimum is met,
-// the rest behind the loop.
+// Returns the language of a point. A loop has one more iteration or, if the minimum is met, what follows it.
 RegexId ContextLanguage::unfold(RegexArena&, uint32_t state) {
   const auto [id, context] = points_[state];
   const PatternRest r = rests_[id];
@@ -327,7 +308,7 @@ RegexId ContextLanguage::unfold(RegexArena&, uint32_t state) {
   return r.min == 0 ? arena_.alt(more, language(r.next, context, 1)) : more;
 }
 
-// Returns true if the node matches at the start of the text only.
+// Returns true if the node matches only at the start of the text.
 bool ContextLanguage::needs_start(uint32_t node) {
   check_depth();
   const PatternNode& n = pattern_.nodes[node];
@@ -343,8 +324,8 @@ bool ContextLanguage::needs_start(uint32_t node) {
   }
 }
 
-// Returns true if `rest` cannot match once a character was read, because it contains an anchor `^`. Otherwise
-// a search for emptiness would visit every state to find that out.
+// Returns true if `rest` cannot match behind a character, because it has an anchor `^`. A search for
+// emptiness would visit every state to find out.
 bool ContextLanguage::dead_later(uint32_t rest) {
   check_depth();
   const PatternRest r = rests_[rest];
@@ -353,8 +334,8 @@ bool ContextLanguage::dead_later(uint32_t rest) {
   return remember(dead_later_, rest, [&] { return (read && needs_start(r.node)) || dead_later(r.next); });
 }
 
-// Returns the language of a rest at a left context. Nodes are lowered at once down to kMaxEager levels. A
-// loop always becomes a lazy node (point()).
+// Returns the language of a rest at a left context. Nodes are lowered at once, down to kMaxEager levels; a
+// loop is always a lazy node.
 RegexId ContextLanguage::language(uint32_t rest, uint32_t context, int depth) {
   check_depth();
   const PatternRest r = rests_[rest];
@@ -372,8 +353,8 @@ RegexId ContextLanguage::language(uint32_t rest, uint32_t context, int depth) {
   return remember(language_, key, [&] { return node_language(r, context, depth + 1); });
 }
 
-// Returns the language of one character of `set`, followed by the rest `next`. It has one branch for each
-// left context to which the characters lead.
+// Returns the language of one character of `set` and the rest `next`: a branch for each left context behind
+// the character.
 RegexId ContextLanguage::class_language(const CodepointSet& set, uint32_t next, uint32_t context, int depth) {
   RegexId out = RegexArena::empty();
   const uint32_t rest = read(next);
@@ -393,7 +374,7 @@ RegexId ContextLanguage::plain_language(const PatternRest& rest, uint32_t contex
   return arena_.alt(arena_.cat(some, tail), language(rest.next, context, depth));
 }
 
-// Returns true if a look-behind holds at a context: its automaton, which has read the text so far, accepts.
+// Returns true if a look-behind holds at a context: its automaton accepts the text so far.
 bool ContextLanguage::holds_behind(uint32_t node, uint32_t context) {
   for (std::size_t i = 0; i < lookbehinds_.size(); ++i)
     if (lookbehinds_[i] == node)
@@ -401,8 +382,8 @@ bool ContextLanguage::holds_behind(uint32_t node, uint32_t context) {
   return false;
 }
 
-// Returns the language of a look-ahead or a \b, intersected with the language of the rest. \b is read as a
-// look-ahead: if a word character stands before it, none may follow; otherwise one must follow.
+// Returns the language of a look-ahead or a \b, intersected with that of the rest. \b is read as a
+// look-ahead: behind a word character none may follow, elsewhere one must.
 RegexId ContextLanguage::look_language(const PatternNode& n, const PatternRest& rest, uint32_t context,
                                        int depth) {
   const RegexId next = language(rest.next, context, depth);
@@ -450,10 +431,8 @@ RegexId ContextLanguage::node_language(const PatternRest& rest, uint32_t context
   }
 }
 
-// ---- the empty text ----
-
-// Returns true if the rest matches the empty text at this context. The answer comes from the structure: a
-// lazy node needs it when it is made, before its language is known.
+// Returns true if the rest matches the empty text at this context. The structure tells: a lazy node needs
+// this when it is made, before its language is known.
 bool ContextLanguage::nullable(uint32_t rest, uint32_t context) {
   check_depth();
   const PatternRest r = rests_[rest];
@@ -520,7 +499,7 @@ RegexId lower_with_context(RegexArena& arena, const Pattern& pattern, Match matc
   reached(whole.nodes.size(), {whole.root}, [&](uint32_t node, auto&& go) {
     const PatternNode& n = whole.nodes[node];
     boundary = boundary || n.kind == PatternKind::kBoundary;
-    // A look-behind inside of the body of another look-behind is already part of the outer one's automaton.
+    // A look-behind inside of another one is a part of the outer one's automaton.
     if (n.kind == PatternKind::kLookbehind)
       lookbehinds.push_back(node);
     else if (n.asserts)

@@ -34,7 +34,7 @@
 
 namespace structgen {
 
-// The maximum of a counter, of a length or of a range of indices that has no maximum.
+// The maximum of a counter, a length or a range of indices that has none.
 constexpr uint32_t kUnbounded = 0xFFFFFFFFu;
 
 enum class RegexKind : uint8_t {
@@ -50,105 +50,101 @@ enum class RegexKind : uint8_t {
   kRepeat,    // a{min,max}
   // A set of texts in the arena's spelling, each with its terminator (regex/literals.h).
   kLiteralSet,
-  // Stands for a language that captured text decides (mask/fill.h). Every byte may follow, and the text may
-  // not end.
+  // A language that captured text decides (mask/fill.h): every byte may follow, and the text may not end.
   kPoison,
-  // A language whose definition, a LazyLanguage, is asked for on first use; it may refer to itself.
+  // A language whose definition, a LazyLanguage, is asked for on first use. It may refer to itself.
   kLazy,
-  // The empty string with a label. It is what a labelled kLiteralSet leaves at the end of the text with this
-  // label.
+  // The empty string with a label: what is left of a labelled kLiteralSet at the end of a text.
   kDone,
 };
 
-// A node of the algebra. The fields that describe its language never change; `emptiness`, `classes`, `next`
-// and `live` are computed on first use.
+// A node of the algebra. Its language never changes; `emptiness`, `classes`, `next` and `live` are computed
+// on first use.
 struct RegexNode {
   RegexKind kind = RegexKind::kEmpty;
   bool nullable = false;
-  // True if the node contains & or ~, so that only a search tells whether the language is empty.
+  // True if & or ~ occur, so that only a search tells whether the language is empty.
   bool boolean = false;
-  // True if the node contains a kLazy whose language may be empty, so that only a search tells.
+  // True if a kLazy occurs whose language may be empty, so that only a search tells.
   bool lazy = false;
-  // True if the node contains a labelled kLiteralSet or a kDone.
+  // True if a labelled kLiteralSet or a kDone occurs.
   bool labelled = false;
-  // True if the structure shows that the language is finite. False says nothing.
+  // True if the structure shows that the language is finite; false says nothing.
   bool finite = false;
-  // True if the language is every spelling of each character of a set, and nothing else; see
-  // RegexArena::character.
+  // True if the language is all spellings of each character of a set (RegexArena::character).
   bool character = false;
-  // What the structure shows about all strings of the language. kText: they are spelled texts without a
-  // terminator. kBody: texts with a terminator. kTail: continuation bytes of one character. kOther: none of
-  // these is shown.
+  // What the structure shows of all strings. kText: spelled texts without a terminator. kBody: texts with
+  // one. kTail: continuation bytes of one character. kOther: nothing.
   enum Inside : uint8_t { kOther, kText, kBody, kTail } inside = kOther;
-  // How many continuation bytes come before the first character. For kText and kBody it also says that the
-  // language holds all spellings of a text or none. kEvery: any number may come. kBroken: the language may
-  // hold only some spellings of a text. For a kTail it is the number of its bytes.
+  // How many continuation bytes come before the first character, and for kText and kBody that all spellings
+  // of a text are there or none. kEvery: any number. kBroken: perhaps only some spellings of a text are
+  // there. Of a kTail: its number of bytes.
   uint8_t after = kBroken;
   static constexpr uint8_t kEvery = 254, kBroken = 255;
-  // If the structure shows bodies, with all spellings of a text or none, returns 1 plus the number of
-  // continuation bytes before the first character. Returns 0 otherwise.
+  // Returns 1 + the number of continuation bytes before the first character if the structure shows bodies in
+  // all spellings; otherwise 0.
   uint8_t body() const {
     return inside == kBody && after < kEvery ? static_cast<uint8_t>(after + 1) : uint8_t{0};
   }
-  // Returns true if the language has only the empty string.
+  // Returns true if the empty string is the only one.
   bool only_ends() const { return kind == RegexKind::kEpsilon || kind == RegexKind::kDone; }
-  // Returns 1 + the label of a kDone, and 0 for every other node.
+  // Returns 1 + the label of a kDone, and 0 for other nodes.
   uint32_t label() const { return kind == RegexKind::kDone ? min + 1 : 0; }
-  // Whether the language is empty: 0 unknown, 1 empty, 2 not empty, 3 too much to tell. Only nodes with
-  // `boolean` use it.
+  // Of nodes with `boolean`: whether the language is empty. 0: unknown, 1: empty, 2: not empty, 3: too much
+  // to tell.
   uint8_t emptiness = 0;
-  // The depth of the recursion of next() from this node.
+  // How deep next() recurses from here.
   uint16_t height = 0;
-  // The length of some string, from the structure. Searches use it as an estimate; shorter strings may exist.
+  // The length of some string, from the structure: an estimate for searches, because shorter ones may exist.
   uint32_t shortest = 0;
   uint32_t a = 0,
            b = 0;  // children; kBytes: index of the set; kLiteralSet: of the set; kLazy: of its definition
-  // The bounds of a kRepeat. For a kDone `min` is the label; for a kLazy it is the state.
+  // The bounds of a kRepeat. `min` is also the label of a kDone, and the state of a kLazy.
   uint32_t min = 0, max = 0;
-  // The ids of the kids of a kAlt or kAnd, sorted.
+  // The kids of a kAlt or kAnd, sorted.
   const uint32_t* kids = nullptr;
   const char* text = nullptr;  // kLiteral
   uint32_t n = 0;              // number of kids, or length of the text
   uint32_t negation = 0;       // the kNot of this node, if there is one
-  // The partition of the bytes by their derivatives; null before RegexArena::classes is asked.
+  // Bytes of one class have one derivative; null until RegexArena::classes() is called.
   const ClassMap* classes = nullptr;
-  // The derivative of each class of bytes, kUnknownNext before its first use.
+  // The derivative by each class, or kUnknownNext.
   uint32_t* next = nullptr;
-  // The bytes that may come next; null before RegexArena::live is asked.
+  // The bytes that may come next; null until RegexArena::live() is called.
   const ByteSet* live = nullptr;
 };
 
 class RegexArena;
 
-// The base class of what a caller stores in an arena; see RegexArena::cache.
+// What a caller stores in an arena derives from this (RegexArena::cache).
 class RegexCache {
  public:
   virtual ~RegexCache() = default;
   virtual std::size_t byte_size() const = 0;
 };
 
-// Defines the languages of kLazy nodes, one language for each state, as an automaton does.
+// Defines the languages of kLazy nodes: one for each state of an automaton.
 class LazyLanguage {
  public:
   virtual ~LazyLanguage() = default;
-  // Returns the language of a state. It may refer to states of the same definition, but only behind at least
-  // one byte, which keeps the derivatives finite. The arena asks once for each state.
+  // Returns the language of a state, which the arena asks for once. It may refer to other states, but only
+  // behind at least one byte, so that there are finitely many derivatives.
   virtual RegexId unfold(RegexArena& arena, uint32_t state) = 0;
-  // If the definition knows a shortest text of a state without a search, writes it and returns true.
+  // If a shortest text of the state is known without a search, writes it and returns true.
   virtual bool shortest(uint32_t state, std::string& text) const {
     (void)state, (void)text;
     return false;
   }
-  // The number of this definition for RegexArena::lazy(); set by define().
+  // The number of this definition, for RegexArena::lazy().
   uint32_t definition = 0;
 };
 
-// Owns all regexes of a world, and answers questions about them. A RegexId belongs to one arena.
+// All regexes of a world, and questions about them. A RegexId belongs to one arena.
 class RegexArena {
  public:
-  // `spelling` says how the characters of literal sets are written; the object must outlive the arena. All
-  // strings of a world have one spelling, so they share nodes. With `omits`, step() treats a language as
-  // empty if it takes too much work to tell (base/effort.h).
+  // `spelling` writes the characters of literal sets, and must outlive the arena. All strings of a world have
+  // one spelling, so they share nodes. With `omits`, step() takes a language as empty if it is too much work
+  // to tell (base/effort.h).
   explicit RegexArena(const Spelling& spelling = kUtf8, bool omits = false);
   const Spelling& spelling() const { return spelling_; }
   Effort& effort() { return effort_; }
@@ -156,7 +152,6 @@ class RegexArena {
   RegexArena(const RegexArena&) = delete;
   RegexArena& operator=(const RegexArena&) = delete;
 
-  // ---- constructors ----
   static constexpr RegexId empty() { return RegexId{0}; }
   static constexpr RegexId epsilon() { return RegexId{1}; }
   static constexpr RegexId anything() { return RegexId{2}; }
@@ -177,26 +172,26 @@ class RegexArena {
   RegexId negate(RegexId a);
   RegexId minus(RegexId a, RegexId b) { return both(a, negate(b)); }
   // Returns the kids of an intersection without those that only exclude words (complements of finite
-  // languages). Returns an empty list for any other regex.
+  // languages). Returns nothing for other regexes.
   std::vector<RegexId> without_words(RegexId r) const;
-  // Appends the literal sets among the words that r excludes. Returns false if r also excludes other words.
+  // Appends the literal sets among the words that r excludes. Returns false if r excludes other words as
+  // well.
   bool excluded_literals(RegexId r, std::vector<LiteralSet>& out) const;
   RegexId repeat(RegexId a, uint32_t min, uint32_t max);
   RegexId optional(RegexId a) { return repeat(a, 0, 1); }
   RegexId star(RegexId a) { return repeat(a, 0, kUnbounded); }
-  // Returns the strings of a table in the arena's spelling, each with its terminator. `subset` is a bitset of
-  // the table's strings; an empty one means all. With `labelled`, a string ends in done(its label), which
-  // tells the reader which string was read; otherwise it ends in epsilon().
+  // Returns the strings of a table, each with its terminator. `subset` is a bitset of them; an empty one
+  // means all. With `labelled`, a string ends in done(its label), which tells which one was read; otherwise
+  // in epsilon().
   RegexId literal_set(uint32_t table, std::span<const uint64_t> subset, bool labelled);
-  // Returns the empty string with a label.
   RegexId done(uint32_t label);
-  // `set` is a node of a literal set. Returns those of its texts that are also in the bitset `subset`.
+  // Returns those texts of the literal set `set` that are in the bitset `subset`.
   RegexId restricted_set(RegexId set, std::span<const uint64_t> subset, bool labelled);
-  // Returns the texts of the labelled set whose labels are in `labels`, which is ascending.
+  // Returns the texts of the labelled set whose labels are in `labels`, in ascending order.
   RegexId with_labels(RegexId set, std::span<const uint32_t> labels, bool labelled);
-  // define() makes a definition, which the arena keeps alive; lazy() makes the node of one of its states.
-  // `nullable`: the language holds the empty text. `maybe_empty` false: no state has an empty language, which
-  // saves searches. `body`: RegexNode::body() is 1. `labelled`: the texts end in labels.
+  // define() makes a definition, which the arena keeps, and lazy() the node of one of its states. `nullable`:
+  // the empty text is in the language. `maybe_empty` false: no state has an empty language, which saves
+  // searches. `body`: RegexNode::body() is 1. `labelled`: texts end in labels.
   template <class T, class... Args>
   T& define(Args&&... args) {
     auto made = std::make_unique<T>(std::forward<Args>(args)...);
@@ -209,16 +204,15 @@ class RegexArena {
                bool labelled = false);
   const LiteralSet& literal_set_of(RegexId r) const { return sets_of_literals_[nodes_[r.v].a]; }
   LiteralTables& tables() { return tables_; }
-  // Returns a node with the language of r that is marked as RegexNode::character. The mark makes it another
-  // node than r, because the same bytes may mean something else elsewhere.
+  // Returns another node for the language of r, marked as RegexNode::character: the same bytes may mean
+  // something else elsewhere.
   RegexId character(RegexId r);
   bool is_character(RegexId r) const { return nodes_[r.v].character; }
-  // any_character() returns every character in the arena's spelling. end() returns the terminator of texts,
-  // or empty() if the spelling has none.
+  // any_character(): every character of the arena's spelling. end(): its terminator, or empty() if there is
+  // none.
   RegexId any_character() const { return any_character_; }
   RegexId end() const { return end_; }
-  // Returns the object of type T that belongs to this arena, and makes it on first use. The arena owns it and
-  // counts its bytes.
+  // Returns the arena's object of type T, which the arena owns and counts.
   template <class T, class... Args>
   T& cache(Args&&... args) {
     const auto known = caches_.find(typeid(T));
@@ -227,16 +221,15 @@ class RegexArena {
         *caches_.emplace(typeid(T), std::make_unique<T>(std::forward<Args>(args)...)).first->second);
   }
 
-  // Removes the maximum of each counter that only texts of `reach` bytes or more exceed. So r and the result
-  // hold the same texts of fewer than `reach` bytes. Nothing below a complement changes.
+  // Removes the maximum of each counter that only texts of `reach` bytes or more exceed. Shorter texts are
+  // the same as before. Nothing below a complement changes.
   //
   //     [a-z]{0,61}     reach 32    [a-z]*
   //     ([a-z]-){0,20}  reach 32    ([a-z]-)*, as an element has two bytes
   RegexId lifted(RegexId r, uint32_t reach);
 
   // ---- questions ----
-  // A regex taken apart as element{min,max} and a tail. A regex x of another form is x{1,1}, and `counted` is
-  // false.
+  // A regex as element{min,max} and a tail. Any other regex x is x{1,1}, with `counted` false.
   struct Counter {
     RegexId element, tail = epsilon();
     uint32_t min = 1, max = 1;
@@ -246,12 +239,11 @@ class RegexArena {
   Counter counter(RegexId r) const;
   const RegexNode& node(RegexId r) const { return nodes_[r.v]; }
   bool nullable(RegexId r) const { return nodes_[r.v].nullable; }
-  // Returns the derivative: the texts that may follow byte b in r. If no text may follow, it is the node
-  // empty(). An arena that omits may return an undecided() node instead: empty() below a complement would
-  // allow too much.
+  // Returns the derivative: the texts that may follow byte b in r, or empty() if there are none. An arena
+  // that omits may return an undecided() node, because empty() below a complement would allow too much.
   RegexId next(RegexId r, uint8_t b);
-  // Returns the derivative for a text that is being read. If it takes too much work to tell whether the
-  // derivative is empty, an arena that omits returns empty(). Every other result has a next byte or may end.
+  // Returns the derivative for a text that is being read. If it is too much work to tell whether any text
+  // follows, an arena that omits returns empty(). All other results have a next byte or may end.
   RegexId step(RegexId r, uint8_t b) {
     const RegexId d = next(r, b);
     if (!effort_.omits() || !undecided(d) || has_known_text(d)) return d;
@@ -262,17 +254,16 @@ class RegexArena {
     effort_.omit();
     return empty();
   }
-  // Returns true if a search could not tell whether r has a string; is_empty(r) then throws.
+  // Returns true if a search could not tell whether r has a string. is_empty(r) then throws.
   bool undecided(RegexId r) const { return nodes_[r.v].emptiness == kUndecided; }
-  // Returns is_empty(r). If this takes too much work, an arena that omits returns false, and r is then
+  // The same as is_empty(r), but if this takes too much work, an arena that omits returns false, and r is
   // undecided().
   bool judged_empty(RegexId r);
-  // run() takes the derivatives by all bytes of a text, one after the other, by next(); walk() does so by
-  // step().
+  // Take the derivatives by all bytes of a text, run() by next() and walk() by step().
   RegexId run(RegexId r, std::string_view text);
   RegexId walk(RegexId r, std::string_view text);  // by step()
-  // Computes run(r, text) without making the derivatives between. r must be a set of literals, or a
-  // repetition minus some literals, and no text of r may end within `text`. Returns no value otherwise.
+  // Computes run(r, text) without the derivatives between, for a set of literals or a repetition minus some
+  // literals of which no text ends within `text`. Returns no value for any other r.
   //
   //     {name, number} by `nam`         {e}
   //     any*" & ~{name"} by `nam`       any*" & ~{e"}
@@ -281,34 +272,29 @@ class RegexArena {
   // Returns true if r has no string. Throws kSchemaTooComplex if the search would visit too many nodes.
   bool is_empty(RegexId r);
   const ClassMap& classes(RegexId r);
-  // Returns the partition in which bytes share a class if they have the same derivative of r and the same one
-  // of `other`.
+  // Returns the partition in which bytes of a class have one derivative of r and one of `other`.
   const ClassMap& classes(RegexId r, RegexId other) {
     return *class_maps_.product(&classes(r), &classes(other));
   }
-  // Returns the bytes b for which next(r, b) is not empty.
   const ByteSet& live(RegexId r);
-  // Returns the bytes b for which step(r, b) is not empty.
   ByteSet steps(RegexId r);
   ClassMaps& class_maps() { return class_maps_; }
-  // Appends every string of the language. Returns false if there are more than `limit` strings, perhaps
-  // infinitely many.
+  // Appends every string. Returns false if there are more than `limit`, perhaps infinitely many.
   bool enumerate(RegexId r, uint32_t limit, std::vector<std::string>& out);
-  // Returns the number of strings; 2^64 - 1 stands for 2^40 or more. Once it has visited `nodes` nodes, it
-  // returns a lower bound and sets `exact` to false.
+  // Returns the number of strings; 2^64 - 1 stands for 2^40 or more. After `nodes` nodes it is a lower bound,
+  // and `exact` is false.
   uint64_t count(RegexId r, uint32_t nodes, bool& exact);
-  // Writes a shortest string of the language; if the search for it grows too large, a short one. Returns
-  // false if the language is empty.
+  // Writes a shortest string, or a short one if the search grows too large. Returns false if there is none.
   bool witness(RegexId r, std::string& out);
-  // Returns a lower bound on the length in bytes of every string, from the structure.
+  // Returns a lower bound of the bytes of every string, from the structure.
   uint32_t least_length(RegexId r);
   const ByteSet& byte_set(uint32_t index) const { return sets_[index]; }
   uint32_t size() const { return nodes_.size(); }
   std::size_t byte_size() const;
-  // Returns the bytes of the nodes, without the tables around them. The number never falls.
+  // Returns the bytes of the nodes, without the tables around them. They never become fewer.
   std::size_t node_bytes() const { return nodes_.size() * sizeof(RegexNode) + pool_.byte_size(); }
-  // Limits the bytes that this arena and the states of its parsers may take together. A new node beyond the
-  // limit throws out_of_memory().
+  // This arena and the states of its parsers may take so many bytes. A new node beyond the limit throws
+  // out_of_memory().
   void set_most(std::size_t bytes) { most_ = bytes; }
   std::size_t most() const { return most_; }
 
@@ -342,10 +328,10 @@ class RegexArena {
   bool plenty(RegexId r, uint64_t limit);
   bool near_witness(RegexId r, std::string& out);
   bool promise(RegexId r, std::string_view text);
-  // The number of searches for emptiness that are running; one search may start another.
+  // How many searches for emptiness are running, one inside of another.
   uint32_t searches_ = 0;
   bool needs_escape(RegexId r);
-  // Returns true if r holds every text of the spelling, each with its terminator, and nothing else.
+  // Returns true if r is all texts of the spelling, each with its terminator.
   bool all_bodies(RegexId r) const;
   bool has_short_text(RegexId r);
   void short_texts(RegexId r, uint32_t& left, std::vector<std::string>& out);
@@ -371,11 +357,10 @@ class RegexArena {
   RegexId any_character_{}, end_{};
   FlatMap<uint32_t, uint32_t> least_lengths_;
   FlatMap<uint32_t, bool> infinite_;
-  // The answers of needs_escape(), by regex.
   FlatMap<uint32_t, bool> escapes_;
   std::unordered_map<std::type_index, std::unique_ptr<RegexCache>> caches_;
   std::size_t most_ = static_cast<std::size_t>(-1);
-  // The arena counts its bytes again when it has this many nodes.
+  // The arena counts its bytes again at this many nodes.
   uint32_t next_look_ = 0;
   FlatMap<uint64_t, RegexId> lifted_;  // by regex and reach
 };

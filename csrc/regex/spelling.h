@@ -29,30 +29,27 @@ namespace structgen {
 class RegexArena;
 class LiteralReader;
 
-// How a spelling writes characters and texts.
 struct Spelling {
   // Returns the regex of every way to write one character of the set.
   RegexId (*characters)(RegexArena& arena, const CodepointSet& set);
-  // Writes a text in its usual spelling, without its terminator. Null means that texts are written unchanged.
+  // Writes a text in its usual spelling, without its terminator. Null: texts are written as they are.
   std::string (*write)(std::string_view text) = nullptr;
-  // The terminator of a text, as the closing quote of a JSON string; -1 if texts have none.
+  // The byte that ends a text, as the closing quote of a JSON string; -1 if there is none.
   int end = -1;
-  // Reads literal sets in this spelling (regex/literals.h); null if the spelling has no literal sets.
+  // Reads literal sets in this spelling; null if it has none.
   const LiteralReader* literals = nullptr;
 };
 
 extern const Spelling kUtf8;
 
-// One digit of a code point, in an escape or in UTF-8: a byte that holds `bits` bits of the code point.
+// One digit of a code point, in an escape or in UTF-8: a byte with `bits` bits of it.
 struct SpelledDigit {
-  // How many bits of the code point this digit holds.
   uint8_t bits;
-  // If true, the byte is the hex digit of the number high|digit, in either case. If false, the byte is the
-  // number itself.
+  // If true, the byte is the hex digit of the number high|digit, in either case. If false, it is this number.
   bool hex;
-  // The fixed high bits of the number whose low bits are the digit.
+  // The fixed high bits of the number, above those of the digit.
   uint8_t high;
-  // The bytes in front of the digit, such as `u`. Here `U` stands for D or d, the hex digit with which every
+  // The bytes in front of the digit, such as `u`. `U` stands for D or d, the hex digit with which every
   // surrogate begins (`\uD83D`).
   std::string_view prefix;
 };
@@ -62,15 +59,13 @@ struct SpelledDigit {
 RegexId spell_digits(RegexArena& arena, std::span<const SpelledDigit> digits,
                      std::span<const CodepointRange> ranges);
 
-// Returns the regex of a set of code points in UTF-8.
 RegexId utf8_class(RegexArena& arena, const CodepointSet& set);
 
-// Returns the regex of one character of any kind.
 RegexId any_character(RegexArena& arena, const Spelling& spelling);
-// any_text() returns every text without its terminator, any_body() every text with it.
+// any_text(): every text without its terminator. any_body(): with it.
 RegexId any_text(RegexArena& arena, const Spelling& spelling);
 RegexId any_body(RegexArena& arena, const Spelling& spelling);
-// Returns the terminator of a text: one byte, or epsilon().
+// Returns the terminator: one byte, or epsilon().
 RegexId end_of(RegexArena& arena, const Spelling& spelling);
 // Returns the text in its usual spelling, without its terminator.
 std::string written(std::string_view text, const Spelling& spelling);

@@ -12,10 +12,7 @@
 // `\u{...}` and `[^]` are ECMA's. The parser is as lenient as validators of JSON Schema are: a `{` that
 // begins no quantifier is a character.
 //
-// An error has the byte offset of its construct, and says what is wrong and what to write instead.
-// Depth is limited, so a pattern of a million brackets is an error.
-//
-// Costs. Linear in the text. Classes are sets of ranges (regex/class_syntax.h).
+// An error has the byte offset of its construct, and says what to write instead. Depth is limited.
 #include "regex/syntax.h"
 
 #include <algorithm>
@@ -32,12 +29,11 @@ namespace structgen {
 
 namespace {
 
-// Groups nest at most this deep; a pattern with deeper groups is refused.
+// A pattern is refused if its groups nest deeper.
 constexpr int kMaxGroups = 1000;
-// The number n of a counter {n} is at most this.
+// A counter {n} is refused above this.
 constexpr uint32_t kMaxCount = 1'000'000'000;
 
-// Parses one pattern.
 class Parser {
  public:
   Parser(std::string_view text, Flavor flavor, bool ascii) {
@@ -78,11 +74,10 @@ class Parser {
 
   PatternCursor in_;
   Pattern out_;
-  // The index of each group name in out_.names.
   std::unordered_map<std::string, uint32_t> names_;
   int depth_ = 0;
-  // The offset behind the groups such as (?i) that open the pattern. Only there Python allows flags for the
-  // whole pattern.
+  // The offset behind the groups such as (?i) that open the pattern. Python allows flags of the whole pattern
+  // only there.
   std::size_t flags_end_ = 0;
 };
 
@@ -158,7 +153,7 @@ bool Parser::atom(uint32_t& node) {
   return true;
 }
 
-// Returns the node of a character. A surrogate, which no text contains, becomes the empty class.
+// Returns the node of a character. A surrogate, which no text has, is the empty class.
 uint32_t Parser::character(uint32_t c) {
   if (in_.flags.ignore_case) return out_.add_class(with_cases(in_, CodepointSet::one(c)));
   if (c >= 0xD800 && c <= 0xDFFF) return out_.add_class({});
@@ -171,8 +166,8 @@ uint32_t Parser::escape(std::size_t start) {
     ++in_.at;
     return out_.add_anchor(PatternKind::kBoundary, c == 'B');
   }
-  // ECMA without the flag `u` reads \A, \Z and \z as letters, which no author means. They are read as
-  // Python's anchors instead.
+  // ECMA without the flag `u` reads \A, \Z and \z as letters, which no author means, so they are Python's
+  // anchors.
   if (c == 'A' || c == 'Z' || (c == 'z' && in_.flavor == Flavor::kEcma)) {
     ++in_.at;
     return out_.add_anchor(c == 'A' ? PatternKind::kStart : PatternKind::kEnd);
@@ -183,7 +178,8 @@ uint32_t Parser::escape(std::size_t start) {
   return out_.add_class(std::move(e.set));
 }
 
-// Returns the node of `^`. Under the flag m it is (?:^|(?<=\n)), which also matches behind a line break.
+// Returns the node of `^`; under the flag m it is (?:^|(?<=\n)), which also matches behind a line
+// break.
 uint32_t Parser::line_start() {
   const uint32_t start = out_.add_anchor(PatternKind::kStart);
   if (!in_.flags.multi_line) return start;
@@ -195,8 +191,8 @@ uint32_t Parser::line_start() {
   return out_.add_alt(both);
 }
 
-// Returns the node of `$`. Under the flag m it also matches before a line break, and in Python before a line
-// break that ends the text.
+// Returns the node of `$`. Under the flag m it also matches in front of a line break, and in Python in front
+// of a line break at the end of the text.
 uint32_t Parser::line_end() {
   const uint32_t end = out_.add_anchor(PatternKind::kEnd);
   const bool python = in_.flavor == Flavor::kPython;
@@ -208,15 +204,13 @@ uint32_t Parser::line_end() {
     const uint32_t both[] = {end, before};
     return out_.add_alt(both);
   }
-  // Python's $ also holds before a newline that ends the text.
+  // Python's $ also holds in front of a newline at the end.
   const uint32_t newline[] = {out_.add_char('\n'), out_.add_anchor(PatternKind::kEnd)};
   const uint32_t both[] = {end, out_.add_look(PatternKind::kLookahead, out_.add_cat(newline), false)};
   return out_.add_alt(both);
 }
 
-// ---- groups ----
-
-// Reads a group. Flags that are set inside of the group end with it.
+// Reads a group. Flags that are set inside of it end with it.
 uint32_t Parser::group(std::size_t start) {
   if (++depth_ > kMaxGroups)
     throw Error(ErrorKind::kSchemaTooComplex, "groups nest deeper than " + std::to_string(kMaxGroups))
@@ -238,7 +232,6 @@ uint32_t Parser::look(PatternKind kind, bool negated, std::size_t start) {
   return out_.add_look(kind, group_body(start), negated);
 }
 
-// Reads what follows "(?" of a group.
 uint32_t Parser::extended_group(std::size_t start) {
   if (in_.eat(":")) return group_body(start);
   if (in_.eat("=")) return look(PatternKind::kLookahead, false, start);
@@ -267,7 +260,7 @@ uint32_t Parser::python_group(std::size_t start) {
   in_.fail("unknown group syntax after '(?P'", start);
 }
 
-// Two groups may have one name; both are then reported under it.
+// Two groups may have one name, under which both are reported.
 uint32_t Parser::named_group(char close, std::size_t start) {
   const std::size_t begin = in_.at;
   while (!in_.done() && in_.peek() != close && in_.peek() != ')') in_.next_char();
@@ -281,8 +274,8 @@ uint32_t Parser::named_group(char close, std::size_t start) {
   return node;
 }
 
-// Reads (?i), or the beginning of (?i:...), which sets `scoped`. Returns false and reads nothing if other
-// text stands here.
+// Reads (?i), or the beginning of (?i:...), which sets `scoped`. Returns false and reads nothing for other
+// text.
 bool Parser::inline_flags(std::size_t start, bool& scoped) {
   const std::size_t back = in_.at;
   PatternFlags flags = in_.flags;
@@ -320,7 +313,6 @@ bool Parser::inline_flags(std::size_t start, bool& scoped) {
   return true;
 }
 
-// Skips blanks and comments, which the flag x allows.
 void Parser::skip_verbose() {
   for (;;) {
     const char c = in_.peek();
@@ -334,9 +326,6 @@ void Parser::skip_verbose() {
   }
 }
 
-// ---- quantifiers ----
-
-// Reads the quantifier behind an atom, if there is one.
 uint32_t Parser::quantified(uint32_t node) {
   if (in_.flags.verbose) skip_verbose();
   uint32_t min, max;
@@ -358,8 +347,7 @@ uint32_t Parser::quantified(uint32_t node) {
     in_.fail("nothing to repeat: two quantifiers in a row; write (?:...) around the first", here);
   const PatternNode& n = out_.nodes[node];
   const bool assertion = n.asserts && n.longest == 0;
-  // An assertion reads no character, so it is not repeated: it must hold, or with a minimum of 0 need not
-  // hold.
+  // An assertion reads nothing, so it is not repeated: it must hold, or with a minimum of 0 it need not.
   if (assertion && n.kind != PatternKind::kCat && n.kind != PatternKind::kAlt)
     return min == 0 ? out_.add_empty() : node;
   const uint32_t made = out_.add_repeat(node, min, max);
@@ -367,7 +355,7 @@ uint32_t Parser::quantified(uint32_t node) {
   return made;
 }
 
-// Reads {n}, {n,}, {n,m}, or in Python {,m}. Returns false and reads nothing if other text stands here.
+// Reads {n}, {n,}, {n,m}, or in Python {,m}. Returns false and reads nothing for other text.
 bool Parser::counter(uint32_t& min, uint32_t& max) {
   const std::size_t start = in_.at;
   if (!in_.eat("{")) return false;
@@ -396,7 +384,7 @@ bool Parser::counter(uint32_t& min, uint32_t& max) {
   return true;
 }
 
-// Reads a number. One beyond kNoLimit becomes kNoLimit, which means "no maximum".
+// Reads a number. Above kNoLimit it is kNoLimit, "no maximum".
 bool Parser::number(uint32_t& value) {
   const std::size_t begin = in_.at;
   uint64_t v = 0;

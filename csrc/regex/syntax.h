@@ -42,50 +42,44 @@ enum class PatternKind : uint8_t {
   kLookbehind,  // child a matches up to here; negated: does not
 };
 
-// The maximum of a counter, or of the length of a match, that has no maximum.
+// The maximum of a counter, or of the length of a match, that has none.
 constexpr uint32_t kNoLimit = 0xFFFFFFFFu;
 
-// A node of the syntax tree. Only `lazy` may change after the node was made.
+// A node of the syntax tree. Only `lazy` may change later.
 struct PatternNode {
   PatternKind kind = PatternKind::kEmpty;
   bool negated = false;
-  // True if the subtree contains an assertion.
   bool asserts = false;
-  // True for a lazy kRepeat, which prefers fewer iterations. Its language is the same; only groups.h needs
-  // the flag.
+  // True for a lazy kRepeat, which prefers fewer iterations. Its language is the same; only groups.h asks.
   bool lazy = false;
-  // What the node refers to, by its kind: a child, the index of a set, a code point, or the index of the
-  // first kid in Pattern::kids.
+  // By the kind: a child, the index of a set, a code point, or the index of the first kid in Pattern::kids.
   uint32_t a = 0;
   uint32_t n = 0;  // number of kids
-  // The bounds of a kRepeat; kNoLimit as `max` means that there is no maximum.
+  // The bounds of a kRepeat; a `max` of kNoLimit is none.
   uint32_t min = 0, max = 0;
-  // The least and the most code points of a match; kNoLimit as `longest` means that there is no longest
-  // match.
+  // The fewest and the most code points of a match; a `longest` of kNoLimit is none.
   uint32_t shortest = 0, longest = 0;
 };
 
-// A named group: the index of its name, and the node that it encloses.
 struct PatternGroup {
   uint32_t name, node;
 };
 
-// A syntax tree. A node is named by its index in `nodes`; children come before their parents.
+// A syntax tree. A node is an index of `nodes`; children come before their parents.
 struct Pattern {
   std::vector<PatternNode> nodes;  // children before parents
   std::vector<uint32_t> kids;
   std::vector<CodepointSet> sets;
-  // The characters that \b treats as word characters.
   CodepointSet word;
   uint32_t root = 0;
-  // The names of the groups; a name that several groups have stands here once.
+  // The names of the groups. A name of several groups stands here once.
   std::vector<std::string> names;
-  // The named groups, inner ones before outer ones; groups.h reports them.
+  // The named groups, inner ones before outer ones.
   std::vector<PatternGroup> groups;
 
   std::span<const uint32_t> kids_of(const PatternNode& n) const { return {kids.data() + n.a, n.n}; }
 
-  // The functions down to add_look() return the index of a new node, or of an old node with the same meaning.
+  // The functions down to add_look() return the index of a new node, or of an old one with the same meaning.
   uint32_t add_empty();
   uint32_t add_char(uint32_t c);
   uint32_t add_class(CodepointSet set);
@@ -99,11 +93,11 @@ struct Pattern {
   uint32_t add_list(PatternKind kind, std::span<const uint32_t> parts);
 };
 
-// Parses a pattern. With `ascii`, \d, \w, \s and \b of a Python pattern match ASCII characters only, until
-// (?u) changes this. In ECMA they always do.
+// Parses a pattern. With `ascii`, \d, \w, \s and \b of a Python pattern match ASCII only, up to a (?u). In
+// ECMA they always do.
 Pattern parse_pattern(std::string_view text, Flavor flavor = Flavor::kEcma, bool ascii = false);
 
-// Returns the texts in which the pattern matches, in `spelling`, each with the spelling's terminator.
+// Returns the texts in which the pattern matches, in `spelling`, each with its terminator.
 RegexId lower(RegexArena& arena, const Pattern& pattern, Match match, const Spelling& spelling = kUtf8);
 
 }  // namespace structgen

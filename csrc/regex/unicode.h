@@ -12,18 +12,18 @@
 
 namespace structgen {
 
-// Returns the set of \p{name} or \p{name=value}; no value if the name is unknown.
+// Returns the set of \p{name} or \p{name=value}; no value if there is no such name.
 std::optional<CodepointSet> unicode_property(std::string_view name, std::string_view value);
 
-// Returns the set and every character that simple case folding makes equal to a member (the flag i).
+// Returns the set with every character that simple case folding makes equal to a member (the flag i).
 CodepointSet case_closure(const CodepointSet& set);
-// Returns the set and every character that Python's re makes equal to a member: by str.lower() and by a list
-// of pairs. i, I and the Turkish dotless and dotted letters are all equal.
+// Returns the set with every character that Python's re makes equal to a member: by str.lower() and by a list
+// of pairs. i, I and the Turkish dotless and dotted letters are equal.
 CodepointSet python_case_closure(const CodepointSet& set);
-// Returns the set and the other case of each of its ASCII letters.
+// Returns the set with the other case of each ASCII letter.
 CodepointSet ascii_case_closure(const CodepointSet& set);
 
-// The sets that \s, \w and \d name, in ECMA and in Python.
+// The sets of \s, \w and \d, in ECMA and in Python.
 const CodepointSet& ecma_space();    // \s
 const CodepointSet& ascii_word();    // [A-Za-z0-9_]
 const CodepointSet& ascii_digit();   // [0-9]

@@ -14,15 +14,15 @@ using std::string;
 string labels(const string& label, const string& dot) { return label + "(?:[" + dot + "]" + label + ")*"; }
 
 // Returns the pattern of what follows "xn--" in a label: perhaps ASCII and a hyphen, then the numbers of
-// Punycode (RFC 3492). The thresholds of the first number begin with 1, 1 and 26. So two digits say at most
-// 35, which is U+00A3, while a label allows nothing below U+00B7. At most four further digits stay inside
-// Unicode. The last digit of a number is a letter.
+// Punycode (RFC 3492). The thresholds of the first number begin with 1, 1 and 26, so two digits say at most
+// 35, which is U+00A3, while a label has nothing below U+00B7. At most four more digits stay inside Unicode.
+// The last digit of a number is a letter.
 string punycode() {
   return "(?:[A-Za-z0-9-]+-)?[B-Zb-z0-9][B-Zb-z0-9][0-9]{0,4}[A-Za-z](?:[A-Za-z0-9]*[A-Za-z])?";
 }
 
-// Returns a look-ahead that refuses host names with a label "xn--..." that is certainly invalid. `begin` is a
-// pattern of all text that may stand before a label.
+// Returns a look-ahead that refuses host names with a label "xn--..." that is certainly invalid. `begin`
+// matches all text that may stand before a label.
 string sound_a_labels(const string& begin, const string& dot) {
   return "(?!" + begin + "[Xx][Nn]--(?!" + punycode() + "(?:[" + dot + "]|$)))";
 }
@@ -76,8 +76,7 @@ string idn_hostname_pattern(const string& dot) {
       "(?=" +
       labels("(?:[^\\u30FB" + dot + "]*|" + any + "*" + kana + any + "*)", dot) +
       "$)"
-      // The next conditions follow from the line above and bidi_rule. They are written out so that a search
-      // need not find that out.
+      // These conditions follow from the line above and bidi_rule. Written out, they save a search.
       "(?!" +
       begin + "[" + kRight + "]" + any +
       "*\\u30FB)"
@@ -94,8 +93,8 @@ string idn_hostname_pattern(const string& dot) {
       "(?![^]*(?:[A-Z]" +
       any + "*[^\\x00-\\x7F" + dot + "]|[^\\x00-\\x7F" + dot + "]" + any +
       "*[A-Z]))"
-      // If a label has n characters and at least one is not ASCII, its form with "xn--" has at least n + 6
-      // bytes; n + 7 if another one is ASCII.
+      // If a label has n characters, at least one of them beyond ASCII, its form with "xn--" has at least n +
+      // 6 bytes; n + 7 if another one is ASCII.
       "(?!" +
       begin + any +
       "{64})"

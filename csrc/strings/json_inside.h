@@ -6,8 +6,8 @@
 // characters cut into bytes) costs a node per state, made when a text gets there. The arena remembers
 // the results. A text in a string in a string is spelled twice.
 //
-// A spelling maps characters, and no way to write one begins another. So the map goes into
-// concatenations, unions and counters, and counters stay counters. Labels stay labels.
+// No way to write a character begins another one. So a concatenation, a union or a counter is spelled by
+// spelling its kids. Counters stay counters, and labels stay labels.
 #pragma once
 
 #include "regex/regex.h"

@@ -14,7 +14,7 @@ namespace structgen {
 
 namespace {
 
-// What follows the backslash: `u` and four hex digits. A character c above U+FFFF has two such escapes. The
+// What follows the backslash: `u` and four hex digits. A character c above U+FFFF has two such escapes: the
 // 20 bits of c - 0x10000 are split into a high surrogate (first byte D8 to DB) and a low one (DC to DF).
 constexpr SpelledDigit kHexBmp[] = {{4, true, 0, "u"}, {4, true, 0, {}}, {4, true, 0, {}}, {4, true, 0, {}}};
 constexpr SpelledDigit kHexAstral[] = {{2, true, 8, "uU"},    {4, true, 0, {}}, {4, true, 0, {}},
@@ -134,7 +134,7 @@ const Spelling kMarkupEntities{with_entities<kMarkup>, write_entities<kMarkup>};
 
 std::string json_body(std::string_view text) { return write_json(text) + '"'; }
 
-// Undoes json_body(). It reads only what json_body() writes: short escapes, and \u00XX below U+0020.
+// Undoes json_body(). It reads only what that writes: short escapes, and \u00XX below U+0020.
 std::string from_json_body(std::string_view body) {
   std::string out;
   body.remove_suffix(1);

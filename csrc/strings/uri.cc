@@ -70,7 +70,7 @@ void split_fragment(std::string_view uri, std::string_view& absolute, std::strin
   fragment = hash == std::string_view::npos ? std::string_view{} : uri.substr(hash + 1);
 }
 
-// This is section 5.2.2 of RFC 3986. The paths of `urn:` and `tag:` have no levels, so their dots stay.
+// RFC 3986, section 5.2.2. The paths of `urn:` and `tag:` have no levels, so their dots stay.
 std::string resolve_uri(std::string_view base, std::string_view reference) {
   std::string_view ref, fragment, base_absolute, unused;
   split_fragment(reference, ref, fragment);
@@ -95,7 +95,7 @@ std::string resolve_uri(std::string_view base, std::string_view reference) {
     finish(b, remove_dots(r.path), r);
   } else {
     std::string merged;
-    // Section 5.2.3 of RFC 3986: the reference replaces the text behind the last slash of the base.
+    // RFC 3986, section 5.2.3: the reference replaces the text behind the last slash of the base.
     if (b.has_authority && b.path.empty())
       merged = "/";
     else if (const std::size_t slash = b.path.rfind('/'); slash != std::string_view::npos)

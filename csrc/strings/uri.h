@@ -13,7 +13,7 @@ namespace structgen {
 std::string resolve_uri(std::string_view base, std::string_view reference);
 // Replaces each %XX by the byte XX: %41 becomes `A`. A percent sign without two hex digits behind it stays.
 std::string percent_decode(std::string_view text);
-// Splits a URI at the first '#': `absolute` is the text before it, `fragment` the text behind it.
+// Splits a URI at the first '#' into the text in front (`absolute`) and the text behind (`fragment`).
 void split_fragment(std::string_view uri, std::string_view& absolute, std::string_view& fragment);
 
 }  // namespace structgen

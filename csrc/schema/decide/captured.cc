@@ -19,7 +19,7 @@ namespace structgen {
 
 namespace {
 
-// add() merges only chunks of fewer values than this.
+// add() merges chunks of fewer values than this. A larger one stays.
 constexpr std::size_t kMostMerged = 8'192;
 
 std::string canonical(const Json& j, JsonRef node) {
@@ -52,7 +52,7 @@ std::string canonical(const Json& j, JsonRef node) {
   return {};
 }
 
-// Merges the sorted list `more` into the sorted list `to`, without doubles.
+// Merges the sorted list `more` into the sorted list `to`; equal elements stand once.
 template <class T>
 void merge(std::vector<T>& to, const std::vector<T>& more) {
   const auto middle = to.insert(to.end(), more.begin(), more.end());
@@ -74,8 +74,6 @@ std::string Captured::object(const std::map<std::string, std::string>& members) 
 }
 
 std::string Captured::key(std::string_view name) { return "\"" + json_body(name); }
-
-// ---- values ----
 
 bool Captured::find(const std::string& text, ValueNumber& out) const {
   return value_index_.find(
@@ -99,7 +97,7 @@ Captured::ValueNumber Captured::intern(const std::string& text) {
         const ValueNumber n{static_cast<uint32_t>(values_.size())};
         values_.push_back(std::move(v));
         Undo undo([&] { values_.pop_back(); });
-        // Of an array only the first item is indexed, because behind() and covered() ask about no other item.
+        // Of an array only the first item is indexed, because behind() and covered() ask about no other.
         const auto& parts = values_.back().parts;
         for (std::size_t i = 0; i < (text[0] == '[' ? std::min<std::size_t>(1, parts.size()) : parts.size());
              ++i) {
@@ -143,8 +141,6 @@ std::string Captured::with(const std::string& rest, std::string_view name, const
   return object(members);
 }
 
-// ---- sets ----
-
 Captured::ChunkId Captured::chunk(Values values) {
   uint64_t h = values.size();
   for (ValueNumber v : values) h = mix(h, v.v);
@@ -171,9 +167,8 @@ Captured::ChunkId Captured::chunk(Values values) {
 
 CapturedId Captured::add(CapturedId set, const std::string& value) { return add(set, intern(value)); }
 
-// Adds a value to the set as a chunk of its own. This chunk then absorbs every chunk that is no larger, as
-// carries do in a binary counter. A chunk becomes one alternative of a regex, whose size is limited
-// (kMostMerged).
+// Adds a value as a chunk of its own, which then absorbs every chunk that is no larger, as carries do in a
+// binary counter. kMostMerged limits a chunk because it becomes one alternative of a regex.
 CapturedId Captured::add(CapturedId set, ValueNumber value) {
   if (contains(set, value)) return set;
   std::vector<ChunkId> next = lists_[set.v].chunks;
@@ -310,8 +305,6 @@ CapturedId Captured::covered(CapturedId set, std::string_view part_name,
   }
   return out;
 }
-
-// ---- formulas ----
 
 ValueId Captured::formula(const std::vector<std::string>& texts) {
   if (texts.empty()) return FormulaSpace::no();

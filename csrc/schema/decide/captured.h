@@ -24,11 +24,10 @@
 // captured value.
 //
 // Invariants.
-// - Two values are equal in JSON exactly if canonical() gives them one text: keys sorted, numbers as
-//   digits and exponent, strings in one spelling.
-// - A set is a list of chunks whose sizes double. A chunk is a sorted list of numbers of values. A set also
-//   names the smaller set from which it was made by adding one value (List::before). A question about a set
-//   continues from the answer for the smaller set.
+// - Two values are equal in JSON exactly if canonical() gives them one text: keys sorted, numbers as digits
+//   and exponent, strings in one spelling.
+// - A set is a list of chunks whose sizes double. It names the smaller set from which it was made by adding
+//   one value (List::before); a question about it goes on from the answer for that one.
 //
 // Rejected. One formula over all values, as for strings: a token took 6 to 9 ms from the first objects on,
 // and after 150 objects there was no answer.
@@ -51,42 +50,41 @@ namespace structgen {
 
 class Lowering;
 
-// The number of a set of captured values: an index of Captured::lists_. Set 0 is empty.
+// The number of a set of captured values. Set 0 is empty.
 using CapturedId = Id<struct CapturedTag>;
 
 class Captured {
  public:
-  // Names the first item of an array in the questions behind() and covered().
+  // The name of the first item of an array, in behind() and covered().
   static constexpr std::string_view kFirstItem = "";
 
   Captured(FormulaSpace& formulas, Lowering& lowering) : formulas_(formulas), lowering_(lowering) {}
 
-  // Returns one text for all spellings of a value: {"a":"A","b":1e0} for {"b": 1.0, "a": "\u0041"}.
+  // Returns the text that all spellings of a value have: {"a":"A","b":1e0} for {"b": 1.0, "a": "\u0041"}.
   static std::string canonical(std::string_view json);
-  // Returns the canonical text of an object with these keys and values.
   static std::string object(const std::map<std::string, std::string>& members);
-  // Returns a key as it stands in a canonical text.
   static std::string key(std::string_view name);
 
   CapturedId add(CapturedId set, const std::string& value);
   CapturedId join(CapturedId a, CapturedId b);
   bool contains(CapturedId set, const std::string& value) const;
   uint32_t size(CapturedId set) const;
-  // Tells whether some object of the set has the member `part`, or, for kFirstItem, some array has an item.
+  // Tells whether some object of the set has the member `part`; for kFirstItem, whether some array has an
+  // item.
   bool has(CapturedId set, std::string_view part) const;
-  // Returns the names of all members of the objects, and kFirstItem if an array has an item.
+  // Returns the names of all members of the set's objects, and kFirstItem if some array has an item.
   std::vector<std::string> keys(CapturedId set) const;
   std::vector<std::string> first_items(CapturedId set) const;
-  // Returns what is left of those values of the set whose member `part` is `value`, once this member is
-  // removed. With kFirstItem the first item of an array takes the member's place.
+  // Takes those values of the set whose member `part` is `value`, and returns them without this member. For
+  // kFirstItem the first item of an array counts as the member.
   CapturedId behind(CapturedId set, std::string_view part, const std::string& value);
   std::vector<std::string> texts(CapturedId set) const;
-  // Returns the values that the member `part` must not get. Each text of `rests` is one possible set of the
-  // other members. A value v is returned if every one of these sets makes, together with `part`: v, a value
-  // of the set. With no `rests` it returns all values that `part` has in the set.
+  // Returns the values that the member `part` must not get. `rests` are the possible sets of the other
+  // members, as texts. A value v is returned if each of them, together with `part`: v, is a value of the set.
+  // Without `rests` all values of `part` in the set are returned.
   CapturedId covered(CapturedId set, std::string_view part, const std::vector<std::string>& rests);
 
-  // member() returns the formula of the values in the set, outside() the formula of all other values.
+  // member(): the formula of the values in the set. outside(): the formula of all others.
   ValueId member(CapturedId set);
   ValueId outside(CapturedId set);
   std::size_t byte_size() const { return held_ + value_index_.byte_size() + list_index_.byte_size(); }
@@ -97,20 +95,20 @@ class Captured {
   using Values = std::vector<ValueNumber>;
   struct Value {
     std::string text;
-    // The members of an object by name, or the items of an array, each under the name kFirstItem.
+    // The members of an object by name, or the items of an array, all with the name kFirstItem.
     std::vector<std::pair<std::string, std::string>> parts;
   };
   struct Chunk {
     Values values;
-    // The names of all members in the chunk's values, sorted; kFirstItem stands for an item.
+    // The names of all members in the chunk, sorted; kFirstItem if some array has an item.
     std::vector<std::string> parts;
-    // The formula of the strings, numbers and constants among the values.
+    // The formula of those values that are strings, numbers or constants.
     ValueId simple;
     bool arrays = false, objects = false;
   };
   struct List {
     std::vector<ChunkId> chunks;
-    // The set is `before` with the value `last` added.
+    // The set is `before` and the value `last`.
     CapturedId before;
     ValueNumber last;
   };
@@ -121,10 +119,9 @@ class Captured {
   ValueNumber intern(const std::string& text);
   bool find(const std::string& text, ValueNumber& out) const;
   static bool composite(const std::string& text) { return text[0] == '{' || text[0] == '['; }
-  // Returns the value of an object's member `name`, or of an array's first item; null if there is none.
+  // Returns the value of a member, or of an array's first item; null if there is none.
   const std::string* part(ValueNumber value, std::string_view name) const;
-  // without() returns the value with the member `name` removed. with() returns the text `rest` with this
-  // member added.
+  // without() removes the member `name` from a value. with() adds this member to the text `rest`.
   std::string without(ValueNumber value, std::string_view name) const;
   std::string with(const std::string& rest, std::string_view name, const std::string& value) const;
   ValueId formula(const std::vector<std::string>& texts);
@@ -133,15 +130,14 @@ class Captured {
   Lowering& lowering_;
   std::vector<Value> values_;
   InternTable value_index_;
-  // Finds the values that have a given member. The key is the member's name, a line break and the member's
-  // value.
+  // By member: the values that have it. The key is the name, a line break and the member's value.
   std::unordered_map<std::string, Values> having_;
   std::vector<Chunk> chunks_;
   InternTable chunk_index_;
   std::vector<List> lists_{1};
   InternTable list_index_;
   std::map<std::pair<CapturedId, std::string>, CapturedId> behind_, covered_;
-  // An estimate of the bytes that the sets take.
+  // About how many bytes the sets take.
   std::size_t held_ = 0;
 };
 

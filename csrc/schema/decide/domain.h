@@ -24,21 +24,19 @@
 namespace structgen {
 
 struct Domain {
-  // Tells that there are at least `cap` values; `values` is then empty.
+  // There are at least `cap` values, and `values` is empty.
   bool abundant = false;
   uint32_t cap = 0;
-  // The canonical texts of all values, sorted.
+  // All values as canonical texts, sorted.
   std::vector<std::string> values;
 };
 
-// Lists the values of the formulas of one grammar, as far as they are few.
 class Domains {
  public:
   explicit Domains(Solver& solver) : solver_(solver), captured_(solver.captured()) {}
 
   // Returns the values of a formula. The reference is valid until the next question.
   const Domain& of(ValueId value, uint32_t cap);
-  // Returns the arrays of a formula.
   const Domain& arrays(TypedId p, uint32_t cap) { return of(only(Kind::kArray, p), cap); }
   // Returns what may still be written of an object: each possible set of further members, as an object.
   const Domain& left(ObjectId state, uint32_t cap);
@@ -46,10 +44,10 @@ class Domains {
   bool some_outside(ValueId value, CapturedId set);
   // Tells whether some object or array satisfies `p` and is not in the set.
   bool some_outside(Kind kind, TypedId p, CapturedId set);
-  // Returns the condition on the value of the member `key` under which the object can still become a value
-  // outside of the set. The state `next` says which members may follow this one.
+  // Returns the condition on the value of the member `key` under which the object can still become none of
+  // the set. The state `next` stands behind this member.
   ValueId apart(CapturedId set, std::string_view key, ObjectId next);
-  // Writes every value of a formula. Returns false if there are at least `most` values, or if counting them
+  // Writes every value of a formula. Returns false if there are `most` values or more, or if counting them
   // takes too much work.
   bool few(ValueId value, uint32_t most, std::vector<std::string>& out);
   std::size_t byte_size() const { return held_; }
@@ -67,11 +65,10 @@ class Domains {
   Captured& captured_;
   std::unordered_map<ValueId, Domain> domains_;
   std::unordered_map<ObjectId, Domain> left_;
-  // The formulas whose values are being listed.
+  // The formulas that are being listed.
   FlatMap<uint32_t, bool> open_;
-  // The answer of plain_numbers(), or empty() before its first call.
   RegexId plain_numbers_{};
-  // An estimate of the bytes that the values take.
+  // About how many bytes the values take.
   std::size_t held_ = 0;
 };
 

@@ -22,19 +22,17 @@ namespace structgen {
 
 class Matching {
  public:
-  // The search calls `spend` to pay for its steps; `spend` may throw.
+  // `spend` pays for the steps of the search. It may throw.
   explicit Matching(std::function<void(uint32_t)> spend) : spend_(std::move(spend)) {}
-  // Adds a group of `count` items, each of which takes one of the `values`. Returns false if there are fewer
-  // values than items.
+  // Adds a group of `count` items, each with one of the `values`. Returns false if there are fewer values.
   bool add(uint32_t count, const std::vector<std::string>& values);
-  // Matches all groups. Returns false if there is no matching.
+  // Matches all groups. Returns false if this is impossible.
   bool complete();
   // Returns the values that every matching uses. complete() must have returned true.
   std::vector<std::string> needed() const;
 
  private:
   using GroupId = Id<struct GroupTag>;
-  // The number of a value: an index of texts_ and owner_.
   using ScarceId = Id<struct ScarceTag>;
   static constexpr GroupId kFree{0xFFFFFFFFu};
   struct Group {
@@ -47,9 +45,7 @@ class Matching {
   std::vector<Group> groups_;
   std::vector<std::string> texts_;
   std::map<std::string, ScarceId> index_;
-  // The group that uses each value, or kFree.
   std::vector<GroupId> owner_;
-  // The number of the last search that visited each value.
   std::vector<uint32_t> seen_;
   uint32_t round_ = 0;
 };

@@ -22,39 +22,36 @@
 
 namespace structgen {
 
-// The number of the state of an object that is being written: an index of Objects::states_.
+// The number of a state of an object.
 using ObjectId = Id<struct ObjectTag>;
-// The number of a set of names of a plan, or of a count for each class: an index of Objects::bits_.
+// The number of a set of names of a plan, or of a list of counts, one for each class.
 using BitsId = Id<struct BitsTag>;
-// The number of a set of free keys: an index of Objects::written_.
 using WrittenId = Id<struct WrittenTag>;
 
-// An object behind some of its members. Equal states have one id, so equal parse states stay equal.
+// An object behind some of its members. Equal states have one number.
 struct ObjectState {
   PlanId plan;
-  // The conditions on the members to come, but for those that the plan keeps by name (Plan::required,
+  // The conditions on the members to come, without those that the plan keeps by name (Plan::required,
   // Plan::value).
   TypedId rest;
-  // The names that were written, or passed over by the order of keys.
+  // The names that were written, or passed over because of the order of keys.
   BitsId used;
-  // The number of written keys of each class; counted only if some class has finitely many keys.
+  // How many keys of each class were written; counted only if some class has finitely many.
   BitsId taken;
-  // The free keys that were written and whose texts the state knows.
+  // The free keys that were written and whose texts are known.
   WrittenId written;
-  // Tells that a free key was written whose text is not known here. Masks are made so: they walk through the
-  // keys of a class without their texts (mask/fill.h).
+  // True if a free key was written whose text is not known: masks walk through the keys of a class without
+  // their texts (mask/fill.h).
   bool unknown_key = false;
-  // The captured values that the object must not equal, each without the members that were written
+  // The captured values that the object must differ from, each without the members that were written
   // (schema/decide/captured.h).
   CapturedId outside;
   friend bool operator==(const ObjectState&, const ObjectState&) = default;
 };
 
-// The members that may come next in an object.
 struct Offers {
-  // The names that may come next.
   Bits names;
-  // The classes of which a key may come next.
+  // The classes with a key that may come next.
   std::vector<KeyClassId> classes;
   bool close = false;
   bool any_key() const {
@@ -62,13 +59,11 @@ struct Offers {
   }
 };
 
-// The key of the memos about objects: a plan, a formula that is still to be met, and the keys that can no
-// longer be written. Keys are compared in full, because a memo keyed by a hash alone once gave one plan the
-// answer of another.
+// A question about an object: a plan, a formula that is still to be met, and the keys that can no longer be
+// written. Memos compare all of it: with a hash alone, one plan once got the answer of another.
 struct Situation {
   PlanId plan;
   TypedId rest;
-  // The names and counts of ObjectState::used and ObjectState::taken.
   BitsId used, taken;
   friend bool operator==(const Situation&, const Situation&) = default;
 };
@@ -78,75 +73,67 @@ struct SituationHash {
   }
 };
 
-// Keeps all object states of a grammar.
 class Objects {
  public:
   explicit Objects(Solver& solver);
 
-  // Tells whether some object satisfies p.
   bool productive(TypedId p);
   TypedId without_order(TypedId p) { return plans_.without_order(p); }
-  // Returns the state behind `{`.
   ObjectId start(TypedId p);
   const ObjectState& state(ObjectId s) const { return states_[s.v]; }
   const Plan& plan(PlanId p) { return plans_[p]; }
-  // Returns the members that may come next. Only keys with which the object can still be completed are
-  // offered.
+  // Returns the members that may come next, behind which the object can still be completed.
   const Offers& offers(ObjectId s);
   Plan& plan_of(ObjectId s) { return plans_[states_[s.v].plan]; }
-  // Returns the names that were written or passed over.
   const Bits& used(ObjectId s) const { return bits_[states_[s.v].used.v]; }
   ValueId class_value(ObjectId s, KeyClassId cls) { return plans_.class_value(plan_of(s), cls); }
-  // Stands for a distance (a number of members to the end) that was not found. The functions from here to
-  // useful() serve the search for a shortest completion (nearest.cc).
+  // ---- the search for a shortest completion (nearest.cc), down to useful() ----
+  //
+  // Stands for a number of members that was not found.
   static constexpr uint32_t kFar = 0xFFFFFFFFu;
-  // Returns the least number of members behind which the object may close, whatever their order, or kFar if
-  // the limit of steps does not suffice to find it.
+  // Returns the least number of members behind which the object may close, in any order; kFar if the steps do
+  // not suffice.
   uint32_t members_needed(ObjectId s);
-  // Returns some of the offers that bring the object one member nearer to its end. At least one of them
+  // Returns some of the offers that bring the object one member nearer to its end, and among them one that
   // begins a shortest completion.
   Offers useful(ObjectId s);
-  // One way to write a name, or a key of a class: the formula of the value, and the state behind the member.
+  // A way to write a name or a key of a class: the formula of the value, and the state behind the member.
   struct Step {
     ValueId value;
     ObjectId next;
-    // Tells that the text of the value decides what may follow, so that the parser captures the text and
-    // passes it to read().
+    // True if the value's text decides what may follow. The parser then captures it and hands it to read().
     bool capture = false;
   };
-  // Returns the state behind a member whose value was captured; `value` is the canonical text of the value.
+  // Returns the state behind a member whose value was captured, as a canonical text.
   ObjectId read(ObjectId s, std::string_view name, const std::string& value);
-  // Returns the values that the member `name` has in the captured values that the object must not equal.
+  // Returns the values of the member `name` in the captured values that the object must differ from.
   CapturedId values_of(ObjectId s, std::string_view name);
-  // Returns the state behind a member with a value that no captured value has, so that the object differs
-  // from all of them.
+  // Returns the state behind a member whose value no captured value has.
   ObjectId read_fresh(ObjectId s);
   std::vector<Step> take_name(ObjectId s, PlanNameId name);
-  // Finds states that can stand for `s` once some name on offer was passed over: behind the later names of
-  // its chain they lead where `s` leads. Removes these later names from `names`, the names on offer, and
-  // returns the states.
+  // Returns states that stand for `s` once some name on offer is passed over: behind the later names of its
+  // chain they lead to the same states as `s`. These names are removed from `names`, the names on offer.
   std::vector<ObjectId> later(ObjectId s, Bits& names);
-  // Returns the ways to write a key of a class. `text` is null if the key is not known. `fresh` says that an
-  // unknown key differs from every other key.
+  // Returns the ways to write a key of a class. `text` is null if the key is not known; with `fresh` it then
+  // differs from every other key.
   std::vector<Step> take_free(ObjectId s, KeyClassId cls, const std::string* text, bool fresh = false);
-  // Returns the keys of a class that may still be written: without the names of the plan and the written
-  // keys.
+  // Returns the keys of a class that may still be written, neither names of the plan nor written keys.
   RegexId free_language(ObjectId s, KeyClassId cls);
-  // Returns the keys of free_language() as plain texts, without a closing quote.
+  // Returns the same keys as plain texts, without a closing quote.
   RegexId free_texts(ObjectId s, KeyClassId cls, Texts& texts);
-  // Returns the largest number of free keys that a state of any object holds.
+  // Returns the most free keys that a state of any object has.
   std::size_t most_written() const { return most_written_; }
-  // Returns a lower bound of the number of keys in free_language(); kEndless if they are infinitely many.
+  // Returns a lower bound of the number of keys in free_language(); kEndless if there is no end.
   uint64_t free_keys(ObjectId s, KeyClassId cls) const;
   std::size_t byte_size() const;
 
  private:
-  // The keys that can no longer be written: a bit for each name, a count of written keys for each class.
+  // The keys that can no longer be written: a bit for each name, a count for each class.
   struct Gone {
     Bits names, taken;
   };
-  // The conditions behind one written key. The conjuncts `parts` without `touched` do not depend on the key
-  // and stay as they are. `changed` is the conjunction of what the touched conjuncts became.
+  // The conditions behind one written key. The conjuncts `parts` without `touched` do not depend on the key.
+  // `changed` is what became of the touched ones.
   struct Left {
     const Parts* parts;
     std::vector<PartId> touched;  // sorted
@@ -185,7 +172,7 @@ class Objects {
   BitsId intern_bits(const Bits& b);
   WrittenId write_key(WrittenId written, const std::string& text);
   const std::vector<Cell>& name_cells(ObjectId s, PlanNameId name);
-  // Returns the cells of a name; with `first`, at most one.
+  // Returns the cells of a name; with `first`, at most one of them.
   std::vector<Cell> split_name(ObjectId s, PlanNameId name, bool first);
   bool has_cell(ObjectId s, PlanNameId name);
   const std::vector<Cell>& free_cells(ObjectId s, KeyClassId cls);
@@ -198,15 +185,15 @@ class Objects {
   std::vector<std::unique_ptr<Offers>> offers_;
   std::deque<Bits> bits_;
   InternTable bits_index_;
-  // The literal tables of each set of written keys. Their sizes double, so n keys take n log n memory in all.
+  // By set of written keys: its literal tables. Their sizes double, so n keys take n log n memory.
   std::vector<std::vector<uint32_t>> written_{{}};
   InternTable written_index_;
   std::size_t most_written_ = 0;
   std::unordered_map<uint64_t, std::vector<Cell>> cells_;
   std::unordered_map<Situation, uint8_t, SituationHash> productive_;
   struct Known {
-    // What searches have proved about the number of members that an object needs: fewer than `not_within` do
-    // not suffice, and `within` suffice.
+    // Proved bounds of the number of members that an object needs: `not_within` or more, and `within`
+    // suffice.
     uint32_t not_within = 0, within = kFar;
   };
   std::unordered_map<Situation, Known, SituationHash> within_;

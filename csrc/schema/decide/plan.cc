@@ -26,12 +26,8 @@
 // - Classes are disjoint and never empty. Together with the names they contain every key.
 // - `required`, `value` and `rest` together say what `formula` says.
 //
-// Costs. A plan is made once per formula. Its classes take two intersections of regexes for each pattern and
-// class; there are at most kMaxClasses. A class of few keys is written out as names (expand_finite), because
-// masks are fastest with names. derive() and forget() remember their answers for one call.
-//
-// Rejected: classes from pairs of patterns. A key may match three patterns, and each combination asks
-// for another value.
+// Rejected: classes from pairs of patterns. A key may match three patterns, and each combination asks for
+// another value.
 #include "schema/decide/plan.h"
 
 #include <algorithm>
@@ -48,11 +44,10 @@
 namespace structgen {
 
 namespace {
-// A plan has at most this many classes.
 constexpr std::size_t kMaxClasses = 256;
 // A class of at most this many keys is written out as names.
 constexpr uint32_t kFiniteClass = 64;
-// count_keys() visits at most this many nodes for one class; beyond them the count is only a lower bound.
+// count_keys() visits at most this many nodes for one class. The count is then a lower bound.
 constexpr uint32_t kCountNodes = 3'000;
 }  // namespace
 
@@ -69,9 +64,6 @@ std::vector<PartId> Parts::touched(PlanNameId name) const {
   return out;
 }
 
-// ---- making a plan ----
-
-// Collects the names and the languages that occur in a region.
 void Plans::collect_region(RegionId r, std::vector<NameId>& names, std::vector<ValueId>& leaves) {
   check_depth();
   const Region& x = formulas_.region(r);
@@ -80,8 +72,8 @@ void Plans::collect_region(RegionId r, std::vector<NameId>& names, std::vector<V
   for (RegionId k : x.kids) collect_region(k, names, leaves);
 }
 
-// Collects the names, the languages and the ordered `properties` (maps) of a formula. `seen` holds the
-// formulas that were visited.
+// Collects the names, languages and ordered `properties` (maps) of a formula. `seen` has the visited
+// formulas.
 void Plans::collect(TypedId f, Plan& plan, std::vector<MapId>& maps, FlatMap<uint32_t, bool>& seen) {
   check_depth();
   charge();
@@ -92,7 +84,7 @@ void Plans::collect(TypedId f, Plan& plan, std::vector<MapId>& maps, FlatMap<uin
   for (TypedId k : formulas_.kids(f)) collect(k, plan, maps, seen);
 }
 
-// Returns the formula with every kOrder (the atom that orders keys) replaced by true.
+// Returns the formula with true in place of every kOrder.
 TypedId Plans::strip_order(TypedId f, Memo& memo) {
   const Formula& n = formulas_[f];
   if (!(n.has & kHasOrder)) return f;
@@ -119,7 +111,7 @@ PlanId Plans::plan_of(TypedId p) {
   expand_finite(*plan);
   std::vector<NameId>& n = plan->names;
   sort_unique(n);
-  // A name with a lone surrogate has no spelling, so it can never be written.
+  // A name with a lone surrogate has no spelling.
   std::erase_if(n, [&](NameId x) { return !valid_utf8(formulas_.text(x)); });
   std::sort(n.begin(), n.end(), [&](NameId x, NameId y) { return formulas_.text(x) < formulas_.text(y); });
   std::vector<std::pair<std::string, uint32_t>> entries;
@@ -140,19 +132,19 @@ PlanId Plans::plan_of(TypedId p) {
 }
 
 // Puts the names into chains. A map is the list of names of one `properties`. Each name belongs to the first
-// map that lists it, and only names of one map are ordered, so chains have no cycles. The maps [a, b] and [b,
-// a] contradict each other about `a`, so `a` gets no place in a chain.
+// map that lists it, and names of one map alone are ordered, so chains have no cycles. The maps [a, b] and
+// [b, a] disagree about `a`, so `a` is in no chain.
 void Plans::order_names(Plan& plan, const std::vector<MapId>& maps) {
   plan.chain_of.assign(plan.names.size(), kNoChain);
   plan.position.assign(plan.names.size(), 0);
   if (maps.empty()) return;
-  // The index of each name in the plan, by NameId.
+  // By NameId: the index of the name in the plan.
   FlatMap<uint32_t, PlanNameId> index;
   for (PlanNameId i; i.v < plan.names.size(); ++i.v) index.emplace(plan.names[i.v].v, i);
   std::vector<bool> torn(plan.names.size(), false);
   for (MapId m : maps) {
     std::vector<PlanNameId> chain;
-    // The highest position that this map has met, for each chain.
+    // By chain: the highest position that this map has met.
     FlatMap<uint32_t, uint32_t> last;
     for (NameId n : solver_.lowering().map_names(m)) {
       const PlanNameId* const at = index.find(n.v);
@@ -169,8 +161,7 @@ void Plans::order_names(Plan& plan, const std::vector<MapId>& maps) {
       position = static_cast<uint32_t>(chain.size());
       chain.push_back(*at);
     }
-    // The loop above handled the names that earlier maps list. The names of this new chain stand in the order
-    // of the map already.
+    // The loop above served the names of earlier maps. The new chain is already in the order of the map.
     plan.chains.push_back(std::move(chain));
   }
   if (std::find(torn.begin(), torn.end(), true) == torn.end()) return;
@@ -182,8 +173,8 @@ void Plans::order_names(Plan& plan, const std::vector<MapId>& maps) {
   }
 }
 
-// Writes out classes of at most kFiniteClass keys as names: {"patternProperties": {"^[ab]$": V}} has the
-// names a and b. The class of all other keys stays.
+// Makes names of the keys of classes that have at most kFiniteClass: {"patternProperties": {"^[ab]$": V}} has
+// the names a and b. The class of all other keys stays.
 void Plans::expand_finite(Plan& plan) {
   if (plan.leaves.empty()) return;
   find_classes(plan);
@@ -202,9 +193,8 @@ void Plans::expand_finite(Plan& plan) {
   });
 }
 
-// Splits the free keys by every pattern of the plan and drops empty classes. If there are too many classes,
-// or if it takes too much work to tell them apart, a world that omits parts (base/effort.h) goes on with
-// fewer classes, and its objects have no keys of the missing ones.
+// Splits the free keys by every pattern of the plan. If this gives too many classes or takes too much work, a
+// world that omits (base/effort.h) goes on with fewer, and its objects lack the keys of the others.
 void Plans::find_classes(Plan& plan) {
   if (plan.classes_known) return;
   RegexArena& regexes = solver_.regexes();
@@ -236,7 +226,7 @@ void Plans::find_classes(Plan& plan) {
   plan.classes_known = true;
 }
 
-// Counts the keys of each class, without the names of the plan. So the plan must have all its names by now.
+// Counts the keys of each class, names of the plan not included, which must all be known by now.
 void Plans::count_keys(Plan& plan) {
   if (plan.leaves.empty()) return;
   find_classes(plan);
@@ -255,7 +245,7 @@ void Plans::count_keys(Plan& plan) {
 }
 
 // Tells whether p has a condition that a further member can violate although no list names its key: "at most
-// n", or "every key of a pattern ...". A One or a Not counts as such a condition if it mentions any pattern.
+// n", or "every key of a pattern ...". A One or a Not with a pattern counts as such.
 bool Plans::limits_members(TypedId p, FlatMap<uint32_t, bool>& seen) {
   check_depth();
   const Formula& f = formulas_[p];
@@ -272,15 +262,15 @@ bool Plans::limits_members(TypedId p, FlatMap<uint32_t, bool>& seen) {
   return false;
 }
 
-// Splits the formula into `value`, `required` and `rest`. A conjunct "every member in L satisfies V" moves V
-// to the values of the names in L. For free keys class_value() reads V from the formula.
+// Splits the formula into `value`, `required` and `rest`. "Every member in L satisfies V" moves V to the
+// values of the names in L. For free keys class_value() reads V from the formula.
 void Plans::take_apart(Plan& plan) {
   const TypedId self = plan.formula;
   const auto kids = formulas_.conjuncts(self);
   plan.required.assign(plan.words(), 0);
   plan.value.assign(plan.names.size(), FormulaSpace::no());
   plan.ok.assign(plan.names.size(), 0);
-  // The index of each name in the plan, by NameId.
+  // By NameId: the index of the name in the plan.
   FlatMap<uint32_t, PlanNameId> index;
   for (PlanNameId i; i.v < plan.names.size(); ++i.v) index.emplace(plan.names[i.v].v, i);
   std::vector<TypedId> rest;
@@ -304,9 +294,9 @@ void Plans::take_apart(Plan& plan) {
     }
   }
   for (uint32_t i = 0; i < plan.names.size(); ++i) plan.value[i] = formulas_.all_of(values[i]);
-  // The required names that the rest mentions, too. They stay in the rest, so that counts there see the
-  // member. A region such as a pattern mentions a name only where a member can violate the condition: in "at
-  // least n" required members count as all others do.
+  // The required names that `rest` mentions as well. They stay there, so that its counts see the member. A
+  // region such as a pattern mentions a name only if a member can violate the condition: for "at least n" a
+  // required member counts like any other.
   std::vector<PlanNameId> named;
   bool wide = false;
   const TypedId counting = formulas_.all_of(rest);
@@ -322,10 +312,8 @@ void Plans::take_apart(Plan& plan) {
   plan.rest = formulas_.all_of(rest);
 }
 
-// ---- questions ----
-
-// Follows the structure of the region. A language contains a class as KeyClass::in says. It contains a name
-// if its regex matches; this answer is remembered.
+// Follows the structure of the region. A language has a class if KeyClass::in says so, and a name if its
+// regex matches.
 bool Plans::hits(const Plan& plan, RegionId r, PlanNameId name, KeyClassId cls) {
   check_depth();
   charge();
@@ -356,7 +344,7 @@ bool Plans::hits(const Plan& plan, RegionId r, PlanNameId name, KeyClassId cls) 
   });
 }
 
-// A "no" is stored only if no formula that is still being decided was asked (Solver::tainted).
+// A "no" is stored only if it depends on no formula that is still being decided (Solver::tainted).
 bool Plans::name_ok(Plan& plan, PlanNameId name) {
   if (plan.ok[name.v] == 0) {
     const bool ok = solver_.nonempty(plan.value[name.v]);
@@ -366,7 +354,7 @@ bool Plans::name_ok(Plan& plan, PlanNameId name) {
   return plan.ok[name.v] == 2;
 }
 
-// Joins the V of all conjuncts "every member in L satisfies V" whose region L contains the class.
+// Joins the V of all conjuncts "every member in L satisfies V" whose L has the class.
 ValueId Plans::class_value(Plan& plan, KeyClassId cls) {
   if (plan.class_value.empty()) {
     const TypedId self = plan.formula;
@@ -385,16 +373,13 @@ ValueId Plans::class_value(Plan& plan, KeyClassId cls) {
   return plan.class_value[cls.v];
 }
 
-// ---- derivatives ----
-
 TypedId Plans::derive(const Plan& plan, TypedId p, PlanNameId name, KeyClassId cls) {
   Memo memo;
   return derive(plan, p, name, cls, memo);
 }
 
-// Follows the structure of the formula. A count whose region contains the key asks for the value of the key
-// and goes down by one (FormulaSpace::counted). Any other node is rebuilt from the derivatives of its
-// operands.
+// Follows the structure of the formula. A count whose region has the key asks for the key's value and goes
+// down by one (FormulaSpace::counted). All other nodes are made again from the derivatives of their kids.
 TypedId Plans::derive(const Plan& plan, TypedId p, PlanNameId name, KeyClassId cls, Memo& memo) {
   charge();
   const Formula f = formulas_[p];
@@ -426,8 +411,8 @@ TypedId Plans::forget(const Plan& plan, TypedId p, const Bits& gone) {
   return forget(plan, p, gone, memo);
 }
 
-// Turns a count over names into a count over those names that are not gone. This may decide the count: "at
-// least 2 of {a, b}" is false once `a` was passed over.
+// Turns a count over names into a count over those that are not gone, which may decide it: "at least 2 of {a,
+// b}" is false once `a` was passed over.
 TypedId Plans::forget(const Plan& plan, TypedId p, const Bits& gone, Memo& memo) {
   check_depth();
   charge();
@@ -446,8 +431,6 @@ TypedId Plans::forget(const Plan& plan, TypedId p, const Bits& gone, Memo& memo)
   if (f.n == 0) return p;
   return formulas_.map_kids(p, memo, [&](TypedId k) { return forget(plan, k, gone, memo); });
 }
-
-// ---- conjunctions ----
 
 void Plans::walk_names(const Plan& plan, TypedId p, std::vector<PlanNameId>& names, bool& wide,
                        FlatMap<uint32_t, bool>& seen) {
@@ -473,8 +456,8 @@ void Plans::names_of(const Plan& plan, TypedId p, std::vector<PlanNameId>& names
   walk_names(plan, p, names, wide, seen);
 }
 
-// Returns the conjuncts of p, indexed by name, and remembers them for the plan. The table is emptied at kKept
-// entries, because a text has few states at a time.
+// Returns the conjuncts of p by name. The table of answers is emptied at kKept entries, because a text has
+// few states at a time.
 std::shared_ptr<const Parts> Plans::parts(PlanId plan_id, TypedId p) {
   constexpr std::size_t kKept = 256;
   const uint64_t key = (static_cast<uint64_t>(plan_id.v) << 32) | p.v;

@@ -30,28 +30,27 @@
 
 namespace structgen {
 
-// One way to go on behind a key or a comma: the value satisfies `value`, and the members or items behind it
+// A way to go on behind a key or a comma: the value satisfies `value`, and the members or items behind it
 // satisfy `rest`.
 struct Cell {
   ValueId value;
   TypedId rest;
 };
 
-// One way to write the next item.
 struct ItemCell {
   ValueId value;
   TypedId rest;
-  // Tells that the text of the item is captured and passed to Solver::extend.
+  // True if the item's text is captured and handed to Solver::extend().
   bool capture = false;
 };
 
-// A range of items that must exist: their number, and the formula that each of them satisfies.
+// Items in a row that must exist: their number, and the formula of each.
 struct ItemRange {
   ValueId value;
   uint32_t count;
 };
 
-// The strings that satisfy a formula. They satisfy `texts`, or they are the JSON text of a value that
+// The strings that satisfy a formula: they satisfy `texts`, or they are the JSON text of a value that
 // satisfies one of `values`.
 struct Contents {
   TypedId texts = FormulaSpace::no();
@@ -60,7 +59,7 @@ struct Contents {
 
 using ObjectId = Id<struct ObjectTag>;
 
-// A formula of objects or arrays, taken apart: the value satisfies `rest` and is none of the captured values
+// A formula of objects or arrays in two parts: the value satisfies `rest` and is none of the captured values
 // `set`.
 struct Outside {
   TypedId rest;
@@ -71,105 +70,93 @@ class Domains;
 class Objects;
 class Unique;
 
-// Decides formulas for one grammar. It owns the deciders of objects (Objects) and of arrays with uniqueItems
-// (Unique). write/productions.cc asks the Solver for the next member or item. The Solver does not know how
-// values are written.
+// Decides formulas for one grammar, with Objects and with Unique (arrays with uniqueItems).
+// write/productions.cc asks for the next member or item; how values are written is no matter of the Solver.
 class Solver {
  public:
   Solver(Lowering& lowering, FormulaSpace& formulas, RegexArena& regexes, Texts& texts, Numbers& numbers);
   ~Solver();
 
-  // Returns the condition of v on values of kind k. {"type": "string", "minimum": 3} allows no number, so its
-  // restriction to numbers is no().
+  // Returns the condition that v puts on values of kind k. For {"type": "string", "minimum": 3} and numbers
+  // it is no().
   TypedId restrict(ValueId v, Kind k);
-  // Tells whether some value satisfies v.
   bool nonempty(ValueId v);
-  // Returns the strings that satisfy v, each as a body and its closing quote. Throws if some of them have to
-  // hold JSON texts.
+  // Returns the strings that satisfy v, each as a body with its closing quote. Throws if some have to hold
+  // JSON texts.
   RegexId strings(ValueId v);
-  // Separates conditions on the text of a string from conditions on the JSON value that the text denotes
+  // Separates conditions on the text of a string from conditions on the JSON value that the text spells
   // (content.cc).
   Contents contents(TypedId p);
-  // Declares that the layout can write only strings that satisfy `texts`: no string of an XML-like element
-  // holds the mark that closes the element. A string that holds JSON text needs no such check, because the
-  // grammar of the JSON text excludes the mark (content.cc).
+  // Says that only strings of `texts` can be written: no string of an XML-like element holds the mark that
+  // closes the element. Strings that hold JSON text need no such check, because the grammar of this text
+  // excludes the mark (content.cc).
   void write_without(TypedId texts) { written_free_ = texts; }
   RegexId numbers(ValueId v) { return numbers_.language(restrict(v, Kind::kNumber)); }
-  // Tells whether the empty object or array satisfies p, so that no further member or item is needed.
+  // Tells whether the empty object or array satisfies p.
   bool closes(TypedId p) const;
-  // Returns f(). In a world that omits parts (base/effort.h), returns `otherwise` if f() meets a limit or a
-  // reference that leads nowhere. `otherwise` must never allow a text that f() might refuse.
+  // Returns f(). In a world that omits (base/effort.h), returns `otherwise` if f() meets a limit or a
+  // reference that leads nowhere. `otherwise` must allow no text that f() might refuse.
   template <class T, class F>
   T attempt(T otherwise, F&& f);
 
-  // ---- arrays ----
-
-  // Tells whether some array satisfies p.
   bool array_productive(TypedId p);
-  // Returns the cells of the next item; p must not contain the atom kUnique.
+  // The formula has no atom kUnique.
   std::vector<Cell> array_cells(TypedId p);
-  // Returns the cells of the next item; p may contain the atom kUnique.
+  // The formula may have the atom kUnique.
   std::vector<ItemCell> item_cells(TypedId p);
-  // Returns the rest of an array behind an item of the cell. `text` is the JSON text of the item.
+  // Returns the rest of an array behind an item of the cell, whose JSON text is `text`.
   TypedId extend(const ItemCell& cell, std::string_view text);
 
-  // Takes apart a conjunction of "every item in a range satisfies V" and "item i exists and satisfies V".
-  // Returns the ranges of the items that must exist, by index. Returns nothing for any other formula.
+  // Takes apart a conjunction of "every item of a range satisfies V" and "item i exists and satisfies V".
+  // Returns the ranges of the items that must exist, by index; nothing for any other formula.
   std::optional<std::vector<ItemRange>> item_ranges(TypedId p);
 
   // ---- excluded captured values ----
   //
-  // Splits p into the captured values that it excludes and the conjuncts beside this condition.
+  // Splits p into the captured values that it excludes, and its other conjuncts.
   Outside outside_of(TypedId p);
-  // Returns p with every atom "outside of the captured values" replaced by the negation of these values as
-  // constants.
+  // Returns p with constants in place of every atom "outside of the captured values".
   TypedId spell_out(TypedId p, FlatMap<uint32_t, TypedId>& memo);
 
-  // ---- shared with objects ----
   using Judge = std::function<bool(TypedId)>;
-  // The questions that split() asks about a rest.
+  // What split() asks about a rest.
   struct Judges {
-    // Tells whether the rest can be completed.
+    // Whether the rest can be completed.
     Judge productive;
     // A cheaper question, for exclusive(): a "no" means that the rest cannot be completed, a "yes" means
     // nothing.
     Judge possible;
-    // split() stops early once `*enough` is true.
+    // split() may stop once `*enough` is true.
     const bool* enough = nullptr;
-    // The steps that split() may still take, or null for no limit. When none are left, the caller splits in
-    // another way.
+    // The steps that split() may still take; null for no limit. At 0 the caller splits in another way.
     uint32_t* trial = nullptr;
-    // Tells split() to omit a cell that takes too much work to decide (attempt()). A search sets it to false,
+    // True if a cell that takes too much work to decide is left out (attempt()). A search sets it to false,
     // because the "no" of a search must be exact.
     bool omits = false;
   };
-  // Takes the derivative apart into cells and appends them to `out`. Its kVal atoms are questions about the
-  // value, which also satisfies `value`.
+  // Takes the derivative apart into cells and appends them to `out`. Its kVal atoms ask about the value,
+  // which also satisfies `value`.
   void split(TypedId derivative, ValueId value, const Judges& judges, std::vector<Cell>& out);
-  // Chooses a conjunct of p that the empty object or array does not satisfy. A count is preferred: then
-  // branch() returns false, `literal` is the count, and `others` holds the other conjuncts. If there are only
-  // unions (Or, One, not One), it returns true. `branches` then holds each alternative of one union, joined
-  // with the other conjuncts.
+  // Chooses a conjunct of p that the empty object or array violates. If it is a count, returns false, with
+  // the count in `literal` and the other conjuncts in `others`. Otherwise it is a union (Or, One, not One):
+  // returns true, with each of its alternatives, joined with the other conjuncts, in `branches`.
   bool branch(TypedId p, std::vector<TypedId>& branches, TypedId& literal, std::vector<TypedId>& others);
-  // Takes f apart into a condition on the value and the rest. Returns false if f is no conjunction of the
-  // two.
+  // Takes f apart into a condition on the value and one on the rest. Returns false if f is no such
+  // conjunction.
   bool value_and_rest(TypedId f, ValueId& value, TypedId& rest);
-  // Pays for steps of a search. Throws kSchemaTooComplex if the steps since the last refill() exceed the
-  // limit.
+  // Pays for steps of a search. Throws kSchemaTooComplex beyond the limit since the last refill().
   void spend(uint32_t steps = 1);
   void refill() { spent_ = 0; }
-  // Returns the first schema in the formula, at most `levels` connectives deep; errors name this schema.
+  // Returns the first schema in the formula, at most `levels` connectives deep, for error messages.
   std::optional<LocationId> schema_of(ValueId v, uint32_t levels) const;
   const Effort& effort() const { return regexes_.effort(); }
   void omit() { ++omitted_; }
-  // Returns the number of parts that were omitted so far.
   const uint64_t& omitted() const { return omitted_; }
-  // Tells whether the running search has asked an open formula, which is still being decided. A "no" must not
-  // be stored then, because the open formula may turn out to have a value.
+  // Tells whether the running search has asked a formula that is still being decided. Its "no" must not be
+  // stored, because that formula may turn out to have a value.
   bool tainted() const { return low_ != kClean; }
 
   Objects& objects() const { return *objects_; }
-  // Returns the bytes that the remembered answers about formulas, objects and arrays take.
   std::size_t byte_size() const;
   Captured& captured() { return captured_; }
   const Captured& captured() const { return captured_; }
@@ -212,22 +199,22 @@ class Solver {
   FlatMap<uint64_t, TypedId> restricted_;
   FlatMap<uint64_t, bool> restricting_;
   FlatMap<uint32_t, bool> unknown_;
-  // The answers of nonempty() by formula: 1 for no, 2 for yes.
+  // By formula: whether it has a value. 1: no, 2: yes.
   FlatMap<uint32_t, uint8_t> nonempty_;
-  // The formulas that are being decided; the value is the depth of the call.
+  // The formulas that are being decided, with the depths of their calls.
   FlatMap<uint32_t, uint32_t> open_;
   FlatMap<uint32_t, uint8_t> array_productive_;
   TypedId written_free_ = FormulaSpace::yes();
   uint32_t depth_ = 0;
   uint32_t restrict_depth_ = 0;
-  // The smallest depth of an open formula (open_) that was asked meanwhile, or kClean if none was asked.
+  // The least depth of an open formula that was asked meanwhile; kClean if none was.
   uint32_t low_ = kClean;
   uint64_t spent_ = 0;
   uint64_t omitted_ = 0;
 };
 
-// Throws if an answer without alternatives must not be stored. Parts that were omitted while the answer was
-// made may be the only alternatives, and more work may find them.
+// Throws if an answer has no alternatives because parts were omitted while it was made. It must not be
+// stored, because more work may find some.
 inline void refuse_starved(bool empty, const Omissions& omissions) {
   if (empty && omissions.any())
     throw Error(ErrorKind::kBudgetExceeded, "what may follow takes too much work to tell");

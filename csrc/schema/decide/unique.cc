@@ -15,22 +15,16 @@
 //     extend(rest, "2"): unique({2}) and an item of {1}
 //     cells: {1} without {2}, which is 1
 //
-// The sections of this file: normal form (a formula as "unique(C) and Q" or "not unique(C) and Q"), captured
-// values, unique(C), not unique(C), both. Which arrays need no set C is decided in lasting.cc.
+// In this order the file has: normal form (a formula as "unique(C) and Q" or "not unique(C) and Q"), captured
+// values, unique(C), not unique(C), both. lasting.cc decides which arrays need no set C.
 //
 // Invariants.
 // - A formula has at most one atom kUnique, because all uniqueItems of one array capture the same items.
-// - A formula says "none of the captured values" only as a conjunct of its own (outside_of). In any other
-//   place the condition is spelled out, value by value. decide/captured.h says how the condition changes when
-//   a part of a value is written.
+// - "None of the captured values" is a conjunct of its own (outside_of). In any other place it is spelled
+//   out, value by value.
 //
-// Costs. Captured values: schema/decide/captured.h. Matching (matching.h) only looks at
-// items whose values can be listed (domain.h); an item with more values than the array can use (`abundant`)
-// always finds a value and is left out.
-//
-// Rejected.
-// - One atom for each value read: each new formula had n parts, so n items took n^2 memory.
-// - Offering every value outside of C: masks then ran into arrays that could not be completed.
+// Rejected. One atom for each value read: each new formula had n parts, so n items took n^2 memory. Offering
+// every value outside of C: masks then ran into arrays that could not be completed.
 #include "schema/decide/unique.h"
 
 #include <algorithm>
@@ -44,7 +38,7 @@
 namespace structgen {
 
 namespace {
-// A question about an array with more states than this is too complex.
+// A question about an array with more states is too complex.
 constexpr std::size_t kMaxReachable = 5'000;
 }  // namespace
 
@@ -54,9 +48,6 @@ Unique::Unique(Solver& solver)
       captured_(solver.captured()),
       domains_(solver.domains()) {}
 
-// ---- normal form ----
-
-// Returns the atom kUnique of a formula that has one.
 TypedId Unique::find_atom(TypedId f) const {
   while (formulas_[f].op != Op::kUnique)
     for (TypedId k : formulas_.kids(f))
@@ -67,7 +58,6 @@ TypedId Unique::find_atom(TypedId f) const {
   return f;
 }
 
-// Returns the formula with the atom replaced by true or false.
 TypedId Unique::assume(TypedId x, bool truth, FlatMap<uint32_t, TypedId>& memo) {
   const Formula f = formulas_[x];
   if (!(f.has & kHasUnique)) return x;
@@ -75,9 +65,9 @@ TypedId Unique::assume(TypedId x, bool truth, FlatMap<uint32_t, TypedId>& memo) 
   return formulas_.map_kids(x, memo, [&](TypedId k) { return assume(k, truth, memo); });
 }
 
-// Finds whether the atom kUnique occurs under an even number of negations in x (`positive`), and whether it
-// occurs under an odd number (`negative`). `sign` is false if x itself is negated. Under an exactly-one the
-// atom counts as both.
+// Finds out whether the atom kUnique stands under an even number of negations in x (`positive`), and whether
+// it stands under an odd number (`negative`). `sign` is false if x itself is negated. Under an exactly-one it
+// counts as both.
 void Unique::polarity(TypedId x, bool sign, bool& positive, bool& negative,
                       FlatMap<uint64_t, bool>& seen) const {
   check_depth();
@@ -93,8 +83,7 @@ void Unique::polarity(TypedId x, bool sign, bool& positive, bool& negative,
   }
 }
 
-// Returns the formula as a union of branches "unique(C) and Q" and "not unique(C) and Q"; Q does not contain
-// the atom.
+// Returns the formula as a union of branches "unique(C) and Q" and "not unique(C) and Q", with no atom in Q.
 std::vector<TypedId> Unique::branches(TypedId p) {
   if (!(formulas_[p].has & kHasUnique)) return {p};
   const TypedId atom = find_atom(p);
@@ -109,10 +98,9 @@ std::vector<TypedId> Unique::branches(TypedId p) {
     for (TypedId k : formulas_.disjuncts(f))
       if (const TypedId b = formulas_.both(condition, k); b != FormulaSpace::no()) out.push_back(b);
   };
-  // `with` is the formula with the atom true, `without` the formula with the atom false. If the atom occurs
-  // only positively, `without` implies `with`, so the branch of `without` needs no condition on the atom. If
-  // it occurs only negatively, the branch of `with` needs none. A branch without the condition captures no
-  // items.
+  // `with` is the formula if the atom is true, `without` if it is false. A positive atom alone makes
+  // `without` imply `with`, so the branch of `without` needs no condition; a negative atom alone is the
+  // opposite case. A branch without the condition captures no items.
   add(negative && !positive ? FormulaSpace::yes() : atom, with);
   add(positive && !negative ? FormulaSpace::yes() : formulas_.negate(atom), without);
   return out;
@@ -141,14 +129,11 @@ Unique::Parts Unique::parts(TypedId p) const {
   return out;
 }
 
-// Makes the branch from its mode, its list C, and Q; parts() takes it apart again.
 TypedId Unique::join(Mode mode, CapturedId list, TypedId rest) {
   if (mode == kPlain) return rest;
   const TypedId atom = formulas_.atom(Op::kUnique, list.v);
   return formulas_.both(mode == kDistinct ? atom : formulas_.negate(atom), rest);
 }
-
-// ---- captured values ----
 
 TypedId Unique::extend(TypedId rest, std::string_view text) {
   const Outside o = solver_.outside_of(rest);
@@ -164,7 +149,7 @@ ItemCell Unique::fresh(const ItemCell& cell) {
   return {fresh, solver_.outside_of(cell.rest).rest, cell.capture};
 }
 
-// Appends the cell, restricted to items behind which the array can still become a value outside of the set.
+// Appends the cell, restricted to items behind which the array can still differ from the set.
 void Unique::add_outside(CapturedId set, ItemCell cell, std::vector<ItemCell>& out) {
   if (!captured_.has(set, Captured::kFirstItem)) return out.push_back(cell);
   const uint32_t cap = captured_.size(set) + 1;
@@ -174,8 +159,7 @@ void Unique::add_outside(CapturedId set, ItemCell cell, std::vector<ItemCell>& o
   };
   CapturedId bad;
   if (cell.capture) {
-    // An excluded array begins with this item. What is left of that array decides which items may come behind
-    // it.
+    // An excluded array begins with this item. Its other items decide what may come next.
     for (const std::string& first : captured_.first_items(set))
       if (captured_.contains(covered(extend(cell.rest, first)), first)) bad = captured_.add(bad, first);
   } else {
@@ -186,9 +170,7 @@ void Unique::add_outside(CapturedId set, ItemCell cell, std::vector<ItemCell>& o
   out.push_back({cell.value, formulas_.both(cell.rest, formulas_.atom(Op::kArrayOutside, set.v)), true});
 }
 
-// ---- unique(C) ----
-
-// Returns the cells of a formula of arrays without the atom kUnique, and remembers them if they are final.
+// Returns the cells of a formula of arrays without the atom kUnique.
 std::vector<Cell> Unique::plain_cells(TypedId q) {
   if (const auto it = plain_cells_.find(q); it != plain_cells_.end()) return it->second;
   const Omissions omissions(solver_.omitted());
@@ -250,16 +232,14 @@ bool Unique::distinct(CapturedId list, TypedId q) {
   return search(list, q, used);
 }
 
-// Finds an array of distinct items that satisfies q and has no item in the list. `used` gets those of its
-// values that few others could replace.
+// Finds such an array. `used` gets those of its values that few others could replace.
 bool Unique::search(CapturedId list, TypedId q, Values& used) {
   std::vector<TypedId> path;
   return search(q, list, static_cast<uint32_t>(reachable(q).size()), used, path);
 }
 
 // Searches depth first for an array of distinct items. An item with more values than the array has items gets
-// no value here: at the end some value is still left for it. A rest that is already in `path` would be a
-// detour.
+// none here: some value is left for it at the end. A rest that is in `path` already would be a detour.
 bool Unique::search(TypedId q, CapturedId list, uint32_t bound, Values& used, std::vector<TypedId>& path) {
   check_depth();
   if (solver_.closes(q)) return true;
@@ -286,9 +266,9 @@ bool Unique::search(TypedId q, CapturedId list, uint32_t bound, Values& used, st
 }
 
 // Returns the values that an item may not have: those of the list, and those without which the later items
-// cannot be completed. Returns nothing if the array cannot be completed even now. For a formula without
-// item_ranges(), one array of distinct items is found first. Only the values of this array can be needed.
-// Each of them is tested by a search for an array without it.
+// cannot be completed. Returns nothing if the array cannot be completed at all. Without item_ranges(), one
+// array of distinct items is found first; only its values can be needed, and for each of them an array
+// without it is searched for.
 std::optional<CapturedId> Unique::refused(CapturedId list, TypedId rest, ValueId value) {
   if (solver_.closes(rest)) return list;
   Values used, needed;
@@ -307,10 +287,7 @@ std::optional<CapturedId> Unique::refused(CapturedId list, TypedId rest, ValueId
   return list;
 }
 
-// ---- not unique(C) ----
-
-// Returns the formula of the values of all items that can still come. A captured value that satisfies it may
-// be repeated.
+// Returns the formula of all items that can still come. A captured value that satisfies it may be repeated.
 ValueId Unique::repeats(TypedId q) {
   check_depth();
   if (const auto* known = repeats_.find(q.v)) return *known;
@@ -324,8 +301,7 @@ ValueId Unique::repeats(TypedId q) {
   return out;
 }
 
-// Tells whether two equal items are still possible: a later item equals a captured one, or two later items
-// are equal.
+// Tells whether a later item can equal a captured one, or another later item.
 bool Unique::repeat_productive(CapturedId list, TypedId q) {
   if (!solver_.array_productive(q)) return false;
   const ValueId captured = captured_.member(list);
@@ -334,8 +310,6 @@ bool Unique::repeat_productive(CapturedId list, TypedId q) {
            !solver_.nonempty(formulas_.both(c.value, repeats(c.rest)));
   });
 }
-
-// ---- both ----
 
 bool Unique::productive(TypedId p) {
   check_depth();
@@ -351,14 +325,14 @@ bool Unique::productive(TypedId p) {
   return false;
 }
 
-// Returns the cells of the next item. For unique(C) the item is a value outside of C that no later item needs
-// (refused()). For not unique(C) a value in C meets the condition; any other value is captured if a later
+// Returns the cells of the next item. For unique(C) the item is outside of C, and no later item needs its
+// value (refused()). For not unique(C) a value in C meets the condition; any other is captured if a later
 // item can repeat it.
 std::vector<ItemCell> Unique::cells(TypedId p) {
   check_depth();
   if (const Outside o = solver_.outside_of(p); o.set.v != 0 || o.rest != p) {
-    // The formula may also ask for two equal items. Then a reader (parse/productions.h) would get the text of
-    // an item for either of two conditions and could not tell which, so the captured values are spelled out.
+    // A reader (parse/productions.h) gets the text of an item for one condition. If the formula also asks for
+    // two equal items, it could be for either, so the captured values are spelled out.
     for (TypedId b : branches(o.rest))
       if (parts(b).mode == kRepeat) {
         FlatMap<uint32_t, TypedId> memo;
@@ -392,7 +366,7 @@ std::vector<ItemCell> Unique::cells(TypedId p) {
         if (s.mode == kDistinct) {
           const std::optional<CapturedId> never = refused(s.list, rest, c.value);
           if (!never || !domains_.some_outside(c.value, *never)) continue;
-          // If no further item can follow, the text need not be captured.
+          // If no item can follow, the text need not be captured.
           const ValueId value = formulas_.both(c.value, captured_.outside(*never));
           const bool more = !plain_cells(rest).empty();
           add(value, more ? join(kDistinct, s.list, rest) : rest, more);
@@ -409,7 +383,7 @@ std::vector<ItemCell> Unique::cells(TypedId p) {
   return out;
 }
 
-// Tells whether the array may close behind some cell whose item has more values than the list can exclude.
+// Tells whether the array may close behind some cell whose item has more values than the list excludes.
 bool Unique::surely_more(TypedId rest) {
   if (formulas_[rest].has & kHasOutside) return false;
   const Parts s = parts(rest);

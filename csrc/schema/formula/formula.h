@@ -47,34 +47,32 @@
 
 namespace structgen {
 
-// A formula of one of the two types, ValueId or TypedId, for code that treats both alike.
+// A formula of either type, ValueId or TypedId.
 template <class F>
 concept FormulaType = std::same_as<F, ValueId> || std::same_as<F, TypedId>;
 
-// True or false. Both mean the same for every kind of value, so a Truth converts to either type of formula.
+// True or false. Either means the same for every kind of value, so a Truth becomes a formula of either type.
 struct Truth {
   uint32_t node;
   constexpr operator ValueId() const { return ValueId{node}; }
   constexpr operator TypedId() const { return TypedId{node}; }
 };
 
-// The number of a text in a FormulaSpace.
 using TextId = Id<struct TextTag>;
-// The number of a sorted set of texts in a FormulaSpace.
+// The number of a sorted set of texts.
 using StringSetId = Id<struct StringSetTag>;
 using RegionId = Id<struct RegionTag>;
-// The number of a key of objects; it is the number of the key's text.
+// The number of a key of objects, which is that of its text.
 using NameId = Id<struct NameTag>;
 
-// A node. The comments of Op (ops.h) say which of `a` to `d` an operator uses, and what they mean. A node
-// never changes.
+// A node, which never changes. The comments of Op (ops.h) say what `a` to `d` mean for each operator.
 struct Formula {
   Op op = Op::kTrue;
   uint32_t a = 0, b = 0, c = 0, d = 0;
-  // The operands, of the formula's own type; FormulaSpace::kids reads them.
+  // The operands, of the formula's own type.
   const uint32_t* kids = nullptr;
   uint32_t n = 0;
-  // The bits kHasVal, kHasOrder and so on: which operators occur in the formula or in its operands.
+  // Which operators occur in the formula: bits such as kHasVal.
   uint32_t has = 0;
   LocationId location() const { return LocationId{a}; }  // of kSchema
   TextId text() const { return TextId{a}; }              // of kPattern, kFormat and the numbers but kInteger
@@ -82,17 +80,16 @@ struct Formula {
   ValueId value() const { return ValueId{op == Op::kVal ? a : b}; }  // of kVal, kContent and the counts
 };
 
-// A set of keys of objects: the names of `properties`, the language of a `patternProperties` or
-// `propertyNames`, or a combination of regions. `additionalProperties` is about And(Not names, Not pattern).
+// A set of keys: the names of `properties`, the language of `patternProperties` or `propertyNames`, or a
+// combination. `additionalProperties` is about And(Not names, Not pattern).
 struct Region {
   enum RegionKind : uint8_t { kNames, kLanguage, kAny, kNot, kAnd, kOr } kind = kAny;
-  // For kLanguage: the keys are the strings that satisfy this formula.
+  // For kLanguage: the strings that satisfy this formula are the keys.
   ValueId language;
   std::span<const NameId> names;   // kNames: sorted
   std::span<const RegionId> kids;  // kNot, kAnd, kOr
 };
 
-// Owns all formulas of a grammar. One thread at a time may use a space.
 class FormulaSpace {
  public:
   FormulaSpace();
@@ -100,7 +97,6 @@ class FormulaSpace {
   static constexpr Truth yes() { return {0}; }
   static constexpr Truth no() { return {1}; }
 
-  // ---- of either type ----
   auto both(FormulaType auto x, std::type_identity_t<decltype(x)> y) {
     if (x == y || y == yes()) return x;
     if (x == yes()) return y;
@@ -115,13 +111,12 @@ class FormulaSpace {
   }
   auto all_of(const auto& kids) { return nary(Op::kAnd, List<decltype(kids)>(kids)); }
   auto any_of(const auto& kids) { return nary(Op::kOr, List<decltype(kids)>(kids)); }
-  // Returns "exactly one of the kids holds".
   template <FormulaType F>
   F one_of(std::vector<F> kids);
   const Formula& operator[](FormulaType auto f) const { return nodes_[f.v]; }
   auto kids(FormulaType auto f) const { return as<decltype(f)>({nodes_[f.v].kids, nodes_[f.v].n}); }
-  // conjuncts() returns the kids of an And, disjuncts() those of an Or; for any other formula both return `f`
-  // alone. The result points to `f`, which must live longer; so the deleted overloads refuse a temporary.
+  // Return the kids of an And, or of an Or; for any other formula `f` alone. The result points to `f`, so the
+  // deleted overloads refuse a temporary.
   template <FormulaType F>
   auto conjuncts(const F& f) const {
     return operands(Op::kAnd, f);
@@ -133,24 +128,22 @@ class FormulaSpace {
   void conjuncts(FormulaType auto&&) const = delete;
   void disjuncts(FormulaType auto&&) const = delete;
   const OpRow& row(FormulaType auto f) const { return structgen::row(nodes_[f.v].op); }
-  // Returns true for an Or of many numeric constants (`"enum": [1, 2, ..., 100]`). With `uniqueItems` such an
-  // Or is a chunk of the captured items, which every later item denies. So its negation stays one Not over
-  // the Or. If each constant were negated, each item would cost as much as all items before it.
+  // Returns true for an Or of many numeric constants (`"enum": [1, 2, ..., 100]`). With `uniqueItems` it is a
+  // chunk of the captured items, which every later item denies. Its negation is one Not over the Or: with a
+  // Not for each constant, each item would cost as much as all before it.
   bool is_number_set(FormulaType auto x) const {
     return nodes_[x.v].op == Op::kOr && nodes_[x.v].b == kNumberSet;
   }
 
-  // ---- of any value ----
   ValueId schema(LocationId location) { return ValueId{atom_node(Op::kSchema, location.v)}; }
   ValueId types(uint32_t mask) { return ValueId{types_node(mask)}; }
-  // Makes a ValueId of a condition on values of kind `k`; values of other kinds satisfy it. A condition that
-  // is plainly false forbids the kind: `{"minLength": 3, "maxLength": 2}` accepts no string, and it accepts
-  // 5.
+  // Makes a ValueId of a condition on values of kind `k`, which all other kinds satisfy. A condition that is
+  // plainly false forbids the kind: `{"minLength": 3, "maxLength": 2}` accepts no string, and it accepts 5.
   ValueId literal(Kind k, TypedId f) { return f == no() ? types(kAllKinds & ~kind_bit(k)) : ValueId{f.v}; }
-  // Returns the negation. An atom of strings also holds for every number, so its negation is no atom but a
-  // Not over the atom.
+  // Returns the negation. An atom of strings also holds for every number, so its negation is a Not over the
+  // atom.
   ValueId deny(ValueId x);
-  // Returns the TypedId from which literal() made `v`. `v` may also be a set of numbers or a constant.
+  // Returns the TypedId from which literal() made `v`, which may also be a set of numbers or a constant.
   static TypedId of_its_kind(ValueId v) { return TypedId{v.v}; }
 
   // ---- of one kind ----
@@ -161,32 +154,31 @@ class FormulaSpace {
     return TypedId{atom_node(op, a, b, c, d)};
   }
   TypedId atom(Op op, TextId text, uint32_t b = 0) { return atom(op, text.v, b); }
-  // Returns the question "the member's value satisfies the formula", which occurs in derivatives.
+  // Returns the question "the member's value satisfies the formula", for derivatives.
   TypedId val(ValueId value);
-  // Returns "the string has `min` to `max` code points"; kUnbounded as `max` is no bound.
+  // Returns "the string has `min` to `max` code points"; a `max` of kUnbounded is none.
   TypedId length(uint32_t min, uint32_t max);
-  // Returns "the string is one of the texts", which come in any order.
   TypedId strings(std::vector<std::string> texts);
   // Returns "the string is the JSON text of a value that satisfies the formula".
   TypedId content(ValueId value) { return value == no() ? no() : atom(Op::kContent, 0, value.v); }
   const std::vector<std::string>& string_set(StringSetId id) const { return string_sets_[id.v]; }
-  // Return counts of members whose key is in the region: all() says that all of them have a value that
-  // satisfies the formula, some() that at least n have one, most() that at most n have one.
+  // Of the members whose key is in the region, all satisfy the formula (all()), at least n do (some()), at
+  // most n do (most()).
   TypedId all(RegionId region, ValueId value);
   TypedId some(RegionId region, ValueId value, uint32_t n);
   TypedId most(RegionId region, ValueId value, int64_t n);
-  // Return counts of items: all items with an index from `first` to end - 1 satisfy the formula, at least n
-  // do, or at most n do. `end` = kUnbounded is the end of the array.
+  // The same of the items with an index from `first` to end - 1; an `end` of kUnbounded is the end of the
+  // array.
   TypedId item_all(uint32_t first, uint32_t end, ValueId value);
   TypedId item_some(uint32_t first, uint32_t end, ValueId value, uint32_t n);
   TypedId item_most(uint32_t first, uint32_t end, ValueId value, int64_t n);
-  // Returns the count that `count` names, by one of the functions above; kAll ignores `n`.
+  // Returns the count that `count` names, by one of the functions above. kAll needs no `n`.
   TypedId members(Count count, RegionId region, ValueId value, int64_t n);
   TypedId items(Count count, uint32_t first, uint32_t end, ValueId value, int64_t n);
-  // Returns what a count asks once one member (or item) of its region is written, whose value is not known
-  // yet. `same` is the count over the members behind it, and fewer(n) is that count with the number n. "At
-  // least 2 satisfy V" becomes: this member does and at least 1 of the others, or this member does not and at
-  // least 2 of the others.
+  // Returns what a count asks once one member (or item) of its region is written, whose value is not known.
+  // `same` is the count over the members behind it, and fewer(n) is that count with the number n. "At least 2
+  // satisfy V" becomes: this member does and at least 1 other, or this member does not and at least 2 others
+  // do.
   template <typename F>
   TypedId counted(Count count, ValueId value, TypedId same, F&& fewer, uint32_t n) {
     if (count == Count::kAll) return both(val(value), same);
@@ -195,31 +187,29 @@ class FormulaSpace {
     const TypedId hit = val(value);
     return either(both(hit, less), both(negate(hit), same));
   }
-  // Applies `f` to each kid of an And, Or, One or Not, and joins the results by the same operator. Callers
-  // remember the results, because formulas share kids.
+  // Applies `f` to each kid of an And, Or, One or Not, and joins the results by the same operator. Formulas
+  // share kids, so callers remember the results.
   TypedId map_kids(FormulaType auto x, auto&& f) {
     check_depth();
     SmallVector<TypedId, 16> mapped;
     for (auto k : kids(x)) mapped.push_back(f(k));
     return rebuild(nodes_[x.v].op, mapped);
   }
-  // The same, but the result for each formula is remembered in `memo`.
+  // The same, but memo has the results of kids that were met before.
   template <FormulaType F>
   F map_kids(F x, FlatMap<uint32_t, F>& memo, auto&& f) {
     return memo.remember(x.v, [&] { return map_kids(x, f); });
   }
 
-  // ---- texts and names ----
   TextId intern_text(std::string_view text);
   NameId intern_name(std::string_view name) { return NameId{intern_text(name).v}; }
   std::string_view text(TextId id) const { return texts_[id.v]; }
   std::string_view text(NameId name) const { return texts_[name.v]; }
-  // decimal() returns the number that a text spells, which is parsed once. short_decimal() throws
-  // kSchemaTooComplex if the number has too many digits for an automaton (Decimal::require_short).
+  // decimal(): the number that a text spells, parsed once. short_decimal() throws kSchemaTooComplex if it has
+  // too many digits for an automaton (Decimal::require_short).
   const Decimal& decimal(TextId id);
   const Decimal& short_decimal(TextId id);
 
-  // ---- regions ----
   RegionId names(std::vector<NameId> names);
   RegionId name(NameId n) { return add_region({Region::kNames, {}, {&n, 1}, {}}); }
   RegionId any_key() { return RegionId{0}; }
@@ -237,7 +227,7 @@ class FormulaSpace {
   std::size_t byte_size() const;
 
  private:
-  // The field `b` of an Or for which is_number_set() is true.
+  // The field `b` of an Or that is a number set.
   static constexpr uint32_t kNumberSet = 1;
   template <class Kids>
   using List = std::span<const std::ranges::range_value_t<Kids>>;
@@ -271,7 +261,7 @@ class FormulaSpace {
   InternTable string_set_index_;
   std::deque<Region> regions_;
   InternTable region_index_;
-  // The texts by number; their bytes lie in the pool.
+  // By number; their bytes lie in the pool.
   std::vector<std::string_view> texts_;
   InternTable text_index_;
   std::unordered_map<TextId, Decimal> decimals_;

@@ -19,9 +19,6 @@
 //   the reference stays usable.
 // - A condition that is plainly false forbids its kind and not every value (FormulaSpace::literal).
 //
-// Costs. Linear in an object's own members, once for each location. The scalars of an `enum` become one set
-// per kind, whatever their number.
-//
 // Rejected: lowering the whole document at once. Often one schema of a bundle is used, and a circle of
 // references would need a second representation.
 #include "schema/lower/lower.h"
@@ -38,19 +35,19 @@ namespace structgen {
 namespace {
 // A chain of references to references (`a` is `$ref` b, b is `$ref` c, ...) has at most this many steps.
 constexpr uint32_t kMaxReferenceChain = 1'000;
-// A constant array or object nests at most this deep: its formula nests as deep, and derivatives recurse.
+// A constant nests at most so deep: its formula nests alike, and derivatives recurse.
 constexpr uint32_t kMaxConstantDepth = 500;
 }  // namespace
 
-// Follows schemas that are only a `$ref`. So ten names of one schema share one node and its answers. In
-// drafts 4 to 7 a `$ref` hides its siblings, so a schema with a `$ref` is always of this kind.
+// Follows schemas that are only a `$ref`, so that ten names of one schema share one node and its answers. In
+// drafts 4 to 7 every schema with a `$ref` is of this kind, because the `$ref` hides its siblings.
 ValueId Lowering::reference(Loc l) {
   for (uint32_t hops = 0;; ++hops) {
     const Json& j = schemas_.json(l);
     if (j.type(l.node) == JsonType::kTrue) return FormulaSpace::yes();
     if (j.type(l.node) == JsonType::kFalse) return FormulaSpace::no();
-    // A value that is no schema (`"items": 5`) constrains nothing; the report names it. An empty object
-    // constrains nothing, either.
+    // A value that is no schema (`"items": 5`) constrains nothing, and the report names it. Nor does an empty
+    // object.
     if (!j.is_object(l.node) || j.size(l.node) == 0) return FormulaSpace::yes();
     const JsonRef ref = j.find(l.node, "$ref");
     const bool bare =
@@ -65,15 +62,15 @@ ValueId Lowering::reference(Loc l) {
   return node_of(l);
 }
 
-// Returns the kSchema node of a schema. Equal Locs have one location; one schema in two dynamic scopes has
+// Returns the kSchema node of a schema. Equal Locs have one location, and a schema in two dynamic scopes has
 // two.
 ValueId Lowering::node_of(const Loc& l) {
   return formulas_.schema(LocationId{
       loc_index_.number(mix(mix(mix(mix(0, l.doc.v), l.node), l.resource.v), l.scope.v), locs_, l)});
 }
 
-// Returns the kSchema node of a broken reference. Its location is that of the reference's text. So
-// raise_broken() can name the reference, and two broken references have two nodes.
+// Returns the kSchema node of a broken reference. Its location is that of the reference's text, so that
+// raise_broken() can name it, and two broken references are two nodes.
 ValueId Lowering::broken_reference(Loc at, JsonRef text) {
   at.node = text;
   const ValueId f = node_of(at);
@@ -110,9 +107,6 @@ ValueId Lowering::lower_object(const Loc& at) {
   return formulas_.all_of(parts);
 }
 
-// ---- any type ----
-
-// Lowers `type`, `enum` and `const`.
 void Lowering::lower_types(const Loc& at, const Keywords& o, Conjuncts& out) {
   const Json& j = o.json;
   if (o.string(Word::kType) || o.array(Word::kType)) {
@@ -136,8 +130,7 @@ void Lowering::lower_types(const Loc& at, const Keywords& o, Conjuncts& out) {
       else if (t == "integer")
         integer = true;
       else if (t == "any")
-        // Draft 3 has the type "any". Schemas still use it; here it allows every kind, and the report names
-        // it.
+        // Draft 3 has the type "any", which schemas still use. It allows every kind, and the report names it.
         mask |= kAllKinds;
     };
     const JsonRef t = o[Word::kType];
@@ -145,8 +138,8 @@ void Lowering::lower_types(const Loc& at, const Keywords& o, Conjuncts& out) {
       for (uint32_t i = 0; i < j.size(t); ++i) take(j.item(t, i));
     else
       take(t);
-    // A number is a kind of value; an integer is a number with a condition. Beside `number`, `integer` in the
-    // list of types adds nothing.
+    // A number is a kind of value, and an integer a number with a condition, which adds nothing beside
+    // `number`.
     if (number || integer) {
       if (integer && !number && !(mask & kind_bit(Kind::kNumber)))
         out.push_back(
@@ -160,8 +153,8 @@ void Lowering::lower_types(const Loc& at, const Keywords& o, Conjuncts& out) {
 }
 
 // Returns the formula of an `enum`. `"enum": ["a", "b", 1, null]` is: a string in the set {a, b}, or a number
-// equal to 1, or null. A set of a thousand strings is one atom and later one state. Each kind of value has a
-// conjunct, and one more conjunct says which kinds may occur.
+// equal to 1, or null. So a thousand strings are one atom, and later one state. Each kind of value has a
+// conjunct, and one more says which kinds there are.
 ValueId Lowering::values(const Json& j, JsonRef array, DocumentId doc) {
   uint32_t mask = 0;
   std::vector<std::string> strings;
@@ -189,8 +182,8 @@ ValueId Lowering::values(const Json& j, JsonRef array, DocumentId doc) {
   if (!strings.empty())
     add(Kind::kString, formulas_.literal(Kind::kString, formulas_.strings(std::move(strings))));
   if (!numbers.empty()) add(Kind::kNumber, formulas_.literal(Kind::kNumber, formulas_.any_of(numbers)));
-  // A formula of arrays holds for arrays only, and so a union of them would refuse the strings of the same
-  // enum. So each union gets the alternative "a value of another kind".
+  // A formula of arrays holds for arrays alone, so a union of them would refuse the strings of the enum. Each
+  // union gets the alternative "a value of another kind".
   if (!arrays.empty())
     add(Kind::kArray,
         formulas_.either(formulas_.types(kAllKinds & ~kind_bit(Kind::kArray)), formulas_.any_of(arrays)));
@@ -201,7 +194,7 @@ ValueId Lowering::values(const Json& j, JsonRef array, DocumentId doc) {
   return formulas_.all_of(parts);
 }
 
-// Returns the number of a list of names, which gives the order of keys. `key` is the list's node in its
+// Returns the number of a list of names, whose order is that of keys. `key` is the list's node in its
 // document.
 MapId Lowering::map_of(uint64_t key, const std::vector<NameId>& names) {
   return map_index_.remember(key, [&] {
@@ -210,9 +203,8 @@ MapId Lowering::map_of(uint64_t key, const std::vector<NameId>& names) {
   });
 }
 
-// Returns the formula of one JSON value. That of `[1, 2]` is: an array, item 0 is 1, item 1 is 2, there is an
-// item 1, and there is no item from index 2 on. That of an object says in the same way that it has exactly
-// these names; they are written in the schema's order.
+// Returns the formula of one JSON value. For `[1, 2]`: an array, item 0 is 1, item 1 is 2, there is an item
+// 1, and none from index 2 on. For an object: it has exactly these names, in the order of the schema.
 ValueId Lowering::constant(const Json& j, JsonRef node, DocumentId doc) {
   check_depth();
   const uint64_t key = key_of(doc, node);
@@ -266,10 +258,7 @@ ValueId Lowering::constant(const Json& j, JsonRef node, DocumentId doc) {
   return out;
 }
 
-// ---- logic ----
-
-// Lowers references, `allOf`, `anyOf`, `oneOf`, `not` and `if`. An empty `anyOf`, which drafts forbid,
-// constrains nothing; the report names it.
+// An empty `anyOf`, which drafts forbid, constrains nothing, and the report names it.
 void Lowering::lower_logic(const Loc& at, const Keywords& o, Conjuncts& out) {
   const Json& j = o.json;
   for (Word w : {Word::kRef, Word::kDynamicRef}) {
@@ -297,8 +286,8 @@ void Lowering::lower_logic(const Loc& at, const Keywords& o, Conjuncts& out) {
     const ValueId test = sub(at, o[Word::kIf]);
     const ValueId yes = o.schema(Word::kThen) ? sub(at, o[Word::kThen]) : FormulaSpace::yes();
     const ValueId no = o.schema(Word::kElse) ? sub(at, o[Word::kElse]) : FormulaSpace::yes();
-    // `if I then T else E` is (I and T) or (not I and E). Without T or without E, a disjunction that mentions
-    // I only once suffices; the formula and its derivatives are smaller.
+    // `if I then T else E` is (I and T) or (not I and E). Without T or E, a disjunction with one I is enough,
+    // and smaller.
     if (yes == FormulaSpace::yes())
       out.push_back(formulas_.either(test, no));
     else if (no == FormulaSpace::yes())
@@ -308,14 +297,12 @@ void Lowering::lower_logic(const Loc& at, const Keywords& o, Conjuncts& out) {
   }
 }
 
-// ---- scalars ----
-
 void Lowering::lower_numbers(const Loc&, const Keywords& o, Conjuncts& out) {
   const Json& j = o.json;
   const auto put = [&](TypedId f) { out.push_back(formulas_.literal(Kind::kNumber, f)); };
   const auto text = [&](Word w) { return formulas_.intern_text(j.text(o[w])); };
   const auto yes = [&](Word w) { return o.has(w) && j.type(o[w]) == JsonType::kTrue; };
-  // Draft 4 has `"exclusiveMinimum": true` beside `minimum`; in later drafts `exclusiveMinimum` is a number.
+  // In draft 4 `"exclusiveMinimum": true` stands beside `minimum`; later it is a number.
   const bool old = o.draft == Draft::k4;
   // Recipe, keyword 3: its formula, in the lower_... of its kind.
   if (o.number(Word::kMinimum))
@@ -329,8 +316,8 @@ void Lowering::lower_numbers(const Loc&, const Keywords& o, Conjuncts& out) {
   if (o.number(Word::kMultipleOf)) put(formulas_.atom(Op::kMultiple, text(Word::kMultipleOf)));
 }
 
-// Returns the value of a keyword such as `minItems` as a whole number. A count beyond 2^31 is more than any
-// text has; it becomes 2,000,000,000 (Decimal::count).
+// Returns the value of a keyword such as `minItems` as a whole number. A count beyond 2^31, which no text
+// has, becomes 2,000,000,000 (Decimal::count).
 uint32_t Lowering::count(const Loc& at, JsonRef number, bool round_up) {
   return Decimal::parse_any(schemas_.json(at).text(number)).count(round_up);
 }
@@ -342,7 +329,7 @@ void Lowering::lower_strings(const Loc& at, const Keywords& o, Conjuncts& out) {
   uint32_t max = kUnbounded;
   if (o.number(Word::kMaxLength)) {
     max = count(at, o[Word::kMaxLength], false);
-    // A maximum that no text reaches is dropped. Otherwise every state of the string would hold a counter.
+    // A maximum that no text reaches is dropped. Otherwise every state of the string would have a counter.
     if (max == 2'000'000'000) max = kUnbounded;
   }
   put(formulas_.length(min, max));
@@ -351,8 +338,7 @@ void Lowering::lower_strings(const Loc& at, const Keywords& o, Conjuncts& out) {
   if (o.schema(Word::kJsonContent)) put(formulas_.content(sub(at, o[Word::kJsonContent])));
 }
 
-// Lowers `format`. It belongs to a vocabulary of its own, so it counts even if the validation vocabulary is
-// turned off.
+// `format` has a vocabulary of its own, so it counts even if the validation vocabulary is turned off.
 void Lowering::lower_format(const Keywords& o, Conjuncts& out) {
   const Json& j = o.json;
   if (o.string(Word::kFormat) && schemas_.options().enforce_formats && find_format(j.text(o[Word::kFormat])))
@@ -360,11 +346,8 @@ void Lowering::lower_format(const Keywords& o, Conjuncts& out) {
         Kind::kString, formulas_.atom(Op::kFormat, formulas_.intern_text(j.text(o[Word::kFormat])))));
 }
 
-// ---- objects ----
-
-// Lowers the keywords of objects. `properties` and `patternProperties` ask something of all members with
-// given keys. `additionalProperties` asks it of all members with other keys. `propertyNames` forbids every
-// member whose key is not in its language.
+// `properties` and `patternProperties` ask something of all members with given keys, `additionalProperties`
+// of all members with other keys. `propertyNames` forbids members whose key is not in its language.
 void Lowering::lower_objects(const Loc& at, const Keywords& o, Conjuncts& out) {
   const Json& j = o.json;
   const auto put = [&](TypedId f) { out.push_back(formulas_.literal(Kind::kObject, f)); };
@@ -414,8 +397,8 @@ void Lowering::lower_objects(const Loc& at, const Keywords& o, Conjuncts& out) {
   lower_dependencies(at, o, out);
 }
 
-// `{"dependentRequired": {"a": ["b"]}}` says: there is no `a`, or there is a `b`. `dependencies` is the older
-// keyword, with a list of names or a schema.
+// `{"dependentRequired": {"a": ["b"]}}` says: there is no `a`, or there is a `b`. `dependencies` is older,
+// with a list of names or a schema.
 void Lowering::lower_dependencies(const Loc& at, const Keywords& o, Conjuncts& out) {
   const Json& j = o.json;
   for (Word w : {Word::kDependentRequired, Word::kDependentSchemas, Word::kDependencies}) {
@@ -431,7 +414,7 @@ void Lowering::lower_dependencies(const Loc& at, const Keywords& o, Conjuncts& o
           if (j.is_string(j.item(then, k))) names.push_back(present(name_of(j.text(j.item(then, k)))));
         consequence = formulas_.all_of(names);
       } else if (j.is_string(then) && w == Word::kDependencies) {
-        // In draft 3 the value is a single name, which real schemas still write.
+        // The single name of draft 3, which real schemas still write.
         consequence = present(name_of(j.text(then)));
       } else if ((j.is_object(then) || j.is_bool(then)) && w != Word::kDependentRequired) {
         consequence = sub(at, then);
@@ -441,11 +424,9 @@ void Lowering::lower_dependencies(const Loc& at, const Keywords& o, Conjuncts& o
   }
 }
 
-// ---- arrays ----
-
-// Lowers the keywords of arrays. Up to 2019-09 `items` may be a list of schemas, and `additionalItems` is for
-// the items behind the list. Later the list is `prefixItems`, and `items` is for the items behind it.
-// `minItems: 3` says "there is an item with index 2".
+// Up to 2019-09 `items` may be a list of schemas, and `additionalItems` is for the items behind. Later the
+// list is `prefixItems`, and `items` is for the items behind. `minItems: 3` says "there is an item with index
+// 2".
 void Lowering::lower_arrays(const Loc& at, const Keywords& o, Conjuncts& out) {
   const Json& j = o.json;
   const auto put = [&](TypedId f) { out.push_back(formulas_.literal(Kind::kArray, f)); };
@@ -475,8 +456,7 @@ void Lowering::lower_arrays(const Loc& at, const Keywords& o, Conjuncts& out) {
       put(formulas_.item_some(least - 1, least, FormulaSpace::yes(), 1));
   if (o.number(Word::kMaxItems))
     put(formulas_.item_all(count(at, o[Word::kMaxItems], false), kUnbounded, FormulaSpace::no()));
-  // An array of at most one item has no two equal items. Without the atom kUnique, states need not keep
-  // items.
+  // An array of at most one item has no two equal ones. Without the atom kUnique, states need not keep items.
   if (o.yes(Word::kUniqueItems) && !(o.number(Word::kMaxItems) && count(at, o[Word::kMaxItems], false) <= 1))
     put(formulas_.atom(Op::kUnique));
 }

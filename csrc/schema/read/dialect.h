@@ -72,8 +72,7 @@ enum class Word : uint8_t {
   kContentAnnotation,  // contentEncoding, contentMediaType, contentSchema: annotations that a report names
 };
 
-// The type that the value of a keyword must have. If the value has another type, the keyword constrains
-// nothing.
+// The type of a keyword's value. With a value of another type the keyword constrains nothing.
 enum class Form : uint8_t {
   kAny,
   kString,
@@ -93,8 +92,7 @@ enum class Form : uint8_t {
   kMixed,   // an object of schemas or arrays of names (dependencies)
 };
 
-// The kind of values that a keyword restricts; values of other kinds satisfy the keyword. Integers are
-// numbers here.
+// The kind of values that a keyword restricts; all others satisfy it. Integers are numbers here.
 enum class About : uint8_t { kAny, kNumber, kString, kArray, kObject };
 
 struct WordInfo {
@@ -111,14 +109,14 @@ std::string_view name_of(About about);
 // Returns where schemas stand in a value of this form: "schema" (the value is one), "list", "map", "either"
 // (a schema or a list), "mixed" (a map of schemas and of lists of names), or "" (nowhere).
 std::string_view schemas_in(Form form);
-// Returns true if the keyword can make a value invalid. It may need a keyword beside it, as `then` and
-// `minContains` do.
+// Returns true if the keyword can make a value invalid, perhaps with another one beside it, as `then` and
+// `minContains` need.
 bool asserts(const WordInfo& w);
-// Returns the row of a keyword; null for a text that no draft knows.
+// Returns the row of a keyword; null if no draft has it.
 const WordInfo* find_word(std::string_view text);
 inline bool holds_schemas(const WordInfo& w) { return w.form >= Form::kSchema; }
 inline bool in_draft(const WordInfo& w, Draft d) { return w.first <= d && d <= w.last; }
-// Sets `out` to the draft whose metaschema has this URI. Returns false if no known metaschema has it.
+// Sets `out` to the draft whose metaschema has this URI. Returns false if there is none.
 bool draft_of_uri(std::string_view uri, Draft& out);
 
 }  // namespace structgen

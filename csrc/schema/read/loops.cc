@@ -9,7 +9,6 @@ namespace {
 
 using Edge = std::pair<uint32_t, uint32_t>;
 
-// Returns true if the graph has a cycle.
 bool cyclic(std::span<const Edge> edges) {
   FlatMap<uint32_t, uint32_t> numbers;
   const auto number = [&](uint32_t node) {
@@ -31,8 +30,8 @@ bool cyclic(std::span<const Edge> edges) {
 std::vector<uint32_t> looping_references(std::span<const uint32_t> above, std::span<const Edge> references) {
   if (references.empty()) return {};
   const uint32_t schemas = static_cast<uint32_t>(above.size());
-  // top[v] is the outermost schema that applies to the same value as schema v. Schemas form a loop if these
-  // outermost schemas do.
+  // top[v]: the outermost schema of the same value as schema v. Schemas form a loop if their outermost ones
+  // do.
   std::vector<uint32_t> top(schemas);
   for (uint32_t v = 0; v < schemas; ++v) top[v] = above[v] == kNotInPlace ? v : top[above[v]];
   std::vector<Edge> outermost;

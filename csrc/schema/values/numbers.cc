@@ -21,22 +21,18 @@
 namespace structgen {
 
 namespace {
-// A bound with more digits than this is far from zero. Beside such a bound a divisor has at most
-// kShortDivisor digits.
+// A bound with more digits than this is far. Beside it a divisor has at most kShortDivisor digits.
 constexpr int64_t kFarBound = 30;
-// A divisor of more digits than this is refused beside a bound of more than kFarBound digits.
 constexpr std::size_t kShortDivisor = 3;
 
 // The languages of single conditions, shared by all grammars of an arena.
 struct NumberLanguages : RegexCache {
-  // of[spelling][size][narrow] is the language for a spelling of numbers, a limit of digits (Domain), and the
-  // narrow or the full universe.
+  // of[spelling][size][narrow]: `size` is a limit of digits (Domain), `narrow` chooses the narrow universe.
   std::optional<NumberLanguage> of[3][3][2];
   std::size_t byte_size() const override { return sizeof(*this); }
 };
 }  // namespace
 
-// Returns the languages of single conditions in a domain, which are made on first use.
 NumberLanguage& Numbers::lexemes(Domain d) {
   const bool narrow = is(d, kNarrow);
   const std::size_t size = d & kHuge ? 2 : d & kDouble ? 1 : 0;
@@ -84,8 +80,8 @@ RegexId Numbers::language(TypedId p) {
   return out;
 }
 
-// The limit of digits is intersected only if nothing else limits the digits. It is not needed without
-// conditions, for `integer` alone, and for divisors whose automata count digits.
+// A limit of digits is intersected only if nothing else limits them: not without conditions, for `integer`
+// alone, and for divisors whose automata count digits.
 RegexId Numbers::finite(TypedId p) {
   const Domain domain = hard(p) ? kNarrow : kAll;
   constexpr uint32_t kSmall = NumberLanguage::kReadableDigits - 8;
@@ -107,16 +103,16 @@ RegexId Numbers::finite(TypedId p) {
   return out;
 }
 
-// Returns the numbers of p up to the largest double. Returns those of any size if there are none, or if it
-// takes too much work to tell.
+// Returns the numbers of p up to the largest double, or those of any size if there are none, or if it is too
+// much work to tell.
 RegexId Numbers::within_doubles(TypedId p, Domain domain) {
   const RegexId out = regexes_.both(combine(p, of(domain, kDouble)), lexemes(kDouble).within_doubles());
   const bool none = FirstLimit().otherwise(true, [&] { return regexes_.is_empty(out); });
   return none ? combine(p, of(domain, kHuge)) : out;
 }
 
-// Returns true if the automaton of a hard divisor reads every number of the formula. This automaton counts
-// digits, so no other limit of digits is needed.
+// Returns true if the automaton of a hard divisor reads every number of the formula. It counts digits, so no
+// other limit is needed.
 bool Numbers::counts_digits(TypedId p) {
   check_depth();
   const Formula& f = formulas_[p];
@@ -130,10 +126,10 @@ bool Numbers::counts_digits(TypedId p) {
   return f.op == Op::kOr && f.n > 0 && std::ranges::all_of(formulas_.kids(p), counts);
 }
 
-// Returns the sum of the digits of all constants of a formula; 1e300 has 301 digits.
+// Returns the digits of all constants of a formula together; 1e300 has 301.
 uint32_t Numbers::size_of_constants(TypedId p) {
   check_depth();
-  // Counting stops at kMany, because larger counts change nothing.
+  // Larger counts change nothing.
   constexpr uint32_t kMany = 4096;
   const Formula f = formulas_[p];
   if (row(f.op).family == Family::kNumber && f.op != Op::kInteger) {
@@ -149,7 +145,7 @@ uint32_t Numbers::size_of_constants(TypedId p) {
   });
 }
 
-// Returns true if the formula has a hard divisor, which is no power of ten. Such formulas use the narrow
+// Returns true if the formula has a hard divisor that is no power of ten. Such formulas use the narrow
 // universe.
 bool Numbers::hard(TypedId p) {
   check_depth();
@@ -183,10 +179,8 @@ RegexId Numbers::atom(TypedId p, NumberLanguage& numbers) {
   }
 }
 
-// ---- conjunctions ----
-
-// Sorts the kids of a conjunction. A negated bound is read as the opposite bound: not (x >= 3) is x < 3. Of
-// two equal bounds the open one is tighter.
+// Sorts the kids of a conjunction. A negated bound is the opposite bound: not (x >= 3) is x < 3. Of two equal
+// bounds the open one is tighter.
 Numbers::Conditions Numbers::read(TypedId p) {
   Conditions out;
   for (TypedId k : formulas_.kids(p)) {
@@ -213,7 +207,7 @@ Numbers::Conditions Numbers::read(TypedId p) {
   return out;
 }
 
-// Returns the language of a conjunction: it takes the first of the four ways in numbers.h that applies.
+// Takes the first of the four ways in numbers.h that applies.
 RegexId Numbers::conjunction(TypedId p, Domain domain) {
   RegexId out;
   if (few(p, domain, out)) return out;
@@ -232,8 +226,8 @@ RegexId Numbers::conjunction(TypedId p, Domain domain) {
   return regexes_.both(std::span<const RegexId>(parts));
 }
 
-// Way 1 of numbers.h: the numbers are few, so each is listed. In kOffered each number has only the spellings
-// that its conditions allow.
+// Way 1 of numbers.h: the numbers are listed. In kOffered each has only the spellings that its conditions
+// allow.
 bool Numbers::few(TypedId p, Domain domain, RegexId& out) {
   std::vector<FewNumber> found;
   if (!few_numbers(formulas_, p, found)) return false;
@@ -244,15 +238,15 @@ bool Numbers::few(TypedId p, Domain domain, RegexId& out) {
   return true;
 }
 
-// Way 2 of numbers.h: one automaton of the divisors and the bounds. It needs a bound; the divisors alone have
-// a smaller automaton.
+// Way 2 of numbers.h: one automaton of the divisors and the bounds. Without a bound, the divisors have a
+// smaller one.
 bool Numbers::between(const Conditions& all, Domain domain, std::vector<RegexId>& parts) {
   if (all.divisors.size() != 1 || (!all.low && !all.high)) return false;
   const Decimal& divisor = all.divisors[0];
   if (!NumberLanguage::is_hard(divisor)) return false;
   // The automaton searches through all remainders, digit by digit up to the bound, to tell whether a begun
-  // number can be completed ("at least 10^40 and a multiple of 1001"). A bound that would make this search
-  // too long is refused here.
+  // number can be completed ("at least 10^40 and a multiple of 1001"). A bound that makes this too long is
+  // refused.
   const auto far = [](const std::optional<NumberLanguage::Bound>& b, bool beyond) {
     return b && b->value.negative == beyond && b->value.scientific_exponent() >= kFarBound;
   };
@@ -267,7 +261,8 @@ bool Numbers::between(const Conditions& all, Domain domain, std::vector<RegexId>
   return true;
 }
 
-// Way 3 of numbers.h: one automaton of all divisors. `integer` and a multiple of 0.75 is a multiple of 3.
+// Way 3 of numbers.h: one automaton of all divisors. An `integer` that is a multiple of 0.75 is a multiple of
+// 3.
 bool Numbers::joined(const Conditions& all, Domain domain, std::vector<RegexId>& parts) {
   if (all.asked == all.divisors.size()) return false;
   for (const Decimal& d : all.divisors) parts.push_back(lexemes(domain).multiple_of(d));
@@ -276,27 +271,26 @@ bool Numbers::joined(const Conditions& all, Domain domain, std::vector<RegexId>&
   return true;
 }
 
-// Returns the language of a formula in a domain, by the formula's structure. Every connective but the
-// conjunction is an operation of the regex algebra.
+// Returns the language of a formula in a domain, by its structure. Every connective but the conjunction is an
+// operation of the regex algebra.
 RegexId Numbers::combine(TypedId p, Domain domain) {
   check_depth();
   domain = kid_domain(p, domain);
   if (p == FormulaSpace::no()) return RegexArena::empty();
-  // In the spelling kAny a number without a condition may be any lexeme of JSON. In every other spelling the
-  // lexemes of all numbers form a language of their own.
+  // In the spelling kAny a number without a condition may be any lexeme of JSON. In all others the numbers
+  // are a language of their own.
   if (p == FormulaSpace::yes())
     return spelling_ != NumberSpelling::kAny ? lexemes(domain).any() : json_number(regexes_);
   auto& memo = memo_[domain];
   if (const auto* known = memo.find(p.v)) return *known;
   const Formula f = formulas_[p];
-  // The domain in which the complement is taken.
   const Domain all = is(domain, kOffered) ? of(kAll, domain) : domain;
   RegexId out;
   switch (f.op) {
     case Op::kAnd: out = conjunction(p, domain); break;
     case Op::kOr: {
       std::vector<RegexId> parts;
-      // `"enum": [1, 0.5]` names a fraction, so the whole constants of the enum may be written 1.0, too.
+      // `"enum": [1, 0.5]` has a fraction, so 1 may be written 1.0, too.
       const bool mixed = is(domain, kOffered) && names_fractions(formulas_, p);
       for (TypedId k : formulas_.kids(p))
         parts.push_back(combine(k, mixed && formulas_[k].op == Op::kEqual ? all : domain));
@@ -304,8 +298,8 @@ RegexId Numbers::combine(TypedId p, Domain domain) {
       break;
     }
     case Op::kOne: {
-      // `none` holds the lexemes that no kid so far has, `one` those that exactly one kid has. So the work
-      // grows linearly with the kids; a disjunction of conjunctions would be quadratic.
+      // `none`: the lexemes that no kid so far has. `one`: those that exactly one has. So the work is linear
+      // in the kids; a disjunction of conjunctions would be quadratic.
       RegexId none = lexemes(domain).any(), one = RegexArena::empty();
       for (TypedId k : formulas_.kids(p)) {
         const RegexId r = combine(k, all), offered = domain == all ? r : combine(k, domain);
@@ -318,8 +312,8 @@ RegexId Numbers::combine(TypedId p, Domain domain) {
     case Op::kNot: out = regexes_.minus(lexemes(domain).any(), combine(formulas_.kids(p)[0], all)); break;
     default: out = atom(p, lexemes(domain));
   }
-  // If it takes too much work to tell whether the language is empty, it stays: under a complement, empty()
-  // would allow too much.
+  // If it is too much work to tell whether the language is empty, it stays: below a complement empty() would
+  // allow too much.
   if (!plainly_nonempty(formulas_, p) && regexes_.node(out).boolean && regexes_.judged_empty(out))
     out = RegexArena::empty();
   memo.emplace(p.v, out);

@@ -26,23 +26,20 @@ namespace structgen {
 class Texts {
  public:
   Texts(FormulaSpace& formulas, RegexArena& regexes, const Spelling& spelling);
-  // Returns the texts that satisfy p, spelled. The arena may not know whether there is one
-  // (RegexArena::undecided).
+  // Returns the texts that satisfy p, spelled. Whether there is one may be undecided (RegexArena::undecided).
   RegexId of(TypedId p);
-  // Returns of(p), or empty() if no text satisfies p. Throws if this takes too much work to tell.
+  // The same, or empty() if no text satisfies p. Throws if this is too much work to tell.
   RegexId decided(TypedId p);
   // Returns every text, spelled, with its terminator.
   RegexId all() const { return all_; }
-  // Returns all spellings of one text.
   RegexId one(std::string_view text);
-  // Returns all spellings of several texts. A text that is not UTF-8 (half of a surrogate pair) has no
-  // spelling and is dropped.
+  // Returns all spellings of several texts. A text that is not UTF-8 (half of a surrogate pair) has none.
   RegexId any_of(std::vector<std::string> texts);
   // If p is a list of texts, perhaps with further conditions (`enum` beside `maxLength`), writes the texts
-  // that satisfy p. Returns false if p has no list.
+  // that satisfy it. Returns false if p has no list.
   bool constants(TypedId p, std::vector<std::string>& kept);
-  // Returns every text in one spelling only: raw where JSON allows it, otherwise the shortest escape. The
-  // intersection with this regex has each text once, so its texts can be counted and listed.
+  // Returns every text in one spelling: raw where JSON allows it, otherwise the shortest escape. Intersected
+  // with this, a language has each text once, so that its texts can be counted and listed.
   RegexId canonical_body();
 
  private:
@@ -65,8 +62,8 @@ class Texts {
   const bool decides_;
   const RegexId end_, all_;
   FlatMap<uint32_t, RegexId> memo_;
-  // tables_ holds the literal table of each list. For a pair of lists, common_ holds the subset of the first
-  // list that is also in the second.
+  // tables_: the literal table of each list. common_: for two lists, the subset of the first one that is in
+  // the second.
   FlatMap<uint32_t, uint32_t> tables_;
   FlatMap<uint64_t, uint32_t> common_;
 };

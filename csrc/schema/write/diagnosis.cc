@@ -33,8 +33,8 @@ constexpr Word kHard[] = {Word::kPattern,         Word::kFormat,   Word::kMultip
                           Word::kOneOf,           Word::kNot,      Word::kIf,
                           Word::kDependentSchemas};
 
-// Returns schemas inside of the schema at `at` that every instance must satisfy, or some value in every
-// instance. `none(schema)` tells whether a schema has no instance.
+// Returns the schemas inside of the schema at `at` that every instance, or some value in every instance, must
+// satisfy. `none(schema)` tells whether a schema has no instance.
 std::vector<Loc> needed_by(SchemaSet& schemas, const Loc& at, const std::function<bool(const Loc&)>& none) {
   const Json& j = schemas.json(at);
   if (!j.is_object(at.node)) return {};
@@ -51,7 +51,7 @@ std::vector<Loc> needed_by(SchemaSet& schemas, const Loc& at, const std::functio
       const JsonRef property = j.find(o[Word::kProperties], j.text(name));
       if (property != kNoJson) inner.push_back(schemas.child(at, property));
     }
-  // `minItems` asks for items of the tuple and, if it is larger than the tuple, for one item behind it.
+  // `minItems` asks for the items of the tuple and, if it is larger, for one behind it.
   const auto count = [&](Word w, uint32_t otherwise) {
     return o.number(w) ? Decimal::parse_any(j.text(o[w])).count(true) : otherwise;
   };
@@ -65,7 +65,7 @@ std::vector<Loc> needed_by(SchemaSet& schemas, const Loc& at, const std::functio
     inner.push_back(schemas.child(at, o[Word::kJsonContent]));
   if (o.schema(Word::kContains) && count(Word::kMinContains, 1) > 0)
     inner.push_back(schemas.child(at, o[Word::kContains]));
-  // If no branch has an instance, the first branch is returned for all.
+  // If no branch has an instance, the first one stands for all.
   for (Word w : {Word::kAnyOf, Word::kOneOf}) {
     bool empty = o.array(w) && j.size(o[w]) > 0;
     for (uint32_t i = 0; empty && i < j.size(o[w]); ++i) empty = none(schemas.child(at, j.item(o[w], i)));
@@ -78,8 +78,7 @@ std::vector<Loc> needed_by(SchemaSet& schemas, const Loc& at, const std::functio
 void raise_unsatisfiable(SchemaSet& schemas, Lowering& lowering, Solver& solver) {
   Loc at = schemas.root();
   constexpr int kMaxSteps = 200;
-  // Within the whole schema, keywords around an inner schema may have made it easy to decide. Alone it may be
-  // too hard; then it counts as having instances.
+  // A schema that was decided among others may be too hard alone. It then counts as having instances.
   const auto none = [&](const Loc& part) {
     solver.refill();
     return told([&] { return !solver.nonempty(lowering.reference(part)); }).value_or(false);
@@ -97,7 +96,7 @@ void raise_unsatisfiable(SchemaSet& schemas, Lowering& lowering, Solver& solver)
   throw Error(ErrorKind::kUnsatisfiableSchema, "no value satisfies this schema").in(schemas.pointer(at));
 }
 
-// If the schema has several hard keywords, the cause is not known, so none is named.
+// With several hard keywords the cause is not known.
 void place(Error& e, const SchemaSet& schemas, const Lowering& lowering) {
   if (!e.schema()) return;
   const Loc& at = lowering.location(*e.schema());

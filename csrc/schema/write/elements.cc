@@ -19,8 +19,8 @@ namespace structgen {
 namespace {
 
 // A reader removes one newline in front of a string and one behind it. Returns the texts of which such a
-// reader gets a text of `r`. If a text of `r` begins or ends with a newline, another newline must stand
-// beside it; this gives four alternatives.
+// reader gets a text of `r`: beside a newline at the beginning or end of a text another one must stand, which
+// gives four alternatives.
 RegexId within_newlines(RegexArena& regexes, RegexId r) {
   const RegexId newline = regexes.byte('\n');
   const RegexId begins = regexes.cat(newline, RegexArena::anything());
@@ -31,11 +31,10 @@ RegexId within_newlines(RegexArena& regexes, RegexId r) {
   return regexes.alt(std::span<const RegexId>(parts));
 }
 
-// Up to this many names on offer get an alternative each. If there are more, the key is captured and looked
-// up.
+// This many names on offer, or fewer, get an alternative each. Beyond that the key is captured and looked up.
 constexpr std::size_t kApartInElements = 500;
 
-// Returns an ECMA pattern that matches a text if it contains one of the texts.
+// Returns an ECMA pattern for texts that contain one of these.
 std::string found_in(const std::vector<std::string>& texts, const std::vector<std::string>& more) {
   std::string out;
   for (const std::vector<std::string>* some : {&texts, &more})
@@ -49,7 +48,7 @@ std::string found_in(const std::vector<std::string>& texts, const std::vector<st
   return out;
 }
 
-// Returns a mask of the kinds of JSON values that belong to one kind of Written.
+// Returns the kinds of JSON values of one kind of Written, as a mask.
 uint32_t kinds(std::size_t written) {
   switch (static_cast<Written>(written)) {
     case Written::kText: return kind_bit(Kind::kString);
@@ -62,17 +61,16 @@ uint32_t kinds(std::size_t written) {
   return 0;
 }
 
-// Appends a terminal that reads the mark, if the layout has this mark.
+// Appends a terminal that reads the mark, if the layout has it.
 void add_mark(RegexId mark, std::vector<Symbol>& to) {
   if (mark != RegexArena::epsilon()) to.push_back(Symbol::terminal(mark));
 }
 
 }  // namespace
 
-// Returns the objects of `root` that can be written as elements: no string contains the mark that ends a
-// string, and no key the mark that ends a key. In a nested layout this holds at every depth. Only a schema
-// can restrict every depth, so the conditions are written as a second schema. `keys` and `values` turn the
-// two conditions on; unwritable() tries each alone.
+// Returns the objects of `root` that can be written as elements: no string has the mark that ends a string,
+// and no key the one that ends a key. In a nested layout this concerns every depth, which only a second
+// schema can say. `keys` and `values` switch the two conditions on; unwritable() tries each alone.
 ValueId JsonProductions::arguments(ValueId root, bool keys, bool values) {
   const ElementText& text = layout_.elements->text;
   const auto finding = [&](const std::vector<std::string>& texts) {
@@ -97,7 +95,7 @@ ValueId JsonProductions::arguments(ValueId root, bool keys, bool values) {
   return formulas_.both(root, lowering_.reference(written));
 }
 
-// Throws an error that says why the schema has values and none can be written as elements.
+// Throws an error that says why none of the schema's values can be written as elements.
 void JsonProductions::unwritable(ValueId root) {
   solver_.refill();
   std::string why = "parameters outside JSON need an object schema";
@@ -109,8 +107,8 @@ void JsonProductions::unwritable(ValueId root) {
   throw Error(ErrorKind::kUnsatisfiableSchema, why).in(schemas_->pointer(schemas_->root()));
 }
 
-// Adds the members of an object, or the items of an array, between two marks. In layouts without blanks
-// inside (`bare`) an empty object or array is an alternative of its own.
+// Adds the members of an object, or the items of an array, between two marks. If the layout is `bare` (no
+// blanks inside), an empty one is an alternative of its own.
 void JsonProductions::add_inside(RegexId begin, Symbol inside, bool closes, bool more, RegexId end,
                                  Alternatives& out) {
   const ElementLayout& layout = *layout_.elements;
@@ -127,7 +125,7 @@ void JsonProductions::add_inside(RegexId begin, Symbol inside, bool closes, bool
   out.add(sequence);
 }
 
-// Adds the objects of a formula. Each branch that orders keys in its own way gives an alternative.
+// Adds the objects of a formula: an alternative for each branch that orders keys in its own way.
 void JsonProductions::add_object(TypedId objects, RegexId begin, RegexId end, Alternatives& out) {
   uint32_t more = kOrderBranches;
   for_each_object(objects, more, [&](TypedId p) {
@@ -158,8 +156,8 @@ void JsonProductions::expand_items(const Rule& r, Alternatives& out) {
     }
 }
 
-// Returns true if the object or array may end here. In a `bare` layout an empty one is written by
-// add_inside(), because no blanks stand between its marks; then the answer is false.
+// Returns true if the object or array may end here. In a `bare` layout an empty one is left to add_inside(),
+// because no blanks stand between its marks.
 bool JsonProductions::may_end(const Rule& r) {
   const bool first = r.kind == kFirstMembers || r.kind == kFirstItems;
   if (first && layout_.elements->text.bare) return false;
@@ -167,8 +165,8 @@ bool JsonProductions::may_end(const Rule& r) {
   return solver_.objects().offers(r.object()).close;
 }
 
-// Adds the keys that may come next. Each known name is an alternative. The keys of a class are one
-// alternative together, in which the key is captured.
+// Adds the keys that may come next: an alternative for each known name, and one for each class, with the key
+// captured.
 void JsonProductions::add_elements(const Rule& r, const Offers& offers, Alternatives& out) {
   const ElementMarks<RegexId>& marks = layout_.elements->marks;
   const RegexId before = r.kind == kMembers ? regexes_.cat(marks.between, marks.before) : marks.before;
@@ -181,8 +179,7 @@ void JsonProductions::add_elements(const Rule& r, const Offers& offers, Alternat
   if (may_end(r)) out.add({});
   const Plan& plan = solver_.objects().plan_of(r.object());
   const std::vector<PlanNameId> names = names_in(offers.names);
-  // Too many alternatives would slow down every step of the parser. So the key is captured, and the name is
-  // looked up once it is read.
+  // Too many alternatives would slow down every step, so the key is captured and looked up once it is read.
   if (names.size() > kApartInElements) {
     std::vector<std::string> texts;
     for (PlanNameId i : names) texts.push_back(plan.texts[i.v]);
@@ -205,10 +202,10 @@ void JsonProductions::add_elements(const Rule& r, const Offers& offers, Alternat
            call({kFreeElement, r.object(), c})});
 }
 
-// The text `read` is a key and the mark that ends it. Returns the key.
+// Returns the key in `read`, which is a key and the mark that ends it.
 std::string JsonProductions::key_of(std::string_view read) const {
   const ElementText& text = layout_.elements->text;
-  // The mark may also be a special token, which is read as bytes from 0xFF on; no UTF-8 text contains 0xFF.
+  // The mark may be a special token, which is read as bytes from 0xFF on; UTF-8 has no such byte.
   std::string_view key = read.substr(0, std::min(read.find(text.middle), read.find('\xFF')));
   if (!text.keys->write) return std::string(key);
   std::string out;
@@ -228,7 +225,7 @@ std::string JsonProductions::key_of(std::string_view read) const {
   return out;
 }
 
-// Adds what follows a key: for each step the value of the member, then the members behind it.
+// Adds what follows a key: the value of the member and the members behind it, for each step.
 void JsonProductions::add_members(const std::vector<Objects::Step>& steps, std::string_view key, bool nearest,
                                   Alternatives& out) {
   const NameId name = layout_.elements->text.named_end ? formulas_.intern_name(key) : NameId{};
@@ -236,7 +233,7 @@ void JsonProductions::add_members(const std::vector<Objects::Step>& steps, std::
     out.add({call({kElement, step.value, name}), call({kMembers, step.next})});
 }
 
-// Returns what follows a value: the marks that close the value and its element, then blanks.
+// Returns what follows a value: the marks that close it and its element, and blanks.
 RegexId JsonProductions::behind(const Rule& r, Written kind) {
   const ElementMarks<RegexId>& marks = layout_.elements->marks;
   const ElementText& text = layout_.elements->text;
@@ -251,7 +248,7 @@ RegexId JsonProductions::behind(const Rule& r, Written kind) {
 }
 
 // Adds the value of a member up to the next key, or an item with its marks. Each kind of value has an
-// alternative of its own, because the mark in front of a value may name the kind.
+// alternative, because the mark in front may name the kind.
 void JsonProductions::expand_element(const Rule& r, Alternatives& out) {
   const ElementMarks<RegexId>& marks = layout_.elements->marks;
   const ElementText& text = layout_.elements->text;
@@ -279,7 +276,7 @@ void JsonProductions::expand_element(const Rule& r, Alternatives& out) {
     const RegexId close = behind(r, Written::kText);
     const Contents held = solver_.contents(strings);
     RegexId texts = strings_->of(held.texts);
-    // If any string is allowed, removing newlines leads to no other set of strings.
+    // If any string is allowed, removing newlines changes nothing.
     if (text.newlines && strings != free_) texts = within_newlines(regexes_, texts);
     begin(begins(Written::kText));
     sequence.push_back(Symbol::terminal(regexes_.cat(texts, close)));
@@ -294,7 +291,7 @@ void JsonProductions::expand_element(const Rule& r, Alternatives& out) {
   const auto alike = [&](std::size_t a, std::size_t b) {
     return marks.after[a] == marks.after[b] && marks.ends[a] == marks.ends[b];
   };
-  // The kinds of Written behind kText, up to this one, are written as JSON.
+  // From kText on, up to this kind, values are written as JSON.
   const Written last = text.nested ? Written::kNumber : Written::kObject;
   for (std::size_t i = 1; i <= static_cast<std::size_t>(last); ++i) {
     bool seen = false;
@@ -305,8 +302,7 @@ void JsonProductions::expand_element(const Rule& r, Alternatives& out) {
         mask |= kinds(k);
       }
     if (seen || (strings == free_ && alike(i, 0)))
-      // Any string is allowed here, and it may look like a number, so an alternative for numbers adds
-      // nothing.
+      // Any string is allowed, and it may look like a number.
       continue;
     const ValueId value = formulas_.both(v, formulas_.types(mask));
     if (!solver_.nonempty(value)) continue;
