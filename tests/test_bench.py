@@ -398,7 +398,7 @@ def test_the_export_gives_the_last_wrong_verdict_as_maskbench_does(tmp_path) -> 
     assert (folder / "log.txt").read_text() == "Exit code: 1\n"
     assert as_maskbench_counts(folder)["validation errors"] == 1
     empty = runs.BenchRun.open(tmp_path / "empty", config("structgen"))
-    # nothing was measured, so the script would divide by 0
+    # In a run without measurements MaskBench's script divides by 0. The export writes NaN in its place.
     assert bench(f"export {empty.path} {tmp_path}/out") == 0
     assert figures.math.isnan(json.loads((folder / "entries.txt").read_text())["TBM p50"])
 

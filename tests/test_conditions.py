@@ -837,7 +837,8 @@ def test_a_range_that_every_text_meets(pattern: str) -> None:
 
 
 def test_a_range_of_bytes_behind_a_value_that_cannot_grow() -> None:
-    """The bound of an enum is its longest text. Behind the shortest text another key must fill the range."""
+    """The longest text of an enum bounds how far the value can grow. If the shortest text is written, another
+    key must supply the bytes that the range still asks for."""
     schema = {
         "type": "object",
         "properties": {"state": {"enum": ["UP", "x" * 200]}},

@@ -80,12 +80,12 @@ def test_contributing_lists_the_files_that_name_a_keyword_or_its_atom() -> None:
 
 
 def test_contributing_lists_the_files_that_take_captured_texts_to_matter_by_equality() -> None:
-    """These files tell a reader that a text differs from all others (`Reading::kFresh`), or use what holds
-    only for some such texts (`assumed`)."""
+    """These files tell a reader that a text differs from all others (`Reading::kFresh`), use what holds only
+    for some such texts (`assumed`), or ask which rules compare texts (`compares`)."""
     page = (ROOT / "CONTRIBUTING.md").read_text()
     part = page.split("**A JSON Schema keyword.**")[1].split("\n1. ")[0]
     named = set(re.findall(r"`(csrc/[^`]+)`", part))
-    equality = re.compile(r"Reading::(?:kFresh|fresh)\b|\bassumed\b")
+    equality = re.compile(r"Reading::(?:kFresh|fresh)\b|\bassumed\b|\.compares\b")
     found = {
         str(path.relative_to(ROOT))
         for path in (ROOT / "csrc").rglob("*")

@@ -139,9 +139,9 @@ class Grammar : public std::enable_shared_from_this<Grammar> {
   // where the world omits at least a second. The first completion of a grammar may take much more work than a
   // mask; what it finds is kept.
   Allowance ending_work() const;
-  // Returns the work of a completion that a user asks for: five times the limit of a mask, at least a million
-  // units, and at most ten million (about a second) or ending_work(). A mask's limit of ten million or more
-  // holds for completions, too.
+  // Returns the work of a completion that a user asks for. If a mask may take ten million units or more (a
+  // second), a completion may take as many. Otherwise it may take five times the limit of a mask, but no less
+  // than one and no more than ten million units, and no more than ending_work().
   Allowance completion_work() const;
   const Vocabulary& vocabulary() const { return *world_->vocabulary; }
   std::vector<ReportEntry> report() const;

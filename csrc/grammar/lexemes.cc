@@ -88,7 +88,8 @@ const std::vector<LexemePart>& Lexemes::split(RegexId regex, RegexId rivals) {
   };
   std::vector<Pair> pairs{{regex, rivals}};
   std::vector<SplitLanguage::State> states(1);
-  // For each pair the index in `endings` of a text that ends there, or -1.
+  // For each pair the index in `endings` of the bytes that may not follow a text that ends there; -1 if no
+  // text ends there.
   std::vector<int> ending;
   std::vector<ByteSet> endings;
   std::unordered_map<uint64_t, uint32_t> index{{key(regex, rivals), 0}};

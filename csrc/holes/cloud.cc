@@ -191,8 +191,8 @@ CloudId Clouds::enter(StackId s, uint32_t label) {
 void Clouds::enter(StackId s, Alive::Pending pending, uint32_t label, Cloud& out) {
   check_depth();
   charge();
-  // Left recursion leads back to the same stacks, which are expanded once. With a label the result is another
-  // one, so no visit is noted.
+  // Left recursion leads back to the same stacks, which are expanded once. A label changes what is read, and
+  // visited_ has no labels, so only visits without a label are noted.
   if (label == 0 && !visited_.emplace(pair_key(s.v, pending), true).second) return;
   if (parser_.stacks().has_end(s)) out.accepting = true;
   const std::span<const StackEntry> entries = parser_.stacks().entries(s);

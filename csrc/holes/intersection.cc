@@ -50,10 +50,10 @@ struct Derivative {
   friend auto operator<=>(const Derivative&, const Derivative&) = default;
 };
 
-// The languages "texts that lead from one derivative to another", for all regexes of an arena.
+// For each pair of derivatives in an arena, the language of the texts that lead from the first to the second.
 struct AllLeads : RegexCache {
   explicit AllLeads(RegexArena& regexes) : lazy(regexes.define<Leading<Derivative>>()) {}
-  // The definition of these languages; the arena owns it.
+  // The arena owns this definition, and makes each of the languages from it.
   Leading<Derivative>& lazy;
   std::size_t byte_size() const override { return lazy.byte_size(); }
 };

@@ -173,7 +173,8 @@ class Stretches::ExitSearch {
     if (s < path_.nodes()) of_.furthest_ = std::max(of_.furthest_, s);
   }
 
-  // Tells whether all exits were found. A long search computes the number of all exits once.
+  // Tells whether all exits were found, so that the search may stop. Only a search of kManyPairs pairs asks.
+  // It counts the spots that can be exits once.
   bool all_found() {
     if (seen_.size() < kManyPairs || regexes_.node(regex_).labelled) return false;
     if (!most_) most_ = path_.spots_behind(from_, last_bytes(regexes_, regex_));

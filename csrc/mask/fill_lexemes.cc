@@ -6,7 +6,8 @@
 //
 // The token ` foo(` after `x =` in Python reads a blank, a name and a parenthesis. A walk from terminal to
 // terminal reads the blank, and below the blank's node of the trie the name is a wide item again, which
-// without_wide() takes from a slice. A walk of states comes to the same node in gather().
+// without_wide() takes from a slice. A walk from state to state takes the name at this node from the same
+// slice (gather()).
 #include <algorithm>
 
 #include "base/sorted.h"

@@ -91,8 +91,8 @@ void Alive::out(Symbol s, Pending from, Set& to) {
   for (const Step& step : steps_) to.add(step.to);
 }
 
-// Returns what is known of a rule that begins with the pending `from`. A new rule is put on the work list.
-// The rule that asks (at_) is noted as a user.
+// Returns the entry of a rule that is read with the pending `from`. A new entry goes on the work list. The
+// rule that is being solved (at_) becomes a user of the entry, so it is solved again when the entry grows.
 Alive::Rule& Alive::rule(RuleId r, Pending from) {
   const uint64_t at = key(r.v, from);
   auto it = rules_.find(at);

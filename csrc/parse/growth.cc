@@ -26,8 +26,8 @@ uint32_t together(uint32_t a, uint32_t b) {
 }
 }  // namespace
 
-// Joins two parts that follow each other. A range is that of one part while the other has its shortest text,
-// or the sum of two ranges.
+// Joins two parts that follow each other. The whole has the ranges of lengths in which one part varies and
+// the other has its shortest text, and those in which both vary.
 Growth::Part Growth::then(const Part& a, const Part& b) {
   Part out{Lengths::sum(a.least, b.least), {}};
   out.some.join(a.some, b.least);

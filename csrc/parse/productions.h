@@ -152,8 +152,8 @@ struct Bound {
 };
 
 struct GrammarTraits {
-  // Some lexeme may forbid every byte that could follow. Then no text reads some stacks to their end
-  // (parse/alive.h).
+  // Some lexeme may forbid every byte that could follow. Then there are stacks that no text reads to their
+  // end (parse/alive.h).
   bool restricted = false;
   // The grammar consists of lexemes only. Alternatives do not depend on the text in front, and if some byte
   // may follow, the text can be completed.

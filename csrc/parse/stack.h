@@ -27,7 +27,7 @@ struct StackEntry {
 class StackArena {
  public:
   StackArena();
-  // Returns the set without any stack, which reads no text.
+  // Returns the set without any stack: nothing can be read, and the text cannot end.
   static constexpr StackId none() { return StackId{0}; }
   // Returns the set of only the empty stack, at which a text may end.
   static constexpr StackId end() { return StackId{1}; }

@@ -265,7 +265,7 @@ class TransformersLM(PrefixTreeLM):
         return cast(_Vector, found)
 
     def _forward(self, rows: list[Row]) -> None:
-        """Runs one forward, freezes the wanted vectors and keeps the new keys."""
+        """Runs one forward pass, stores the wanted vectors and keeps the new keys."""
         import torch
 
         past, (ids, positions) = max(row.past for row in rows), layout(rows)

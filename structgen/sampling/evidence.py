@@ -45,7 +45,7 @@ class Evidence:
         self._left -= self._share
 
     def add(self, *log_parts: float) -> None:
-        """Adds the estimate of the planned draw: the sum of the exponentials of these logs."""
+        """Adds the estimate of the draw for which `plan` was called last: the sum of exp(part)."""
         if self._share > 0.0:
             self._terms += [math.log(self._share) + part for part in log_parts if part > NEVER]
 

@@ -157,7 +157,7 @@ class CostTable:
         return table[width] if width <= last else table[last] * width / last
 
     def table(self) -> list[float]:
-        """Seconds for widths 0 .. 1024."""
+        """Returns the seconds of a forward pass for each width from 0 to 1024."""
         found = self._table
         if found is None:
             with self._lock:

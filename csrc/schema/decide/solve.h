@@ -207,7 +207,7 @@ class Solver {
   TypedId written_free_ = FormulaSpace::yes();
   uint32_t depth_ = 0;
   uint32_t restrict_depth_ = 0;
-  // The least depth of an open formula that was asked meanwhile; kClean if none was.
+  // The least depth of an open formula that was asked since the running decision began; kClean if none was.
   uint32_t low_ = kClean;
   uint64_t spent_ = 0;
   uint64_t omitted_ = 0;

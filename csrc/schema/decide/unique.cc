@@ -266,9 +266,9 @@ bool Unique::search(TypedId q, CapturedId list, uint32_t bound, Values& used, st
 }
 
 // Returns the values that an item may not have: those of the list, and those without which the later items
-// cannot be completed. Returns nothing if the array cannot be completed at all. Without item_ranges(), one
-// array of distinct items is found first; only its values can be needed, and for each of them an array
-// without it is searched for.
+// cannot be completed. Returns nothing if the array cannot be completed at all. If item_ranges() does not
+// apply to `rest`, one array of distinct items is searched for. Only its values can be needed, and for each
+// of them an array without it is searched for.
 std::optional<CapturedId> Unique::refused(CapturedId list, TypedId rest, ValueId value) {
   if (solver_.closes(rest)) return list;
   Values used, needed;

@@ -319,7 +319,7 @@ RegexId Texts::conjunction(TypedId p) {
 //   [a-z]{0,9} and minLength 2             becomes [a-z]{2,9}: the counter changes
 //   a fixed text and a length              the text or nothing
 //   a bound that all texts meet anyway     is left out
-// The first two give runs, which masks read without a walk (mask/runs.h).
+// The result of the first is a run, whose masks need no walk (mask/runs.h).
 RegexId Texts::with_length(RegexId rest, uint32_t min, uint32_t max) {
   const RegexNode n = regexes_.node(rest);
   if (n.kind == RegexKind::kCat && RegexId{n.b} == end_) {

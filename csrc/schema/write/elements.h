@@ -7,8 +7,9 @@
 // member of the outermost object is `before KEY middle after VALUE close`; `between` and blanks stand
 // between members. In the example `before` is `<parameter=`, `middle` is `>`, and `close` is
 // `</parameter>`. The value of a string is its text; any other value is JSON. In a nested layout inner
-// objects and arrays are elements, too, and an item is `item after VALUE item_close`. Behind a value stands
-// `ends`, which like `after` depends on the kind: Gemma 4 writes {city:<|"|>Porto<|"|>,days:[1,2]}. Calls in
+// objects and arrays are elements, too, and an item is `item after VALUE item_close`. Between a value and
+// its `close` stands `ends`. Both `after` and `ends` depend on the kind of the value: Gemma 4 writes
+// {city:<|"|>Porto<|"|>,days:[1,2]}, with the mark <|"|> around texts only. Calls in
 // Python, f(a="x", b=1), have this form as well, with quoted strings. Cost: none here; see elements.cc.
 #pragma once
 

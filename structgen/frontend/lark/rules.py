@@ -253,7 +253,7 @@ class Rules:
 
 
 def _rules_in(tree: Any) -> set[str]:
-    """Returns the names of rules in a tree, with the parameters of a template."""
+    """Returns the names of rules in a tree. The parameters of a template count as names."""
     from lark.grammar import NonTerminal
 
     if isinstance(tree, NonTerminal):

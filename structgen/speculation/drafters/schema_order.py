@@ -153,7 +153,8 @@ class _Cursor:
     """A place in the tree.
 
     `chains` are the rests of pieces that were begun at a node above, each with its probability. `state` is
-    that of a node above; the tokens since then are `unread`, and are read when a new prediction is needed.
+    the reader's state at a node above. The tokens since that node are `unread`; they are read when a new
+    prediction is needed.
     """
 
     __slots__ = ("_chains", "_session", "_state", "_unread")
