@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import os
 import random
+import subprocess
+import sys
 from typing import Any
 
 import numpy as np
@@ -312,3 +314,28 @@ def test_what_was_used_last_stays() -> None:
     assert len(using._keys) == len(using._grammars)
     kept = {id(grammar._core) for grammar in using._grammars.values()}
     assert kept == {id(core) for core in using._keys}
+
+
+def test_python_ends_while_an_epoch_is_being_freed() -> None:
+    """The epoch's world has the last reference to the vocabulary, a Python object. The main thread keeps the
+    GIL until Python's end, so the thread that frees the epoch would be ended while it waits for the GIL."""
+    script = """
+import sys
+import structgen
+vocabulary = structgen.Vocabulary.from_bytes([*(bytes([i]) for i in range(256)), b""], 256)
+compiler = structgen.Compiler(vocabulary, cache_bytes=8 << 20)
+levels = {"type": "array", "items": {"$ref": "#/$defs/t"}}
+matcher = compiler.json_schema({"$ref": "#/$defs/t", "$defs": {"t": levels}}).matcher()
+row = structgen.allocate_bitmask(1, 257)
+sys.setswitchinterval(1000)
+for _ in range(100_000):
+    assert matcher.accept_bytes(b"[")
+    matcher.fill_bitmask(row)
+    if compiler._core.retiring:
+        break
+else:
+    sys.exit("no epoch was freed")
+"""
+    for _ in range(3):
+        done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=300)
+        assert (done.returncode, done.stderr) == (0, "")

@@ -33,6 +33,7 @@
 #include "engine/compile.h"
 #include "engine/holes.h"
 #include "engine/matcher.h"
+#include "engine/reaper.h"
 #include "engine/sole.h"
 #include "engine/written_grammar.h"
 #include "mask/artefact.h"
@@ -678,6 +679,10 @@ NB_MODULE(_core, m) {
   nb::set_leak_warnings(false);
   m.doc() = "C++ core of structgen; use the classes of the structgen package instead.";
   nb::register_exception_translator(translate);
+  nb::module_::import_("atexit").attr("register")(nb::cpp_function([] {
+    const nb::gil_scoped_release release;
+    Reaper::get().stop();
+  }));
 
   bind_vocabulary(m);
   bind_compiled(m);

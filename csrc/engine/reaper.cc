@@ -34,8 +34,7 @@ void Reaper::take(std::vector<Object> objects) {
   more_.notify_one();
 }
 
-// Frees objects until the process ends. Each is freed in a ForkSection of its own, so a fork waits for one at
-// most.
+// Frees objects until stop(). Each is freed in a ForkSection of its own, so a fork waits for one at most.
 void Reaper::run() {
   for (;;) {
     {
@@ -46,12 +45,25 @@ void Reaper::run() {
     Object next;
     {
       std::lock_guard hold(lock_);
+      if (stopped_) return;
+      busy_ = true;
       next = std::move(queue_.back());
       queue_.pop_back();
     }
     next.reset();
     pending_.fetch_sub(1, std::memory_order_relaxed);
+    {
+      std::lock_guard hold(lock_);
+      busy_ = false;
+    }
+    idle_.notify_all();
   }
+}
+
+void Reaper::stop() {
+  std::unique_lock hold(lock_);
+  stopped_ = true;
+  idle_.wait(hold, [&] { return !busy_; });
 }
 
 }  // namespace structgen

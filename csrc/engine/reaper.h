@@ -27,6 +27,10 @@ class Reaper {
   Reaper& operator=(const Reaper&) = delete;
   // Frees the objects on the reaper's thread, or on this one if no thread or memory is to be had.
   void take(std::vector<Object> objects);
+  // Waits until the object that is being freed is gone. Later objects stay until the process ends. Python's
+  // end needs this: an object may hold the vocabulary's Python object, and a thread that waits for the GIL
+  // when Python ends is ended inside of the destructor, which ends the process with an error.
+  void stop();
   // Returns how many objects wait to be freed.
   std::size_t pending() const { return pending_.load(std::memory_order_relaxed); }
 
@@ -34,10 +38,14 @@ class Reaper {
   void run();
 
   std::mutex lock_;
-  std::condition_variable more_;
+  // Waits for objects; stop() waits for `busy_`.
+  std::condition_variable more_, idle_;
   std::vector<Object> queue_;
   std::atomic<std::size_t> pending_{0};
   bool started_ = false;
+  // True while an object is being freed.
+  bool busy_ = false;
+  bool stopped_ = false;
 };
 
 }  // namespace structgen
