@@ -170,10 +170,8 @@ void MaskBuilder::finish_walk(std::size_t floor, Collected& out) {
       if (!below.empty()) out.worst = kNoBound;
       continue;
     }
-    const TokenTrie::Kids& kids = trie.kids(at);
-    (kids.set & parser_.live(state)).for_each([&, from = state](uint8_t b) {
-      read_on(trie.child(kids, b), from, b, out);
-    });
+    trie.each_child(at, parser_.live(state),
+                    [&, from = state](uint32_t child, uint8_t b) { read_on(child, from, b, out); });
   }
 }
 

@@ -32,8 +32,7 @@ struct VocabularyTrie {
   ByteSet bytes(uint32_t node) const { return trie.kids(node).set; }
   template <class F>
   void each_child(uint32_t node, const ByteSet& bytes, F&& f) const {
-    const TokenTrie::Kids& kids = trie.kids(node);
-    (kids.set & bytes).for_each([&](uint8_t b) { f(trie.child(kids, b), b); });
+    trie.each_child(node, bytes, f);
   }
   template <class F>
   void each_token(uint32_t node, F&& f) const {

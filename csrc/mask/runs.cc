@@ -352,11 +352,9 @@ const RunExits& RunClass::exits(uint8_t byte) {
     }
   }
   std::vector<SuffixStart> endings;
-  for (const Exit& e : made->children) {
-    if (trie.leaf(e.node)) continue;
-    const TokenTrie::Kids& kids = trie.kids(e.node);
-    kids.set.for_each([&](uint8_t b) { endings.push_back({trie.child(kids, b), e.count}); });
-  }
+  for (const Exit& e : made->children)
+    trie.each_child(e.node, ByteSet::all(),
+                    [&](uint32_t child, uint8_t) { endings.push_back({child, e.count}); });
   build_suffixes(trie, std::move(endings), made->suffixes);
   add(byte, std::move(made));
   return *exits_[byte].load(std::memory_order_relaxed);

@@ -77,9 +77,8 @@ void build_suffixes(const TokenTrie& trie, std::vector<SuffixStart> starts, Suff
     out.nodes.push_back(node);
     for (const SuffixStart& s : group) {
       for (TokenId t : trie.tokens(s.node)) out.entries.push_back({t, s.count});
-      if (trie.leaf(s.node)) continue;
-      const TokenTrie::Kids& kids = trie.kids(s.node);
-      kids.set.for_each([&](uint8_t b) { open.push_back({trie.child(kids, b), s.count}); });
+      trie.each_child(s.node, ByteSet::all(),
+                      [&](uint32_t child, uint8_t) { open.push_back({child, s.count}); });
     }
     if (group.size() > 1)
       std::sort(out.entries.begin() + node.first, out.entries.end(),

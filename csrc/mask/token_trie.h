@@ -69,6 +69,22 @@ class TokenTrie {
     const uint32_t below = static_cast<uint32_t>(std::popcount(k.set.w[w] & ((1ull << (b & 63)) - 1)));
     return children_[k.first + (w ? k.before[w - 1] : 0) + below];
   }
+  // Calls f(child, byte) for the children of a node by these bytes, in ascending order.
+  template <class F>
+  void each_child(uint32_t i, const ByteSet& bytes, F&& f) const {
+    const Kids& k = kids(i);
+    uint32_t at = k.first;
+    for (uint32_t w = 0; w < 4; ++w) {
+      // If all children of a word are asked for, they are read one after the other.
+      const uint64_t asked = k.set.w[w] & bytes.w[w];
+      const bool all = asked == k.set.w[w];
+      for (uint64_t rest = asked; rest; rest &= rest - 1) {
+        const uint8_t b = static_cast<uint8_t>(w * 64 + static_cast<uint32_t>(std::countr_zero(rest)));
+        f(all ? children_[at++] : child(k, b), b);
+      }
+      if (w < 3) at = k.first + k.before[w];
+    }
+  }
   static uint32_t count(const Kids& k) {
     return k.before[2] + (k.set.w[3] ? static_cast<uint32_t>(std::popcount(k.set.w[3])) : 0);
   }
