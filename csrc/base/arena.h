@@ -19,7 +19,7 @@
 
 namespace structgen {
 
-// A list whose elements never move. New memory is zeroed, so a zeroed T must equal T{}.
+// A list whose elements never move. The memory of new elements is zeroed, so a zeroed T must equal T{}.
 template <class T, uint32_t kFirstLog2 = 4>
 class StableVector {
   static_assert(std::is_trivially_destructible_v<T>);
@@ -47,8 +47,8 @@ class StableVector {
     const uint32_t k = static_cast<uint32_t>(std::bit_width(n)) - 1 - kFirstLog2;
     T* chunk = chunks_[k].load(std::memory_order_relaxed);
     if (!chunk) {
-      // The system zeroes this memory when it is first used. Constructing all elements of a large chunk took
-      // tens of milliseconds.
+      // calloc gets memory that the system zeroes when it is first used. Constructing all elements of a large
+      // chunk took tens of milliseconds.
       chunk = static_cast<T*>(std::calloc(kFirst << k, sizeof(T)));
       if (!chunk) throw std::bad_alloc();
       chunks_[k].store(chunk, std::memory_order_release);
@@ -68,7 +68,7 @@ class StableVector {
   uint32_t size_ = 0;
 };
 
-// Hands out arrays of trivially copyable values, and frees them all at once.
+// Hands out arrays of trivially copyable values, and frees all of them at once.
 class BumpPool {
  public:
   // Returns n uninitialised values.

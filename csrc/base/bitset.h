@@ -29,7 +29,7 @@ struct ByteSet {
   int count() const {
     return std::popcount(w[0]) + std::popcount(w[1]) + std::popcount(w[2]) + std::popcount(w[3]);
   }
-  // Returns the smallest member; 256 if there is none.
+  // Returns the smallest member, or 256 if the set is empty.
   int first() const {
     for (int i = 0; i < 4; ++i)
       if (w[i]) return i * 64 + std::countr_zero(w[i]);

@@ -22,7 +22,7 @@ class Column {
     own_ = std::move(values);
     all_ = own_;
   }
-  // Shows `values`, which must live longer than the column.
+  // Makes the column show `values`, which must live longer than the column.
   void view(std::span<const T> values) {
     own_.clear();
     all_ = values;

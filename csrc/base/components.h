@@ -13,8 +13,8 @@
 
 namespace structgen {
 
-// Returns which of n nodes can be reached from those of `todo`. next(node, go) must call go(to) for each
-// successor.
+// Returns which of n nodes can be reached from the nodes of `todo`. next(node, go) must call go(to) for each
+// successor of the node.
 template <class F>
 std::vector<bool> reached(std::size_t n, std::vector<uint32_t> todo, F&& next) {
   std::vector<bool> out(n, false);
@@ -31,7 +31,7 @@ std::vector<bool> reached(std::size_t n, std::vector<uint32_t> todo, F&& next) {
 template <class F>
 void components(const std::vector<std::vector<uint32_t>>& next, F&& found) {
   const uint32_t n = static_cast<uint32_t>(next.size());
-  // order[n]: when node n was met. low[n]: when the earliest open node was met that n reaches.
+  // order[n] is the time at which node n was met; low[n] is that of the earliest open node that n reaches.
   std::vector<uint32_t> order(n, 0), low(n, 0), open;
   std::vector<bool> is_open(n, false);
   uint32_t time = 0;

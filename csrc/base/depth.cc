@@ -19,7 +19,7 @@ namespace structgen {
 
 namespace {
 
-// Left for functions that do not call check_depth(), and for signal handlers.
+// This many bytes of a stack are kept for functions that do not call check_depth(), and for signal handlers.
 constexpr std::size_t kReserve = 48u << 10;
 
 struct Bounds {
@@ -28,7 +28,8 @@ struct Bounds {
 
 uintptr_t here() { return reinterpret_cast<uintptr_t>(__builtin_frame_address(0)); }
 
-// Returns narrow bounds for a stack whose size the system does not tell.
+// Returns bounds of a stack whose size the system does not tell. They are narrower than the stack of any
+// thread.
 Bounds guess() { return {here() - (64u << 10), here()}; }
 
 Bounds own_stack() {
@@ -53,8 +54,8 @@ Bounds own_stack() {
 #endif
 }
 
-// Returns the lowest address of this thread's stack, which the system is asked for once. If a coroutine has
-// switched to another stack, it is a guess.
+// Returns the lowest address of this thread's stack; the system is asked once for each thread. If a coroutine
+// has switched to another stack since then, the address is a guess.
 uintptr_t lowest() {
   thread_local constinit Bounds known{};
   if (known.high == 0) known = own_stack();
@@ -174,7 +175,7 @@ void elsewhere(const std::function<void()>& work) {
 
 void stack_is_low() {
   if (!room::working()) {
-    // Without a stack_floor, the end of the thread's stack is the limit.
+    // This thread has no stack_floor, so the end of its stack is the limit.
     const uintptr_t low = lowest() + kReserve;
     if (here() >= low) return;
   }

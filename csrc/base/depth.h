@@ -8,7 +8,8 @@
 // stranger must not end the process, and must not be refused on one machine and accepted on another. So
 // a piece of work (a compile, a mask) always has kStack bytes: if the thread has less left, the work
 // runs on another thread while the caller waits. Every recursive function of the core calls
-// check_depth(); tools/recursions.py looks for functions that do not.
+// check_depth(); tools/recursions.py looks for functions that do not. Bytes are counted and not calls,
+// because recursions of several functions stand on each other.
 #pragma once
 
 #include <cstddef>
@@ -38,7 +39,7 @@ constexpr std::size_t kStack = 6u << 20;
 // work.
 extern constinit thread_local uintptr_t stack_floor;
 
-// Throws kSchemaTooComplex, unless this thread has no stack_floor and its stack has room.
+// Throws kSchemaTooComplex. Returns only if this thread has no stack_floor yet and its stack still has room.
 void stack_is_low();
 
 // Throws kSchemaTooComplex if the stack of the current work is used up.
@@ -47,7 +48,8 @@ inline void check_depth() {
     stack_is_low();
 }
 
-// A level of a recursion, while it lives. The constructor throws an Error of kind `kind` at depth `most`.
+// Counts one level of a recursion while it lives. If `depth` is `most` already, the constructor throws an
+// Error of kind `kind`.
 class Deeper {
  public:
   Deeper(uint32_t& depth, uint32_t most, ErrorKind kind, const char* what) : depth_(depth) {
@@ -63,11 +65,11 @@ class Deeper {
 };
 
 namespace room {
-// Returns true if this thread has a stack_floor.
+// Returns true if this thread has a stack_floor already.
 bool working();
 // Returns true if this thread's stack has kStack bytes left.
 bool enough();
-// While it lives, this thread may use kStack bytes of its stack, or what is left.
+// While it lives, this thread may use kStack bytes of its stack, or as many as are left.
 class Work {
  public:
   Work();
@@ -78,8 +80,8 @@ class Work {
  private:
   const uintptr_t before_;
 };
-// Runs `work` on another thread with enough stack, waits, and throws what it throws. If no thread can be
-// started, `work` runs on this one.
+// Runs `work` on another thread with enough stack, waits for it, and throws what it throws. If no thread can
+// be started, `work` runs on this one.
 void elsewhere(const std::function<void()>& work);
 }  // namespace room
 

@@ -25,8 +25,9 @@
 // grammar is partial from now on. If A is undecided too, the state behind `{` is starved: both are
 // asked again.
 //
-// Under a complement a smaller language is a larger one, so nothing is omitted there (next()), but only where
-// a text goes on (step()). What is omitted is not remembered as empty.
+// Invariants. Under a complement a smaller language becomes a larger one, so omitting is only done
+// where a text goes on (step(), not next()). A question that attempt() answers with "no" for
+// lack of work only ever takes texts away. What is omitted is not remembered as empty.
 #pragma once
 
 #include <cstdint>
@@ -36,18 +37,21 @@
 
 namespace structgen {
 
-// How a world treats questions that take too much work, and what it has omitted.
+// How one world treats questions that take too much work, and how many parts it has omitted.
 class Effort {
  public:
   explicit Effort(bool omits) : omits_(omits) {}
-  // Returns true if the world omits what takes too much work to decide; otherwise this is an error.
+  // Returns true if the world omits parts of the language that take too much work to decide. Otherwise such a
+  // part is an error.
   bool omits() const { return omits_; }
   bool again() const { return again_; }
   bool trusts() const { return trusts_; }
-  // Returns how much work one of several questions may take, so that a hard one leaves work to the others.
+  // Returns how much work one of several questions may take, so that a hard question leaves work to the
+  // others.
   int64_t share() const { return again_ ? most_of_work() : share_of_work(); }
   void omit() { ++omitted_; }
-  // Counts what was omitted. A caller compares two counts to see whether its question omitted something.
+  // Returns how many parts were omitted so far. A caller compares two counts to learn whether its own
+  // question omitted something.
   uint64_t omitted() const { return omitted_; }
 
  private:
@@ -58,7 +62,7 @@ class Effort {
   uint64_t omitted_ = 0;
 };
 
-// While it lives, undecided questions of the world are asked again.
+// While it lives, questions of the world that were left undecided are asked again.
 class LookAgain {
  public:
   explicit LookAgain(Effort& e) : effort_(e), before_(std::exchange(e.again_, true)) {}
@@ -84,7 +88,7 @@ class Trust {
   const bool before_;
 };
 
-// any(): something was omitted since this object was made.
+// any() tells whether something was omitted since this object was made.
 class Omissions {
  public:
   explicit Omissions(const uint64_t& count) : count_(count), before_(count) {}

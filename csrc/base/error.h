@@ -14,13 +14,13 @@
 
 namespace structgen {
 
-// Kinds differ if a caller can react to them in different ways.
+// The kinds of errors. Errors have different kinds if a caller can react to them in different ways.
 enum class ErrorKind : uint8_t {
   // A text is no pattern, schema or grammar.
   kGrammar,
-  // A rule stands below `&`, `~` or a shortest match, where only terminals may stand.
+  // A grammar has a rule below `&`, `~` or a shortest match, where only terminals may stand.
   kTerminalsOnly,
-  // A keyword, or a combination of keywords, is not enforced.
+  // A schema has a keyword, or a combination of keywords, that is not enforced.
   kUnsupportedSchema,
   kSchemaTooComplex,
   kUnsatisfiableSchema,
@@ -31,16 +31,16 @@ enum class ErrorKind : uint8_t {
   kUnsatisfiableInfill,
   // It is proved that no text fits into the tokens that are left.
   kUnsatisfiableBudget,
-  // An argument is out of range.
+  // An argument is outside of its range.
   kValue,
 };
 
-// An error and its place, which is added on the way by a function that knows it.
+// An error and its place. If a function that the error passes knows the place, it adds the place.
 class Error : public std::exception {
  public:
   Error(ErrorKind kind, std::string message) : kind_(kind), message_(std::move(message)) {}
 
-  // Sets the place: the offset of the mistake in the user's text, or -1 for none.
+  // Sets the place of the error: the byte offset of the mistake in the user's text, or -1 for none.
   Error&& at(int64_t offset) && {
     offset_ = offset;
     return std::move(*this);
@@ -53,8 +53,9 @@ class Error : public std::exception {
 
   const char* what() const noexcept override { return message_.c_str(); }
   ErrorKind kind() const { return kind_; }
-  // Notes the schema that was being processed, unless an inner one was noted before. The owner of the schemas
-  // turns this number into a place (schema/write/diagnosis.h).
+  // Notes the schema that was being processed (Lowering::location), unless one is noted already: the
+  // innermost schema counts. The owner of the schemas turns this number into a place
+  // (schema/write/diagnosis.h).
   void in_schema(LocationId location) {
     if (!schema_ && pointer_.empty()) schema_ = location;
   }
@@ -64,7 +65,8 @@ class Error : public std::exception {
     keyword_ = std::move(keyword);
     schema_.reset();
   }
-  // Marks an error that no function on the way may handle: memory is used up, or a test asked for the error.
+  // Marks an error that no function may handle before it reaches the caller: memory is used up, or a test
+  // asked for the error.
   Error&& for_the_caller() && {
     for_the_caller_ = true;
     return std::move(*this);

@@ -34,7 +34,7 @@ class FlatMap {
   }
   const Value* find(Key key) const { return const_cast<FlatMap*>(this)->find(key); }
 
-  // Returns the value of the key, and whether the entry is new. The value of a known key stays.
+  // Returns the value of the key, and true if the entry is new. If the key has an entry, its value stays.
   std::pair<Value&, bool> emplace(Key key, Value value) {
     if (2 * (count_ + 1) > capacity_) grow();
     std::size_t i = home(key);

@@ -14,9 +14,9 @@ namespace structgen {
 
 namespace {
 
-// How many threads are in sections. A thread that enters writes `inside` and then reads `forking`; one that
-// forks writes `forking` and then reads `inside`. Both are sequentially consistent, so one of them sees what
-// the other wrote.
+// How many threads are in sections. A thread that enters writes `inside` and then reads `forking`; a thread
+// that forks writes `forking` and then reads `inside`. Both are sequentially consistent, so at least one of
+// the two threads sees what the other wrote.
 std::atomic<uint32_t> inside{0};
 std::atomic<uint32_t> forking{0};
 std::atomic<uint64_t> forks{0};
@@ -89,7 +89,7 @@ void set_fork_patience(int64_t milliseconds) {
   patience = milliseconds < 0 ? kForkPatience.count() : milliseconds;
 }
 
-// Leaves cycles to the processor's other hardware thread, if there is an instruction for this.
+// Gives the processor's other hardware thread some cycles, if the processor has an instruction for this.
 static void pause() {
 #if defined(__x86_64__)
   __builtin_ia32_pause();
@@ -99,7 +99,7 @@ static void pause() {
 }
 
 // Tries to take the lock for the time kSpin. Most sections last some microseconds, less than the kernel takes
-// to wake a thread: new masks of one grammar took two threads 160 ms without this, and take 135.
+// to wake a sleeping thread: new masks of one grammar took two threads 160 ms without spin(), and take 135.
 bool Mutex::spin() {
   using Clock = std::chrono::steady_clock;
   constexpr std::chrono::microseconds kSpin{20};

@@ -11,7 +11,7 @@
 
 namespace structgen {
 
-// A number with a type of its own (Tag), which says what 0 means.
+// A number that has a type of its own (Tag). The meaning of 0 depends on the type.
 template <class Tag>
 struct Id {
   uint32_t v = 0;
@@ -25,7 +25,7 @@ using RegexId = Id<struct RegexTag>;
 using RuleId = Id<struct RuleTag>;    // a nonterminal
 using StackId = Id<struct StackTag>;  // a hash-consed set of stacks
 using StateId = Id<struct StateTag>;  // a parse state
-// The number of a text that is being captured; 0: nothing is captured.
+// The number of a text that is being captured; 0 means that nothing is captured.
 using CaptureId = Id<struct CaptureTag>;
 using ValueId = Id<struct ValueTag>;  // a formula of any JSON value
 using TypedId = Id<struct TypedTag>;  // a formula of the values of one kind

@@ -15,7 +15,7 @@
 
 namespace structgen {
 
-// Mixes v into the hash h, by a multiply-xorshift step with constants of MurmurHash3.
+// Mixes the number v into the hash h, by a multiply-xorshift step with constants of MurmurHash3.
 inline uint64_t mix(uint64_t h, uint64_t v) {
   h ^= v + 0x9E3779B97F4A7C15ull + (h << 6) + (h >> 2);
   h *= 0xFF51AFD7ED558CCDull;
@@ -65,25 +65,25 @@ class ZeroArray {
   std::size_t n_;
 };
 
-// A hash table of ids. The caller keeps the values.
+// A hash table of numbers (ids) of values. The caller keeps the values; the table stores only the ids.
 class InternTable {
  public:
   explicit InternTable(uint32_t initial_log2 = 4) : slots_(1ull << initial_log2) {}
 
-  // Returns the known id for which equal(id) is true; otherwise that of make().
+  // Returns the known id for which equal(id) is true. If there is none, returns the id that make() returns.
   template <class Equal, class Make>
   uint32_t find_or_add(uint64_t hash, Equal&& equal, Make&& make) {
     const uint32_t tag = tag_of(hash);
     if (const Slot* s = probe(slots_, tag, equal)) return s->id;
     if (!old_.empty())
       if (const Slot* s = probe(old_, tag, equal)) return s->id;
-    // May throw, so it comes before make(), whose id must get into the table.
+    // make_room() may throw, so it runs first. Otherwise make() could make an id that the table does not get.
     make_room();
     const uint32_t id = make();
     add({tag, id});
     return id;
   }
-  // Returns the index of a value in a list without duplicates. A new value is appended.
+  // Returns the index of a value in a list without duplicates, and appends the value if it is new.
   template <class List, class Value>
   uint32_t number(uint64_t hash, List& list, Value&& value) {
     return find_or_add(
@@ -105,7 +105,8 @@ class InternTable {
 
  private:
   struct Slot {
-    // 32 bits of the hash, from which the place in a larger table follows; 0 marks a free slot.
+    // 32 bits of the value's hash; 0 marks a free slot. When the table grows, the entry's new position
+    // follows from them, and the value is not hashed again.
     uint32_t tag = 0;
     uint32_t id = 0;
   };
@@ -133,12 +134,12 @@ class InternTable {
     drained_ = 0;
   }
   void add(Slot s) {
-    // make() may have added entries.
+    // make() may itself have added entries.
     make_room();
     put(slots_, s);
     ++count_;
-    // A table that grows moves its entries step by step, and the old one is still searched. Each insertion
-    // moves 8 slots, so all have moved long before the new table is full.
+    // When the table grows, its entries move step by step; until then the old table is still searched. Each
+    // insertion moves 8 slots, so all have moved long before the new table is full.
     if (!old_.empty()) {
       const std::size_t end = std::min(old_.size(), drained_ + 8);
       for (; drained_ < end; ++drained_)

@@ -9,7 +9,7 @@ Interrupt::Interrupt(bool (*wanted)()) : wanted_(wanted), before_(here) {
 void Interrupt::look() {
   const Clock::time_point now = Clock::now();
   if (now < next_ || asked()) return;
-  // Most calls of the library end before a second look, so the first one does not ask.
+  // The first call of look() does not ask, because most calls of the library end before a second one.
   const bool first = next_ == Clock::time_point{};
   if (!first && wanted_()) asked_.store(true, std::memory_order_relaxed);
   next_ = (first ? now : Clock::now()) + kEvery;

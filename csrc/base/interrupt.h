@@ -15,7 +15,7 @@
 
 namespace structgen {
 
-// Ends a call. It is no std::exception, so that no function on the way handles it as an error.
+// Thrown to end a call. It is no std::exception, so that no function on the way handles it like an error.
 struct Interrupted {};
 
 class Interrupt {
@@ -23,15 +23,15 @@ class Interrupt {
   using Clock = std::chrono::steady_clock;
   static constexpr std::chrono::milliseconds kEvery{20};
 
-  // While it lives, this thread works for a call that ends once wanted() is true; with null the call is never
-  // ended. If the thread already works for a call, nothing changes.
+  // While it lives, this thread works for a call that ends once wanted() is true. With `wanted` null the call
+  // is never ended. If the thread already works for a call, the object changes nothing.
   explicit Interrupt(bool (*wanted)());
   ~Interrupt() { here = before_; }
   Interrupt(const Interrupt&) = delete;
   Interrupt& operator=(const Interrupt&) = delete;
   bool asked() const { return asked_.load(std::memory_order_relaxed); }
 
-  // Returns the call for which this thread works; null if it cannot be ended.
+  // Returns the call for which this thread works; null if this call cannot be ended.
   static Interrupt* current() { return here.call; }
   // Throws Interrupted if the call is to end. The thread that began the call asks wanted(), so it must not be
   // waiting for a lock of the core.
@@ -43,13 +43,13 @@ class Interrupt {
   }
   static bool is_asked() { return here.call && here.call->asked(); }
 
-  // While it lives, this thread works for another thread's call.
+  // While it lives, this thread works for a call that another thread began.
   class Help;
 
  private:
   struct Here {
     Interrupt* call;
-    // True if this thread began the call and so asks wanted().
+    // True if this thread began the call, so that it asks wanted().
     bool own;
   };
   void look();

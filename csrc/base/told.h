@@ -23,10 +23,10 @@
 
 namespace structgen {
 
-// The work of catching an exception that ends a search: 20 microseconds.
+// An exception that ends a search costs this much work to catch: 20 microseconds.
 constexpr int64_t kLimitWork = 200;
 
-// An answer, or the error of the limit that was met.
+// An answer, or the error of the limit that the question met.
 template <class T>
 class Told {
  public:
@@ -37,9 +37,9 @@ class Told {
   T& operator*() { return *value_; }
   T* operator->() { return &*value_; }
   T value_or(T otherwise) && { return value_ ? std::move(*value_) : std::move(otherwise); }
-  // Returns the error; null if there is an answer.
+  // Returns the error, or null if there is an answer.
   const std::exception_ptr& limit() const { return limit_; }
-  // Returns the answer, or throws the error.
+  // Returns the answer; throws the error if there is none.
   T value() && {
     if (limit_) std::rethrow_exception(limit_);
     return std::move(*value_);
@@ -50,8 +50,8 @@ class Told {
   std::exception_ptr limit_;
 };
 
-// Returns f(), or the limit at which f throws. If f returns nothing, the answer is `true`. Errors for which
-// passes(error) is true count as limits.
+// Returns f() or, if f throws at a limit, this limit. If f returns nothing, the answer is `true`. Errors for
+// which passes(error) is true count as limits, too.
 template <class F, class Passes>
 auto told(F&& f, Passes&& passes) {
   using R = std::invoke_result_t<F>;
@@ -74,8 +74,8 @@ auto told(F&& f) {
   return told(std::forward<F>(f), [](const Error&) { return false; });
 }
 
-// The same as told(), for a caller that goes on without an answer. If no work is left for this, throws the
-// error of the scope's limit, whatever limit f() met.
+// Does what told() above does, for a caller that goes on without an answer. If no work is left to go on with,
+// it throws the error of the scope's limit, whatever limit f() met.
 template <class F>
 auto told_with_work_left(F&& f) {
   auto out = told(std::forward<F>(f));
@@ -83,8 +83,8 @@ auto told_with_work_left(F&& f) {
   return out;
 }
 
-// For several questions, one of which may decide alone: the first limit is thrown only if no later answer
-// decides.
+// For several questions, one of which may decide alone: the first limit that was met is thrown only if no
+// later answer decides.
 class FirstLimit {
  public:
   // Returns f(), or `unsure` if f() met a limit.
@@ -94,7 +94,7 @@ class FirstLimit {
     if (!answer && !first_) first_ = answer.limit();
     return std::move(answer).value_or(std::move(unsure));
   }
-  // Throws the first limit, if one was met. The caller calls this if no answer has decided.
+  // Throws the first limit that was met, if any. The caller calls this if no answer has decided.
   void rethrow() const {
     if (first_) std::rethrow_exception(first_);
   }

@@ -7,7 +7,7 @@
 
 namespace structgen {
 
-// Appends a code point as UTF-8. A surrogate becomes three bytes, which are not valid UTF-8.
+// Appends a code point as UTF-8. A surrogate is written as three bytes, which are not valid UTF-8.
 inline void append_utf8(std::string& out, uint32_t cp) {
   if (cp < 0x80) {
     out += static_cast<char>(cp);
@@ -26,8 +26,8 @@ inline void append_utf8(std::string& out, uint32_t cp) {
   }
 }
 
-// Returns the code point at byte i, and sets `length` to its number of bytes; 0 if the bytes are not
-// well-formed (overlong, a surrogate, above 10FFFF, cut off).
+// Returns the code point at byte i, and sets `length` to its number of bytes. If the bytes are not
+// well-formed (overlong, a surrogate, above 10FFFF, cut off), `length` becomes 0.
 inline uint32_t decode_utf8(std::string_view s, std::size_t i, uint32_t& length) {
   const auto at = [&](std::size_t k) { return static_cast<uint8_t>(s[i + k]); };
   const auto tail = [&](std::size_t k) { return i + k < s.size() && (at(k) & 0xC0) == 0x80; };

@@ -16,7 +16,7 @@ std::string grouped(int64_t n) {
   return digits;
 }
 
-// Throws the error of a limit, with the task, the limit, and the setting that raises it.
+// Throws the error of a limit. It names the task, the limit, and the setting that raises the limit.
 [[noreturn]] void refuse(Task task, int64_t limit, int64_t set) {
   std::string most = " takes more than " + grouped(limit) + " units of work";
   if (set > 0) most += ", " + grouped(limit / set) + " times the limit of " + grouped(set);
@@ -25,7 +25,7 @@ std::string grouped(int64_t n) {
       throw Error(ErrorKind::kSchemaTooComplex,
                   "compiling this" + most + "; simplify it, or raise Limits(compile=...)");
     case Task::kMask:
-      // `most` may be a multiple of the limit that the user set.
+      // `most` may be a multiple of the limit that the user set for a mask.
       throw Error(ErrorKind::kBudgetExceeded, "this mask" + most + "; raise Limits(mask=...)" +
                                                   (set > 0 ? "" : ", or compile with on_limit='subset'"));
     case Task::kAccept:
@@ -57,7 +57,7 @@ void out_of_memory(std::size_t limit) {
 }
 
 void Meter::settle() {
-  // A planned failure that is overdue happens at the next charge.
+  // If the planned failure should have happened already, it happens at the next charge.
   if (fail_ > 0) fail_ = std::max<int64_t>(1, fail_ - (given_ - slice_));
   given_ = slice_;
 }
@@ -67,8 +67,8 @@ void Meter::fail_after(int64_t units) {
   refill(left());
 }
 
-// At the end of a slice: throws a planned failure or the error of the limit; otherwise calls work_interrupt
-// and the function of the scope.
+// Called when a slice is used up. Throws a planned failure or the error of the limit; otherwise calls
+// work_interrupt and the function of the scope.
 void Meter::checkpoint() {
   const int64_t all = left();
   if (fail_ > 0) {

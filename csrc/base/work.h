@@ -16,7 +16,7 @@
 
 namespace structgen {
 
-// What the work is for; the error says it.
+// What the work is for, which decides the text of the error.
 enum class Task : uint8_t {
   kNone,
   kCompile,
@@ -29,8 +29,8 @@ enum class Task : uint8_t {
   kHoles
 };
 
-// How much work a call may take, in units. `set` is the limit of the user from which `units` was computed, or
-// 0.
+// How much work a call may take, in units. If `units` is computed from a limit that the user set, `set` is
+// this limit; otherwise it is 0.
 struct Allowance {
   int64_t units;
   int64_t set = 0;
@@ -41,7 +41,7 @@ struct Allowance {
 class Meter {
  public:
   static constexpr int64_t kEndless = int64_t{1} << 60;
-  // A checkpoint comes after this many units, about a millisecond.
+  // There is a checkpoint after this many units, which take about a millisecond.
   static constexpr int64_t kSlice = 10'000;
 
   void charge(int64_t units) {
@@ -53,10 +53,10 @@ class Meter {
   int64_t left() const { return slice_ + after_; }
   bool exhausted() const { return left() < 0; }
   Task task() const { return task_; }
-  // Returns all units so far. The thread must be in no WorkScope.
+  // Returns all units charged so far. The thread must be in no WorkScope.
   int64_t done() const { return kEndless + kSlice - left(); }
-  // Makes charge() throw once, after so many more units; 0: never. Tests use it to see what a failed call
-  // leaves behind.
+  // Makes charge() throw once, after this many more units; 0 stands for never. Tests use it to see what a
+  // failed call leaves behind.
   void fail_after(int64_t units);
   bool fails_later() const { return fail_ > 0; }
 
@@ -68,7 +68,7 @@ class Meter {
     after_ = left - slice_;
     given_ = slice_;
   }
-  // Takes the units since the last refill off `fail_`, the units until the planned failure.
+  // Subtracts the units charged since the last refill from `fail_`, the units until the planned failure.
   void settle();
 
   // The units left until the next checkpoint.
@@ -97,7 +97,7 @@ class WorkScope {
   WorkScope(const WorkScope&) = delete;
   WorkScope& operator=(const WorkScope&) = delete;
   int64_t used() const { return mine_ - meter.left(); }
-  // Raises the limit, for something that has to be finished.
+  // Raises the limit by some units, for something that has to be finished.
   void grant(int64_t units);
 
  private:
@@ -105,8 +105,8 @@ class WorkScope {
   int64_t mine_;
 };
 
-// Returns how much work one of several decisions may take: half of what is left, so that a hard one leaves
-// work to the others. Decisions nest; an eighth left nothing to the inner ones.
+// Returns how much work one of several decisions may take: half of what is left, so that a hard decision
+// leaves work to the others. Decisions nest; with an eighth, the inner ones had nothing left.
 inline int64_t share_of_work() {
   constexpr int64_t kLeast = 2'000, kMost = 4'000'000;
   return std::clamp(meter.left() / 2, kLeast, kMost);
@@ -114,7 +114,8 @@ inline int64_t share_of_work() {
 // Returns the work for a decision that must be made: nearly all that is left.
 inline int64_t most_of_work() { return meter.left() / 16 * 15; }
 
-// Throws the error of a call that needs more than `limit` bytes. No function on the way handles it.
+// Throws the error of a call that needs more than `limit` bytes. It reaches the caller; no function on the
+// way handles it.
 [[noreturn]] void out_of_memory(std::size_t limit);
 
 // Called at every checkpoint of every thread. It may throw to end the call.

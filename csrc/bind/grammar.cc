@@ -36,14 +36,14 @@ uint32_t add(BoundGrammar& self, GrammarNode node) {
   return self.source.add(std::move(node));
 }
 
-// Throws if one of the nodes does not exist.
+// Throws if one of the nodes in `kids` does not exist.
 template <class Kids>
 void check(const BoundGrammar& self, const Kids& kids) {
   for (uint32_t k : kids)
     if (k >= self.source.nodes.size()) throw Error(ErrorKind::kValue, "node out of range");
 }
 
-// Binds a method. In free-threaded Python a lock lets one thread at a time run it.
+// Binds a method. In free-threaded Python a lock lets only one thread at a time run it.
 struct Locked {
   nb::class_<BoundGrammar>& bound;
   template <class... Parts>
@@ -90,7 +90,7 @@ void bind_grammar(nb::module_& m) {
       .def(
           "pattern",
           [](BoundGrammar& self, std::string_view text, bool ascii) {
-            // Only to raise an error at once; lowering parses the pattern again.
+            // The pattern is parsed here only to raise its error at once; lowering parses it again.
             released([&] { parse_pattern(text, Flavor::kPython, ascii); });
             return add(self, {.op = NodeOp::kPattern, .text = (ascii ? "(?a)" : "") + std::string(text)});
           },

@@ -24,12 +24,12 @@ namespace {
 struct Helper {
   unsigned long thread;
   // True once came() has sent KeyboardInterrupt to this thread. Interrupt::is_asked() becomes true only after
-  // came() has released the GIL, and by then the exception may have been raised.
+  // came() has released the GIL, and by then the thread may have raised the exception.
   bool interrupted;
 };
 Helper python_helper{0, false};
 
-// Only Python knows whether a signal came, so the GIL is taken.
+// Only Python knows whether a signal came, so the GIL is taken to ask it.
 bool came() {
   const nb::gil_scoped_acquire held;
   if (PyOS_InterruptOccurred() == 0) return false;
@@ -61,7 +61,7 @@ bool in_main_thread() {
 bool (*signal_question())() { return in_main_thread() ? came : nullptr; }
 
 void handle_interrupt() {
-  // The thread for which this one works runs the handler.
+  // This thread works for another thread, and that one will run the handler.
   if (Interrupt::current()) {
     PyErr_SetNone(PyExc_KeyboardInterrupt);
     throw nb::python_error();

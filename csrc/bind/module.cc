@@ -49,7 +49,7 @@ void bind_logits(nb::module_& m);
 
 namespace {
 
-// Returns the name of a kind in structgen/errors.py.
+// Returns the name of a kind as structgen/errors.py knows it.
 const char* kind_name(ErrorKind k) {
   switch (k) {
     case ErrorKind::kGrammar: return "grammar";
@@ -66,13 +66,14 @@ const char* kind_name(ErrorKind k) {
   return "value";
 }
 
-// Returns a text for people. JSON may have half of a surrogate pair, which Python's decoder would refuse.
+// Returns a text for people to read. JSON may contain half of a surrogate pair, which Python's decoder would
+// refuse.
 nb::str shown(const std::string& text) {
   return nb::steal<nb::str>(
       PyUnicode_DecodeUTF8(text.data(), static_cast<Py_ssize_t>(text.size()), "backslashreplace"));
 }
 
-// Python code makes the exception, because its class is written in Python.
+// Returns the Python exception for an error. Python code makes it, because its class is written in Python.
 nb::object python_error(const Error& e) {
   return nb::module_::import_("structgen.errors")
       .attr("from_core")(kind_name(e.kind()), shown(e.what()), shown(e.pointer()), shown(e.keyword()),
@@ -87,7 +88,7 @@ void translate(const std::exception_ptr& p, void*) {
     try {
       const nb::object error = python_error(e);
       PyErr_SetObject(reinterpret_cast<PyObject*>(Py_TYPE(error.ptr())), error.ptr());
-      // Ctrl-C may be pressed while Python makes the exception. Then KeyboardInterrupt is raised instead.
+      // Ctrl-C may be pressed while Python makes the exception. Then the KeyboardInterrupt is raised instead.
     } catch (nb::python_error& other) {
       other.restore();
     }
@@ -103,7 +104,7 @@ std::vector<TokenId> to_tokens(nb::handle h) {
 std::shared_ptr<Vocabulary> make_vocabulary(nb::list tokens, std::vector<TokenId> eos,
                                             std::vector<TokenId> special) {
   std::vector<std::string_view> views;
-  // Other threads may change the list, so it is copied into a tuple.
+  // The tokens are copied into a tuple, because other threads may change the list.
   const nb::tuple held(tokens);
   views.reserve(held.size());
   for (nb::handle t : held) {
@@ -133,8 +134,9 @@ void save(const Vocabulary& vocabulary, const std::string& path, const nb::bytes
   released([&] { save_vocabulary(vocabulary, words, path); });
 }
 
-// Returns true if the text seems to refer to a schema of the specification. Only then are the texts of those
-// schemas, 31 kB, passed on. A wrong "yes" costs time alone, so the text is searched and not parsed.
+// Returns true if the schema's text seems to refer to a schema of the specification. Only then are the texts
+// of those schemas, 31 kB, passed to the core. A wrong "yes" costs only time, so the text is searched and not
+// parsed.
 bool names_metaschema(std::string_view schema) {
   constexpr std::string_view kHost = "json-schema.org/";
   for (std::size_t at = 0; (at = schema.find(kHost, at)) != std::string_view::npos; at += kHost.size()) {
@@ -202,7 +204,7 @@ auto sole(R (Matcher::*method)(Args...) const) {
     return (self.*method)(args...);
   };
 }
-// Binds a method of Matcher that runs without the GIL. `shown` makes a Python value of its result.
+// Binds a method of Matcher that runs without the GIL. `shown` turns the method's result into a Python value.
 template <class R, class... Args, class Shown = std::identity>
 auto working(R (Matcher::*method)(Args...), Shown shown = {}) {
   return [method, shown](BoundMatcher& self, Args... args) {
@@ -221,12 +223,12 @@ auto in_world(Grammar& g, F&& f) {
 // Returns f(), which reads `given`. If all its steps are known, f is quick and the GIL stays held.
 template <class Given, class F>
 auto reading(const BoundMatcher& m, const Given& given, F&& f) {
-  // This many known steps are read with the GIL held at most, about 50 us.
+  // At most this many known steps are read with the GIL held, which takes about 50 us.
   constexpr std::size_t kMost = 4096;
   return given.size() <= kMost && m.known(given) ? f() : released(f);
 }
 
-// Bind a method under two names: for tokens, and for bytes.
+// Bind a method under two names: one version reads tokens, the other bytes.
 template <class R>
 auto reading_tokens(R (Matcher::*method)(std::span<const TokenId>)) {
   return [method](BoundMatcher& self, nb::handle t) {
@@ -258,7 +260,7 @@ bool fill(BoundMatcher& m, nb::handle mask, int64_t row, F&& f) {
   return true;
 }
 
-// Fills the row. Returns whether it has all allowed tokens (mask_exact()).
+// Fills the row, and returns whether it holds all allowed tokens (mask_exact()).
 bool fill_bitmask(BoundMatcher& m, nb::handle mask, int64_t row) {
   fill(m, mask, row, [&](uint32_t* p) {
     if (!m.fill_row_fast(p)) released([&] { m.fill_row(p); });
@@ -267,7 +269,8 @@ bool fill_bitmask(BoundMatcher& m, nb::handle mask, int64_t row) {
   return m.mask_exact();
 }
 
-// Fills the row if the mask is known; otherwise returns false. It neither waits nor makes a mask.
+// Fills the row and returns true if the mask is known; returns false otherwise. It neither waits nor makes a
+// mask.
 bool fill_known(BoundMatcher& m, nb::handle mask, int64_t row) {
   const Use use(m);
   Rows rows(mask, m.grammar().vocabulary().words());
@@ -280,7 +283,8 @@ bool fill_within(BoundMatcher& m, nb::handle mask, int64_t row, std::size_t budg
   });
 }
 
-// A copy of the matcher reads the tokens, so that the call can begin again after Ctrl-C.
+// A copy of the matcher reads the tokens. So if the call is begun again after Ctrl-C, the matcher is
+// unchanged.
 std::pair<std::size_t, nb::bytes> replay(BoundMatcher& m, nb::handle ids, std::size_t most) {
   const Use use(m);
   const std::size_t count = nb::len(ids);
@@ -307,8 +311,8 @@ nb::object raised(const std::exception_ptr& failure) {
   }
 }
 
-// Returns the row of each matcher: those of `given`, or 0, 1, 2 and so on. Throws if one occurs twice. No row
-// is written.
+// Returns the row index of each matcher: those of `given`, or 0, 1, 2 and so on. Throws if an index occurs
+// twice. It writes no row.
 std::vector<int64_t> places_of(const std::optional<std::vector<int64_t>>& given, Rows& rows,
                                std::size_t count) {
   std::vector<int64_t> out;
@@ -333,7 +337,7 @@ std::vector<int64_t> places_of(const std::optional<std::vector<int64_t>>& given,
 // Returns an empty list if every row was filled; otherwise the error of each matcher, or None.
 nb::list fill_bitmasks(nb::list matchers, nb::handle mask, unsigned threads,
                        const std::optional<std::vector<int64_t>>& given) {
-  // Other threads may change the list, so it is copied into a tuple.
+  // The matchers are copied into a tuple, because other threads may change the list.
   const nb::tuple held(matchers);
   nb::list errors;
   if (held.size() == 0) {
@@ -546,8 +550,8 @@ void bind_compiler(nb::module_& m) {
           "grammar"_a, "compile_work"_a, "mask_work"_a,
           "Other limits of a compiler and of a grammar of it; while nobody else has either.")
       .def_prop_ro("byte_size", [](Compiler& c) { return released([&] { return c.byte_size(); }); })
-      // A reference, because a shared_ptr would keep the Python object alive and free it under the GIL. No
-      // lock of the core is held while `forget` runs.
+      // The argument is a reference: a shared_ptr would keep the Python object alive and free it under the
+      // GIL. No lock of the core is held while `forget` runs.
       .def(
           "keep",
           [](Compiler& c, Grammar& g, const nb::typed<nb::callable, void(Grammar)>& forget) {
@@ -674,8 +678,8 @@ void bind_matcher(nb::module_& m) {
 
 NB_MODULE(_core, m) {
   work_interrupt = Interrupt::check;
-  // Objects that threads still hold at the end of the process (a server's, a user's) are no leaks. Warnings
-  // about them would be the last lines that the user sees.
+  // Objects that threads still hold when the process ends (a server's, a user's) are no leaks. nanobind's
+  // warnings about them would be the last lines that the user sees.
   nb::set_leak_warnings(false);
   m.doc() = "C++ core of structgen; use the classes of the structgen package instead.";
   nb::register_exception_translator(translate);

@@ -25,7 +25,7 @@ using namespace structgen;
 
 namespace {
 
-// Has an arena of its own, so that tests do not influence each other.
+// A language with an arena of its own, so that tests do not influence each other.
 struct Language {
   explicit Language(const Spelling& spelling = kUtf8) : arena(spelling) {}
   RegexArena arena;

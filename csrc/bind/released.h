@@ -14,8 +14,8 @@
 
 namespace structgen {
 
-// Returns a function that tells a call of this thread whether Ctrl-C is to end it; null if the thread gets no
-// signals. The caller holds the GIL.
+// Returns a function that tells a call of this thread whether it has to end because of Ctrl-C. Returns null
+// if the thread gets no signals. The caller holds the GIL.
 bool (*signal_question())();
 // Runs Python's handler of SIGINT, and throws what it raises. The caller must hold no lock.
 void handle_interrupt();
@@ -37,8 +37,8 @@ class Attempt {
   bool ended_ = false;
 };
 
-// Returns f(). On Ctrl-C f ends with Interrupted, and Python's handler runs; if the handler returns, f begins
-// again. After kMost interrupts f is interrupted no more.
+// Returns f(). If Ctrl-C is pressed, f ends with Interrupted and Python's handler runs; if the handler
+// returns, f begins again. After kMost interrupts f is no longer interrupted.
 template <class F>
 auto interruptible(F&& f) {
   constexpr int kMost = 16;
@@ -55,7 +55,8 @@ auto interruptible(F&& f) {
   }
 }
 
-// Calls f, which is Python code, with megabytes of stack: on a thread of its own if this one has little left.
+// Calls f, which is Python code, with megabytes of stack. If this thread has little stack left, f runs on a
+// thread of its own.
 nanobind::object with_python_stack(const nanobind::callable& f);
 
 // Returns f(), which runs without the GIL, with enough stack, and is ended by Ctrl-C. Nearly every binding

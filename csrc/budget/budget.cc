@@ -40,16 +40,21 @@
 //     followed()   did the text follow a plan?           planned()             plan(), at bytes     -
 //     planned()    tokens for a budget below needed()    rows, range.cc        followed(), searches -
 //
-// The count is an upper bound, so a mask is a part of what a search over all texts would allow: where `ab` is
-// the shortest rest and takes two tokens, the rest `xyz` of one token is not counted. A search (searches.cc)
-// looks for fewer tokens only if no token is known to fit, or if the vocabulary cannot spell the shortest
-// text.
+// The count is an upper bound: another text may be longer and take fewer tokens. So a mask is a part of what
+// a search over all texts would allow. Example: behind a token, `ab` is the shortest rest and takes two
+// tokens; the rest `xyz` takes one. With 3 tokens left the token is refused (itself, `a`, `b`, the end: 4),
+// though `xyz` would fit. A search (searches.cc) looks for fewer tokens only if no token is known to fit, and
+// if the vocabulary cannot spell the shortest text. An upper bound in bytes (parse/lengths.h), at one token a
+// byte, answers for most states, which need no other count.
 //
-// The same answer for the same text. needed() and plan() are functions of a state, planned() of the text and
-// the budget. So a second matcher, a draft that was rolled back and a replay get the same mask. An entry that
-// an epoch keeps (Budgets) is a function of a state, and holds the work that it takes in a new epoch. A
-// search pays this work again and remembers only within its call (budget/reach.h); otherwise it would find
-// more than in a new epoch.
+// The same answer for the same text. needed() and plan() are functions of a state. planned() is a function of
+// the text and the budget. followed() looks back for the last byte whose plan the text has followed since,
+// and whose rest fits the budget; then planned() searches from the last state, if the grammar keeps searches.
+// So a second matcher, a draft that was rolled back and a replay get the same mask, exact or not. An entry
+// that an epoch keeps (Budgets) is a function of a state, and holds the work that the entry takes in a new
+// epoch. A search pays this work again, and remembers only within its call (budget/reach.h). Searches have
+// limits of work, so a search that took over what earlier searches found would find more than a search in a
+// new epoch.
 //
 // The promise. If a mask was made within a budget, some tokens complete the text within the rest of the
 // budget, and the next mask is not empty. needed() judged each token of the mask, but for the first token of
@@ -63,12 +68,13 @@
 // first, and follows the ways that the text has followed. Only then does the answer depend on where the
 // tokens of the text end.
 //
-// Invariants. needed() is kTooMany, or the number of tokens that plan() returns (none if a bound in bytes was
-// counted).
+// Invariants. needed() is kTooMany, or the number of some tokens that complete the state. plan() returns
+// these tokens, or none if needed() counted a bound in bytes. No answer depends on earlier questions.
 //
 // Rejected. A shortest path in tokens for each state is exact, but takes a search over the vocabulary at each
-// step. Promises kept in the epoch, and searches that go on from earlier results, made a mask depend on
-// earlier texts.
+// step; reach.h searches where the answer decides a mask. Promises kept in the epoch (each state along a
+// completion learns that it can be finished) and searches that take over earlier results made a mask depend
+// on earlier texts.
 #include "budget/budget.h"
 
 #include <algorithm>
@@ -83,7 +89,8 @@
 namespace structgen {
 
 namespace {
-// What a search may cost (SearchCost) from a state whose shortest text the vocabulary cannot spell.
+// If the vocabulary cannot spell the shortest text of a state, a search from it may take this much work (in
+// trie nodes).
 constexpr uint64_t kSpellReach = 200'000;
 // followed() looks back at most this many bytes.
 constexpr std::size_t kLookBack = 256;
@@ -91,16 +98,17 @@ constexpr std::size_t kLookBack = 256;
 constexpr std::size_t kLongRead = 32;
 }  // namespace
 
-// Returns the tokens of a text that completes a state, and the end token: 2 for the text `"}` if it is one
-// token. Returns kTooMany if the vocabulary cannot spell the text.
+// Returns the tokens of a text that completes a state, and counts the end token. If `"}` is one token, the
+// text `"}` counts 2. The number is kTooMany if the vocabulary cannot spell the text.
 Finish Budget::cut(std::string_view text, Finish::From from) {
   const Cutter::Cut cut = all_.cutter.cut(text);
   if (cut.tokens == Cutter::kNever) return {kTooMany, Finish::kNone};
   return {cut.tokens + std::size_t{1}, from, cut.first};
 }
 
-// Returns true if the text leads from s to an end. The states along a long text are remembered, because the
-// next states complete by ends of it: `[a-z]{400}` by 399 letters, then by 398.
+// Returns true if the text leads from s to a state that may end the whole text. The states along a long text
+// are remembered, because the next states complete by ends of the same text: `[a-z]{400}` by 399 letters,
+// then by 398.
 bool Budget::completes(StateId s, std::string_view text) {
   Budgets::Read& last = all_.read;
   if (text.size() <= last.text.size() && last.at[last.text.size() - text.size()] == s &&
@@ -122,15 +130,15 @@ bool Budget::any_text(StateId s) {
   return told([&] { all_.completion.of(s); }) && !all_.completion.text_matters(s);
 }
 
-// Returns the tokens of a shortest completion of s. That of the blind state is tried first, because all keys
-// that a user may write share it. It counts only if it completes s as well.
+// Returns the tokens of a shortest completion of s. The completion of the blind state is tried first, because
+// all keys that a user may write share it. It counts only if it also completes s.
 Finish Budget::spelled(StateId s) {
   check_depth();
   Finish best{kTooMany, Finish::kNone};
   if (const StateId blind = all_.masks.blind(s); blind != s) {
     Told<Finish> any = told_with_work_left([&] { return by_text(blind); });
     if (any && any->tokens < kTooMany && any->from != Finish::kBytes) {
-      // Without poison on its way the completion holds for every captured text.
+      // The search met no poison, so the completion completes the state for every captured text.
       const bool fits_all = !omits() && any_text(blind);
       if ((fits_all && !parser().unproven()) || completes(s, all_.completion.of(blind)))
         best = {any->tokens, Finish::kBlind, any->next};
@@ -139,9 +147,9 @@ Finish Budget::spelled(StateId s) {
   }
   Told<bool> own = told([&] {
     const std::string& text = all_.completion.of(s);
-    // Other alternatives are omitted for other captured texts, so the text is read.
+    // The grammar omits different alternatives for different captured texts, so the text is checked.
     if (omits() && !completes(s, text)) return;
-    // Within a range of bytes only the shortest text counts, whatever its tokens.
+    // Within a range of bytes the shortest text counts, even if it takes more tokens.
     if (const Finish found = cut(text, Finish::kOwn);
         found.tokens < best.tokens || written_.whole.most < kEndless)
       best = found;
@@ -150,8 +158,9 @@ Finish Budget::spelled(StateId s) {
   return best;
 }
 
-// Returns a number of tokens that surely suffices from s, without a search for tokens: those of the shortest
-// text, or an upper bound in bytes. Throws if the shortest text takes too much work and no bound is known.
+// Returns a number of tokens that surely suffices from s: the tokens of the shortest text, otherwise an upper
+// bound in bytes. It makes no search for tokens. Throws if the shortest text takes too much work and no bound
+// is known.
 Finish Budget::by_text(StateId s) {
   if (parser().state(s).accepting) return {1, Finish::kOwn};
   return remember(all_.shortest, s.v, [&] {
@@ -165,14 +174,14 @@ Finish Budget::by_text(StateId s) {
   });
 }
 
-// Returns the number of by_text(), or kTooMany if it throws, so that a search can go on.
+// Returns the number of by_text(). If by_text() throws, it returns kTooMany, so that a search can go on.
 std::size_t Budget::shortest(StateId s) {
   if (all_.limits) return kTooMany;
   Told<Finish> text = told_with_work_left([&] { return by_text(s); });
   return text ? text->tokens : kTooMany;
 }
 
-// Returns true if a remembered answer shows that the budget suffices.
+// Returns true if a remembered answer shows that the budget suffices. It computes nothing.
 bool Budget::sure(StateId s, std::size_t budget) const {
   if (const auto text = all_.shortest.find(s.v); text != all_.shortest.end() && text->second.tokens <= budget)
     return true;
@@ -208,7 +217,7 @@ Finish Budget::finish(StateId s) {
     known = all_.found.emplace(s.v, std::move(search)).first;
   }
   const Budgets::Search& found = known->second;
-  // The work that is left would not have found the remembered answer.
+  // The work left in spelling_ would not have sufficed to find the remembered answer.
   if (!paid_.contains(s.v) && found.cost > spelling_) {
     spelling_ = 0;
     unproved_ = true;
@@ -228,7 +237,8 @@ std::size_t Budget::needed(StateId s) {
   return finish(s).tokens;
 }
 
-// Returns the tokens that needed() counted, without the end token; none if needed() counted bytes.
+// Returns the tokens that needed() counted, without the end token. Returns an empty list if needed() counted
+// bytes.
 std::vector<TokenId> Budget::plan(StateId s) {
   std::vector<TokenId> out;
   if (parser().state(s).accepting) return out;
@@ -249,16 +259,18 @@ std::string Budget::bytes_of(std::span<const TokenId> tokens) const {
 
 bool Budget::follow(StateId s, std::span<const TokenId> tokens) { return completes(s, bytes_of(tokens)); }
 
-// Bounds the bytes that complete the text behind a token. Returns kFar if the token leads nowhere or back to
-// its own state.
+// ---- plans ----
+
+// Returns an upper bound of the bytes that complete the text behind a token. Returns kFar if the token leads
+// nowhere, or to the state where it began.
 uint32_t Budget::bytes_behind(TokenId t) {
   const StateId s = all_.parser.read(here(), vocabulary().bytes(t));
   return s == Parser::dead() || s == here() ? Lengths::kFar : all_.lengths.of(all_.masks.blind(s));
 }
 
 // Returns the token of the mask with the smallest bytes_behind(); -1 if the mask has more than kWalkedSingly
-// tokens. The bound of the last state is no measure: inside a name the bound counts the longest value that
-// any name allows, and may rise.
+// tokens. Tokens are compared only with each other, because bounds may rise behind a token: inside a name the
+// bound counts the longest value that any name allows.
 TokenId Budget::nearest() {
   const Vocabulary& v = vocabulary();
   std::vector<uint32_t> row(v.words());
@@ -320,7 +332,8 @@ bool Budget::followed(std::size_t budget, std::vector<TokenId>& rest) {
     }
     for (std::size_t k = token.size(); k-- > 0;) {
       since.insert(since.begin(), token[k]);
-      // The plan of a point inside a token is skipped if it needs a search.
+      // A point inside a token is skipped if its plan needs a search, which would take the work of points
+      // between tokens.
       if (at[k] == Parser::dead() || (k > 0 && all_.spelling && shortest(at[k]) == kTooMany)) continue;
       const Finish counted = finish(at[k]);
       if (counted.from == Finish::kBytes && counted.tokens <= budget + since.size()) {
@@ -333,10 +346,10 @@ bool Budget::followed(std::size_t budget, std::vector<TokenId>& rest) {
   return false;
 }
 
-// For a budget below needed(): finds tokens that lead to an end within it, and writes them to `rest`. Plans
-// come first, then a search from the last state. If both fail, a search from an earlier point may have found
-// the tokens of the text; a grammar that omits keeps no search, so there on_ways() must ask again (see the
-// top of this file).
+// needed() is more than the budget. Finds other tokens that lead to an end within it and writes them to
+// `rest`. First come plans, then a search from the last state. If both fail, the text may have followed
+// tokens that a search from an earlier point found. In a grammar that omits, no search is remembered, so only
+// on_ways() spends work for that (see the top of this file).
 Reach::Answer Budget::planned(std::size_t budget, std::vector<TokenId>& rest) {
   rest.clear();
   if (followed(budget, rest)) return Reach::Answer::kYes;
@@ -344,8 +357,8 @@ Reach::Answer Budget::planned(std::size_t budget, std::vector<TokenId>& rest) {
   return found == Reach::Answer::kUnknown ? on_ways(budget, rest) : found;
 }
 
-// Does the same by searches from earlier points: from the last point whose plan fits, otherwise from the
-// first one. Where the text leaves the tokens that a search found, another search begins.
+// Does what planned() does, by searches from earlier points: from the last point whose plan fits, otherwise
+// from the first. If the text leaves the tokens that a search found, a new search starts there.
 Reach::Answer Budget::on_ways(std::size_t budget, std::vector<TokenId>& rest) {
   const std::size_t n = past_.size() - 1;
   const auto left = [&](std::size_t i) { return budget + (n - i); };
@@ -367,9 +380,9 @@ Reach::Answer Budget::on_ways(std::size_t budget, std::vector<TokenId>& rest) {
       return Reach::Answer::kYes;
     }
     if (on && tokens_[k] == way[k - from]) continue;
-    // The tokens end at the last state, and the text may not end there.
+    // The tokens that were found end at the last state, but the text may not end there.
     if (k == n) return Reach::Answer::kUnknown;
-    // Here the text leaves the tokens that were found.
+    // Here the text has another token than the search found.
     from = k + 1;
     way.clear();
     const Reach::Answer found = sought_within(past_[from], left(from), &way);

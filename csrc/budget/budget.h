@@ -43,8 +43,8 @@
 
 namespace structgen {
 
-// Bounds for the tokens that complete a text, the end token included: fewer than `least` never do, `enough`
-// do.
+// Bounds in tokens for the completion of a text: fewer than `least` tokens never complete the text, and
+// `enough` tokens do. The end token counts as one token.
 struct TokenBounds {
   std::size_t least, enough;
 };
@@ -56,40 +56,43 @@ struct Finish {
     kOwn,
     // The tokens spell the shortest completion of the blind state.
     kBlind,
-    // The number is an upper bound in bytes (parse/lengths.h), at one token a byte. No text was made.
+    // The number is an upper bound in bytes (parse/lengths.h), where each byte counts as a token. No text was
+    // made.
     kBytes,
     // A search found the tokens, because the vocabulary cannot spell the shortest text.
     kFound,
-    // No ending is known; `tokens` is Budget::kFar.
+    // No ending is known, and `tokens` is Budget::kFar.
     kNone,
   };
-  // The number of tokens, the end token included.
+  // The number of tokens of the ending, the end token included.
   std::size_t tokens;
   From from;
-  // The first token; -1 if the end token comes first, or if no token is known (kBytes, kNone).
+  // The first token of the ending; -1 if the end token comes first, or if no token is known (kBytes, kNone).
   TokenId next = -1;
 };
 
-// The length that a user sets for a whole text, in bytes: from `least` to `most`; kAny is no upper limit.
+// The range that a user sets for the length of a whole text: at least `least` and at most `most` bytes. kAny
+// stands for no upper limit.
 struct ByteRange {
   static constexpr std::size_t kAny = static_cast<std::size_t>(-1);
   std::size_t least = 0, most = kAny;
   bool has(std::size_t n) const { return least <= n && n <= most; }
 };
 
-// How far a text with such a range has come: `bytes` bytes are written, and the whole text must be in
-// `whole`.
+// The length of a text that is being written: `bytes` bytes are written so far, and the finished text must
+// have a length in the range `whole`.
 struct ByteCount {
   ByteRange whole;
   std::size_t bytes = 0;
-  // Returns true if every text that may follow has a length in the range.
+  // Returns true if every text that may follow keeps to the range: `least` bytes are written, and there is no
+  // upper limit.
   bool any() const { return whole.least <= bytes && whole.most == ByteRange::kAny; }
 };
 
-// What one epoch remembers about budgets. An entry depends only on its key: a state, or a state and a number
-// of tokens. So entries make later answers quicker and never change them.
+// The answers about budgets that one epoch remembers. An entry depends only on its key: a state, or a state
+// and a number of tokens. So entries make later answers quicker and never change them.
 struct Budgets {
-  // `limited` says that the grammar limits tokens, `fast` that every row is the mask of its state
+  // `limited` says that the grammar limits tokens. `fast` says that every row is simply the mask of the state
   // (Epoch::fast).
   Budgets(World& of, Parser& states, Productions& rules, MaskBuilder& builder, Completion& shortest,
           Lengths& bounds_in_bytes, Growth& growing, bool limited, bool fast_rows)
@@ -117,23 +120,24 @@ struct Budgets {
            read.text.capacity() + read.at.capacity() * sizeof(StateId) + (limits ? limits->byte_size() : 0) +
            (spelling ? spelling->byte_size() : 0);
   }
-  // The result of a search. `cost` is what the search costs in a new epoch (SearchCost). After kYes, `tokens`
-  // complete the state, without the end token.
+  // The result of one search. `cost` is the work that it takes in a new epoch (in trie nodes, see
+  // SearchCost). After kYes, `tokens` complete the state; the end token is not among them.
   struct Search {
     Reach::Answer answer = Reach::Answer::kUnknown;
     uint64_t cost = 0;
     std::vector<TokenId> tokens;
   };
 
-  // A text that completes a state. at[i] is the state in front of byte i, and at.back() the state behind the
-  // text.
+  // A text that completes a state, and the states along it: at[i] stands in front of byte i, and the last one
+  // behind the text.
   struct Read {
     std::string text;
     std::vector<StateId> at;
   };
 
-  // A row of narrow_mask(). Most rows are asked for once. So the first call only sets `seen`, and the second
-  // one stores the row in `words`. `exact` says that no token is missing for lack of work.
+  // A row of narrow_mask(). Most rows of a single text are asked for once, those of a batch more often. So
+  // the first call only sets `seen`, and the second one stores `words`. `exact` says that no token is missing
+  // for lack of work.
   struct Kept {
     std::vector<uint32_t> words;
     bool seen = false, exact = true;
@@ -148,47 +152,51 @@ struct Budgets {
   Growth& growth;
   const bool fast;
   Cutter cutter;
-  // The text that completes() read last, if it has at least kLongRead bytes.
+  // The text of at least kLongRead bytes that completes() has read last; empty before the first one.
   Read read{"", {Parser::dead()}};
   std::unordered_map<uint32_t, Finish> shortest;
-  // The answers of find(), by state. A state is here only if the vocabulary cannot spell its shortest text.
+  // Holds the answers of find(), keyed by state. It has only states whose shortest text the vocabulary cannot
+  // spell.
   std::unordered_map<uint32_t, Search> found;
-  // The answers of sought_within(), by 2^32 * state + budget in tokens.
+  // Holds the answers of sought_within(), keyed by 2^32 * state + budget in tokens.
   std::unordered_map<uint64_t, Search> sought;
   std::unordered_map<uint32_t, TokenBounds> bounds;
-  // A row of keep_range(). It serves each text in its state of which `from` to `to` bytes are written.
+  // A row of keep_range(). It serves every text in its state that has between `from` and `to` bytes so far.
   // `exact` says that no token is missing for lack of work.
   struct Ranged {
     std::size_t from, to;
     bool exact;
     std::vector<uint32_t> row;
   };
-  // The rows of keep_range(), by state, and their bytes.
+  // Holds the rows of keep_range(), keyed by state; ranged_bytes counts the bytes of all rows.
   std::unordered_map<uint32_t, std::vector<Ranged>> ranged;
   std::size_t ranged_bytes = 0;
-  // The rows of narrow_mask(), by 2^32 * state + budget in tokens, and their bytes. All rows are dropped when
-  // they take more than CachePolicy::rows() bytes.
+  // Holds the rows of narrow_mask(), keyed by 2^32 * state + budget in tokens. kept_bytes counts their bytes;
+  // beyond CachePolicy::rows() bytes all rows are dropped.
   std::unordered_map<uint64_t, Kept> kept;
   std::size_t kept_bytes = 0;
   Targets targets;
-  // For searches: graphs of states whose edges are tokens, without captured text and with it.
+  // The graphs whose nodes are states and whose edges are tokens, for searches: `graph` without captured
+  // text, `exact_graph` with captured text.
   TokenGraph graph, exact_graph;
-  // Finds tokens that end a text within the limits; null in a grammar without limits.
+  // Finds tokens that lead from a state to the end within the limits; null in a grammar that limits no
+  // tokens.
   std::unique_ptr<Limits> limits;
-  // Tells which states can be completed in tokens; null if every byte is a token, and in a grammar with
-  // limits.
+  // Tells which states tokens can complete; null if the vocabulary has every byte as a token, and null in a
+  // grammar that limits tokens.
   std::unique_ptr<Spellable> spelling;
 };
 
-// Answers one call of a matcher. Work that one call spends changes no answer of another call.
+// Answers one call of a matcher. Each call makes a new Budget, so the work that one call takes changes no
+// answer of another call.
 class Budget {
  public:
   static constexpr std::size_t kFar = Reach::kFar;
   using Bounds = TokenBounds;
-  // `partial`: alternatives of the grammar were omitted (base/effort.h). `past` has the states of the text;
-  // questions are about its last one. `tokens` has the token between each two of them; -1 where bytes were
-  // accepted without a token. `mask_work` is the work for one mask, in units. `written` is for a text with a
-  // range of bytes.
+  // `partial` says that alternatives of the grammar were omitted (base/effort.h). `past` holds the states of
+  // the text; questions are about the last one. `tokens` holds the token between each two of these states, -1
+  // for bytes that were accepted without a token. `mask_work` is the work that one mask may take, in units.
+  // `written` is the number of bytes of the text, if the text has a range of bytes.
   Budget(Budgets& of, bool partial, int64_t mask_work, std::span<const StateId> past,
          std::span<const TokenId> tokens, const ByteCount& written = {})
       : all_(of), partial_(partial), mask_work_(mask_work), past_(past), tokens_(tokens), written_(written) {
@@ -206,30 +214,31 @@ class Budget {
   bool promised(TokenId t, StateId to);
   // Searches for tokens that complete s, if the vocabulary cannot spell the shortest text of s.
   Reach::Answer any_way(StateId s, std::vector<TokenId>& out);
-  // Returns the bounds for the last state. With `search` it spends up to `work` units to look for fewer
-  // tokens than needed() says.
+  // Returns the bounds for the last state. With `search` it also looks for fewer tokens than needed() says,
+  // with at most `work` units of work.
   Bounds bounds(bool search, int64_t work);
-  // Returns true if the mask in front of the last token, under a budget of budget + 1, held this token.
-  // Returns no value if only that mask could tell.
+  // Returns true if the last token of the text was in the mask in front of it, under a budget of budget + 1
+  // tokens. Returns no value if only this mask could tell.
   std::optional<bool> fits(std::size_t budget);
 
-  // The next five functions write a row. A token stays if at most `budget` tokens, itself included, complete
-  // the text; end tokens stay if the text may end. Each returns false if it is proved that no token stays. It
-  // throws kBudgetExceeded if no token was found and nothing is proved.
+  // Each of the next five functions writes a row. A token stays if at most `budget` tokens, this one
+  // included, complete the text. The vocabulary's end tokens stay if the text may end. Each function returns
+  // false if it is proved that no token stays. It throws kBudgetExceeded if no token was found and nothing
+  // was proved.
   //
   // narrow_mask() takes the mask of the state, narrow() takes any other row.
   bool narrow_mask(uint32_t* row, std::size_t budget);
   bool narrow(uint32_t* row, std::size_t budget);
   // Writes the row of a grammar that limits tokens.
   bool fill_limited(uint32_t* row, std::size_t budget);
-  // For a narrow() that has no work left. keep_promise() leaves only the first token of the ending that
-  // needed() counted. bound() leaves the tokens for which an upper bound in bytes shows that the budget
+  // What to do when narrow() has no work left. keep_promise() leaves only the first token of the ending that
+  // needed() counted. bound() leaves the tokens behind which an upper bound in bytes shows that the budget
   // suffices.
   bool keep_promise(uint32_t* row, std::size_t budget);
   bool bound(std::span<const uint32_t> plain, uint32_t* row, std::size_t budget);
   // Returns true if the text can be completed from s within its range of bytes and within `tokens` tokens,
-  // the end token included. s is `bytes` bytes behind the last state. False means that no completion exists,
-  // or if exact() is false that none was found.
+  // the end token included. `bytes` is the number of bytes between the last state and s. Returns false if no
+  // completion exists or none was found; exact() tells which.
   bool completable(StateId s, std::size_t bytes, std::size_t tokens = kEndless);
   // Removes each token from the row behind which completable() is false. Tokens of at most `free` bytes stay
   // without a check. The checks take at most the work of one mask; a token that was not checked is removed.
@@ -239,13 +248,13 @@ class Budget {
   // lengthened byte by byte if it is too short. Throws kBudgetExceeded if no text is found.
   std::string ranged_text();
   static constexpr std::size_t kEndless = static_cast<std::size_t>(-1);
-  // Returns false if a row may lack tokens because checking them took too much work.
+  // Returns false if a row made here may lack tokens, because checking them took too much work.
   bool exact() const { return exact_; }
 
  private:
   struct Trial;
   static constexpr std::size_t kTooMany = Reach::kFar;
-  // The searches of asked_within(): without captured text, and with it.
+  // The two searches of one question of asked_within(): without captured text, and with it.
   struct Asked {
     Reach reach, exact_reach;
   };
@@ -291,9 +300,9 @@ class Budget {
   std::size_t descends(StateId s, std::size_t budget, uint64_t& work, std::vector<TokenId>* way,
                        bool to_the_end);
   std::size_t staying(StateId s);
-  // Those tokens of a mask that stay inside a string. `row` has the tokens that surely leave enough of the
-  // budget, and none of them needs more than `most` tokens, itself included. `too_near` says that a known
-  // bound for all of them exceeds the budget.
+  // The tokens of a mask that stay inside a string. `row` holds those that surely leave enough of the budget.
+  // `most` is the largest number of tokens that one of them needs, itself and the end token included.
+  // `too_near` says that a bound for all these tokens is known and exceeds the budget.
   struct Staying {
     const uint32_t* row = nullptr;
     std::size_t most = 0;
@@ -303,13 +312,14 @@ class Budget {
   bool ends_soon(StateId s);
   bool pieces_of_plan(std::size_t budget, std::vector<TokenId>& out);
   bool binds_nothing(std::size_t budget);
-  // Which tokens of a row are checked. `mask` is the mask from which the row was copied; null for any other
-  // row. The tokens in `stays` are not checked.
+  // Says which tokens of a row are checked. `mask` is the mask of which the row is a copy; null for any other
+  // row. `stays` holds tokens that stay without a check.
   struct Doubt {
     const Mask* mask;
     Staying stays;
-    // True if only tokens that begin the shortest text are checked: in a large mask inside a string that may
-    // end at once, if the budget has no token to spare. Hardly another token then fits.
+    // True if only tokens that begin the shortest text are checked. This is for a large mask in a string that
+    // may end at once, if the budget has no token to spare: of a hundred thousand tokens hardly another one
+    // fits.
     bool pieces = false;
   };
   Doubt in_doubt(const uint32_t* row, std::size_t budget, bool enough, Trial& trial);
@@ -328,11 +338,11 @@ class Budget {
     std::size_t blind = bytes;
   };
   Shortest shortest_bytes(StateId s);
-  // What may follow a state `bytes` bytes behind the last one: from `missing` to `room` bytes, and at most
-  // `tokens` tokens, the end token included.
+  // What may follow a state that is `bytes` bytes behind the last state: between `missing` and `room` bytes,
+  // and at most `tokens` tokens, the end token included.
   struct Ahead {
     std::size_t bytes, room, missing, tokens;
-    // Returns true if n more bytes fit even at one token a byte.
+    // Returns true if n more bytes surely fit: even if each byte is a token, followed by the end token.
     bool by_bytes(std::size_t n) const { return n <= room && (tokens == kEndless || n < tokens); }
     // Returns the most bytes that a text may have now so that n more bytes keep it within `whole`.
     std::size_t last(const ByteRange& whole, std::size_t n) const {
@@ -342,11 +352,11 @@ class Budget {
   Words sure_tokens(std::size_t free, std::size_t tokens);
   std::optional<bool> longest_fits(StateId blind, const Ahead& at);
   bool reaches_range(StateId s, const Ahead& at);
-  // Returns the tokens of ranged_text(), and throws what it throws.
+  // Returns the tokens of the text that ranged_text() returns. Throws what ranged_text() throws.
   Finish ranged_finish();
   void holds(std::size_t from, std::size_t to);
-  // Returns true if some text of `least` to `most` bytes completes s. Returns no value after kReachSteps
-  // steps.
+  // Returns true if some text of `least` to `most` bytes completes s. Returns no value if this takes more
+  // than kReachSteps steps.
   std::optional<bool> reaches(StateId s, std::size_t least, std::size_t most, bool blind);
 
   Budgets& all_;
@@ -355,15 +365,16 @@ class Budget {
   const std::span<const StateId> past_;
   const std::span<const TokenId> tokens_;
   const ByteCount written_;
-  // The answers of completable() hold for every text in this state of which from_ to to_ bytes are written.
+  // The answers of completable() since the last reset hold for every text in this state that has between
+  // from_ and to_ bytes.
   std::size_t from_ = 0, to_ = kEndless;
   std::map<std::tuple<uint32_t, std::size_t, std::size_t, bool>, std::optional<bool>> reached_;
-  // spelling_: the work, as SearchCost counts it, that is left for searches from states whose shortest text
-  // cannot be spelled. paid_: the states whose searches were charged.
+  // spelling_ is the work that this call has left for searches from states whose shortest text cannot be
+  // spelled, in trie nodes (SearchCost). paid_ holds the states whose searches were already charged.
   uint64_t spelling_ = 2'000'000;
   std::unordered_set<uint32_t> paid_;
   bool exact_ = true;
-  // True if no completion of some state was found, and none was ruled out.
+  // True if for some state no completion was found, and it was not proved that there is none.
   bool unproved_ = false;
 };
 

@@ -18,13 +18,18 @@
 // the smallest mark is judged again with its own marks (narrow()).
 //
 // Invariants.
-// - Whether a way exists depends on the state alone. So accept() and fill() agree, whatever text led there.
-// - Behind the first token of a way there is a way again, so no mask is empty behind a token of a mask.
-// - ways_ has {kNever, -1} for states on the path of a running search; an exception takes these back.
+// - Whether a way exists depends on the state alone. So accept() and fill() agree, whatever text led to the
+//   state.
+// - After the first token of a way there is a way again, so no mask is empty behind a token of a mask.
+// - ways_ holds {kNever, -1} for states on the path of a running search. If the search throws, these entries
+//   are taken back.
+// - A mark may stand right behind a terminal that can be ended within a bounded number of bytes, as behind
+//   thoughts. If as many tokens are left, a shortest completion passes the mark in time (unlimited()). Then
+//   the plain mask serves, and no way is searched for.
 //
-// If a mark stands right behind a terminal that a bounded number of bytes ends, as behind thoughts, and as
-// many tokens are left, a shortest completion passes the mark in time. The plain mask then serves
-// (unlimited()).
+// Costs. If many tokens are left, a mask is a copy of the plain mask, after one walk for the state without
+// marks. If few are left, up to kTrials tokens are stepped with their captured text, which takes
+// milliseconds. A search ends after kSearchedStates states with "no way known".
 //
 // Rejected. A search over the vocabulary for the fewest tokens to the end of the rule: it costs more for each
 // state than the beginnings of one shortest text. The price is that a text that is longer in bytes and
@@ -46,7 +51,7 @@
 namespace structgen {
 
 namespace {
-// A state counts as one without a way after this many states of search().
+// search() visits at most this many states for one way; then the state counts as one without a way.
 constexpr uint32_t kSearchedStates = 20'000;
 constexpr Limits::Way kEnd{0, -1};
 
@@ -62,8 +67,10 @@ StateId Limits::walk(StateId s, std::string_view bytes, bool blind) {
   return s;
 }
 
-// Returns the tokens that begin a shortest completion of s, with the states behind them: for `a;` these are
-// `a` and, if it is a token, `a;`.
+// ---- ways ----
+
+// Returns the tokens that begin a shortest completion of s, with the states behind them. For the completion
+// `a;` these are `a` and, if it is a token, `a;`.
 Limits::Frame Limits::frame(StateId s, bool blind) {
   Frame out{s, {}};
   StateId at = parser_.begin_token(s);
@@ -85,7 +92,7 @@ Limits::Frame Limits::frame(StateId s, bool blind) {
   return out;
 }
 
-// Returns the way from s if no search is needed; otherwise null.
+// Returns the way from s if it is known without a search; null otherwise.
 const Limits::Way* Limits::known(StateId s, bool blind) {
   check_depth();
   if (parser_.state(s).accepting) return &kEnd;
@@ -98,8 +105,9 @@ const Limits::Way* Limits::known(StateId s, bool blind) {
   return &ways_.find(s.v)->second;
 }
 
-// Finds a way from s and enters it into ways_. It searches depth first, long tokens first, so that a way of
-// few tokens is met first. A state that is on the path counts as one without a way, so the search ends.
+// Finds a way from s and enters it into ways_. The search is depth-first and tries long tokens first, so that
+// a way of few tokens is found first. A state that is already on the path counts as one without a way, so the
+// search ends.
 void Limits::search(StateId s, bool blind) {
   check_depth();
   std::vector<Frame> path;
@@ -108,7 +116,7 @@ void Limits::search(StateId s, bool blind) {
     ways_[at.v] = {kNever, -1};
     path.back() = frame(at, blind);
   };
-  // An exception removes the entries of the states on the path.
+  // If the search throws, the entries of the states on its path are removed again.
   Undo forget([&] {
     for (const Frame& f : path) ways_.erase(f.state.v);
   });
@@ -141,15 +149,16 @@ void Limits::search(StateId s, bool blind) {
   forget.keep();
 }
 
-// Returns the way from s that search() finds along shortest completions.
+// Returns the way from s that search() finds along shortest completions; starts the search if it was not
+// made.
 Limits::Way Limits::found(StateId s, bool blind) {
   if (const Way* way = known(s, blind)) return *way;
   search(s, blind);
   return *known(s, blind);
 }
 
-// Returns true if the tokens complete s. They then become the way from s, and their ends the ways from the
-// states between, unless these have shorter ones.
+// Returns true if the tokens complete s. They are then entered into ways_ as a way from s, and their ends as
+// ways from the states between. A shorter way replaces a longer one.
 bool Limits::follow(StateId s, const std::vector<TokenId>& tokens) {
   std::vector<StateId> on;
   for (TokenId t : tokens) {
@@ -167,14 +176,14 @@ bool Limits::follow(StateId s, const std::vector<TokenId>& tokens) {
   return true;
 }
 
-// Returns the way from s. A hint of accept() is tried first: the tokens of a shorter way, from a state with
-// fewer marks.
+// Returns the way from s. If accept() noted another state with fewer marks and a shorter way, the tokens of
+// that way are tried first.
 Limits::Way Limits::way(StateId s) {
   check_depth();
   if (s == Parser::dead()) return {kNever, -1};
   const Way own = found(s, false);
   if (own.tokens == 0) return own;
-  // The promised way may have fewer tokens than the shortest completion.
+  // The shortest completion of s may be another text than the promised way, and take more tokens.
   const auto hint = hints_.find(s.v);
   if (hint == hints_.end()) return own;
   const StateId from = std::exchange(hint->second, Parser::dead());
@@ -200,7 +209,8 @@ std::vector<TokenId> Limits::tokens(StateId s, bool blind) {
   check_depth();
   std::vector<TokenId> out;
   for (;;) {
-    // The way was read with captured text. Without it, its tokens may lead to a state that was not searched.
+    // follow() has read the tokens of a way with captured text. Without it the same tokens may lead to a
+    // state that no search has visited.
     const Way w = blind ? found(s, true) : way(s);
     if (w.next < 0) return out;
     out.push_back(w.next);
@@ -208,8 +218,10 @@ std::vector<TokenId> Limits::tokens(StateId s, bool blind) {
   }
 }
 
-// No mark can be used up if each item has no mark, or one mark right behind its terminal that allows as many
-// tokens as the terminal needs bytes.
+// ---- tokens ----
+
+// No mark can be used up in two cases: an item has no mark; or it has one mark right behind its terminal, and
+// this mark allows at least as many tokens as the terminal needs bytes.
 StateId Limits::unlimited(StateId s) {
   std::atomic<uint32_t>& known = parser_.state(s).unmarked;
   if (known.load(std::memory_order_relaxed) == 0) {
@@ -246,10 +258,10 @@ uint32_t Limits::loose(StateId plain) {
   return found == 0 ? Lengths::kFar : found;
 }
 
-// Returns a number of tokens within which no mark of `from` is used up: a token with a way of at most so many
-// is allowed. Without marks it is kUnsure, because every token of the mask has a way. A vocabulary that lacks
-// bytes may be unable to write ways; the number is then one less, so that tokens that depend on captured text
-// are tried.
+// Returns a number of tokens within which no mark of `from` is used up. A token whose way takes at most this
+// many tokens is allowed. Without marks the number is kUnsure, because every token of the mask then has a
+// way. If the vocabulary lacks bytes, it may be unable to write the way. Then the number is one less, so that
+// tokens that depend on captured text are tried.
 uint32_t Limits::sure_of(StateId from, uint32_t room) {
   return std::min({parser_.least_limit(from), room, vocabulary().complete() ? kUnsure : kUnsure - 1});
 }
@@ -264,10 +276,10 @@ bool Limits::allowed(StateId v, StateId plain, uint32_t sure, uint32_t room) {
   return own != kNever && own <= room;
 }
 
-// Calls look(token, v, plain) for each token that is asked for, with the blind states behind the token from
-// `from` and from `base`. If look() says no and captured text matters, it is asked again with states that
-// keep the text, or the token goes to `open_to` if there is such a list. Returns false if tokens were left
-// out, because more than kTrials needed their text.
+// Calls look(token, v, plain) for each token that is asked for. `v` and `plain` are the blind states behind
+// the token, from `from` and from `base`. If look() says no and captured text matters, it is called again
+// with the states that keep the text. If `open_to` is given, it gets the list of these tokens instead.
+// Returns false if more than kTrials tokens needed their text; the others were then not looked at.
 template <class F>
 bool Limits::each(const std::vector<uint32_t>& asked, StateId from, StateId base,
                   std::vector<TokenId>* open_to, F&& look) {
@@ -315,7 +327,8 @@ const uint32_t* Limits::run(StateId plain, const Mask& mask, uint32_t sure) {
   return rest < kUnsure / 4 && sure >= 2 * rest + kSpareBytes ? mask.dense : nullptr;
 }
 
-// Returns the Base of a state without marks. It serves all captured texts.
+// Returns how many tokens a way takes behind each token of a state's mask (Base). `plain` has no marks. One
+// Base serves all captured texts.
 const Limits::Base& Limits::base(StateId plain, const Mask& mask, const uint32_t* run) {
   const StateId key = masks_.blind(plain);
   std::unique_ptr<Base>& slot = bases_[(static_cast<uint64_t>(key.v) << 1) | (run != nullptr)];
@@ -328,7 +341,7 @@ const Limits::Base& Limits::base(StateId plain, const Mask& mask, const uint32_t
     for (uint32_t w = 0; w < asked.size(); ++w) asked[w] &= ~run[w];
   std::vector<uint32_t> left = asked, refused(vocabulary().words());
   std::vector<TokenId> unsure;
-  // The tokens, by the number of tokens of the way behind each.
+  // The tokens, keyed by the number of tokens of the way behind each.
   std::map<uint32_t, std::vector<TokenId>> by;
   made->whole = each(asked, key, key, key == plain ? nullptr : &unsure, [&](TokenId t, StateId, StateId at) {
     const uint32_t n = takes(at);
@@ -361,8 +374,8 @@ const Limits::Base& Limits::base(StateId plain, const Mask& mask, const uint32_t
   return *slot;
 }
 
-// Removes the tokens behind which too few tokens are left from the row of the state without its marks.
-// Returns false if a token may have been refused untried.
+// Removes from `row` the tokens behind which too few tokens are left. `row` is the row of the state without
+// its marks. Returns false if a token may have been refused without a trial.
 bool Limits::narrow(StateId s, const Mask* mask, const uint32_t* run, uint32_t* row, uint32_t room) {
   const StateId from = parser_.begin_token(s), plain = parser_.without_limits(from);
   const uint32_t sure = sure_of(from, room);
@@ -395,7 +408,8 @@ bool Limits::narrow(StateId s, const Mask* mask, const uint32_t* run, uint32_t* 
     return fits;
   };
   whole = each(asked, from, plain, nullptr, keep) && whole;
-  // accept() promised a way, so its first token must be in the row.
+  // accept() promised a way, so the first token of a known way must be in the row. If the row is empty, a way
+  // is searched for.
   const bool none = std::all_of(row, row + vocabulary().words(), [](uint32_t word) { return word == 0; });
   if (room != kNever || none || ways_.contains(s.v))
     if (const Way w = way(s); w.next >= 0 && w.tokens != kNever && (room == kNever || w.tokens <= room + 1))
@@ -403,8 +417,8 @@ bool Limits::narrow(StateId s, const Mask* mask, const uint32_t* run, uint32_t* 
   return whole;
 }
 
-// Three cases. No mark is near: the row is the mask without marks. There is a `room`: the row is made for
-// this call. Otherwise the row is made once for the state.
+// There are three cases. If no mark is near, the mask without marks is the row. A row with a `room` is made
+// for this call only. Any other row is made once for the state.
 bool Limits::fill(StateId s, uint32_t* row, uint32_t room) {
   const StateId from = parser_.begin_token(s), plain = parser_.without_limits(from);
   if (!world_.cache) {
@@ -437,7 +451,7 @@ bool Limits::fill(StateId s, uint32_t* row, uint32_t room) {
   return it->second.whole;
 }
 
-// Allows a token exactly if fill() sets its bit.
+// Allows a token exactly if fill() sets the token's bit.
 StateId Limits::accept(StateId s, TokenId t) {
   const std::string_view bytes = vocabulary().bytes(t);
   const StateId from = parser_.begin_token(s), base = parser_.without_limits(from);
@@ -458,8 +472,8 @@ void Limits::check(StateId fresh, const std::string& name, uint32_t tokens, int6
   if (way(fresh).tokens != kNever) return;
   const uint32_t takes = way(parser_.without_limits(fresh)).tokens;
   if (takes == kNever || takes <= tokens)
-    // Too little is known, or another limit inside of the rule decides; the states tell while a text is
-    // written.
+    // It is not known how few tokens suffice, or another limit inside the rule decides. While a text is
+    // written, the states will tell.
     return;
   throw Error(ErrorKind::kGrammar, "rule '" + name + "' takes at least " + std::to_string(takes) +
                                        " tokens and may take " + std::to_string(tokens))

@@ -11,9 +11,14 @@
 // of the mask, after one walk over the tokens of the state without marks; when few are left, milliseconds at
 // 131k tokens.
 //
-// A way is looked for along a shortest completion: a token that begins this text, and behind it the shortest
-// completion anew. So whether there is a way depends on the state alone. The price: a text that is longer in
-// bytes and shorter in tokens may be refused. limits.cc has an example.
+// A way is looked for along a shortest completion (parse/completion.h): its next token is a beginning of
+// this text, and behind the token the shortest completion is asked for anew. So whether a way exists depends
+// on the state alone, and behind the first token of a way there is again a way. The price: a text that is
+// longer in bytes and shorter in tokens may be refused.
+//
+// States that differ in their marks alone have the same completions. So a token is judged once, in the state
+// without marks: if its way takes no more tokens than the smallest mark has left, the token is allowed. If a
+// bound in bytes shows this for every text of a limited rule, no token is judged (unlimited()).
 #pragma once
 
 #include <cstdint>
@@ -42,14 +47,14 @@ constexpr std::size_t kFewTokens = 500;
 // At most this many bytes complete a begun character: an escape such as `\u0041` and the second escape of a
 // surrogate pair.
 constexpr std::size_t kSpareBytes = 16;
-// At most this many tokens of a mask are read with their captured text. All others are refused.
+// At most this many tokens of one mask are read with their captured text; all further ones are refused.
 constexpr std::size_t kTrials = 2'000;
 
 class Limits {
  public:
   static constexpr uint32_t kNever = 0xFFFFFFFFu;
-  // Tokens that lead from a state to the end: their number without the end token, and the first of them (-1:
-  // none). kNever: no way is known.
+  // The tokens that lead from a state to the end: their number without the end token, and the first of them
+  // (-1 if there is none). `tokens` is kNever if no way is known.
   struct Way {
     uint32_t tokens;
     TokenId next;
@@ -62,8 +67,8 @@ class Limits {
   // Returns the way from s. Whether there is one depends on s alone, and not on the text in front.
   Way way(StateId s);
   std::vector<TokenId> tokens(StateId s) { return tokens(s, false); }
-  // Returns the tokens of the way from s if this epoch knows one of at most kRemembered tokens. keep() hands
-  // them to the next epoch.
+  // Returns the tokens of the way from s, if this epoch knows one of at most kRemembered tokens. keep()
+  // stores them in the next epoch. The next epoch has to find a longer way again.
   std::vector<TokenId> known_way(StateId s) {
     const auto it = ways_.find(s.v);
     return it == ways_.end() || it->second.tokens > kRemembered ? std::vector<TokenId>{} : tokens(s, false);
@@ -71,45 +76,45 @@ class Limits {
   void keep(StateId s, const std::vector<TokenId>& tokens) { follow(s, tokens); }
   // Returns the state behind the token; dead() if the token is not allowed.
   StateId accept(StateId s, TokenId t);
-  // Writes the row of s, Vocabulary::words() words. A token stays if at most `room` more tokens complete the
-  // text; kNever is no limit. Returns false if tokens may be missing, because more than kTrials tokens depend
-  // on captured text.
+  // Writes the row of s, Vocabulary::words() words. A token stays only if at most `room` further tokens
+  // complete the text behind it; kNever stands for no limit. Returns false if tokens may be missing, because
+  // more than kTrials tokens depend on the captured text.
   bool fill(StateId s, uint32_t* row, uint32_t room = kNever);
-  // Returns s without its marks if no next token can use up a mark; the mask is the same. Otherwise, or if
-  // this is not certain, returns dead(). The vocabulary must have every byte. The answer stays in
-  // State::unmarked and State::begun.
+  // If no mark can be used up behind any next token, returns s without its marks, which has the same mask.
+  // Otherwise, or if this is not certain, returns dead(). The vocabulary must have every byte. The answer
+  // stays in State::unmarked and State::begun, which other threads may read.
   StateId unlimited(StateId s);
   // Returns how many tokens suffice for any token of the mask and a way behind it. The state has no marks.
   // (State::loose)
   uint32_t loose(StateId plain);
-  // Throws kGrammar if no text of a limited rule keeps the limit: `"abc" "def"` within 1 token, if no token
-  // holds all six letters. `fresh` is the state at the beginning of the rule; `name` and `place` are for the
-  // message.
+  // Throws kGrammar if no text of the limited rule keeps the limit, as for the rule `"abc" "def"` with the
+  // limit 1 if no token holds all six letters. `fresh` is the state at the beginning of the rule, `tokens`
+  // the limit; the message mentions `name` and `place`.
   void check(StateId fresh, const std::string& name, uint32_t tokens, int64_t place);
   std::size_t byte_size() const { return bytes_ + (ways_.size() + hints_.size()) * 48; }
 
  private:
-  // known_way() returns ways of at most this many tokens.
+  // known_way() returns only ways of at most this many tokens.
   static constexpr uint32_t kRemembered = 64;
-  // A number of tokens that depends on captured text.
+  // Stands for a number of tokens that depends on the captured text.
   static constexpr uint32_t kUnsure = kNever - 1;
-  // Of a state without marks: how many tokens a way takes behind each token of its mask.
+  // For one state without marks: how many tokens a way takes behind each token of its mask.
   struct Base {
-    // This many suffice behind each token that is not in `dear`.
+    // This number suffices behind every token that is not in `dear`.
     uint32_t common = 0;
     // False if some token was not tried, and so counts as one without a way.
     bool whole = true;
-    // The tokens behind which a way takes more than `common`, with this number; sorted by number.
+    // The tokens behind which more than `common` are needed, each with this number; sorted by number.
     std::vector<std::pair<uint32_t, TokenId>> dear;
-    // Returns a number that suffices behind every token.
+    // Returns the number that suffices behind every token.
     uint32_t worst() const { return dear.empty() ? common : dear.back().first; }
   };
-  // A row of fill(), and what fill() returned with it.
+  // A row that fill() made, and the value that it returned.
   struct Kept {
     std::vector<uint32_t> words;
     bool whole;
   };
-  // A state on the path of search().
+  // A state on the path of search(), and the tokens that are still to be tried from it.
   struct Frame {
     StateId state;
     // The tokens that are still to be tried, with the states behind them: the last one first, and the
@@ -141,12 +146,13 @@ class Limits {
   Completion& completion_;
   Lengths& lengths_;
   std::unordered_map<uint32_t, Way> ways_;
-  // For way(), by state: another state with fewer marks, from which accept() knew a shorter way.
+  // Holds hints for way(), keyed by state: another state with fewer marks, from which accept() knew a shorter
+  // way.
   std::unordered_map<uint32_t, StateId> hints_;
   std::unordered_map<uint64_t, std::unique_ptr<Base>>
-      // The Base of each state, by 2 * state, plus 1 if tokens inside a run are left out.
+      // Holds the Base of each state, keyed by 2 * state, plus 1 if it leaves out the tokens inside a run.
       bases_;
-  // By state: the rows that fill() made without a limit `room`.
+  // Holds the rows that fill() made without a `room`, keyed by state.
   std::unordered_map<uint32_t, Kept> rows_;
   std::size_t bytes_ = 0;
 };

@@ -27,19 +27,22 @@
 // the row is the plain mask (RangedRow::sure_bytes), and so it is for tokens that stay in a run of characters
 // (sure_tokens()). Only the other tokens are looked at.
 //
-// A row is kept with the numbers of bytes for which it is the same (holds()): far from both bounds one row
+// The answers for a state change with u only where one of these sums meets a bound of the range. So a row is
+// kept with the numbers of bytes so far for which it is the same (holds()): far from both bounds one row
 // serves for all numbers.
 //
-// Exactness. A refusal for `most` is proved by the shortest completion, and one for `least` by the longest.
-// Else reaches() decides. If that would look at too many states, the token is refused and the row is not
-// exact.
+// Exactness. A refusal for `most` is proved if the shortest completion is known, and a refusal for `least` if
+// the longest completion is known. Else reaches() decides. If reaches() would look at too many states, the
+// token is refused and the row is not exact.
 //
 // Invariants. completable() is true behind each token of a row. Behind a beginning of a shortest completion
-// its rest is left, so a text within `most` can always go on. Under a budget of tokens as well, one text
-// keeps both bounds: the shortest completion cut into tokens, a text of one byte a token, or ranged_text().
+// the rest of this completion is left, so a text within `most` can always go on. Under a budget of tokens as
+// well, one text has to keep both bounds: the shortest completion cut into tokens, a text of one byte a
+// token, or the text of ranged_text().
 //
-// Rejected. The intersection (holes/intersection.h) for every grammar: it has a rule for each byte of the
-// bound, so it serves only if growth(s) is not known at the start.
+// Rejected. The intersection (holes/intersection.h) for every grammar: it is exact, but has a rule for each
+// byte of the bound, so it serves only if growth(s) is not known at the start. States that are pairs of a
+// state and a number of bytes: each pair would have a mask of its own.
 #include <algorithm>
 #include <array>
 #include <optional>
@@ -53,23 +56,24 @@
 namespace structgen {
 
 namespace {
-// The rows of one grammar's ranges that are remembered take at most this many bytes.
+// The remembered rows of one grammar's ranges take at most this many bytes; all further rows are made anew
+// each time.
 constexpr std::size_t kRangedBytes = 16 << 20;
-// reaches() returns no value after this many steps.
+// reaches() takes at most this many steps; then it returns no value.
 constexpr std::size_t kReachSteps = 4'000;
 
 std::size_t less(std::size_t a, std::size_t b) { return a > b ? a - b : 0; }
 }  // namespace
 
-// The last answer holds for every text in this state of which `from` to `to` bytes are written.
+// Notes that the last answer holds for every text in this state that has between `from` and `to` bytes.
 void Budget::holds(std::size_t from, std::size_t to) {
   from_ = std::max(from_, std::min(from, written_.bytes));
   to_ = std::min(to_, std::max(to, written_.bytes));
 }
 
-// Returns the bytes of a shortest completion of s, or an upper bound (parse/lengths.h) if no text is found in
-// time. The blind state is asked first, because all keys share it. With unproven productions, a completion
-// whose search met poison may hold for some captured texts only.
+// Returns the number of bytes of a shortest completion of s. That of the blind state is tried first, because
+// all keys share it. If no text is found in time, it is an upper bound (parse/lengths.h). With unproven
+// productions, a completion whose search met poison may hold for some captured texts only.
 Budget::Shortest Budget::shortest_bytes(StateId s) {
   if (parser().state(s).accepting) return {0, true};
   const StateId blind = all_.masks.blind(s);
@@ -93,9 +97,10 @@ Budget::Shortest Budget::shortest_bytes(StateId s) {
   return {std::min<std::size_t>(best, all_.lengths.of(blind)), false, false, shared};
 }
 
-// For each n up to `most`, computes the states behind n bytes from s: a small set for a finite language, and
-// for a loop of several bytes such as (aa)*b. With `blind`, keys that begin on the way make no states of
-// their own; where the text of a key decides, the answer is no value.
+// Steps from s byte by byte, and computes the set of states behind n bytes for each n up to `most`. These
+// sets are small for a finite language, and for a loop of several bytes such as (aa)*b. With `blind`, no
+// state is made for a key that is begun on the way, and bytes that lead to one state count as one step. Where
+// the text of such a key decides, the answer is no value.
 std::optional<bool> Budget::reaches(StateId s, std::size_t least, std::size_t most, bool blind) {
   const auto [known, fresh] = reached_.try_emplace({s.v, least, most, blind});
   if (!fresh) return known->second;
@@ -144,7 +149,8 @@ std::optional<bool> Budget::longest_fits(StateId blind, const Ahead& at) {
   return enough;
 }
 
-// Decides by reaches(), at one token a byte. Blind states are asked first, because all keys share them.
+// Decides by reaches(), where each byte counts as one token. Blind states are asked first, because all keys
+// share them.
 bool Budget::reaches_range(StateId s, const Ahead& at) {
   const StateId blind = all_.masks.blind(s);
   const std::size_t most = std::min(at.room, less(at.tokens, 1));
@@ -208,7 +214,7 @@ bool Budget::completable(StateId s, std::size_t bytes, std::size_t tokens) {
     exact_ = exact_ && proved;
     return false;
   }
-  // judge_texts() asks again with the captured text.
+  // The answer depends on the captured text, so judge_texts() asks again with it.
   if (some_texts) {
     holds(written_.bytes, 0);
     return false;
@@ -216,9 +222,10 @@ bool Budget::completable(StateId s, std::size_t bytes, std::size_t tokens) {
   return reaches_range(s, at);
 }
 
-// Returns the tokens that stay without a check: those of at most `free` bytes, and those that stay inside a
-// run of characters, because what must follow is the same behind them but for at most kSpareBytes of a begun
-// character. A token that ends the run is checked while bytes are missing. An empty row: none.
+// Returns the tokens that need no look: those of at most `free` bytes, and those that stay inside a run of
+// characters and leave what is left in front of them. Behind the latter at most kSpareBytes of a begun
+// character are missing. A token that ends the run leaves less, so it needs a look while bytes are missing.
+// An empty row says that there are none.
 Words Budget::sure_tokens(std::size_t free, std::size_t tokens) {
   const ByteRange& whole = written_.whole;
   const std::size_t now = written_.bytes, longest = vocabulary().longest(), missing = less(whole.least, now);
@@ -297,8 +304,8 @@ void Budget::keep_range(uint32_t* row, std::size_t free, std::size_t tokens) {
   all_.ranged_bytes += v.words() * 4 + 100;
 }
 
-// If the text has followed a plan that ends in the range, returns the tokens that are left of it; otherwise
-// none. Another shortest text may take more tokens.
+// If the text has followed a plan whose end is in the range, returns the tokens that are left of it;
+// otherwise nothing. Another shortest text may take more tokens.
 std::vector<TokenId> Budget::planned_in_range(std::size_t tokens) {
   std::vector<TokenId> rest;
   Told<Reach::Answer> found = told_with_work_left([&] { return planned(tokens, rest); });
@@ -348,7 +355,7 @@ std::string Budget::ranged_text() {
       look(static_cast<uint8_t>(all_.completion.of(s)[0]));
     if (next == Parser::dead()) parser().live(s).for_each(look);
     if (next == Parser::dead()) break;
-    // A byte that leads back to its state is added as often as bytes are missing.
+    // If the byte leads back to the same state, all missing bytes are added at once.
     out.append(next == s ? less(missing, shortest_bytes(s).bytes) : 1, static_cast<char>(by));
     s = next;
   }

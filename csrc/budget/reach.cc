@@ -9,9 +9,9 @@
 namespace structgen {
 
 namespace {
-// find() answers kUnknown after this many states.
+// find() visits at most this many states; then its answer is kUnknown.
 constexpr std::size_t kMet = 20'000;
-// within() counts this much work for an edge.
+// In within(), looking at one edge costs this much work.
 constexpr uint64_t kPerEdge = 200;
 }  // namespace
 
@@ -21,7 +21,7 @@ const TokenGraph::Edges* Reach::edges(StateId s, uint64_t& work) {
   if (paid_.contains(s.v)) return graph_.edges(s, ~uint64_t{0});
   const TokenGraph::Edges* e = graph_.edges(s, work);
   if (!e) {
-    // In a new graph the edges would have used up all work.
+    // In a new graph, making the edges would have used up all work. So all work counts as spent.
     work = 0;
     return nullptr;
   }
@@ -47,14 +47,14 @@ void Reach::raise(StateId s, std::size_t least) {
   slot = std::max(slot, least);
 }
 
-// Notes the token from s to `to`, if it begins fewer tokens to the end than the known one.
+// `token` leads from s to `to`. If it begins fewer tokens to the end than the ones known for s, it is noted.
 void Reach::take(StateId s, StateId to, TokenId token) {
   const std::size_t tokens = known(to) + 1;
   if (tokens < known(s)) found_[s.v] = {tokens, token};
 }
 
-// Follows the noted tokens to a state whose shortest text ends. Each step leaves one token less, so the loop
-// ends.
+// Follows the noted tokens up to a state whose shortest text is the best known ending. Each step leaves one
+// token less, so the loop ends.
 std::vector<TokenId> Reach::way(StateId& s) {
   std::vector<TokenId> out;
   for (auto found = found_.find(s.v); found != found_.end() && found->second.tokens < shortest_(s);
@@ -65,8 +65,8 @@ std::vector<TokenId> Reach::way(StateId& s) {
   return out;
 }
 
-// Recurses at most k levels. Known bounds come first, then earlier searches that ended with kUnknown, then
-// the edges.
+// Recurses at most k levels. Known bounds are asked first, then earlier searches that ended with kUnknown,
+// and the edges last.
 Reach::Answer Reach::within(StateId s, std::size_t k, uint64_t& work) {
   check_depth();
   if (least(s) > k) return Answer::kNo;
@@ -79,7 +79,7 @@ Reach::Answer Reach::within(StateId s, std::size_t k, uint64_t& work) {
   if (!e) return Answer::kUnknown;
   work -= std::min<uint64_t>(work, kPerEdge * e->to.size());
   charge(4 * static_cast<int64_t>(e->to.size()));
-  // A next state may be known to be near enough to the end.
+  // If some next state is known to be near enough to the end, no search is needed.
   for (const auto& [to, token] : e->to)
     if (least(to) < k && known(to) < k) {
       take(s, to, token);
@@ -125,8 +125,8 @@ Reach::Answer Reach::descend(StateId& s, std::size_t most, const std::function<u
         by = token;
         left = after;
       }
-    // No token leaves fewer bytes. This happens between two values, where the bounds of two rules are
-    // compared.
+    // No token leaves fewer bytes by the bounds. This happens between two values, because the bounds of two
+    // different rules are compared.
     if (by < 0) {
       by = next(s);
       if (by < 0) return Answer::kUnknown;
@@ -140,8 +140,8 @@ Reach::Answer Reach::descend(StateId& s, std::size_t most, const std::function<u
   return Answer::kYes;
 }
 
-// Searches breadth first, so that the nearest end is met first. If it sees all edges and no end, least_ notes
-// that no tokens complete the states that it visited.
+// Searches breadth first, so that the nearest end is found first. If it saw all edges and no end, no tokens
+// complete any of the states that it visited; least_ notes this.
 Reach::Answer Reach::find(StateId& s, const std::function<bool(StateId)>& ends, std::vector<TokenId>& out,
                           uint64_t& work) {
   out.clear();

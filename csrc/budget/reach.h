@@ -13,15 +13,19 @@
 // Example: behind `{"a":` with `a` a string, the shortest completion is `""}`, which may take 3 tokens,
 // while the longer text `"x"}` may be one token. A search for 2 tokens (with the end token) finds it.
 //
-// The idea. Many tokens lead to one state, so the search runs on a graph of states. within() goes down to a
-// depth and remembers for each state a number of tokens that is proved to be too few. find() goes in breadth,
-// for states whose shortest text the vocabulary cannot spell.
+// The idea. Many tokens lead to one state, so the search runs on a graph of states. `within` goes down the
+// graph to a depth and remembers for each state a number of tokens that is proved to be too few, so that no
+// pair of state and depth is searched twice. `find` goes through the graph in breadth, for states whose
+// shortest text the vocabulary cannot spell.
 //
-// A Reach belongs to one call: it remembers within the call, and pays for every state as if the graph were
-// new. So the answer of a search with a limit of work does not depend on earlier searches.
+// The same answer for the same call. A search with a limit of work answers by what it finds within this
+// work. If it took over what an earlier search found, the answer would depend on earlier questions. So a
+// Reach belongs to one call: it remembers within the call, and pays for every state as if the graph were
+// new. The edges that the graph keeps make a second call quicker and do not change its answer.
 //
-// Captured text is left out (mask/fill.h): a way without it holds for every text, but "no way" is unproved
-// where it matters. An exact graph keeps captured text, and has states for each.
+// Captured text is left out (mask/fill.h). A way that is found without the text holds for every text. That
+// there is no way is unproved where the text matters. An exact graph keeps the text; every text then has its
+// own states, which stay in memory.
 #pragma once
 
 #include <cstddef>
@@ -36,18 +40,19 @@
 
 namespace structgen {
 
-// A search considers at most this many tokens.
+// A search for fewer tokens considers at most this many tokens.
 constexpr std::size_t kLongWay = 64;
 
 class Reach {
  public:
   enum class Answer : uint8_t { kNo, kYes, kUnknown };
-  // No number of tokens is known, or none suffices.
+  // Stands for a number of tokens if none is known or no number suffices.
   static constexpr std::size_t kFar = static_cast<std::size_t>(-1) / 2;
-  // A number of tokens of a state, the end token included.
+  // A function from a state to a number of tokens, the end token included.
   using Count = std::function<std::size_t(StateId)>;
-  // `fewest`: fewer tokens never complete the state. `shortest`: the tokens of its shortest text; kFar if
-  // none is known. It is asked only where `fewest` does not decide.
+  // `fewest` returns a lower bound: fewer tokens never complete the state. `shortest` returns the number of
+  // tokens of the state's shortest text, or kFar if none is known; it is called only if the lower bound does
+  // not decide.
   Reach(TokenGraph& graph, Count fewest, Count shortest)
       : graph_(graph), fewest_(std::move(fewest)), shortest_(std::move(shortest)) {}
 
@@ -56,23 +61,25 @@ class Reach {
   //
   // Tells whether at most k tokens, the end token included, complete s.
   Answer within(StateId s, std::size_t k, uint64_t& work);
-  // After a yes of within(): returns tokens that lead from s to a state whose shortest text fits the rest of
-  // the budget. s becomes this state.
+  // For use after a yes of within(): returns tokens that lead from s to a state whose shortest text fits the
+  // rest of the budget. s becomes this state.
   std::vector<TokenId> way(StateId& s);
-  // Tells whether any number of tokens completes s. After a yes, `out` has tokens to the nearest state that
-  // accepts or for which `ends` is true, and s becomes this state. Of several the first in the order of edges
-  // is taken.
+  // Tells whether any number of tokens completes s. After a yes, `out` holds tokens that lead from s to the
+  // nearest state that accepts or for which `ends` is true, and s becomes this state. Of equally near states
+  // the first one in the order of edges is taken.
   Answer find(StateId& s, const std::function<bool(StateId)>& ends, std::vector<TokenId>& out,
               uint64_t& work);
-  // Tries a single sequence of tokens, for long values, of which within() would try every length. At each
-  // state it takes the token with the smallest `bytes` behind it, a bound of what completes a state, or
-  // `next`, the first token of the shortest text, if no token has fewer bytes than before. Returns kYes if at
-  // most `most` tokens complete s along it; kUnknown otherwise. It stops where `rest` says that the tokens
-  // left suffice. `out` gets the tokens, and s becomes the state behind them.
+  // Tries a single sequence of tokens from s. Returns kYes if at most `most` tokens complete s along it, and
+  // kUnknown otherwise. At each state it takes the token with the smallest `bytes` behind it, an upper bound
+  // of the bytes that complete a state. If no token has fewer bytes than before, it takes `next`, the first
+  // token of the shortest text (-1: none). It stops when `rest` says that the tokens left suffice. `out` gets
+  // the tokens, and s becomes the state behind them. This serves long values, for which within() would
+  // consider every length.
   Answer descend(StateId& s, std::size_t most, const std::function<uint32_t(StateId)>& bytes,
                  const std::function<std::size_t(StateId)>& rest, const std::function<TokenId(StateId)>& next,
                  std::vector<TokenId>& out, uint64_t& work);
-  // Returns the lower bound of the tokens that complete s which this call knows. kFar: no number completes s.
+  // Returns a lower bound of the tokens that complete s, as far as this call has found one. kFar says that no
+  // number of tokens completes s.
   std::size_t least(StateId s) const;
 
  private:
@@ -84,23 +91,24 @@ class Reach {
 
   TokenGraph& graph_;
   const Count fewest_, shortest_;
-  // A number of tokens that completes a state, the end token included, and the first of them.
+  // Tokens that were found to complete a state: their number with the end token, and the first of them.
   struct Step {
     std::size_t tokens;
     TokenId next;
   };
-  // By state: the fewest tokens to the end that were found.
+  // Holds, for each state, the fewest tokens to the end that were found, keyed by state.
   std::unordered_map<uint32_t, Step> found_;
-  // By state: proved lower bounds in tokens.
+  // Holds proved lower bounds in tokens, keyed by state.
   std::unordered_map<uint32_t, std::size_t> least_;
-  // A search that ended with kUnknown, as would any for at most `tokens` tokens with at most `work` work.
+  // A search that ended with kUnknown. Another search for at most `tokens` tokens with at most `work` work
+  // would also end so.
   struct Tried {
     std::size_t tokens = 0;
     uint64_t work = 0;
   };
-  // By state: the last search that ended with kUnknown.
+  // Holds the last search from each state that ended with kUnknown, keyed by state.
   std::unordered_map<uint32_t, Tried> tried_;
-  // The states whose edges this call has paid for.
+  // Holds the states whose edges this call has paid for.
   std::unordered_set<uint32_t> paid_;
 };
 

@@ -1,8 +1,11 @@
 // The rows of a budget: which tokens of a mask leave enough.
 //
 // In: the mask of a state, the number of tokens left. Out: the mask without the tokens that leave too little.
-// Cost: one comparison while the budget exceeds State::loose, what any token of the mask could need.
-// Otherwise a walk over the tokens in doubt, and a completion for each state that it meets.
+// Cost: one comparison while the budget exceeds what any allowed token could need. That need is State::loose:
+// a bound in bytes that is put together while the mask is made (parse/lengths.h, mask/fill.h), or the largest
+// need that was found when the tokens were judged. Otherwise a walk over the tokens in doubt, and one
+// completion for each state that the walk meets. A token that stays inside a run of characters costs nothing
+// if some tokens are to spare.
 //
 // The steps of a row. In a string, where 9 tokens complete the text and the worst token of the mask needs 60:
 //
@@ -19,14 +22,18 @@
 //
 //     none to spare    with needed(s) tokens left in a string, 127,000 tokens that stay in the string do not
 //                      fit. Only pieces of the shortest text are judged: `"`, `",`, `","`
-//     a pattern        the same in a string with a pattern, while the bound for the tokens that stay in it
-//                      exceeds the budget
+//     a pattern        in a string with a pattern, too, only pieces are judged, while the bound for the
+//     tokens
+//                      that stay in the string exceeds the budget
 //     half characters  behind a token that ends within a character the missing bytes are counted; no text is
 //                      looked for
 //
-// Invariants. A mask under a budget is a subset of the plain mask, and behind each of its tokens the rest of
-// the budget suffices. It is not empty if needed() was at most the budget: the first token of the plan stays
-// (budget.cc, the promise).
+// Each of these rules is a function of the state and the budget. A matcher's mask_exact is False where one
+// applies.
+//
+// Invariants. A mask under a budget is a subset of the plain mask. Behind each of its tokens the rest of the
+// budget suffices. The mask is not empty if needed() was at most the budget, because the first token of the
+// plan always stays (budget.cc, the promise).
 #include <algorithm>
 #include <atomic>
 
@@ -40,14 +47,14 @@
 namespace structgen {
 
 namespace {
-// kEntry: the bytes of an entry of Budgets::kept without its words. Rows for budgets above kKeptBudget tokens
-// are not remembered.
+// kEntry is the number of bytes of an entry of Budgets::kept without its words. Rows for a larger budget than
+// kKeptBudget tokens are not remembered.
 constexpr std::size_t kEntry = 96, kKeptBudget = 1'000;
-// In a grammar that omits, this many units of work (5 milliseconds) may go into reading the tokens of one
-// mask with their captured text. All others are refused.
+// In a grammar that omits, reading the tokens of one mask with their captured text may take this many units
+// of work: 5 milliseconds. Tokens that are left after that are refused.
 constexpr int64_t kTextWork = 50'000;
 
-// Returns true if tokens were found, false if there are none. Throws if this is not known.
+// Returns true if a search found tokens, and false if it proved that there are none. Throws otherwise.
 bool certain(Reach::Answer found, std::size_t budget) {
   if (found != Reach::Answer::kUnknown) return found == Reach::Answer::kYes;
   throw Error(ErrorKind::kBudgetExceeded, "no way to complete the text within " + std::to_string(budget) +
@@ -56,7 +63,8 @@ bool certain(Reach::Answer found, std::size_t budget) {
 }
 }  // namespace
 
-// Answers without making the mask in front of the last token, so there may be no answer.
+// The question is whether the mask in front of the last token held this token. The mask is not made, so the
+// answer may be no value.
 std::optional<bool> Budget::fits(std::size_t budget) {
   if (!written_.any()) return std::nullopt;
   const std::size_t n = past_.size() - 1;
@@ -65,13 +73,15 @@ std::optional<bool> Budget::fits(std::size_t budget) {
     StateId s = past_[n - 1];
     const uint32_t loose = parser().state(all_.masks.blind(s)).loose.load(std::memory_order_relaxed);
     if (all_.fast && loose != 0 && budget + 1 >= loose && !partial_) return true;
-    // A mask tries only a few of the tokens that lead to one state with different captured texts.
+    // If several tokens lead to one state with different captured texts, a mask tries only a few of them. So
+    // fits() cannot tell.
     bool captured = all_.masks.blind(s) != s;
     for (char b : vocabulary().bytes(tokens_[n - 1])) {
       s = all_.parser.step(s, static_cast<uint8_t>(b));
       captured = captured || all_.masks.blind(s) != s;
     }
-    // In a large mask some tokens are refused unchecked (judge(), Trial::judge_begun()).
+    // A large mask refuses some tokens without checking them (judge(), Trial::judge_begun()), and fits() does
+    // not know which.
     if (captured || needed(here()) <= budget) return std::nullopt;
   }
   if (needed(here()) <= budget) return true;
@@ -80,8 +90,8 @@ std::optional<bool> Budget::fits(std::size_t budget) {
   return false;
 }
 
-// Returns true if the budget suffices behind every token of the mask. State::loose tells, and is measured
-// first if necessary.
+// Returns true if the budget suffices behind every token of the mask. State::loose tells this; it is measured
+// if it is not known yet.
 bool Budget::binds_nothing(std::size_t budget) {
   const StateId from = all_.masks.blind(here());
   const std::atomic<uint32_t>& loose = all_.parser.state(from).loose;
@@ -98,9 +108,10 @@ bool Budget::binds_nothing(std::size_t budget) {
   return true;
 }
 
-// For a state between two characters of a string: returns how many tokens suffice if the next one consists of
-// whole characters and stays in the string, itself included. It counts one token a byte up to the quote, and
-// the completion behind it. Returns kTooMany for all other states, and if no number is known.
+// For a state between two characters of a string: returns how many tokens suffice if the next token consists
+// of whole characters and stays in the string, this token included. It counts a token for each byte up to the
+// quote, and then the completion behind the quote. Returns kTooMany for any other state, and if no number is
+// known.
 std::size_t Budget::staying(StateId s) {
   if (!all_.fast || partial_ || all_.spelling) return kTooMany;
   const State& st = all_.parser.state(s);
@@ -114,14 +125,15 @@ std::size_t Budget::staying(StateId s) {
   return std::min(kTooMany, needed(quote) + bytes);
 }
 
-// Returns the tokens of a mask that stay inside a string and leave enough. Under a large budget they need no
-// check: behind them the same must follow as before, whatever was captured, and at most kSpareBytes of a
-// begun character.
+// Returns the tokens of a mask that stay inside a string and leave enough tokens. If the budget is large,
+// they need no check: what must follow such a token is the same as before it, whatever was captured, and a
+// begun character takes at most kSpareBytes more bytes.
 Budget::Staying Budget::stay(const Mask* m, StateId from, std::size_t budget) {
   if (!m || !m->dense) return {};
   if (m->inside_run && !all_.spelling && budget > needed(from) + kSpareBytes)
     return {m->dense, needed(from) + kSpareBytes + 1};
-  // In a string with a pattern what must follow differs behind each token, but staying() is a bound for all.
+  // In a string with a pattern, what must follow differs from token to token, but staying() is a bound for
+  // all of them.
   RunClass* const characters = all_.masks.characters();
   const std::size_t suffice = characters ? staying(from) : kTooMany;
   if (suffice + kSpareBytes <= budget)
@@ -130,15 +142,16 @@ Budget::Staying Budget::stay(const Mask* m, StateId from, std::size_t budget) {
   return {nullptr, 0, suffice < kTooMany};
 }
 
-// Returns true if the string may end behind one more character. Otherwise long tokens have to be checked.
+// Returns true if the string that is being written may end behind one more character. If it must go on for
+// many bytes, long tokens have to be checked, whatever their text is.
 bool Budget::ends_soon(StateId s) {
   return std::ranges::any_of(all_.parser.items(s), [&](const Item& i) {
     return i.regex != RegexArena::poison() && all_.parser.regexes().least_length(i.regex) <= 2;
   });
 }
 
-// Appends those tokens to `out` that begin the text whose tokens needed() counted, if enough tokens are left
-// for its rest. Returns false if needed() counted no text.
+// needed() counted the tokens of some text. Appends to `out` the tokens that begin this text, if enough
+// tokens are left for the rest of it. Returns false if needed() counted no text.
 bool Budget::pieces_of_plan(std::size_t budget, std::vector<TokenId>& out) {
   const Finish::From from = finish(here()).from;
   if (from != Finish::kOwn && from != Finish::kBlind) return false;
@@ -150,7 +163,7 @@ bool Budget::pieces_of_plan(std::size_t budget, std::vector<TokenId>& out) {
 // Stores in State::loose that no token of the row needs more than `most` tokens. The blind state gets the
 // number, too, if it allows the same tokens; it then holds for all captured texts.
 void Budget::set_loose(StateId blind, const uint32_t* row, std::size_t most) {
-  // A range of bytes leaves State::loose as a bound in bytes.
+  // For texts with a range of bytes, State::loose stays a bound in bytes.
   if (written_.whole.most < kEndless) return;
   const uint32_t loose = static_cast<uint32_t>(std::min<std::size_t>(most, Lengths::kFar));
   all_.parser.state(here()).loose.store(loose, std::memory_order_release);
@@ -162,8 +175,8 @@ void Budget::set_loose(StateId blind, const uint32_t* row, std::size_t most) {
     all_.parser.state(blind).loose.store(loose, std::memory_order_release);
 }
 
-// Removes the tokens behind which no completion fits once their captured text is read. In a grammar that
-// omits, a completion of the blind state may not hold for that text. If no text is being captured, only
+// Removes the tokens behind which, with their captured text, no completion fits. In a grammar that omits, a
+// completion of the blind state may not complete the state with that text. If no text is being captured, only
 // tokens that begin a capture are tried.
 void Budget::keep_finished(uint32_t* row, std::size_t budget) {
   const Vocabulary& v = vocabulary();
@@ -187,7 +200,7 @@ void Budget::keep_finished(uint32_t* row, std::size_t budget) {
 }
 
 Budget::Doubt Budget::in_doubt(const uint32_t* row, std::size_t budget, bool enough, Trial& trial) {
-  // When an epoch has just begun, the mask may come from the one before and be missing here.
+  // The caller made the mask in an earlier epoch if an epoch has just begun; this epoch then lacks it.
   const bool plain = all_.world.cache && all_.fast && !partial_;
   if (plain && !all_.masks.peek(here())) told([&] { all_.masks.mask(here()); });
   const Mask* const made = all_.world.cache ? all_.masks.peek(here()) : nullptr;
@@ -200,7 +213,8 @@ Budget::Doubt Budget::in_doubt(const uint32_t* row, std::size_t budget, bool eno
     trial.aim = Trial::kList;
     trial.list.assign(out.mask->added, out.mask->added + out.mask->n_added);
     trial.list.insert(trial.list.end(), out.mask->shared, out.mask->shared + out.mask->n_shared);
-    // One result may help with the next, so the tokens are checked by number.
+    // The tokens are checked in the order of their numbers, because the result for one token helps with the
+    // next.
     sort_unique(trial.list);
   }
   if (out.pieces) trial.aim = Trial::kList;
@@ -208,14 +222,15 @@ Budget::Doubt Budget::in_doubt(const uint32_t* row, std::size_t budget, bool eno
   return out;
 }
 
-// Leaves the tokens of a row behind which enough of the budget is left. Returns no value if none is. Returns
-// true if the row depends on the state and the budget alone, and false if it depends on the text.
+// Leaves the tokens of a row behind which enough of the budget is left. Returns no value if no token is left.
+// Returns true if the row depends only on the state and the budget, so that it may be remembered. Returns
+// false if it also depends on the text.
 std::optional<bool> Budget::judge(uint32_t* row, std::size_t budget) {
   const StateId from = all_.masks.blind(here());
   std::vector<TokenId> rest;
   const bool enough = needed(here()) <= budget;
   if (!enough && !certain(planned(budget, rest), budget)) return std::nullopt;
-  // The first token of the plan.
+  // The first token of the plan, behind which enough is left.
   TokenId next = enough ? finish(here()).next : rest[0];
   Trial trial(*this, budget);
   const Doubt doubt = in_doubt(row, budget, enough, trial);
@@ -227,14 +242,14 @@ std::optional<bool> Budget::judge(uint32_t* row, std::size_t budget) {
     else if (const std::size_t most = std::max(trial.most, doubt.stays.most);
              !doubt.pieces && !trial.tired && most < kTooMany)
       set_loose(from, row, most);
-    // A token that was not checked for lack of work is refused.
+    // Tokens that were not checked for lack of work are refused, so the row may lack tokens.
     if (trial.tired || unproved_) exact_ = false;
   };
-  // If the work ends, all other tokens are refused.
+  // If the work ends, all tokens that were not checked are refused.
   const bool judged = static_cast<bool>(told(look));
   if (!judged) exact_ = false;
   const bool refused = trial.take_out(row, doubt.mask && doubt.mask->accepting) || doubt.pieces;
-  // With two tokens left the result is exact: a token fits if the text may end behind it.
+  // With a budget of two tokens the result is exact: a token fits exactly if the text may end behind it.
   if (refused && (doubt.pieces || budget > 2)) exact_ = false;
   if (omits() && partial_) keep_finished(row, budget);
   if (next < 0 && none(row)) {
@@ -304,8 +319,8 @@ void Budget::set_only(uint32_t* row, TokenId t) const {
   set_bit(row, t);
 }
 
-// Leaves only the first token of the ending that needed() counted, because others would take too much work.
-// Returns false if there is none, or if the ending exceeds the budget.
+// Leaves only the first token of the ending that needed() counted; other tokens would take too much work.
+// Returns false if no such token is known, or if the ending exceeds the budget.
 bool Budget::keep_promise(uint32_t* row, std::size_t budget) {
   if (all_.parser.state(here()).accepting && budget > 0) {
     exact_ = false;
@@ -347,7 +362,8 @@ bool Budget::bound(std::span<const uint32_t> plain, uint32_t* row, std::size_t b
   return any;
 }
 
-// Writes the row of a grammar that limits tokens, by ways that keep the limits (budget/limits.h).
+// Writes the row of a grammar that limits tokens. The tokens of an ending are counted along ways that keep
+// the limits (budget/limits.h).
 bool Budget::fill_limited(uint32_t* row, std::size_t budget) {
   if (needed(here()) > budget) {
     const Reach::Answer found = sought_within(here(), budget, nullptr);
@@ -359,8 +375,8 @@ bool Budget::fill_limited(uint32_t* row, std::size_t budget) {
   } else {
     const std::size_t room = std::min<std::size_t>(budget - 2, Limits::kNever - 1);
     exact_ = all_.limits->fill(here(), row, static_cast<uint32_t>(room)) && exact_;
-    // A refused token may have a completion of more bytes and fewer tokens. So the row is exact only if the
-    // budget refused no token that the limits allow.
+    // A refused token may have another completion with more bytes and fewer tokens. So the row counts as
+    // exact only if the budget refused no token that the limits allow.
     std::vector<uint32_t> any(v.words());
     exact_ = all_.limits->fill(here(), any.data()) && std::equal(any.begin(), any.end(), row) && exact_;
   }

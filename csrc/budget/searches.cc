@@ -29,9 +29,9 @@
 namespace structgen {
 
 namespace {
-// What a search that the user asked for may cost (SearchCost): about a tenth of a second.
+// A search that the user asked for may take this much work (in trie nodes): about a tenth of a second.
 constexpr uint64_t kAskedReach = 20'000'000;
-// What such a search may cost if it keeps captured text.
+// A search that the user asked for may take this much work if it keeps captured text.
 constexpr uint64_t kTextReach = 100'000;
 // sought_within() may take this many times the work of one mask: kSoughtHere from the last state,
 // kSoughtBefore from an earlier one. The work of a mask counts as at most kSoughtLimit units.
@@ -45,8 +45,8 @@ Reach Budget::search(TokenGraph& graph) {
 
 Budget::Asked Budget::asked() { return {search(all_.graph), search(all_.exact_graph)}; }
 
-// Looks for tokens that complete s, whose shortest text the vocabulary cannot spell. After kYes `out` has
-// them.
+// Looks for tokens that complete s, if the vocabulary cannot spell the shortest text of s. After kYes `out`
+// holds the tokens.
 Reach::Answer Budget::find(TokenGraph& graph, StateId s, uint64_t& work, std::vector<TokenId>& out) {
   const auto ends = [&](StateId at) {
     Told<Finish> text = told([&] { return by_text(at); });
@@ -60,8 +60,8 @@ Reach::Answer Budget::find(TokenGraph& graph, StateId s, uint64_t& work, std::ve
   return follow(s, out) ? found : Reach::Answer::kUnknown;
 }
 
-// Returns a lower bound of the tokens that complete s, the end token included: as if every token were as long
-// as the longest one. For a string of 2,000 characters and tokens of at most 20 bytes it is 101.
+// Returns a lower bound of the tokens that complete s, the end token included, as if all tokens were as long
+// as the longest one. For a string of at least 2,000 characters and tokens of at most 20 bytes it is 101.
 std::size_t Budget::fewest(StateId s) const {
   if (all_.parser.marked() || all_.parser.state(s).accepting) return 1;
   std::size_t least = kTooMany;
@@ -73,8 +73,8 @@ std::size_t Budget::fewest(StateId s) const {
   return least == kTooMany ? 1 : 1 + (least + longest - 1) / longest;
 }
 
-// Tells whether at most `budget` tokens complete s. After kYes `way` has tokens that were read with captured
-// text.
+// Tells whether at most `budget` tokens complete s. After kYes `way` holds the tokens, which were read with
+// the captured text.
 Reach::Answer Budget::within(Reach& search, TokenGraph& graph, StateId s, std::size_t budget, uint64_t& work,
                              std::vector<TokenId>* way) {
   if (shortest(s) <= budget) {
@@ -85,7 +85,7 @@ Reach::Answer Budget::within(Reach& search, TokenGraph& graph, StateId s, std::s
   if (search.least(at) > budget || fewest(s) > budget) return Reach::Answer::kNo;
   if (budget > kLongWay) return Reach::Answer::kUnknown;
   const Reach::Answer out = search.within(at, budget, work);
-  // With unproven productions a yes that ignores captured text may hold for some texts only.
+  // With unproven productions an answer that ignores captured text may hold for some texts only.
   if (out != Reach::Answer::kYes || (at == s && !way && !parser().unproven())) return out;
   std::vector<TokenId> tokens = search.way(at);
   const std::vector<TokenId> rest = plan(at);
@@ -109,20 +109,21 @@ Reach::Answer Budget::asked_within(Asked& search, StateId s, std::size_t budget,
   const Reach::Answer found = search.reach.within(at, budget, work);
   if (found != Reach::Answer::kYes) return found;
   all_.limits->keep(s, search.reach.way(at));
-  // The captured text forbids the tokens that were found without it.
+  // The tokens that were found without captured text are forbidden by the captured text.
   return needed(s) > budget ? Reach::Answer::kUnknown : found;
 }
 
-// The same as find(), with the work that bounds() may take.
+// Does what find() does, with as much work as bounds() may take.
 Reach::Answer Budget::any_way(StateId s, std::vector<TokenId>& out) {
   uint64_t work = kAskedReach, exact_work = kTextReach;
   const Reach::Answer found = find(all_.graph, s, work, out);
   return found == Reach::Answer::kUnknown ? find(all_.exact_graph, s, exact_work, out) : found;
 }
 
-// The same as asked_within(), with more work. Smaller budgets come first: a search for fewer tokens takes
-// less work, and its yes serves this budget, too. All these searches share the work of a few masks. A search
-// from an earlier point may take more, so that a new epoch finds what a row promised.
+// Does what asked_within() does, with more work. Smaller budgets are tried first: a search for fewer tokens
+// takes less work, and a yes for a smaller budget is a yes for this one. All these searches share the work of
+// a few masks. A search from an earlier point of the text may take more work, so that a new epoch finds again
+// what a row promised.
 Reach::Answer Budget::sought_within(StateId s, std::size_t budget, std::vector<TokenId>* way) {
   const bool keeps = !all_.limits && !omits() && budget <= UINT32_MAX;
   const uint64_t key = uint64_t{s.v} << 32 | budget;
@@ -172,10 +173,10 @@ Reach::Answer Budget::sought_within(StateId s, std::size_t budget, std::vector<T
   return out;
 }
 
-// Returns the number of tokens of one sequence that completes s, or kTooMany above `budget`. At each state
-// the sequence goes on by the token that leaves the fewest bytes: to the end of the text with `to_the_end`,
-// otherwise until needed() fits. For a string of at least 1000 characters needed() counts a thousand tokens
-// of one byte, and this takes the longest tokens.
+// Tries a single sequence of tokens that completes s, and returns their number. At each state it takes the
+// token that leaves the fewest bytes. Returns kTooMany if the number exceeds `budget`. With `to_the_end` the
+// sequence goes on to the end of the text, otherwise only until needed() fits. For a string of at least 1000
+// characters needed() counts a thousand one-byte tokens, while this takes the longest tokens.
 std::size_t Budget::descends(StateId s, std::size_t budget, uint64_t& work, std::vector<TokenId>* way,
                              bool to_the_end) {
   if (!all_.fast || all_.limits) return kTooMany;
@@ -202,7 +203,7 @@ std::size_t Budget::descends(StateId s, std::size_t budget, uint64_t& work, std:
 // the lower bound upwards until one suffices or is undecided, or until the work is used up.
 Budget::Bounds Budget::bounds(bool search, int64_t work) {
   const StateId s = here();
-  // A text with the fewest tokens may have too many bytes for the range.
+  // With a range of bytes no search is made: the text with the fewest tokens may have too many bytes.
   if (!written_.any())
     return {parser().state(s).accepting && written_.whole.has(written_.bytes) ? std::size_t{1} : 2,
             ranged_finish().tokens};

@@ -1,26 +1,41 @@
-// How it is decided whether tokens can finish a text; spellable.h says who asks.
+// How it is decided whether tokens can finish a text; spellable.h says when the question comes up, and
+// names the sources.
 //
 // The problem. A vocabulary may lack bytes: there is a token `"}` and none for `"`. The parser finds a text
 // that completes a state, and no tokens may spell it. A token that leads to such a state leads into a dead
 // end.
 //
-// The idea. judge() has four ways to answer, the cheapest first. Let the tokens be `a`, `ab`, `b"`, and let
-// the state stand behind the opening `"` of a string that ends the text:
+// The idea. judge() has four ways to answer, and tries the cheapest first. Let the tokens be `a`, `ab`,
+// `b"`, and let the state stand behind the opening `"` of a string that ends the text:
 //
 //     spelled()      the shortest completion is `"`, which no tokens write
-//     near()         tokens in breadth: behind `a` the completion is `"` again; `b"` ends the text. Yes: `b"`
-//     summarised()   for texts without end: which junctions a rule leads to from a junction. The stacks are
-//                    then walked with sets of junctions instead of texts
+//     near()         tokens in breadth: behind `a` the completion is `"` again; `b"` ends the text. Yes:
+//                    `b"`
+//     summarised()   where it goes on without end: a junction is (label read, pending lexeme, trie node of
+//     the
+//                    token that is begun). What a rule leads to from a junction is a set of junctions, the
+//                    least fixpoint of all rules that are met; the stacks are then walked with junctions
+//                    instead of texts
 //     searched()     where captured text decides, states are searched one by one (budget/reach.h)
 //
-// A junction is the label that was read, what may not follow, and the trie node of the token that has begun:
-// a token may cross the border of two symbols, and the next symbol goes on inside of it. A summary, the
-// junctions behind a rule, is a least fixpoint over all rules that are met.
+// Summaries are needed because a token may cross the border of two symbols: a junction keeps the trie
+// node, so that the next symbol goes on inside the token.
+//
+// Masks. fill() takes the parser's mask and clears the tokens after which possible() is false. The trie
+// is walked once, tokens that lead to the same state share the answer, and tokens whose captured text
+// matters are stepped alone.
 //
 // Invariants.
-// - A yes has tokens that show it: way() writes them, and each is in the mask of the state in front of it.
-// - A no is proved, unless a share of work ran out. An unproved no makes a mask too small, never too large.
-// - forget() drops summaries when a search breaks off, because some of them are then not complete.
+// - A yes has tokens that show it: way() writes them, and each of them is in the mask of the state
+//   before it.
+// - A no is proved, unless a share of work ran out. An unproved no makes a mask too small, never too
+//   large.
+// - Summaries are dropped when a search breaks off (forget()), because the sets of some rules are then
+//   not complete.
+//
+// Costs. Nothing where every byte is a token. Else a mask costs a completion for each state that its
+// tokens lead to; kStateWork and kMaskWork bound the summaries, `CachePolicy::spelling()` bounds their
+// memory.
 //
 // Rejected. A parser over tokens in place of bytes: each grammar would have all tokens of the vocabulary as
 // its terminals.
@@ -38,19 +53,19 @@
 namespace structgen {
 
 namespace {
-// near() answers kUnknown after this many pairs of a state and a trie node.
+// near() visits at most this many pairs of a state and a trie node; then its answer is kUnknown.
 constexpr std::size_t kMaxPlaces = 3'000;
-// near() asks at most this many of its states for a shortest completion.
+// near() looks for a shortest completion from at most this many of the states that it visits.
 constexpr std::size_t kMaxAsked = 8;
-// The steps for the summaries of one state: about a tenth of a second.
+// The summaries of one state may take this many steps: about a tenth of a second.
 constexpr uint64_t kStateWork = 300'000;
-// The steps for all summaries and searches of one mask.
+// All summaries and searches of one mask may take this many steps.
 constexpr uint64_t kMaskWork = 1'000'000;
-// What searched() may spend on one graph (SearchCost).
+// searched() may spend this much work on one graph (budget/reach.h, in trie nodes).
 constexpr uint64_t kReach = 200'000;
-// At most this many tokens of a mask are read with their captured text. All others are refused.
+// At most this many tokens of one mask are read with their captured text; all further ones are refused.
 constexpr std::size_t kMaxStepped = 2'000;
-// Cutting takes this many units of work a byte, for a path down the trie.
+// Cutting a text costs this many units of work for each byte: one path down the trie.
 constexpr std::size_t kPlaceWork = 2;
 // Stands in place of a label for a captured text that is not known.
 constexpr uint32_t kUnknownLabel = 0xFFFFFFFFu;
@@ -62,17 +77,17 @@ constexpr uint32_t kUnknownLabel = 0xFFFFFFFFu;
 
 }  // namespace
 
-// best_[n] has the fewest tokens that write the last n bytes, computed from the end of the text. The bytes in
-// front do not matter, so the entries for the end that this text shares with the last one are kept. The
-// tokens that begin at a byte lie on one path of the trie. Cost: the new bytes times the longest token. Of
-// equal cuts the one with the longest first token wins.
+// Dynamic programming from the end of the text: best_[n] has the fewest tokens that write the last n bytes.
+// An entry does not depend on the bytes in front of it. So the entries of the end that this text has in
+// common with the last one are kept. The tokens that begin at a byte lie on one path of the trie. The cost is
+// the number of new bytes times the longest token. Of equal cuts the one with the longest first token wins.
 Cutter::Cut Cutter::cut(std::string_view text) {
   const std::size_t n = text.size();
   const auto differ = std::mismatch(text.rbegin(), text.rend(), text_.rbegin(), text_.rend());
   const std::size_t same = static_cast<std::size_t>(differ.first - text.rbegin());
   if (same < n) {
     charge(static_cast<int64_t>(kPlaceWork * (n - same)));
-    // Both lists reserve memory first, so that their sizes agree even if memory runs out.
+    // Both lists reserve their memory before either grows. So their sizes still agree if memory runs out.
     if (best_.capacity() <= n) best_.reserve(2 * n + 1);
     text_.reserve(n);
     text_.assign(text);
@@ -123,8 +138,11 @@ void Spellable::spend(uint64_t n) {
   work_ -= n;
 }
 
-// Returns the junctions behind the texts of a regex, of one byte or more, if a token stands at the trie node
-// `node`: the label that was read, and the trie node of the last token, 0 if it ends with the text.
+// ---- summaries ----
+
+// A token that stands at the trie node `node` has begun. Returns the junctions behind the non-empty texts of
+// a regex: each has the label that was read and the trie node of the last token, 0 if a token ends with the
+// text.
 //
 //     tokens `a`, `ab`, `b"`; regex [ab]*", node 0    behind `b"`: node 0. Behind `"` alone: no junction
 const std::vector<Spellable::Junction>& Spellable::terminal(RegexId r, uint32_t node) {
@@ -162,8 +180,8 @@ const std::vector<Spellable::Junction>& Spellable::terminal(RegexId r, uint32_t 
   });
 }
 
-// Returns the alternatives of a rule that is told 1 + a label, 0 for none, or kUnknownLabel for captured
-// text.
+// Returns the alternatives of a rule that is told a label, where labels count from 1 and 0 means none.
+// kUnknownLabel stands for captured text that is not known.
 const Alternatives& Spellable::expand(RuleId r, uint32_t label) {
   return remember(expansions_, {r.v, label}, [&] {
     Reading reading;
@@ -176,7 +194,8 @@ const Alternatives& Spellable::expand(RuleId r, uint32_t label) {
   });
 }
 
-// Returns the summary of a rule so far. The rule that asks (at_) becomes a user.
+// Returns the summary of a rule as far as it is known. The rule that asks (at_) becomes a user: settle()
+// looks at it again when the summary grows.
 const Spellable::Rule& Spellable::rule(RuleId r, Junction from) {
   const auto [it, fresh] = rules_.try_emplace(Key{r.v, from});
   if (fresh) {
@@ -189,7 +208,7 @@ const Spellable::Rule& Spellable::rule(RuleId r, Junction from) {
   return it->second;
 }
 
-// Appends the junctions at which the symbol s may end if it begins at `from`.
+// Appends to `to` the junctions at which the symbol s may end if it begins at `from`.
 void Spellable::through(Symbol s, Junction from, std::vector<Junction>& to) {
   spend();
   const bool rules = s.kind() == Symbol::kRule;
@@ -197,8 +216,8 @@ void Spellable::through(Symbol s, Junction from, std::vector<Junction>& to) {
     if (!rules && from.label == 0) from.label = kUnknownLabel;
     if (rules) from.label = 0;
     if (!rules || !parser_.alive().plain(s.rule_id())) {
-      // Without lexemes a rule ignores the bytes that may not follow. They are lost here, so a no would not
-      // be proved.
+      // A rule of a grammar without lexemes ignores which bytes are forbidden before it. So the forbidden
+      // bytes are lost here, and a no would not be proved.
       if (from.pending != Alive::kClear && parser_.alive().follow(from.pending) != RegexArena::empty())
         open_ = true;
       from.pending = Alive::kClear;
@@ -227,9 +246,9 @@ void Spellable::through(Symbol s, Junction from, std::vector<Junction>& to) {
   }
 }
 
-// Computes the least fixpoint over all rules that were met. A rule is evaluated with the summaries so far;
-// when its own grows, its users are evaluated again. Summaries only grow and there are finitely many
-// junctions, so the loop ends.
+// Computes the least fixpoint over the rules that were asked for. Each rule is evaluated with the summaries
+// known so far; when its own grows, its users are evaluated again. Summaries only grow and there are finitely
+// many junctions, so the loop ends.
 void Spellable::settle() {
   std::vector<Junction> now, next;
   while (!todo_.empty()) {
@@ -263,8 +282,8 @@ void Spellable::settle() {
   }
 }
 
-// Drops the summaries of a search that ended early, and all other tables if they take more bytes than
-// CachePolicy::spelling().
+// Drops the summaries of a search that ended early. If all other tables take more bytes than
+// CachePolicy::spelling(), they are dropped, too.
 void Spellable::forget() {
   rules_.clear();
   todo_.clear();
@@ -316,7 +335,7 @@ Reach::Answer Spellable::summarised(StateId s) {
     if (answer != Reach::Answer::kYes && !open_ && !was_open) answer = Reach::Answer::kNo;
   };
   if (told_with_work_left(summarise)) back.keep();
-  // Old summaries may come from a search that met captured text.
+  // Summaries that are reused may come from a search that met captured text.
   open_ = open_ || was_open;
   mask_work_ -= std::min(mask_work_, before - work_);
   return answer;
@@ -361,7 +380,7 @@ bool Spellable::spelled(StateId s) {
 }
 
 // Searches breadth first through the bytes that tokens can write. A state inside an escape, whose completion
-// cannot be spelled, often leads in two bytes to one whose completion can.
+// cannot be spelled, often leads in two bytes to a state whose completion can.
 Reach::Answer Spellable::near(StateId s) {
   struct At {
     StateId state;
@@ -416,7 +435,7 @@ Reach::Answer Spellable::near(StateId s) {
 
 Reach::Answer Spellable::searched(StateId s) {
   Reach::Answer found = Reach::Answer::kUnknown;
-  // The graph without captured text comes first: it has fewer states.
+  // The graph without captured text comes first, because it has fewer states.
   for (TokenGraph* graph : {&graph_, &exact_graph_}) {
     uint64_t work = std::min(kReach, mask_work_);
     const uint64_t before = work;
@@ -478,7 +497,7 @@ bool Spellable::fill(StateId s, uint32_t* row) {
   }
   const BlindWalk step{parser_, masks_};
   const auto stops = [&](const BlindState& at) { return step.stops(at); };
-  // The tokens that a walk without captured text cannot decide.
+  // The tokens that a walk without captured text cannot decide. Each is read with its own text below.
   std::vector<TokenId> alone;
   const std::vector<uint32_t> mask(row, row + vocabulary.words());
   each_behind(vocabulary, mask.data(), step.first(s), step, stops, [&](TokenId t, const BlindState& at) {
@@ -490,7 +509,7 @@ bool Spellable::fill(StateId s, uint32_t* row) {
   whole = whole && alone.size() <= kMaxStepped;
   for (std::size_t k = 0; k < alone.size(); ++k)
     if (k >= kMaxStepped || refused(parser_.read(s, vocabulary.bytes(alone[k])))) clear_bit(row, alone[k]);
-  // An earlier mask promised a completion that begins with this token.
+  // An earlier mask promised a completion that begins with this token, so the token stays.
   if (const auto it = next_.find(s.v); it != next_.end())
     row[static_cast<uint32_t>(it->second) >> 5] |= 1u << (it->second & 31);
   if (std::all_of(row, row + vocabulary.words(), [](uint32_t word) { return word == 0; })) {

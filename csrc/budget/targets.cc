@@ -5,9 +5,9 @@
 namespace structgen {
 
 namespace {
-// A run gets a class (mask/runs.h) if at least this many bytes may begin its characters.
+// A run gets a class (mask/runs.h) if at least kFirstBytes different bytes may begin its element.
 constexpr int kFirstBytes = 24;
-// At most this many bytes may leave a run, because each costs a list of exits.
+// At most this many different bytes may leave a run, because each costs a list of exits.
 constexpr int kExits = 4;
 }  // namespace
 
@@ -17,8 +17,9 @@ TokenId Targets::first(const Words& row) {
   return static_cast<TokenId>(w * 32 + static_cast<uint32_t>(std::countr_zero(row[w])));
 }
 
-// Returns true if all items of s read the same run without a minimum and a maximum, then a quote. So it is
-// behind the opening quote of a string of any text, even if several alternatives allow this string.
+// Returns true if all items of s read the same run without a minimum or maximum, followed by a quote. The
+// state behind the opening quote of a string of any text is such a state, even if several alternatives allow
+// the string.
 bool Targets::endless(StateId s, Run& out) {
   RegexArena& regexes = parser_.regexes();
   if (s == Parser::dead() || parser_.state(s).accepting) return false;
@@ -49,9 +50,9 @@ bool Targets::run_behind(StateId from, Run& out) {
   return false;
 }
 
-// There must be one item, because two counters would need pairs of numbers. What follows the run must begin
-// with few bytes that begin none of its characters, so that a token leaves the run at one point only. If more
-// characters must come than the longest token has bytes, no token leaves it.
+// The state must have a single item, because two counters would need pairs of numbers. What follows the run
+// must begin with few bytes, none of which begins an element, so that a token leaves the run at one point
+// only. If more elements must come than the longest token has bytes, no token leaves the run.
 bool Targets::counts(StateId s, bool strings, Run& out) {
   RegexArena& regexes = parser_.regexes();
   const State& st = parser_.state(s);

@@ -73,20 +73,21 @@ class Targets {
   struct Run {
     RunClass* of = nullptr;
     RegexId element;
-    // The state inside the run. Without a minimum and a maximum, each character leads back to it.
+    // The state inside the run. If the run has no minimum and no maximum, each element leads back to it.
     StateId inside;
     // The bytes that may end the run, such as the quote of a string, each with the state behind it.
     std::vector<std::pair<uint8_t, StateId>> left;
     uint32_t min = 0, max = kUnbounded;
   };
-  // Look for a run without a minimum and a maximum: at the state itself, or also behind one more character.
+  // Look for a run without a minimum or maximum, and write it. endless() looks at the state itself,
+  // run_behind() also behind one more character.
   bool run_behind(StateId from, Run& out);
   bool endless(StateId s, Run& out);
-  // Returns true if s is inside a run whose number of characters is limited.
+  // Returns true, and writes the run, if s is inside a run whose number of elements is limited.
   bool counts(StateId s, bool strings, Run& out);
 
-  // Visits the tokens of a run without a minimum and a maximum. Tokens of whole characters lead back to its
-  // state; all others lead to one state for each begun character.
+  // Visits the tokens of a run without a minimum or maximum. Tokens of whole characters lead back to its
+  // state. Tokens that end inside a character lead to one state for each begun character.
   template <class Visitor>
   void inside_endless(const Run& run, Visitor& visitor) {
     const RunCuts& cuts = run.of->cuts();
@@ -107,7 +108,8 @@ class Targets {
     std::vector<StateId> after(run.of->longest() + 1, Parser::dead());
     after[0] = from;
     std::string_view one;
-    // The visitor took the tokens of 1 to `taken` characters. If it takes all, one row holds all tokens.
+    // For how many numbers of elements, from 1 on, the visitor takes the tokens. If it takes all, one row
+    // holds all tokens.
     std::size_t taken = 0;
     for (std::size_t i = 0; i < counts.wholes.size(); ++i) {
       const RunCounts::Whole& w = counts.wholes[i];
@@ -156,9 +158,9 @@ class Targets {
   }
   static TokenId first(const Words& row);
 
-  // Visits the tokens that begin in front of the run: a name begins with a letter, and the run of its other
-  // characters begins behind it. Tokens behind which the run has the same state are left to the functions for
-  // runs.
+  // Visits the tokens that begin in front of the run, if `from` stands there: a name begins with a letter,
+  // and the run of its other characters begins behind it. A token is skipped if it leads to the state that
+  // the run has behind the same bytes, because the functions for runs visit it.
   template <class Visitor>
   void walk_to_run(StateId from, const Run& run, Visitor& visitor) {
     const TokenTrie& trie = vocabulary_.trie();
@@ -168,8 +170,8 @@ class Targets {
     };
     struct Open {
       uint32_t node;
-      // The state behind the bytes so far, and the state that the run has there; dead() if it does not read
-      // them.
+      // `state` is the state behind the bytes so far; as_run is the state that the run has there, dead() if
+      // the run does not read the bytes.
       StateId state, as_run;
     };
     std::vector<Open> todo{{0, from, run.inside}};
@@ -198,8 +200,8 @@ class Targets {
     visitor.done(std::move(done));
   }
 
-  // Visits the tokens that leave the run by a byte. They form a trie of what they hold behind this byte; the
-  // states along the current path are kept.
+  // Visits the tokens that leave the run by a byte, as a trie of what they hold behind this byte. The states
+  // along the current path of this trie are kept.
   template <class Visitor>
   void leave(const Run& run, uint8_t byte, StateId left, Visitor& visitor) {
     const RunExits& exits = run.of->exits(byte);

@@ -29,16 +29,17 @@
 
 namespace structgen {
 
-// What searches over the vocabulary cost. The unit is a trie node.
+// What searches over the vocabulary cost, in units of one trie node.
 struct SearchCost {
-  // edges() needs at least this much work.
+  // edges() asks for at least this much work, whatever the state is.
   static constexpr uint64_t kLeast = 1'000;
   // This much is counted for a state that a walk meets for the first time.
   static constexpr uint64_t kState = 32;
 
   // Walks down the trie in depth-first order, along bytes that the parser reads. arrive(node, before, after)
-  // returns the state for the nodes below, or dead() to skip them. Returns false if the walk takes more than
-  // `work`. `spent` grows by the work, which depends on the state, the trie and `arrive` alone.
+  // returns the state with which the walk goes on below the node, or dead() to go no further there. Returns
+  // false if the walk takes more than `work`. `spent` grows by the work of the walk, which depends only on
+  // the state, the trie and `arrive`.
   template <class Arrive>
   static bool walk(Parser& parser, const TokenTrie& trie, StateId from, uint64_t work, uint64_t& spent,
                    Arrive&& arrive) {
@@ -80,15 +81,16 @@ struct SearchCost {
 class TokenGraph {
  public:
   struct Edges {
-    // The states behind tokens, each once, with the first token that leads there.
+    // The states to which tokens lead, each once, with the first token that leads there.
     std::vector<std::pair<StateId, TokenId>> to;
     // False if edges may be missing, because captured text matters or because there are more than kAlike.
     bool all = true;
-    // What the edges cost in a new graph.
+    // The work that making the edges takes in a new graph.
     uint64_t cost = 0;
   };
-  // `limited` says that the grammar limits tokens (parse/limits.h). With `exact`, states keep their captured
-  // text; otherwise they are blind. trim() forgets the edges if they take more than `most` bytes.
+  // `limited` says that the grammar limits tokens (parse/limits.h). With `exact` the states keep their
+  // captured text; otherwise they are blind (MaskBuilder::blind). If the edges take more than `most` bytes,
+  // trim() forgets them.
   TokenGraph(Parser& parser, MaskBuilder& masks, Targets& targets, const Vocabulary& vocabulary, bool limited,
              bool exact, std::size_t most)
       : parser_(parser),
@@ -105,7 +107,8 @@ class TokenGraph {
   // `work`.
   const Edges* edges(StateId s, uint64_t work);
   StateId step(StateId s, TokenId t);
-  // Forgets all edges if they take too many bytes. Each Budget calls this before its first search.
+  // Forgets all edges if they take more bytes than the constructor allowed. Each Budget calls it before its
+  // first search.
   void trim();
   Parser& parser() const { return parser_; }
   const Vocabulary& vocabulary() const { return vocabulary_; }
@@ -123,7 +126,7 @@ class TokenGraph {
   const bool limited_, exact_;
   const std::size_t most_;
   std::unordered_map<uint32_t, Edges> edges_;
-  // By state: the most work that did not suffice for its edges.
+  // Holds, keyed by state, the most work that did not suffice for the edges.
   FlatMap<uint32_t, uint64_t> too_dear_;
   std::size_t bytes_ = 0;
 };

@@ -11,11 +11,11 @@
 namespace structgen {
 
 namespace {
-// judged() has results for at most this many states of a mask.
+// judged() computes the result of at most this many states for one mask.
 constexpr std::size_t kMaskStates = 20'000;
-// A group is given up after this many tokens without success.
+// If this many tokens of a group were tried without success, the group is given up.
 constexpr std::size_t kAttempts = 3;
-// A token whose completion takes n tokens counts as 1 + n * n / kSmallRest trials.
+// Trying a token whose completion takes n tokens counts as 1 + n * n / kSmallRest trials.
 constexpr std::size_t kSmallRest = 128;
 
 // The strings of a text. lack() is asked of a hundred thousand tokens, so the pairs of bytes of the text
@@ -96,8 +96,8 @@ bool Budget::Trial::take_out(uint32_t* row, bool ends) const {
   return lost != 0;
 }
 
-// Returns how many tokens a token that leads to s needs, itself and the end token included. The last answer
-// is kept apart, because neighbours in the trie often lead to the same state.
+// Returns how many tokens are needed by a token that leads to s, itself and the end token included. The last
+// answer is kept apart, because neighbours in the trie often lead to the same state.
 std::size_t Budget::Trial::judged(StateId s) {
   if (s != last) {
     last = s;
@@ -115,7 +115,8 @@ std::size_t Budget::Trial::judged(StateId s) {
   return last_needed;
 }
 
-// Bounds the same number from above. The bound in bytes comes first, because it is cheaper than a completion.
+// Returns an upper bound of the tokens that are needed by a token that leads to s, itself and the end token
+// included. The bound in bytes is tried first, because it is cheaper than a completion.
 std::size_t Budget::Trial::tokens_into(StateId s) {
   Budgets& epoch = of.all_;
   if (epoch.parser.state(s).accepting) return 2;
@@ -130,14 +131,14 @@ bool Budget::Trial::fits(StateId s, TokenId t) {
   return of.completable(s, of.vocabulary().bytes(t).size(), budget == kEndless ? budget : budget - 1);
 }
 
-// Returns true if fewer tokens may suffice for some captured text. With a budget of 2 only the end may
-// follow, so the text matters only if it decides whether the text may end.
+// Returns true if fewer tokens may suffice for some captured text. With a budget of 2 only the end may follow
+// the token. Then the text matters only if it decides whether the text may end.
 bool Budget::Trial::matters(StateId s) const {
   if (budget == 2 && !ranged) return of.all_.parser.state(s).poisoned;
   return of.all_.completion.text_matters(s);
 }
 
-// Checks tokens that lead to s. `blind`: s lacks their captured text.
+// Checks tokens that lead to s. `blind` says that s lacks their captured text.
 void Budget::Trial::judge(std::span<const TokenId> tokens, StateId s, bool blind) {
   for (TokenId t : tokens) {
     if (!asks(t)) continue;
@@ -150,8 +151,8 @@ void Budget::Trial::judge(std::span<const TokenId> tokens, StateId s, bool blind
   }
 }
 
-// Returns true if captured text decides everything that follows s. The tokens `below` are then read alone,
-// later.
+// Returns true if the captured text decides everything that follows s. The tokens `below` then go to the list
+// `alone`, to be read with their text.
 bool Budget::Trial::judge_poison(StateId s, std::span<const TokenId> below) {
   if (!decided_by_text(of.all_.parser.state(s))) return false;
   for (TokenId t : below)
@@ -159,8 +160,8 @@ bool Budget::Trial::judge_poison(StateId s, std::span<const TokenId> below) {
   return true;
 }
 
-// Walks down the trie in depth-first order, with the state of each depth. States are numbered, and their
-// steps and results kept in tables, so a known step or result is one load.
+// Walks down the trie in depth-first order and keeps the state of each depth. It numbers the states that it
+// meets, and keeps their steps and results in tables. So a known step is one load, and so is a known result.
 void Budget::Trial::judge_all(StateId from) {
   enum Verdict : uint8_t { kAsk, kTake, kRefuse, kPoison };
   struct Met {
@@ -240,8 +241,9 @@ bool Budget::Trial::judge_begun(StateId to, RegexId rest, std::span<const TokenI
   return true;
 }
 
-// Checks the tokens of a state in a string, and returns false for all other states. Nearly all tokens end
-// inside the string: behind a whole character in one state, all others in a few dozen states (Targets).
+// Checks the tokens of a state in a string. Returns false if `from` is no such state. Nearly all tokens end
+// inside the string: those that end with a whole character lead to one state, the others to a few dozen
+// states (Targets).
 bool Budget::Trial::judge_strings(StateId from) {
   struct Judge {
     Trial& trial;
@@ -281,8 +283,9 @@ bool Budget::Trial::judge_strings(StateId from) {
   return of.all_.targets.visit(from, false, judge);
 }
 
-// Checks the tokens that lead back into a run. With a range of bytes only their lengths matter: one question
-// is asked for each length, and neighbouring lengths with one answer are treated together.
+// Checks the tokens of a run that lead back into the run. With a range of bytes their results depend only on
+// their lengths. So one question is asked for each length, and neighbouring lengths with the same answer are
+// treated together.
 void Budget::Trial::whole_run(StateId inside, const Words& row) {
   const std::size_t longest = of.vocabulary().longest(), left = budget == kEndless ? budget : budget - 1;
   for (std::size_t n = 1, end; n <= longest; n = end) {
@@ -303,9 +306,9 @@ void Budget::Trial::whole_run(StateId inside, const Words& row) {
   }
 }
 
-// Checks the tokens whose captured text decides: each is read with its text, or shares the completion of
-// another token of its group. After kTrials trials all others are refused. A long completion counts as many
-// trials.
+// Checks the tokens whose captured text decides. Each is read with its text, or takes over the completion
+// that served another token of its group. After kTrials trials the others are refused; a trial with a long
+// completion counts as many trials.
 void Budget::Trial::judge_texts() {
   // Counts the bytes of regexes that trials make. They stay as long as the grammar's world, which must not
   // fill with texts that nobody wrote.
@@ -316,7 +319,8 @@ void Budget::Trial::judge_texts() {
   } tried{of.all_.world};
   const bool alike_asked = of.all_.productions.traits().asks_alike;
   std::size_t trials = tried.world.tried > tried.world.policy.tried() ? kTrials : 0;
-  // The work of a trial is quadratic in its completion: 15 ms behind 210 keys that must differ.
+  // The work of a trial grows as the square of the completion: behind 210 keys that must differ it takes 15
+  // ms.
   const std::size_t rest = ranged ? 0 : of.needed(of.here());
   const std::size_t each = rest >= kTooMany ? 1 : 1 + rest * rest / kSmallRest;
   // The completion behind the last token that fitted and, with a range of bytes, the length of this token.
@@ -342,7 +346,7 @@ void Budget::Trial::judge_texts() {
     way = of.plan(s);
     return true;
   };
-  // Returns the completion of the blind state behind the token `t`, if it fits the budget.
+  // Returns the completion of a blind state if it fits the budget behind `t`, a token that leads to it.
   const auto shared = [&](StateId blind, TokenId t) -> std::optional<std::string> {
     Told<Finish> any = told([&] { return of.by_text(blind); });
     if (!any || any->tokens + 1 > budget || any->from == Finish::kBytes) return std::nullopt;
@@ -350,7 +354,8 @@ void Budget::Trial::judge_texts() {
     const std::string& text = of.all_.completion.of(blind);
     return of.completes(s, text) ? std::optional(text) : std::nullopt;
   };
-  // Groups are tried in the order of their first tokens; the order of states would depend on earlier masks.
+  // The groups are tried in the order of their first tokens. The numbers of states would give another order
+  // after other masks.
   std::vector<std::pair<StateId, const std::vector<TokenId>*>> groups;
   for (const auto& [state, tokens] : alike) groups.emplace_back(StateId{state}, &tokens);
   std::ranges::sort(groups, {}, [](const auto& group) { return group.second->front(); });
@@ -365,8 +370,8 @@ void Budget::Trial::judge_texts() {
     std::optional<std::string> text;
     if (!alike_asked) {
       text = of.bytes_of(way);
-      // No other token has a longer shortest completion than this text, at one token a byte. If the budget
-      // may be too small for this, only the blind state's completion is shared.
+      // A shortest completion of any other token is no longer than this text, and takes at most one token for
+      // each byte. If the budget may not have room for these, only the blind state's completion is shared.
       const bool room = text->size() + 2 <= budget && !of.all_.spelling;
       if (!ranged && budget != 2 && !room) text = shared(blind, tried);
       // A text of another token may be shorter, and then too short for the range.

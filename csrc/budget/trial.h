@@ -6,18 +6,22 @@
 //                   number of tokens that one of them needs (most)
 //     asks          Budget::needed() or completable() for each state behind a token
 //
-// In: see above. Cost: a completion for each state behind the tokens, at most kMaskStates, and a walk down
-// the trie. Tokens that lead to one state, and those that stay inside a run of characters, are judged
-// together.
+// In: see above. Cost: a completion for each state behind the tokens, at most kMaskStates; and a walk down
+// the trie. Tokens that stay inside a run of characters are judged together.
+// Tokens that lead to one state are judged once (judged()). judge_asked() walks few tokens one by one,
+// judge_all() the trie, judge_strings() the ways out of a string. Behind a token that ends within a character
+// the missing bytes are counted (judge_begun()).
 //
-// Captured text. A captured key or item would give every token states of its own, so the walk uses blind
-// states (mask/fill.h). A completion from a blind state that meets no poison holds for every text. Elsewhere
-// a few tokens are tried with their own text. A captured text matters only if a later one equals it, so what
-// completes one token serves every token whose text does not occur in it: after `{"a": 1, "`, the completion
-// `":2}` of the token `b` serves the token `c`. (Where texts must be equal, each token is tried.) Near the
-// end of a budget only the blind state's completion serves others, because the next row looks for that one
-// first. Tokens that are open after kTrials trials are refused, and the mask is inexact; so are all of them
-// once trials have filled their share of the world (mask/cache_policy.h).
+// Inside a captured key or item every token would make states of its own, so the walk uses blind states
+// (mask/fill.h). A completion from a blind state that meets no poison holds for every text. Where the
+// text matters, a few tokens are tried with their own text. A captured text matters only if a later text
+// equals it. So a completion that worked for one token serves every other token whose text does not occur in
+// the completion: after `{"a": 1, "`, the completion `":2}` that worked for the token `b` serves the token
+// `c` as well. (Where a text may have to equal an earlier text, each token is tried by itself.) Near
+// the end of a budget only the completion of the blind state serves other tokens, because the next row looks
+// for it first (Budget::spelled); a completion of another text might not be found again. Tokens that are
+// undecided after kTrials trials are refused, and the mask is inexact. Once trials have filled their share of
+// the world (mask/cache_policy.h), all such tokens are refused.
 #pragma once
 
 #include <span>
@@ -33,37 +37,37 @@ inline void set_ends(const Vocabulary& v, uint32_t* row) {
   for (TokenId t : v.eos()) set_bit(row, t);
 }
 
-// The tokens of a mask that are checked against a budget, and the results.
+// The tokens of one mask that have to be checked against the budget, and the results.
 struct Budget::Trial {
   Budget& of;
-  // `tokens` is the budget, the checked token and the end token included. `in_range`: the text has a range of
-  // bytes. Then tokens that lead to one state may have different results, because a longer token uses more of
-  // the range.
+  // `tokens` is the budget, the checked token and the end token included. `in_range` says that the text has a
+  // range of bytes. Two tokens that lead to one state may then have different results, because the longer one
+  // uses more of the range.
   Trial(Budget& asking, std::size_t tokens, bool in_range = false)
       : of(asking), budget(tokens), ranged(in_range) {}
   const std::size_t budget;
   const bool ranged;
-  // kRow: the row `open` has the tokens to check, and the row `keep` gets those that fit. kList: `list` has
-  // the tokens to check, and `taken` gets those that fit.
+  // kRow: the tokens to check are the row `open`, and those that fit are set in the row `keep`. kList: the
+  // tokens to check are in `list`, and those that fit are added to `taken`.
   enum Aim : uint8_t { kRow, kList } aim = kRow;
   std::vector<uint32_t> open, keep;
   std::vector<TokenId> list, taken;
-  // No checked token needs more tokens than this, itself and the end token included.
+  // The largest number of tokens that one of the checked tokens needs, itself and the end token included.
   std::size_t most = 0;
-  // True once kMaskStates states were met. Tokens to further states are refused.
+  // True once kMaskStates states were met; tokens that lead to further states are refused.
   bool tired = false;
-  // The last question of judged(), and its answer.
+  // The state that judged() was asked about last, and its answer.
   StateId last = Parser::unknown();
   std::size_t last_needed = 0;
   std::unordered_map<uint32_t, std::size_t> met;
   std::unordered_map<uint32_t, std::vector<TokenId>>
-      // The tokens whose captured text matters, by the blind state behind them.
+      // Holds the tokens whose captured text matters, grouped by the blind state behind them.
       alike;
-  // Tokens at which a walk without captured text stops; judge_texts() reads each with its text.
+  // Tokens at which a walk without captured text stops; judge_texts() reads each of them with its own text.
   std::vector<TokenId> alone;
   std::vector<uint32_t> done;
-  // asks(): the token has to be checked and has no result yet. word(w): word w of the row of such tokens.
-  // take(): notes that a token fits.
+  // asks() returns true if the token has to be checked and has no result yet. word(w) returns word w of the
+  // row of such tokens. take() notes that a token fits.
   bool asks(TokenId t) const { return aim == kList || (word(static_cast<uint32_t>(t) >> 5) >> (t & 31) & 1); }
   uint32_t word(uint32_t w) const { return open[w] & (done.empty() ? ~0u : ~done[w]); }
   void take(TokenId t) {
@@ -73,7 +77,7 @@ struct Budget::Trial {
       set_bit(keep.data(), t);
   }
 
-  // Returns true if no result depends on captured text.
+  // Returns true if captured text decided about no token, so that the results depend only on states.
   bool by_state() const { return alike.empty() && alone.empty(); }
   // Sets the tokens to check: those of a row that are neither end tokens nor in `sure`, which may be null.
   void ask(const uint32_t* row, const uint32_t* sure);

@@ -24,13 +24,14 @@ structgen_status status_of(ErrorKind kind) {
     case ErrorKind::kBudgetExceeded: return STRUCTGEN_ERROR_BUDGET_EXCEEDED;
     case ErrorKind::kUnsatisfiableBudget: return STRUCTGEN_ERROR_UNSATISFIABLE_BUDGET;
     case ErrorKind::kValue: return STRUCTGEN_ERROR_VALUE;
-    // The C interface has no infill.
+    // The C interface offers no infill, so this error cannot occur.
     case ErrorKind::kUnsatisfiableInfill: break;
   }
   return STRUCTGEN_ERROR_INTERNAL;
 }
 
-// The error of missing memory. It is made in advance, and never freed: later there may be no memory for it.
+// The error of missing memory. It is made in advance, because there may be no memory left to make it; it is
+// never freed.
 structgen_error& no_memory() {
   static structgen_error* const error =
       new (std::nothrow) structgen_error{STRUCTGEN_ERROR_MEMORY, "out of memory", {}, {}, -1};
@@ -57,13 +58,13 @@ std::string_view utf8(const structgen_bytes& b, const char* what) {
       .at(static_cast<int64_t>(i));
 }
 
-// Turns a limit of the C interface into units of work: 0 is `standard`, a negative number no limit.
+// Turns a limit of the C interface into units of work: 0 means `standard`, a negative number means no limit.
 int64_t limit(int64_t given, int64_t standard) {
   if (given < 0) return Meter::kEndless;
   return given == 0 ? standard : std::min(given, Meter::kEndless);
 }
 
-// Returns the layout of this name. Any other text is a pattern for whitespace.
+// Returns the layout of this name. Any other text is read as a pattern for whitespace.
 JsonLayout layout(const char* whitespace) {
   const std::string_view name = whitespace ? whitespace : "one-blank";
   return layout_of(utf8({name.data(), name.size()}, "whitespace"));
@@ -91,7 +92,8 @@ structgen_status compiled(structgen_compiler* compiler, structgen_grammar** out,
   });
 }
 
-// Compiles a JSON Schema. The schema and its documents must be UTF-8, which is checked first.
+// Compiles a JSON Schema. The schema and its documents must be UTF-8, which is checked before anything is
+// parsed.
 structgen_status json(structgen_compiler* compiler, structgen_bytes schema,
                       const structgen_json_options* options, structgen_grammar** out,
                       structgen_error** error) {
@@ -149,7 +151,7 @@ const char* structgen_error_pointer(const structgen_error* e) { return e ? e->po
 const char* structgen_error_keyword(const structgen_error* e) { return e ? e->keyword.c_str() : ""; }
 int64_t structgen_error_offset(const structgen_error* e) { return e ? e->offset : -1; }
 structgen_status structgen_error_status(const structgen_error* e) { return e ? e->status : STRUCTGEN_OK; }
-// All callers share the error of missing memory.
+// The error of missing memory is shared by all callers, so it is not freed.
 void structgen_error_free(structgen_error* e) {
   if (e && e->status != STRUCTGEN_ERROR_MEMORY) delete e;
 }
@@ -204,7 +206,7 @@ structgen_status structgen_compiler_new(const structgen_vocabulary* vocabulary,
     const structgen_limits asked = options_of(limits);
     const int64_t memory = asked.memory == 0 ? int64_t{256} << 20 : asked.memory;
     if (memory < 0) bad_argument("limits: memory is negative");
-    // The standard values are those of structgen/limits.py for servers.
+    // The standard values are those that structgen/limits.py has for servers.
     const WorkLimits work{limit(asked.compile, 10'000'000), limit(asked.mask, 200'000)};
     *out = new structgen_compiler{
         std::make_shared<Compiler>(v.vocabulary, true, static_cast<std::size_t>(memory), work),
@@ -259,7 +261,7 @@ structgen_status structgen_compile_serialized(structgen_compiler* compiler, stru
   });
 }
 
-// Makes the first mask, so that the first request does not wait for it.
+// Makes the first mask now, so that the first request does not wait for it.
 structgen_status structgen_grammar_prepare(const structgen_grammar* grammar, structgen_error** error) {
   return guarded(error, [&] {
     Matcher matcher(given(grammar, "the grammar is NULL").grammar);

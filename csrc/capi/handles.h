@@ -22,7 +22,7 @@
 #include "engine/sole.h"
 #include "include/structgen.h"
 
-// The types behind the opaque pointers of the C interface. Each has a function that frees it.
+// The types behind the opaque pointers of the C interface; each type has a function that frees it.
 struct structgen_error {
   structgen_status status;
   std::string message, pointer, keyword;
@@ -33,14 +33,14 @@ struct structgen_vocabulary {
   std::shared_ptr<const structgen::Vocabulary> vocabulary;
 };
 
-// `subset`: what takes too much work to decide is left out of a grammar (Limits(on_limit="subset") in
-// Python).
+// `subset` says that what takes too much work to decide is left out of a grammar (Limits(on_limit="subset")
+// in Python).
 struct structgen_compiler {
   std::shared_ptr<structgen::Compiler> compiler;
   bool subset;
 };
 
-// Callers keep pointers into the report, so the handle has a copy.
+// The report is a copy that lives as long as the handle, because callers keep pointers into it.
 struct structgen_grammar {
   std::shared_ptr<structgen::Grammar> grammar;
   std::vector<structgen::ReportEntry> report;
@@ -75,12 +75,12 @@ class Held {
   const Use use_;
 };
 
-// Turns the exception that was caught into a status, and into an error object if the caller asks and there is
-// memory.
+// Turns the exception that was caught into a status. Also makes an error object, if the caller asks for one
+// and there is memory.
 structgen_status caught(structgen_error** error) noexcept;
 
-// Runs f() with the stack that the engine needs, and returns the status. If f returns false, because the
-// grammar refuses something, it is STRUCTGEN_REFUSED.
+// Runs f() with the stack that the engine needs, and returns the status. f returns nothing, or whether the
+// grammar accepts something; if it does not, the status is STRUCTGEN_REFUSED.
 template <class F>
 structgen_status guarded(structgen_error** error, F&& f) noexcept {
   if (error) *error = nullptr;
@@ -96,8 +96,8 @@ structgen_status guarded(structgen_error** error, F&& f) noexcept {
   }
 }
 
-// Copies as much of the options as the caller's version of the struct has; newer fields are zero. So a
-// program with an older header keeps working.
+// Copies as much of the options as the caller's version of the struct has; newer fields become zero. So a
+// program that was built with an older header keeps working.
 template <class Options>
 Options options_of(const Options* from) {
   Options out{};
@@ -108,7 +108,7 @@ Options options_of(const Options* from) {
   return out;
 }
 
-// Returns the bytes of a caller. NULL is allowed only with size 0.
+// Returns the bytes that a caller passes; NULL is allowed only with size 0.
 inline std::string_view bytes(const structgen_bytes& b) {
   if (!b.data && b.size) bad_argument("bytes at NULL");
   return {static_cast<const char*>(b.data), b.size};

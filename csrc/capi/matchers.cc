@@ -22,7 +22,7 @@ void check_row(const Matcher& matcher, const int32_t* row, std::size_t words) {
                 "a row needs " + std::to_string(needed) + " words and has " + std::to_string(words));
 }
 
-// Clears the words beyond the vocabulary, and returns the row.
+// Clears the words of the row beyond the vocabulary, and returns the row.
 uint32_t* cleared(const Matcher& matcher, int32_t* row, std::size_t words) {
   std::fill(row + matcher.grammar().vocabulary().words(), row + words, 0);
   return reinterpret_cast<uint32_t*>(row);
@@ -33,8 +33,8 @@ std::span<const TokenId> ids(const int32_t* tokens, std::size_t n) {
   return {tokens, n};
 }
 
-// Copies as much of the text as fits. *size becomes the length of the whole text, so that the caller can ask
-// again with a larger buffer.
+// Copies as much of the text as fits into the buffer. Sets *size to the length of the whole text, so that the
+// caller can ask again with a larger buffer.
 void put(std::string_view text, char* buffer, std::size_t capacity, std::size_t* size) {
   if (!buffer && capacity) bad_argument("the buffer is NULL");
   given(size, "size is NULL");
@@ -91,7 +91,7 @@ structgen_status structgen_matcher_fill(structgen_matcher* matcher, int32_t* row
     const Held use(matcher);
     check_row(*use, row, words);
     uint32_t* const at = cleared(*use, row, words);
-    // A caller that ignores the status must not sample from an old mask, so an error clears the row.
+    // On an error the row is cleared: a caller that ignores the status must not sample from an old mask.
     try {
       if (!use->fill_row_fast(at)) use->fill_row(at);
     } catch (...) {
@@ -111,7 +111,7 @@ structgen_status structgen_matcher_fill_batch(structgen_matcher* const* matchers
     std::ranges::sort(sorted);
     if (std::ranges::adjacent_find(sorted) != sorted.end())
       bad_argument("the same matcher stands twice in the batch; fork it");
-    // All arguments are checked first: a wrong one leaves all rows unchanged.
+    // All arguments are checked before any row is written. So a wrong argument leaves all rows unchanged.
     for (std::size_t i = 0; i < n; ++i)
       check_row(given(matchers[i], "a matcher is NULL").matcher, rows[i], words);
     std::vector<Sole<Matcher>*> all;

@@ -25,7 +25,7 @@ namespace {
 // the process would race with code that still uses them.
 class Workers {
  public:
-  // Runs the job on this thread and on others, and waits for the others. Looks for Ctrl-C every
+  // Runs the job on this thread and on others, and waits for the others. It looks for Ctrl-C every
   // Interrupt::kEvery.
   void run(unsigned threads, const std::function<void()>& job) {
     std::lock_guard one_job(job_lock_);
@@ -35,7 +35,7 @@ class Workers {
         try {
           std::thread(&Workers::loop, this, size_).detach();
         } catch (const std::system_error&) {
-          // If no more threads can be started, the running ones do the job.
+          // No more threads can be started, so the job goes on with those that run.
           break;
         }
         ++size_;
@@ -83,11 +83,12 @@ class Workers {
   uint64_t round_ = 0;
 };
 
-// The worker threads of this process. Each worker enters a ForkSection (base/fork.h), so a caller that waits
-// for workers must not be in one.
+// The worker threads of this process. Each worker enters a ForkSection (base/fork.h). So a caller that waits
+// for workers must not be in such a section.
 constinit PerProcess<Workers> workers;
 
-// The calling thread copies fewer known masks than this alone: waking another thread takes as long.
+// The calling thread copies fewer known masks than this without help, because waking another thread takes as
+// long.
 constexpr std::size_t kKnownAlone = 128;
 
 // Calls f(0) to f(count - 1) on several threads, in chunks: a thread that has finished its chunk takes the
@@ -119,7 +120,7 @@ class Batch {
     if (failures_[i]) return;
     guarded(i, [&] { known_[i] = matchers_[i]->fill_row_fast(rows_[i]); });
   }
-  // Makes the mask of row i on a stack of kStack bytes (base/depth.h).
+  // Makes the mask of row i. with_stack() gives it kStack bytes of stack (base/depth.h).
   void compute(std::size_t i) noexcept {
     if (Interrupt::is_asked()) return;
     guarded(i, [&] { with_stack([&] { matchers_[i]->fill_row(rows_[i]); }); });
@@ -157,7 +158,7 @@ class Batch {
 }  // namespace
 
 // Copies the known masks first, without a lock, then makes the others. One thread makes all rows of a world,
-// because several threads would only wait for the world's lock.
+// because a world has one lock for which several threads would only wait.
 std::vector<std::exception_ptr> fill_rows(std::span<Sole<Matcher>* const> matchers,
                                           std::span<uint32_t* const> rows, unsigned threads) {
   Batch batch(matchers, rows);

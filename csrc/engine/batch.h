@@ -15,10 +15,10 @@
 
 namespace structgen {
 
-// Fills a row for each matcher; with threads <= 1 the calling thread works alone. If a row fails, all its
-// words become zero and its error stands at its index in the result. The result is empty if no row failed. A
-// matcher that another thread holds counts as a failure. Only an interrupt, and a lack of memory for the
-// result, are thrown.
+// Fills a row for each matcher; with threads <= 1 only the calling thread works. If a row fails, its words
+// become zero, so that no token is allowed. Its error stands at its index in the result, which is empty if no
+// row failed. A matcher that another thread holds is such a failure. Only an interrupt, or a lack of memory
+// for the result, is thrown; all words are then zero.
 std::vector<std::exception_ptr> fill_rows(std::span<Sole<Matcher>* const> matchers,
                                           std::span<uint32_t* const> rows, unsigned threads);
 

@@ -18,8 +18,9 @@ namespace {
 constexpr std::size_t kMostSlots = 1u << 14;
 constexpr int64_t kReadPrefixByte = 200;
 
-// Returns the clouds that the grammar keeps, or new ones if the kept ones are too large. If a thread was
-// using the kept ones at a fork, they may be half changed, so the child never frees them.
+// Returns the clouds that the grammar keeps, or new ones if the kept ones have grown too large. If another
+// thread was using the clouds when the process forked, they may be half changed, so the child never frees
+// them.
 std::shared_ptr<Clouds> clouds_of(Grammar& g) {
   std::shared_ptr<Clouds>& kept = g.clouds();
   if (kept && kept->byte_size() < g.world().policy.canvases()) return kept;
@@ -158,7 +159,7 @@ Verdict GrammarCanvas::allows(int64_t slot, TokenId t) {
   return out;
 }
 
-// With `force` the token is set in any case: the model may have written it already.
+// With `force` the token is set whatever the verdict, because the model may have written it already.
 Verdict GrammarCanvas::set(int64_t slot, TokenId t, bool force) {
   const std::size_t i = checked(slot);
   checked_token(t);

@@ -31,7 +31,7 @@ class GrammarCanvas {
   const std::vector<TokenId>& slots() const { return canvas_->slots(); }
   // Tells whether some filling of the open slots is a text of the grammar.
   Verdict possible();
-  // Tells whether the slot may hold t if all other slots stay as they are.
+  // Tells whether the slot may hold t while all other slots stay as they are.
   Verdict allows(int64_t slot, TokenId t);
   // Sets a slot if the verdict of allows() is yes, with `force` in any case. Returns this verdict.
   Verdict set(int64_t slot, TokenId t, bool force);
@@ -42,7 +42,7 @@ class GrammarCanvas {
   Verdict complete(std::vector<TokenId>& out);
   // Returns how many tokens were asked about, in allows() and set().
   uint64_t asked() const { return asked_; }
-  // Returns for how many of these tokens the verdict was "not known".
+  // Returns for how many tokens the verdict of allows() or set() was "not known".
   uint64_t unknown() const { return unknown_; }
   const Vocabulary& vocabulary() const { return grammar_->vocabulary(); }
 

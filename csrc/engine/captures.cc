@@ -25,8 +25,8 @@ std::vector<Span> Captures::spans(Epoch* epoch) const {
   return out;
 }
 
-// Returns the captures of a text that fills a hole: those of the whole text that lie in the hole, counted
-// from its beginning.
+// Returns the captures of a text that fills a hole: those captures of the whole text that lie inside the
+// hole, with offsets from its beginning.
 std::vector<Span> Captures::around(const Grammar::Around& around) const {
   const std::string whole = around.prefix + std::string(text_) + (complete_ ? around.suffix : std::string());
   std::vector<Span> all, out;
@@ -55,10 +55,10 @@ std::vector<Span> Captures::parsed(Epoch& epoch) const {
   return find_spans(epoch.parser, grammar_.productions(), grammar_.start_rule(), text_, complete_, tokens);
 }
 
-// Turns spans of the parsed text into offsets of the shown text and indices of steps. The parsed text has a
-// path of bytes for each special token (Vocabulary::special_path), which the shown text lacks.
+// Turns spans of the kept text into offsets of the shown text and indices of steps. The kept text holds the
+// bytes of the path of each special token (Vocabulary::special_path); the shown text leaves these bytes out.
 std::vector<Capture> Captures::of(std::span<const Span> spans) const {
-  // The text without the paths of special tokens.
+  // The kept text without the paths of special tokens.
   std::string shown;
   // at[i]: the offset in `shown` at which step i begins.
   std::vector<std::size_t> at(1, 0);

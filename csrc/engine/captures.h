@@ -26,9 +26,9 @@ constexpr char kSpecialMark = static_cast<char>(0xFF);
 
 struct Capture {
   std::string name;
-  // The first byte of the captured text, and the byte behind it.
+  // The span in bytes of the text; `end` is the offset behind the last byte.
   std::size_t begin, end;
-  // The first step of the captured text, and the step behind it.
+  // The span in steps of the sequence; `last_token` is the index of the first step behind the captured text.
   std::size_t first_token, last_token;
   std::string text;
 };
@@ -36,16 +36,16 @@ struct Capture {
 // Finds the captures of the text that a sequence has read, whether the text is complete or may go on.
 class Captures {
  public:
-  // ends[i] is the offset in `text` at which step i ended, tokens[i] its token; -1 for bytes. Both must
-  // outlive the object.
+  // `ends` holds the offset in `text` at which each step ended, and `tokens` the token of each step, -1 for
+  // bytes. Both must outlive the object.
   Captures(const Grammar& grammar, std::string_view text, std::span<const std::size_t> ends,
            std::span<const TokenId> tokens, bool complete)
       : grammar_(grammar), text_(text), ends_(ends), tokens_(tokens), complete_(complete) {}
 
   // Returns the number of bytes that are parsed, with the prefix and the suffix if the text fills a hole.
   std::size_t length() const;
-  // Returns true if spans() reads states of the grammar's epoch. The caller then holds the world's lock and
-  // passes the epoch.
+  // Returns true if spans() reads the states of the grammar's epoch. The caller must then hold the world's
+  // lock and pass the epoch.
   bool needs_epoch() const { return !grammar_.around() && !grammar_.groups(); }
   std::vector<Span> spans(Epoch* epoch) const;
   std::vector<Capture> of(std::span<const Span> spans) const;

@@ -21,8 +21,10 @@
 // keep() drops the grammars that were used longest ago, until the bytes of all worlds fit; reap() frees them
 // on another thread (reaper.h), because that takes tens of milliseconds.
 //
-// Invariants. No thread waits for a world while it holds the compiler's lock. A grammar holds its world. A
-// world whose lock was lost in a fork takes no more grammars (base/fork.h).
+// Invariants.
+// - No thread waits for a world while it holds the compiler's lock.
+// - A grammar holds its world, so a world lives as long as some grammar of it.
+// - A world whose lock was lost in a fork takes no more grammars (base/fork.h).
 //
 // Rejected. One world with a lock for reading and one for writing: nearly every call makes regexes or states.
 #include "engine/compile.h"
@@ -77,13 +79,13 @@ Compiler::Compiler(std::shared_ptr<const Vocabulary> vocabulary, bool cache, std
     : vocabulary_(std::move(vocabulary)), cache_(cache), policy_{cache_bytes}, limits_(limits) {}
 
 namespace {
-// At most this many worlds of one kind. More than there are parallel compiles would only learn again what
-// others know.
+// The number of worlds of one kind is at most this. More worlds than parallel compiles would only learn again
+// what other worlds know.
 const std::size_t kWorlds = std::clamp<std::size_t>(std::thread::hardware_concurrency(), 1, 8);
 }  // namespace
 
-// Enters a world: the first that is free, a new one if there are fewer than kWorlds, or else the next in
-// turn. A thread that waits for a world releases the compiler's lock.
+// Enters a world: the first that is free, a new one if fewer than kWorlds exist, or else the next in turn,
+// for which the thread waits. While it waits the compiler's lock is free.
 Compiler::Entered Compiler::enter(bool plain_strings, bool subset) {
   std::unique_lock hold(lock_);
   auto& [open, turn] = current_[2 * subset + plain_strings];
@@ -107,7 +109,8 @@ Compiler::Entered Compiler::enter(bool plain_strings, bool subset) {
     w = open.emplace_back(another());
   } else {
     w = open[turn++ % open.size()];
-    // Waiting may take long, and other threads may compile in other worlds meanwhile.
+    // Waiting for the world may take long. Meanwhile other threads may compile in another world, so the
+    // compiler's lock is released.
     hold.unlock();
   }
   std::unique_lock inside(w->lock);
@@ -119,7 +122,7 @@ std::size_t Compiler::byte_size() {
   return total();
 }
 
-// Returns the bytes of all worlds. The caller holds the compiler's lock.
+// Returns the sum of total() over all worlds. The caller holds the compiler's lock.
 std::size_t Compiler::total() const {
   std::size_t sum = 0;
   for (const Worlds& worlds : current_)
@@ -151,8 +154,8 @@ Compiler::Grammars Compiler::keep(std::shared_ptr<Grammar> grammar) {
     return retire(*gone.back());
   };
   while (recent_.size() > CachePolicy::kGrammars) drop_oldest();
-  // total() still counts grammars that wait to be freed, which takes tens of milliseconds. Nothing more is
-  // dropped meanwhile.
+  // Freeing earlier grammars takes tens of milliseconds. Until they are freed, total() still counts their
+  // bytes, so no further grammar is dropped.
   std::size_t bytes = Reaper::get().pending() == 0 ? total() : 0;
   if (bytes <= policy_.bytes) return gone;
   while (recent_.size() > 1 && bytes > policy_.kept()) bytes -= std::min(bytes, drop_oldest());
@@ -160,7 +163,7 @@ Compiler::Grammars Compiler::keep(std::shared_ptr<Grammar> grammar) {
 }
 
 bool Compiler::found(Grammar& grammar) {
-  // Declared in front of the lock, so that the grammar is freed when the lock is released.
+  // `last` is declared before the lock is taken, so the grammar is freed after the lock is released.
   std::shared_ptr<Grammar> last;
   std::lock_guard hold(lock_);
   if (!grammar.is_full() && !grammar.world().lock.lost()) {
@@ -178,7 +181,7 @@ void Compiler::reap(Grammars gone) {
 
 std::size_t Compiler::retiring() const { return Reaper::get().pending(); }
 
-// The schemas are parsed first, because that needs no world.
+// Parses the schema set before it enters a world, because parsing needs no world.
 std::shared_ptr<Grammar> Compiler::json_schema(std::string_view schema, const SchemaSet::Documents& registry,
                                                const JsonOptions& options, bool subset) {
   const ForkSection whole;
@@ -221,8 +224,8 @@ std::shared_ptr<Grammar> Compiler::regex(std::string_view pattern, bool subset) 
   return grammar;
 }
 
-// Returns the layouts of all schemas. The marks of JSON inside of a markup are nodes of the grammar; one pass
-// makes regexes of all of them.
+// Returns the layouts of all schemas. For JSON inside a markup, the marks around values are nodes of the
+// grammar; one pass over the grammar turns all of them into regexes.
 static std::vector<JsonLayout> layouts(RegexArena& regexes, const GrammarSource& source,
                                        const std::vector<JsonPart>& parts) {
   std::vector<uint32_t> nodes;
@@ -260,8 +263,8 @@ static std::map<std::size_t, RegexId> conditions(RegexArena& regexes, const Gram
   return out;
 }
 
-// Checks the named tokens, parses the schemas, lowers the rules, numbers the rules of all parts together, and
-// checks that limits on tokens can be kept.
+// Compiles a grammar: checks the named tokens, parses the schemas, lowers the rules to a context-free
+// grammar, numbers the rules of all parts together, and checks that limits on tokens can be kept.
 std::shared_ptr<Grammar> Compiler::grammar(GrammarSource source, uint32_t start,
                                            const std::vector<JsonPart>& schemas, bool subset) {
   const ForkSection whole;
@@ -280,8 +283,8 @@ std::shared_ptr<Grammar> Compiler::grammar(GrammarSource source, uint32_t start,
   std::vector<std::unique_ptr<SchemaSet>> sets;
   for (const JsonPart& p : schemas)
     sets.push_back(std::make_unique<SchemaSet>(p.schema, p.registry, p.options.schema));
-  // All parts share a world, so strings are plain only if every schema asks for it. Lexemes inside of strings
-  // take either spelling.
+  // All parts share one world, so strings are plain only if every schema asks for that. Lexemes inside of a
+  // string take either spelling.
   const bool strings = !schemas.empty() || std::ranges::any_of(source.lexemes, &Lexeme::inside);
   const bool plain =
       strings && std::ranges::all_of(schemas, [](const JsonPart& p) { return p.options.plain_strings; });
@@ -330,7 +333,8 @@ std::shared_ptr<Grammar> Compiler::grammar(GrammarSource source, uint32_t start,
   Epoch& epoch = *grammar->epoch();
   for (const CfgLimit& limit : limits) {
     std::vector<Symbol> fresh;
-    // The check begins at the limited rule, so the context of the lexeme in front of it is set first.
+    // The check begins at the limited rule, behind the lexeme that stands in front of the rule in the grammar
+    // (limit.context).
     if (lexed) fresh.push_back(Symbol::after(limit.context));
     fresh.push_back(Symbol::rule(RuleId{limit.rule}));
     epoch.budgets.limits->check(epoch.parser.before(fresh), limit.name, limit.tokens, limit.place);

@@ -34,8 +34,8 @@ struct JsonOptions {
   JsonLayout layout;
   PropertyOrder order = PropertyOrder::kSchema;
   NumberSpelling numbers = NumberSpelling::kAny;
-  // True if strings have only the escapes that JSON needs (strings/json_literals.h). Worlds of such grammars
-  // are kept apart.
+  // True if strings are written only with escapes that JSON needs (strings/json_literals.h). Such grammars
+  // have worlds of their own.
   bool plain_strings = false;
 };
 
@@ -44,16 +44,16 @@ JsonLayout layout_of(std::string_view whitespace);
 // Returns the draft with the number 4, 6, 7, 2019 or 2020; throws kValue for another number.
 Draft draft_of(int64_t number);
 
-// A JSON Schema inside of a grammar, and its options.
+// A JSON Schema that is part of a grammar, and its options.
 struct JsonPart {
   std::string schema;
   SchemaSet::Documents registry;
   JsonOptions options;
-  // For JSON inside of a markup: `marks` are the grammar's nodes for the texts around values, and `text` says
-  // how keys and strings are written.
+  // For JSON inside a markup of elements: `marks` are the nodes of the grammar for the texts around values,
+  // and `text` says how keys and strings are written.
   std::optional<ElementMarks<uint32_t>> marks;
   ElementText text;
-  // A regular node of the grammar, which the text of the value must match.
+  // A regular node of the grammar; the whole text of the value must match it.
   std::optional<uint32_t> condition;
 };
 
@@ -63,29 +63,29 @@ class Compiler {
   Compiler(std::shared_ptr<const Vocabulary> vocabulary, bool cache, std::size_t cache_bytes,
            WorkLimits limits = {});
   // With `subset`, a text or value is left out, here and in masks, if it takes too much work to decide
-  // whether it can be completed. Otherwise this is an error.
+  // whether it can be completed. Without `subset` such a case is an error.
   std::shared_ptr<Grammar> json_schema(std::string_view schema, const SchemaSet::Documents& registry,
                                        const JsonOptions& options, bool subset = false);
   std::shared_ptr<Grammar> regex(std::string_view pattern, bool subset = false);
-  // Compiles the source from rule `start`. Part i of the rules is the JSON Schema schemas[i].
+  // Compiles the source from its rule `start`. Where a rule names the JSON part i, it stands for schemas[i].
   std::shared_ptr<Grammar> grammar(GrammarSource source, uint32_t start, const std::vector<JsonPart>& schemas,
                                    bool subset = false);
   std::shared_ptr<Grammar> choice(const std::vector<std::string>& texts, bool subset = false);
-  // Sets the limits of later calls. Meanwhile no other thread may use the compiler.
+  // Sets the limits of all later calls. No other thread may use the compiler meanwhile.
   void set_limits(WorkLimits limits) { limits_ = limits; }
   const Vocabulary& vocabulary() const { return *vocabulary_; }
-  // Returns the bytes of all worlds that grammars still need, and of these grammars: the sizes that each
-  // published last, without a lock.
+  // Returns the bytes of all worlds that grammars still need, and of these grammars. It adds the sizes that
+  // each of them published last, so it takes no world's lock.
   std::size_t byte_size();
 
   // Keeping grammars (mask/cache_policy.h). The caller finds grammars by their text or by a key of its own.
   // It tells the compiler which it made (keep()) or found (found()), and learns which are dropped.
   using Grammars = std::vector<std::shared_ptr<Grammar>>;
-  // Keeps a grammar as the newest. Returns the older ones that are dropped for it: the caller forgets them
-  // and hands them to reap().
+  // Keeps a grammar as the newest. Returns the older grammars that are dropped for it: the caller forgets
+  // them and passes them to reap().
   Grammars keep(std::shared_ptr<Grammar> grammar);
-  // Makes a kept grammar the newest. Returns false if it must be made anew, because it was dropped, its world
-  // is full, or its world was lost in a forked child.
+  // Makes a kept grammar the newest, because the caller found it again. Returns false if it must be made
+  // anew: it is no longer kept, its world is full, or its world was lost in a forked child.
   bool found(Grammar& grammar);
   // Frees the grammars on another thread, unless someone still holds them.
   void reap(Grammars gone);
@@ -93,8 +93,8 @@ class Compiler {
   std::size_t retiring() const;
 
  private:
-  // A world that this thread has locked. Threads that compile at the same time enter different worlds, so
-  // none waits for another's mask.
+  // A world, locked by this thread. Threads that compile at the same time enter different worlds, so none
+  // waits for a mask that another thread makes.
   struct Entered {
     std::shared_ptr<World> world;
     std::unique_lock<Mutex> hold;
@@ -112,13 +112,13 @@ class Compiler {
   Mutex lock_;
   struct Worlds {
     std::vector<std::shared_ptr<World>> open;
-    // If all worlds are busy, a compile waits for the one with this index. The next compile waits for the
-    // next one.
+    // The index of the world for which a compile waits if all worlds are busy. It then goes up by one, so
+    // that the next compile waits for another world.
     std::size_t turn = 0;
   };
   // The worlds by kind: two spellings of strings (any, plain) times two modes ("exact", "subset").
   Worlds current_[4];
-  // Full worlds. Each stays as long as a grammar needs it.
+  // The worlds that are full; each stays as long as a grammar needs it.
   std::vector<std::weak_ptr<World>> worlds_;
   Recent recent_;
 };

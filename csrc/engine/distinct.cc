@@ -17,7 +17,7 @@ uint64_t hashed(uint64_t h, std::string_view bytes) {
   return h;
 }
 uint32_t short_hash(uint64_t h) { return static_cast<uint32_t>(h ^ (h >> 32)); }
-// Returns the canonical text of a value. Most are canonical as they are.
+// Returns the canonical text of a value; most values are canonical as they are.
 std::string canonical(std::string_view json) {
   const bool same = json[0] == '"' ? json.find('\\') == json.npos : json[0] >= 'a' && json[0] <= 'z';
   return same ? std::string(json) : Captured::canonical(json);
@@ -43,8 +43,9 @@ Distinct::Mode next(Distinct::Mode mode, char byte) {
   }
 }
 
-// Returns what a byte adds to the weight of an item. All spellings of a value weigh the same: a string weighs
-// its UTF-16 code units and quotes, a container its opening brackets, commas and colons.
+// Returns what a byte adds to the weight of an item. Equal values have equal weights, however they are
+// spelled: a string weighs its UTF-16 code units and quotes, a container its opening brackets, commas and
+// colons.
 uint32_t weight(Distinct::Mode mode, char byte) {
   if (mode == Distinct::kEscape) return byte == 'u' ? -4u : 0;  // four digits follow
   if (mode == Distinct::kString)
@@ -83,8 +84,8 @@ bool Distinct::fresh(std::string_view json) {
 
 bool Distinct::compares() const { return inner() != kNone && arrays_[inner()].items > 0; }
 
-// Puts new items into the hash table. This waits until a look-up, because a token that is only tried may end
-// an item that is soon taken back.
+// Puts the items that are not in the hash table yet into it. Items are entered late, because a token that is
+// only tried may end an item, which is soon taken back.
 void Distinct::place() {
   const auto put = [&](uint32_t item) {
     std::size_t i = slot(items_[item].array, items_[item].hash);
@@ -116,8 +117,8 @@ std::size_t Distinct::text_number(const Item& item) const {
   return static_cast<std::size_t>(std::ranges::lower_bound(texts, text) - texts.begin());
 }
 
-// Sets the bits of marked_ for the items of the innermost array. They are strings, so no item of another
-// array stands between them.
+// Sets the bits of marked_ for the items of the innermost array. These items are strings, so no item of
+// another array follows them in items_.
 void Distinct::mark() {
   if (marked_of_ != inner()) {
     marked_.assign(list()->table->texts.size() / 64 + 1, 0);
@@ -130,7 +131,7 @@ void Distinct::mark() {
   }
 }
 
-// Returns true if the last byte opens a key. The innermost container must be an object.
+// Returns true if the last byte is the opening quote of a key. The innermost container must be an object.
 bool Distinct::at_key() const {
   if (text_.back() != '"') return false;
   const std::size_t before = text_.find_last_not_of(" \t\n\r", text_.size() - 2);
@@ -170,7 +171,7 @@ bool Distinct::end(std::size_t at, uint32_t weight) {
   return true;
 }
 
-// All that may throw comes before what cut() cannot take back.
+// All that may throw comes before the changes that cut() cannot take back.
 bool Distinct::read(char byte, Kind kind, uint32_t more, uint32_t list) {
   text_ += byte;
   const Mode before = std::exchange(mode_, next(mode_, byte));
@@ -226,7 +227,7 @@ void Distinct::cut(std::size_t size, Mode mode) {
   }
   text_.resize(size);
   for (;;) {
-    // The item began behind the cut.
+    // An item that begins behind the cut is no longer being read.
     if (inner() != kNone && arrays_[inner()].begin >= size) arrays_[inner()].begin = kNone;
     const uint32_t opened = open_.empty() ? 0 : open_.back().at;
     if (!closed_.empty() && closed_.back().at > std::max<std::size_t>(size, opened)) {

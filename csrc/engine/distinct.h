@@ -32,8 +32,9 @@
 // - All spellings of a value have one weight (weight()). A long item is written out as a canonical text only
 //   where an item of its weight stands in the array, so a token costs the same in a long item.
 // - Values are compared as canonical texts (Captured::canonical); hashes only choose whom to compare.
-// - cut() takes bytes back in the order in which they came, so clearing the slot of the last entry removes
-//   it.
+// - cut() takes bytes back in the order in which they came. The table is probed linearly, so the entry that
+//   came last is in nobody's way, and clearing its slot removes it.
+// - A copy is independent of its original: forks copy.
 //
 // Rejected. A persistent set that forks share: its nodes would outlive the texts, or be counted under a lock.
 #pragma once
@@ -55,32 +56,34 @@ namespace structgen {
 
 class Distinct {
  public:
-  // What the last byte belongs to.
+  // What the byte that was read last belongs to.
   enum Mode : uint8_t { kBetween, kString, kEscape, kWord };
   // kDistinct: the items of the array, or the keys of the object, must differ. kPlain: they need not.
   enum Kind : uint8_t { kPlain, kDistinct };
 
-  // The texts that the items of an array may be: those of the table whose bits are set in `allowed`, or all
-  // if `allowed` is empty.
+  // The texts that the items of an array may be: those texts of the table whose bits are set in `allowed`. An
+  // empty `allowed` means all of them.
   struct List {
     const LiteralTable* table;
     std::span<const uint64_t> allowed;
   };
 
-  // Reads a byte. Returns false if the byte ends an item that repeats another one; the byte is read
-  // nevertheless. The other arguments describe the container behind an opening bracket: its kind, how many
-  // bytes suffice for one more item (`more`), and the number of the list of its items, 0 for none.
+  // Reads a byte. The other arguments matter only for an opening bracket. `kind` is the kind of its
+  // container. `more` is the number of bytes that suffice for one more item in the container. `list` is the
+  // number of the list of its items, or 0. Returns false if the byte ends an item that repeats another; the
+  // byte is read nevertheless.
   bool read(char byte, Kind kind = kPlain, uint32_t more = 0, uint32_t list = 0);
-  // Returns the number of a list for read(), from 1 on.
+  // Returns the number for which read() knows this list, from 1 on.
   uint32_t number(const List& list);
-  // Returns the list of the innermost container, or null.
+  // Returns the list of the items of the innermost container, or null.
   const List* list() const {
     return inner() == kNone || arrays_[inner()].list == 0 ? nullptr : &lists_[arrays_[inner()].list - 1];
   }
-  // Returns true if an item has begun, or if a comma asks for one. The innermost container must have a list.
+  // Returns true if an item has begun, or a comma asks for one. The innermost container must be an array with
+  // a list.
   bool lacks_item() const { return mode_ != kBetween || text_[text_.find_last_not_of(" \t\n\r")] == ','; }
-  // Returns true if f(number) is true for some text of list() that is no item yet; numbers from `lo` to hi -
-  // 1 are tried.
+  // Returns true if f(number) is true for some text of list() that is no item yet. Only numbers from `lo` to
+  // hi - 1 are tried.
   template <class F>
   bool left(uint32_t lo, uint32_t hi, F&& f) {
     mark();
@@ -106,14 +109,14 @@ class Distinct {
   const std::string& text() const { return text_; }
   // Returns the number or word (such as `tru`) that has begun, if it is an item; otherwise an empty text.
   std::string_view word() const;
-  // Returns true if no item of the innermost array equals the value.
+  // Returns true if the value equals no item of the innermost array, whose items must differ.
   bool fresh(std::string_view json);
-  // Returns true if the innermost array compares its items and has some.
+  // Returns true if the innermost array compares items and has some already.
   bool compares() const;
   // Returns true if some container that is still open compares its items.
   bool open() const { return distinct_ > 0; }
-  // depth(): how many open containers compare their items. items(): how many items were read. more(): the
-  // most bytes that one more item of an open container needs.
+  // depth() returns how many open containers compare their items. items() returns how many items have been
+  // read. more() returns the most bytes that one more item of an open container needs.
   std::size_t depth() const { return distinct_; }
   std::size_t items() const { return items_.size(); }
   std::size_t most() const {
@@ -128,47 +131,49 @@ class Distinct {
     return {mode_ == kString || mode_ == kEscape, mode_ == kWord,       open(),
             compared && !in_object() && !listed,  distinct_ > compared, listed};
   }
-  // Returns true inside of a string that is compared. Behind a backslash it returns true as well: the first
-  // byte of a token belongs to the escape, so ItemEnds cannot tell where the string ends.
+  // Returns true if the string that is being read is an item that is compared. Also returns true after a
+  // backslash: the first byte of a token then belongs to the escape, so ItemEnds cannot tell where the string
+  // ends.
   bool in_item_string() const {
     return mode_ == kEscape || (mode_ == kString && compares() && arrays_[inner()].begin != kNone);
   }
-  // Returns false if the string that is being read surely differs from all items once these bytes and a quote
-  // follow.
+  // Returns true if the string that is being read may be a member once these bytes and a quote follow. It may
+  // return true for a new string, never false for a member.
   bool may_repeat(std::string_view bytes);
 
  private:
   static constexpr uint32_t kNone = 0xFFFFFFFFu;
-  // An array whose items are compared, or an object whose keys are; a key counts as an item.
+  // An array whose items are compared, or an object whose keys are compared. Below, "item" means such a key,
+  // too.
   struct Array {
     // The offset of the item that is being read; kNone if there is none.
     uint32_t begin;
-    // The weight of the text in front of this item.
+    // The weight of the text in front of the item that is being read.
     uint32_t weight;
     // The number of items that have ended.
     uint32_t items : 31;
     uint32_t object : 1;
-    // The list of the items; 0 for none.
+    // The number of the list of the items, or 0.
     uint32_t list;
   };
   struct Item {
     uint32_t array, begin;
-    // The size of the text behind the byte that ended the item.
+    // The size of the text once the byte that ended the item was read.
     uint32_t at;
     // The weight of the text in front of the item, and the weight of the item.
     uint32_t before, weight;
     uint32_t hash;
   };
   struct Container {
-    // The size of the text behind the opening bracket.
+    // The size of the text once the opening bracket was read.
     uint32_t at;
     // The index in arrays_; kNone if the items are not compared.
     uint32_t array;
-    // The most bytes that one more item takes, here or in a container around.
+    // The most bytes that one more item needs, in this container or in one around it.
     uint32_t more;
   };
   struct Closed {
-    // The size of the text behind the closing bracket.
+    // The size of the text once the closing bracket was read.
     uint32_t at;
     Container container;
   };
@@ -193,26 +198,27 @@ class Distinct {
   std::vector<Container> open_;
   std::vector<Closed> closed_;
   std::deque<Item> items_;
-  // The hash table of items: 1 + the index in items_, 0 in a free slot.
+  // The hash table of items. A slot holds the index of an item in items_ plus 1; 0 marks a free slot.
   std::vector<uint32_t> slots_;
   uint32_t placed_ = 0;
-  // By array and weight: how many items of an array weigh so much. Only weights of kHeavy and more are
+  // How many items of an array have a given weight, by array and weight; only weights of kHeavy or more are
   // counted.
   std::unordered_map<uint64_t, uint32_t> alike_;
   uint32_t weight_ = 0;
   // The number of open containers that compare their items.
   uint32_t distinct_ = 0;
-  // The string that is being read is hashed as it grows: hash_ covers its bytes from hashed_from_ to hashed_.
+  // The string that is being read is hashed while it grows: the hash hash_ covers its bytes from the offset
+  // hashed_from_ up to the offset hashed_.
   uint32_t hashed_from_ = kNone, hashed_ = 0;
   uint64_t hash_ = 0;
   bool escaped_ = false;
   std::vector<List> lists_;
-  // A bit for each text of a list: set if the array `marked_of_` has this item. The first marks_ items of
-  // items_ are entered.
+  // One bit for each text of a list: set if the text is an item of the array `marked_of_`. Of items_ the
+  // first marks_ are entered.
   std::vector<uint64_t> marked_;
   uint32_t marked_of_ = kNone, marks_ = 0;
-  // cut_: the size behind the last cut(). judged_ and judged_fresh_: the last answer and its offset, kept
-  // because many tokens of a row end the item at the same byte.
+  // cut_ is the size after the last cut(). Many tokens of one row end the item at the same byte, so the last
+  // answer is kept: judged_ is the offset of that byte, judged_fresh_ tells whether the item is fresh.
   std::size_t cut_ = 0, judged_ = kNone;
   bool judged_fresh_ = false;
 };

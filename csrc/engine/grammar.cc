@@ -7,8 +7,8 @@ Grammar::Grammar(std::shared_ptr<World> world, std::shared_ptr<Productions> prod
                  std::vector<std::string> warnings, std::vector<std::string> captures, bool limited)
     : world_(std::move(world)),
       productions_(productions.get(),
-                   // If a thread was changing the productions at a fork, the child never frees them: they may
-                   // be half changed.
+                   // If a thread was changing the productions when the process forked, they may be half
+                   // changed in the child. The child then never frees them.
                    [w = world_.get(), held = productions](Productions*) {
                      if (w->lock.lost()) new std::shared_ptr<Productions>(held);
                    }),
@@ -66,7 +66,7 @@ int64_t Grammar::reading_work(std::size_t bytes) const {
   return std::min(Meter::kEndless, mask_work_ + kByte * static_cast<int64_t>(bytes));
 }
 
-// Returns 50 times the limit of a mask, and where the world omits at least a second's work.
+// Returns 50 times the limit of a mask, and at least about a second of work if the world omits.
 Allowance Grammar::ending_work() const {
   constexpr int64_t kTimes = 50, kLeast = 10'000'000;
   const int64_t set = std::min(mask_work_, Meter::kEndless / kTimes);
@@ -104,8 +104,8 @@ void Grammar::open(std::size_t least) {
   if (next->fast && lenient_rule_ != start_rule_ && productions_->traits().asks_distinct)
     lenient_start_ = next->parser.start(lenient_rule_);
   epoch_ = std::move(next);
-  // A very long text keeps all its states for rollback, which may be more than an epoch may hold.
-  // Sequence::migrate then asks for `least` bytes; otherwise each call would open a new epoch.
+  // A very long text keeps all its states for rollback, which may exceed the usual limit of an epoch. Then
+  // Sequence::migrate asks for a limit of at least `least` bytes; otherwise each call would open a new epoch.
   epoch_->limit = std::max(world_->policy.epoch(), least);
 }
 

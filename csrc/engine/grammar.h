@@ -27,7 +27,8 @@
 
 namespace structgen {
 
-// The bytes of one object in the account of a world, as it reported them last. A copy counts its bytes again.
+// An entry in the account of a world: the bytes of one object, as the object last reported them. Copying the
+// entry adds its bytes to the account once more.
 class Counted {
  public:
   Counted() = default;
@@ -45,7 +46,8 @@ class Counted {
   std::size_t bytes() const { return bytes_; }
   void set(World& world, std::size_t bytes) {
     world_ = &world;
-    // A negative difference wraps around, and adding it wraps back.
+    // If the object shrank, the difference of the unsigned numbers wraps around, and adding it wraps the sum
+    // back.
     world.grammars.fetch_add(bytes - std::exchange(bytes_, bytes), std::memory_order_relaxed);
   }
 
@@ -69,14 +71,14 @@ struct Epoch {
     return sizeof(Epoch) + parser.byte_size() + masks.byte_size() + completion.byte_size() +
            lengths.byte_size() + growth.byte_size() + budgets.byte_size() + numbers.byte_size();
   }
-  // Adds what was allocated since the last call to the account of the world. The caller holds the world's
-  // lock.
+  // Adds the bytes that were allocated since the last call to the world's account. The caller holds the
+  // world's lock.
   std::size_t publish() {
     published.set(world, byte_size());
     return published.bytes();
   }
   World& world;
-  // A number that no other epoch of the process has.
+  // A number that no other epoch of the process has, so that states of two epochs can be told apart.
   const uint64_t serial = next_serial();
   Counted published;
   Parser parser;
@@ -84,14 +86,14 @@ struct Epoch {
   Completion completion;
   Lengths lengths;
   Growth growth;
-  // True if every row is the mask of its state: masks are cached, tokens are not limited, and every byte is a
-  // token.
+  // True if every row is simply the mask of the state: masks are cached, tokens are not limited, and every
+  // byte is a token.
   const bool fast;
   Budgets budgets;
-  // The grammar opens a new epoch if this one has more bytes.
+  // If the epoch has more bytes than this, the grammar opens a new one.
   std::size_t limit = 0;
-  // In grammars that count bytes: returns a number for a state and a number of bytes of the text. The caller
-  // holds the world's lock.
+  // Returns a number for the pair of a state and the number of bytes of the text, for grammars that count
+  // bytes. The caller holds the world's lock.
   uint32_t number(StateId s, std::size_t bytes) {
     return numbers.emplace(uint64_t{s.v} << 32 | bytes, static_cast<uint32_t>(numbers.size())).first;
   }
@@ -111,18 +113,18 @@ class Grammar : public std::enable_shared_from_this<Grammar> {
   Grammar(std::shared_ptr<World> world, std::shared_ptr<Productions> productions, RuleId start,
           std::vector<const SchemaSet*> report_of, int64_t mask_work, std::vector<std::string> warnings = {},
           std::vector<std::string> captures = {}, bool limited = false);
-  // Makes the grammar of those texts of `of` whose length is in the range. Both share productions, but no
-  // states and masks. The caller holds the world's lock.
+  // Makes the grammar of those texts of `of` whose number of bytes is in the range. Both grammars share
+  // productions, but neither states nor masks. The caller holds the world's lock.
   Grammar(std::shared_ptr<Grammar> of, const ByteRange& bytes);
   ~Grammar();
 
   World& world() const { return *world_; }
   const std::shared_ptr<World>& shared_world() const { return world_; }
   int64_t mask_work() const { return mask_work_; }
-  // Sets the limit of a mask, before another thread has the grammar.
+  // Sets the limit of a mask. No other thread may have the grammar yet.
   void set_mask_work(int64_t units) { mask_work_ = units; }
-  // omits(): something may be left out of the grammar (base/effort.h). partial(): something was, which stays
-  // so.
+  // omits() tells whether something may be left out of the grammar (base/effort.h), partial() whether
+  // something was. partial() never becomes false again.
   bool omits() const { return world_->regexes.effort().omits(); }
   bool partial() const { return partial_.load(std::memory_order_relaxed); }
   void note_partial() { partial_.store(true, std::memory_order_relaxed); }
@@ -130,14 +132,14 @@ class Grammar : public std::enable_shared_from_this<Grammar> {
   // holds the world's lock.
   void note_omissions(uint64_t before);
 
-  // Returns the work for reading a token that a row has allowed. In a world that omits the row may have taken
-  // more than mask_work(), and so may the token.
+  // Returns the work of a call that reads a token which a row has allowed. In a world that omits, the row may
+  // have taken more than mask_work(), so reading the token may take as much.
   Allowance allowed_work() const { return omits() ? ending_work() : Allowance(mask_work_); }
-  // Returns the work for reading a text: mask_work(), and 200 units a byte.
+  // Returns the work of reading a text: mask_work(), and 200 units for each byte.
   int64_t reading_work(std::size_t bytes) const;
-  // Returns the work of a call without which a begun text could not go on: a multiple of mask_work(), and
-  // where the world omits at least a second. The first completion of a grammar may take much more work than a
-  // mask; what it finds is kept.
+  // Returns the work of a call without which a begun text could not go on. It is a multiple of mask_work(),
+  // and at least a second's work where the world omits. The first completion of a grammar may take much more
+  // work than a mask, but its findings are kept.
   Allowance ending_work() const;
   // Returns the work of a completion that a user asks for. If a mask may take ten million units or more (a
   // second), a completion may take as many. Otherwise it may take five times the limit of a mask, but no less
@@ -146,24 +148,24 @@ class Grammar : public std::enable_shared_from_this<Grammar> {
   const Vocabulary& vocabulary() const { return *world_->vocabulary; }
   std::vector<ReportEntry> report() const;
   const std::vector<std::string>& warnings() const { return warnings_; }
-  // The names of captures by number; "" where a number has no name.
+  // The names of captures by number; "" fills a gap in the numbering.
   const std::vector<std::string>& captures() const { return captures_; }
-  // Sets the regex whose named groups are the captures, before another thread has the grammar.
+  // Sets the regex whose named groups are the captures. No other thread may have the grammar yet.
   void set_groups(Pattern pattern) {
     captures_ = pattern.names;
     groups_ = std::make_unique<const Pattern>(std::move(pattern));
   }
   const Pattern* groups() const { return groups_.get(); }
-  // Of a grammar for a hole: the grammar of the whole texts, and the texts around the hole. Set before
-  // another thread has the grammar.
+  // For a grammar of the texts that fill a hole: the grammar of the whole texts, and the texts around the
+  // hole. It is set before another thread has the grammar.
   struct Around {
     std::shared_ptr<Grammar> grammar;
     std::string prefix, suffix;
   };
   void set_around(Around around) { around_ = std::make_unique<const Around>(std::move(around)); }
   const Around* around() const { return around_.get(); }
-  // bytes(): the length of a whole text must be in this range; engine/rows.cc counts. of_any_length(): the
-  // grammar without the range, null if it has none.
+  // bytes() is the range in which the number of bytes of a whole text must be; engine/rows.cc counts the
+  // bytes. of_any_length() is the grammar without the range, or null if the grammar has no range.
   const ByteRange& bytes() const { return bytes_; }
   const std::shared_ptr<Grammar>& of_any_length() const { return of_any_length_; }
   // Returns true if some rule limits tokens.
@@ -172,9 +174,9 @@ class Grammar : public std::enable_shared_from_this<Grammar> {
   // Returns the start state of the lenient language (engine/lenient.h); dead() if there is none. The caller
   // holds the world's lock.
   StateId lenient_start() const { return lenient_start_; }
-  // Returns the start rule of the lenient language; start_rule() if there is none.
+  // Returns the start rule of the lenient language, or start_rule() if there is none.
   RuleId lenient_rule() const { return lenient_rule_; }
-  // Returns true if some object has hundreds of keys: they are better kept beside the states
+  // Returns true if some object has hundreds of keys. Its written keys are then better kept beside the states
   // (Sequence::crowds). The caller holds the world's lock.
   bool crowded() const {
     constexpr std::size_t kKeys = 256;
@@ -184,17 +186,17 @@ class Grammar : public std::enable_shared_from_this<Grammar> {
   // The caller holds the world's lock.
   Productions& productions() const { return *productions_; }
 
-  // For the functions down to look_at_size() the caller holds the world's lock, unless said otherwise.
-  //
-  // The clouds of the grammar's canvases (engine/canvas.h); null before the first canvas.
+  // For the functions down to look_at_size() the caller holds the world's lock, unless a comment says
+  // otherwise. clouds() are the clouds of the grammar's canvases (engine/canvas.h); null before the first
+  // canvas.
   std::shared_ptr<Clouds>& clouds() { return clouds_; }
   std::shared_ptr<Epoch> epoch() const { return epoch_; }
-  // Begins a new epoch, in which states and masks are made anew.
+  // Replaces the epoch by a new one, in which states and masks are made anew.
   void rotate();
   void rotate_if_full();
   std::size_t byte_size() const { return epoch_->byte_size() + own_byte_size(); }
-  // Notes that the compiler has dropped the grammar. Returns how many grammars of the world it keeps. Takes
-  // no lock.
+  // Notes that the compiler no longer keeps the grammar. Returns how many grammars of the world it still
+  // keeps. Takes no lock.
   std::size_t retire();
   // Returns byte_size() as last published. Takes no lock.
   std::size_t published() const { return published_all_.load(std::memory_order_relaxed); }
@@ -207,8 +209,8 @@ class Grammar : public std::enable_shared_from_this<Grammar> {
     return now > std::max(world_->policy.renewed(), 2 * fresh_);
   }
   uint32_t states() const { return epoch_->parser.size(); }
-  // Publishes the grammar's size. Throws out_of_memory() if this size, `epoch` of the matcher and `more`
-  // bytes of the running call are too much together. The caller holds the world's lock.
+  // Publishes the grammar's size. Throws out_of_memory() if too much memory is used: this size, the matcher's
+  // `epoch`, and `more` bytes of the running call together. The caller holds the world's lock.
   void look_at_size(const Epoch& epoch, std::size_t more = 0);
 
  private:
@@ -227,9 +229,9 @@ class Grammar : public std::enable_shared_from_this<Grammar> {
   std::vector<std::string> captures_;
   const bool limited_;
   int64_t mask_work_;
-  // The regex whose named groups are captures; null if there is none.
+  // The regex whose named groups are captures; null for every other grammar.
   std::unique_ptr<const Pattern> groups_;
-  // The texts around a hole; null if the grammar is for none.
+  // The text around a middle; null for a grammar that is no middle of another one.
   std::unique_ptr<const Around> around_;
   Counted published_;
   std::atomic<std::size_t> published_all_{0};
@@ -243,8 +245,8 @@ class Grammar : public std::enable_shared_from_this<Grammar> {
 };
 
 // Limits the work of a call under the world's lock, and checks the memory at every checkpoint. The destructor
-// marks the grammar as partial if something was omitted. `epoch` is that of the matcher; null stands for the
-// grammar's current epoch.
+// marks the grammar as partial if something was omitted. `epoch` is the epoch of the matcher; null stands for
+// the grammar's current epoch.
 class GrammarWork {
  public:
   GrammarWork(Grammar& g, const std::shared_ptr<Epoch>* epoch, Task task, Allowance limit)

@@ -6,8 +6,9 @@
 //                    (holes/quotient.h)
 //     can_complete   fixed texts with gaps: facts over the whole path (holes/facts.h), then a text that
 //                    shows it
-//     conditioned    a grammar and a condition on the whole text: holes/intersection.h; a range of bytes is
-//                    counted beside the states where its tokens can be told (budget/range.cc)
+//     conditioned    a grammar and a condition on the whole text: holes/intersection.h; a range of bytes that
+//     must
+//                    hold is counted beside the states where its tokens can be told (budget/range.cc)
 //
 // Canvases, whose slots are filled in any order, are in holes/canvas.h.
 //
@@ -16,9 +17,14 @@
 // beginning of that item, by the productions of those texts of the grammar that end with the suffix (Middles:
 // outside_items(), inside_).
 //
-// Invariants. An answer is yes with a text that the grammar's own parser reads, no with a proof, or not
-// known. The grammar's world is locked meanwhile, and everything that is made belongs to it. Grammars that
-// limit tokens are refused, because it is not known how the text of a hole is cut into tokens.
+// Invariants.
+// - An answer is yes with a text that the grammar's own parser reads, no with a proof, or not known.
+// - The memory of a call that belongs to no grammar yet is looked at as work is charged (Sized).
+// - The grammar's world is locked meanwhile, and everything that is made belongs to it.
+//
+// Costs. Those of the constructions, within the limit of a matcher's call and 200 units for each byte
+// of fixed text. Grammars that limit tokens are refused, because it is not known how the text of a hole
+// is cut into tokens.
 #include "engine/holes.h"
 
 #include <algorithm>
@@ -39,9 +45,9 @@ namespace structgen {
 
 namespace {
 
-// The units of work for reading a byte of fixed text.
+// Reading a byte of fixed text costs this many units of work.
 constexpr int64_t kReadByte = 200;
-// All holes of a text together have at most this many tokens.
+// All holes of a text together may have at most this many tokens.
 constexpr uint64_t kMostTokens = 1u << 16;
 
 int64_t work_of(const Grammar& g, std::size_t bytes) {
@@ -58,8 +64,8 @@ void refuse_limits(const Grammar& g) {
         "a grammar that asks for ordinary tokens, whatever their text, cannot have holes in its texts");
 }
 
-// While a Sized lives, every checkpoint of work checks the bytes of its object, which belongs to no grammar
-// yet, together with those of the grammar.
+// Counts the memory of an object that belongs to no grammar yet. While a Sized lives, every checkpoint checks
+// the sum of the object's bytes and the grammar's.
 template <class T>
 class Sized {
  public:
@@ -77,8 +83,8 @@ class Sized {
   const WorkScope scope_;
 };
 
-// The productions of all middles, the texts between a prefix and a suffix. The constructor builds up to four
-// layers, each from the one before; top() is the last one:
+// The productions of all middles: the texts that may stand between a prefix and a suffix. The constructor
+// builds up to four layers, each made from the one before; top() is the last one:
 //
 //     rest_       the grammar after the prefix
 //     quotient_   rest_ divided by the suffix
@@ -91,7 +97,8 @@ class Middles {
     const Sized watch(*grammar_, *this);
     const std::shared_ptr<Epoch> epoch = grammar_->epoch();
     StateId s = grammar_->start(), outside = s;
-    // If the prefix ends inside of an item of uniqueItems: where the outermost such item begins.
+    // If the prefix ends inside of an item of uniqueItems: the offset at which the outermost such item
+    // begins.
     std::size_t begin = 0;
     for (std::size_t i = 0; i < prefix.size(); ++i) {
       const uint8_t b = static_cast<uint8_t>(prefix[i]);
@@ -114,8 +121,8 @@ class Middles {
     const Verdict possible = quotient_->possible();
     if (possible == Verdict::kNo) refuse(suffix, false);
     if (begin < prefix.size()) {
-      // The suffix restricts the begun item, so the item is read again from its beginning, by productions of
-      // the texts that end with the suffix.
+      // The suffix restricts which texts the begun item may have. So the item is read again from its
+      // beginning, by productions of the texts that end with the suffix.
       const std::size_t fits = quotient_->fits();
       quotient_.reset();
       rest_.emplace(grammar_->productions(), parser_, parser_.import(epoch->parser, outside, memo));
@@ -175,13 +182,14 @@ class Middles {
     }
     return left.size() == parser.state(s).n ? s : parser.of_items(std::move(left), parser.state(s).accepting);
   }
-  // Returns true if a parse item reads a part of an item of uniqueItems. The name of a member alone is none.
+  // Returns true if a parse item stands inside of a text that is compared with others: an item of
+  // uniqueItems. Inside the name of a member alone it returns false.
   bool inside_item(Parser& parser, const Item& i) const {
     CaptureId outer = i.capture;
     if (outer.v <= 1) return false;
     parser.captures().innermost(outer);
-    // A labelled regex reads the name of a member. What is captured around it belongs to an item around the
-    // object.
+    // A labelled regex reads the name of a member. If a text is captured above that name's reader, it belongs
+    // to an item around the object.
     if (outer.v > 1 || parser.regexes().node(i.regex).labelled) return true;
     for (const StackEntry& e : parser.stacks().entries(i.stack))
       if (e.top.kind() != Symbol::kReader || grammar_->productions().traits_of(e.top.rule_id()).compares)
@@ -201,8 +209,8 @@ class Middles {
   std::optional<Begun> begun_;
 };
 
-// Tries once to answer can_complete(): facts find a path through all parts (holes/facts.h), and the grammar's
-// own parser reads a text of it.
+// Tries once to answer can_complete(). It looks for a path through all parts (holes/facts.h). Then the
+// grammar's own parser reads a text of that path.
 Filling attempt(Grammar& g, const std::vector<Part>& parts) {
   FactBase fact_base(g.world().regexes, g.productions(), {parts, &g.vocabulary()}, Facts::Aim::kText, false,
                      0, &g.epoch()->parser);
@@ -241,7 +249,8 @@ ByteRange both(const ByteRange& a, const ByteRange& b) {
   return {std::max(a.least, b.least), std::min(a.most, b.most)};
 }
 
-// Evaluates a condition. A range of bytes under kAnd stays a range; under kOr and kNot it becomes a regex.
+// Evaluates the steps of a condition. A range of bytes under kAnd stays a range; under kOr or kNot it becomes
+// a regex.
 Wanted read(RegexArena& r, const std::vector<ConditionStep>& condition) {
   std::vector<Wanted> stack;
   const auto pop = [&] {
@@ -312,11 +321,12 @@ std::shared_ptr<Grammar> intersected(const std::shared_ptr<Grammar>& grammar, Re
   return out;
 }
 
-// Returns the grammar with a range of bytes that its rows count, or null if they cannot (budget/range.cc).
+// Returns the grammar with a range of bytes that its rows count. Returns null if rows cannot do so
+// (budget/range.cc); then the range needs an intersection.
 std::shared_ptr<Grammar> ranged(const std::shared_ptr<Grammar>& grammar, ByteRange bytes) {
   if (!grammar->vocabulary().complete() || grammar->omits() || grammar->partial()) return nullptr;
   Epoch& epoch = *grammar->epoch();
-  // With unproven productions a shortest text is sure to exist, and no other length is.
+  // With unproven productions only a shortest text is proved to exist, not a text of each length.
   if (epoch.parser.unproven() && bytes.least > 0) return nullptr;
   const StateId start = grammar->start();
   const auto shortest = [&] {
@@ -326,7 +336,7 @@ std::shared_ptr<Grammar> ranged(const std::shared_ptr<Grammar>& grammar, ByteRan
   Told<std::size_t> least = told(shortest);
   if (!least) return nullptr;
   if (*least > bytes.most || bytes.least > bytes.most) refuse_condition();
-  // No text is shorter, so the lower end of the range restricts nothing.
+  // No text has fewer bytes than this, so the lower end of the range restricts nothing.
   if (bytes.least <= *least) bytes.least = 0;
   if (bytes.least == 0 && bytes.most == ByteRange::kAny) return grammar;
   auto out = std::make_shared<Grammar>(grammar, bytes);
@@ -381,15 +391,16 @@ Filling can_complete(const std::shared_ptr<Grammar>& of, std::vector<Part> parts
     throw Error(ErrorKind::kValue, "the gaps have more than " + std::to_string(kMostTokens) + " tokens");
   std::lock_guard hold(grammar->world().lock);
   refuse_limits(*grammar);
-  // All questions share the work of one call.
+  // The questions below share the work of one call.
   const WorkScope whole(Task::kHoles, work_of(*grammar, bytes));
   const auto answer = [&](const std::vector<Part>& of, int64_t work) {
     const GrammarWork scope(*grammar, nullptr, Task::kHoles, work);
     return told([&] { return attempt(*grammar, of); }).value_or(Filling{});
   };
   if (tokens > 0) {
-    // A hole of n tokens may be decided in bytes. A "no" for n times the bytes of the longest token is a "no"
-    // for n tokens. Where every byte is a token, a "yes" for n bytes is a "yes" for n tokens.
+    // Two cheaper questions about bytes may answer a question about n tokens. n tokens have at most n times
+    // the bytes of the longest token, so a "no" for that many bytes is a "no" for n tokens. Where every byte
+    // is a token, n bytes are n tokens, so a "yes" for n bytes is a "yes" for n tokens.
     const auto in_bytes = [&](uint64_t least, uint64_t most) {
       std::vector<Part> out = parts;
       for (Part& p : out)
@@ -409,7 +420,8 @@ Filling can_complete(const std::shared_ptr<Grammar>& of, std::vector<Part> parts
 }
 
 std::shared_ptr<Grammar> infill(std::shared_ptr<Grammar> grammar, std::string prefix, std::string suffix) {
-  // A hole inside of a hole is a hole of the outer grammar, with both prefixes and both suffixes.
+  // A hole inside of a hole is a hole of the outer grammar: the two prefixes are joined, and so are the two
+  // suffixes.
   if (const Grammar::Around* around = grammar->around()) {
     prefix = around->prefix + prefix;
     suffix += around->suffix;

@@ -34,8 +34,9 @@ Filling can_complete(const std::shared_ptr<Grammar>& grammar, std::vector<Part> 
 // tokens.
 std::shared_ptr<Grammar> infill(std::shared_ptr<Grammar> grammar, std::string prefix, std::string suffix);
 
-// Returns a grammar of the same texts whose rules hold its range of bytes, for questions that do not read a
-// text from the left and so cannot count bytes beside its states. Throws the errors of holes/intersection.h.
+// Returns a grammar of the same texts whose rules hold its range of bytes, so that nothing counts bytes
+// beside its states. Questions that do not read a text from left to right need this. The rules come from an
+// intersection (holes/intersection.h), whose errors it throws.
 std::shared_ptr<Grammar> without_range(const std::shared_ptr<Grammar>& grammar);
 
 // A step of a condition on whole texts. The steps are in postfix order: "contains foo or bar, and has at most
@@ -47,7 +48,7 @@ struct ConditionStep {
     // The text contains one of the given texts.
     kContains,
     kBytes,
-    // kAnd: both of the last two conditions. kOr: at least one of them.
+    // kAnd: both of the last two conditions hold. kOr: at least one of them holds.
     kAnd,
     kOr,
     // The opposite of the last condition.

@@ -12,13 +12,13 @@
 namespace structgen {
 
 namespace {
-// Exponents with at least this many digits all count as kHugeExponent (numbers/decimal.h).
+// All exponents with this many digits or more are read as one value, kHugeExponent (numbers/decimal.h).
 constexpr std::size_t kHugeDigits = 19;
 }  // namespace
 
 void Lenient::push(StateId s, bool text) {
-  // A step without text keeps the size of the step in front. distinct_ may have more text, left by a call
-  // that threw.
+  // A step without text keeps the size of the last step. The size of distinct_ would be wrong here: a call
+  // that threw may have left more text.
   Place to = places.back();
   if (text) to = {s, static_cast<uint32_t>(distinct_.text().size() % kMostText), distinct_.mode()};
   places.push_back(to);
@@ -38,8 +38,8 @@ void Lenient::cut(std::size_t places_left) {
   cut();
 }
 
-// If a `{` can be read in several ways and one of them asks for keys that differ, no key may repeat in any
-// way.
+// If a `{` can be read in several ways and one way asks for keys that differ, keys are compared in all ways:
+// in no way may a key repeat.
 Lenient::Opens Lenient::opens(const Grammar& grammar, Epoch& epoch, StateId s, char bracket, bool locked) {
   const uint32_t key = 2 * s.v + (bracket == '{');
   if (const auto known = opens_.find(key); known != opens_.end()) return known->second;
@@ -74,7 +74,7 @@ Lenient::Opens Lenient::opens(const Grammar& grammar, Epoch& epoch, StateId s, c
     const LiteralSet& set = parser.regexes().literal_set_of(*choices);
     const LiteralTable& table = tables.table(set.table);
     opened.list = distinct_.number({&table, tables.subset(set.subset)});
-    // JSON spells a byte with at most this many bytes, as in `\u0001`.
+    // JSON spells a byte of text with at most six bytes, as in `\u0001`.
     constexpr std::size_t kLongest = 6;
     opened.more +=
         static_cast<uint32_t>(kLongest * std::ranges::max(table.texts, {}, &std::string::size).size());
@@ -82,9 +82,9 @@ Lenient::Opens Lenient::opens(const Grammar& grammar, Epoch& epoch, StateId s, c
   return opens_.emplace(key, opened).first->second;
 }
 
-// Returns true if the value of the begun number is fixed, because only zeros may follow in state s.
-// `nonzero`: a digit other than 0 was read. `exponent`: the exponent has begun. The caller holds the world's
-// lock.
+// Returns true if the value of the begun number is fixed: in state s it can go on only with zeros. `nonzero`
+// tells whether a digit other than 0 was read, `exponent` whether the exponent has begun. The caller holds
+// the world's lock.
 bool Lenient::one_value(Parser& parser, StateId s, bool nonzero, bool exponent) {
   constexpr std::size_t kMost = 64;
   const uint32_t key = 4 * s.v + 2 * nonzero + exponent;
@@ -108,9 +108,9 @@ bool Lenient::one_value(Parser& parser, StateId s, bool nonzero, bool exponent) 
   return out;
 }
 
-// Returns true if more digits of its exponent can make the begun number `word` differ from all items. The
-// exponent has `digits` digits; with kHugeDigits all count as one value. Each failed try equals an item, so
-// the loop ends.
+// Returns true if the begun number `word` can get more digits of its exponent, and so differ from all items.
+// Its exponent has `digits` digits so far. All exponents of kHugeDigits digits count as one value. Each
+// failed try equals an item, so the loop ends.
 bool Lenient::powers_left(std::string_view word, std::size_t digits) {
   std::size_t powers = 1;
   for (std::size_t i = digits; i + 1 < kHugeDigits && powers <= distinct_.items(); ++i) powers *= 10;
@@ -125,8 +125,8 @@ bool Lenient::powers_left(std::string_view word, std::size_t digits) {
   return false;
 }
 
-// Tells whether the item that is being read, or the next one, can be some text of the list that is no item
-// yet.
+// Tells whether some text of the list that is no item yet can be the item that is being read, or the next
+// item if none is begun.
 Lenient::Fate Lenient::fate_in_list(Parser& parser, StateId s) {
   const LiteralTables& tables = parser.regexes().tables();
   const LiteralTable* const table = distinct_.list()->table;
@@ -138,8 +138,8 @@ Lenient::Fate Lenient::fate_in_list(Parser& parser, StateId s) {
     if (parser.regexes().node(i.regex).kind != RegexKind::kLiteralSet) return Fate::kStates;
     const LiteralSet set = parser.regexes().literal_set_of(i.regex);
     if (&tables.table(set.table) != table) return Fate::kStates;
-    // Inside of an escape such as `\u00` some texts from set.lo to set.hi do not go on; first_bytes() tells
-    // which do.
+    // If an escape such as `\u00` has begun, some texts between set.lo and set.hi do not go on with it.
+    // first_bytes() then tells for each text.
     const auto reads = [&](uint32_t n) {
       LiteralSet one = set;
       one.subset = 0;
@@ -152,8 +152,9 @@ Lenient::Fate Lenient::fate_in_list(Parser& parser, StateId s) {
   return Fate::kDies;
 }
 
-// Tells whether the item that is being read can still differ from all others. Most can. A word such as
-// `true`, and a number that goes on with zeros only, are compared with the other items (lasting.cc).
+// Tells whether the item that is being read can still differ from all earlier items of its array. Most items
+// can. A word such as `true`, and a number that can only go on with zeros, are compared with the earlier
+// items (lasting.cc).
 Lenient::Fate Lenient::fate(Parser& parser, StateId s, bool locked) {
   if (distinct_.list() && distinct_.compares() && distinct_.lacks_item()) return fate_in_list(parser, s);
   const std::string_view word = distinct_.word();
@@ -217,7 +218,7 @@ Lenient::Fate Lenient::keep(Grammar& grammar, Epoch& epoch, uint32_t* row, bool 
   if (listed && !ends) ends = &grammar.world().item_ends.at(place);
   if (quotes && !quotes_) quotes_ = &grammar.world().item_ends.quotes();
   Fate found = Fate::kLives;
-  // Returns false if the lock or the exact grammar's states are needed.
+  // Returns false if the answer about the token needs the lock or the exact grammar's states.
   const auto judge = [&](TokenId t) {
     StateId at = places.back().state;
     found = fate(grammar, epoch, v.bytes(t), locked, at);
@@ -248,18 +249,18 @@ Lenient::Fate Lenient::keep(Grammar& grammar, Epoch& epoch, uint32_t* row, bool 
   return Fate::kLives;
 }
 
-// kItem more bytes, and two for each bit of n, make an item differ from n others. An item that is still to be
-// written has at least two bytes.
+// An item differs from n members if it gets kItem more bytes and two more for each bit of n. An item that
+// must still be written has at least two bytes.
 std::size_t Lenient::spare(std::size_t bound) const {
   constexpr std::size_t kItem = 16;
   const std::size_t bits = static_cast<std::size_t>(std::bit_width(distinct_.items() + bound));
   return bound * bits / 4 + (distinct_.depth() + 1) * (kItem + 2 * bits + distinct_.more());
 }
 
-// Searches depth first for an ending. At each point the next byte of the lenient completion comes first. If
-// it ends an item that repeats another one, or leads to nothing, other bytes follow, small bounds first.
-// Bytes with one bound come in an order that depends on the point, so that new items do not spell earlier
-// ones.
+// Searches depth first for an ending. At each point of the text the next byte of the lenient completion is
+// tried first. If this byte ends an item that repeats another, or leads to nothing, other bytes are tried:
+// those with the smallest bound first. Equal ones are tried in an order that depends on the point, so that
+// the new items do not spell earlier items.
 std::optional<std::string> Lenient::ending(Grammar& grammar, Epoch& epoch) {
   constexpr std::size_t kMostReads = 20'000;
   Parser& parser = epoch.parser;
@@ -272,11 +273,11 @@ std::optional<std::string> Lenient::ending(Grammar& grammar, Epoch& epoch) {
   struct Node {
     StateId state;
     Distinct::Mode mode;
-    // A lenient completion of an earlier node, and how many of its bytes lead here.
+    // A lenient completion that was computed at an earlier node, and how many of its bytes lead to this node.
     const std::string* way;
     std::size_t gone;
     enum : uint8_t { kNothing, kWay, kOthers } tried = kNothing;
-    // The other bytes to try, the next one last.
+    // The other bytes that are still to be tried, the next one last.
     std::vector<Choice> others = {};
   };
   const auto others = [&](const Node& node, std::size_t at) {

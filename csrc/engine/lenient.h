@@ -32,47 +32,49 @@ namespace structgen {
 
 class Lenient {
  public:
-  // What is known behind a step: the state, the size of the text, the mode of its last byte.
+  // What is known behind a step: the state, the size of the text, and the mode of the last byte.
   struct Place {
     StateId state;
     uint32_t size : 30 = 0;
     Distinct::Mode mode : 2 = Distinct::kBetween;
   };
-  // What becomes of a text. kLives: it can go on. kDies: it cannot. kLock: the world's lock is needed to
-  // tell. kStates: the states of the exact grammar are.
+  // What becomes of a text. kLives: it can go on. kDies: it cannot. kLock: the answer needs the world's lock.
+  // kStates: the answer needs the states of the exact grammar.
   enum class Fate : uint8_t { kLives, kDies, kLock, kStates };
 
-  // places[0] is the start, places[i] is behind step i; empty if the text is not lenient. A vector would
-  // double as it grows, and the process would keep the memory of the old one.
+  // The element 0 stands for the start, the element i for what is behind step i; empty if the text is not
+  // lenient. A vector would double when it grows, and the process would keep the memory of the old one.
   std::deque<Place> places;
 
   bool on() const { return !places.empty(); }
   std::string_view step(std::size_t i) const {
     return std::string_view(distinct_.text()).substr(places[i - 1].size, places[i].size - places[i - 1].size);
   }
-  // Returns true if `bytes` more bytes would make the text too long for Place::size.
+  // Returns true if the text would be too long for Place::size once `bytes` more bytes were read.
   bool full(std::size_t bytes) const { return distinct_.text().size() + bytes >= kMostText; }
   // Tells what becomes of the text if these bytes follow, and sets `at` to the state behind them.
   Fate read(Grammar& grammar, Epoch& epoch, std::string_view bytes, bool locked, StateId& at);
-  // Reports the text to the account of the world at every 64 kB. Throws out_of_memory() if the world is too
-  // large.
+  // Reports the size of the text to the world whenever it has grown by 64 kB. Throws out_of_memory() if the
+  // world is too large.
   void count(World& world);
-  // Appends the step that read() has judged; with `text` false, a step to s without bytes. A call that throws
-  // changes nothing.
+  // Appends the step that read() has judged. With `text` false, the step leads to s and has no bytes. A call
+  // that throws changes nothing.
   void push(StateId s, bool text);
-  // Takes steps back until `places` has so many elements.
+  // Takes back the last steps, until `places` has `places_left` elements.
   void cut(std::size_t places_left);
-  // Removes from the row of the last state the tokens that end an item that repeats another one, and those
-  // behind which the begun item can only repeat one.
+  // Removes two kinds of tokens from the row of the last state: those that end an item that repeats another,
+  // and those behind which the begun item can only repeat another.
   Fate keep(Grammar& grammar, Epoch& epoch, uint32_t* row, bool locked);
-  // Returns true if an array or object has so many items that their states take long to make.
+  // Returns true if some array or object has so many items or keys that their states take long to make.
   bool crowded() const { return distinct_.most() >= kCrowd; }
-  // `bound` bytes complete the text if items may repeat. Returns how many more suffice if items must differ.
+  // Returns how many bytes must be added to `bound`. `bound` counts the bytes that complete the text if items
+  // may repeat; the sum suffices if items must differ.
   std::size_t spare(std::size_t bound) const;
-  // Returns a text that completes the text, or no value if the search finds none. The caller holds the
-  // world's lock.
+  // Returns a text that completes the text read so far, or no value if the search found none. The caller
+  // holds the world's lock.
   std::optional<std::string> ending(Grammar& grammar, Epoch& epoch);
-  // Drops all answers about states, when the sequence moves to another epoch: states get other numbers there.
+  // Drops all answers about states. Sequence calls it when the states move to another epoch, where they get
+  // other numbers.
   void forget() {
     opens_ = {};
     one_value_ = {};
@@ -84,7 +86,7 @@ class Lenient {
   enum Kind : uint8_t { kUnknown, kAny, kDistinct, kMixed };
   struct Opens {
     Kind kind = kUnknown;
-    // This many bytes suffice for one more item of the container.
+    // The number of bytes that suffice for one more item of the container.
     uint32_t more = 0;
     // The number of the list of its items in distinct_; 0 for none.
     uint32_t list = 0;
@@ -100,11 +102,11 @@ class Lenient {
 
   static constexpr std::size_t kMostText = 1u << 30, kCrowd = 256;
   Counted counted_;
-  // The text up to places.back(). A call may leave more bytes, which cut() removes.
+  // Holds the text up to the last element of `places`. A call may leave more bytes; cut() removes them.
   Distinct distinct_;
   std::unordered_map<uint32_t, Opens> opens_;
   std::unordered_map<uint32_t, bool> one_value_;
-  // The tokens that may end an item, by ItemEnds::Place; null until asked.
+  // The tokens that may end an item, by ItemEnds::Place; null before a question about this place.
   std::array<const ItemEnds::Bits*, ItemEnds::kPlaces> ends_ = {};
   const std::vector<ItemEnds::Quote>* quotes_ = nullptr;
 };

@@ -9,7 +9,8 @@ namespace structgen {
 
 namespace {
 
-// Returns true if some token begins with the text of the node and goes on with bytes that may follow state s.
+// Returns true if some token begins with the text of the trie's node and goes on with bytes that may follow
+// the state s.
 bool longer(const TokenTrie& trie, Parser& parser, uint32_t node, StateId s) {
   check_depth();
   if (trie.leaf(node) || s == Parser::dead()) return false;

@@ -25,7 +25,7 @@ class Reaper {
   Reaper() = default;
   Reaper(const Reaper&) = delete;
   Reaper& operator=(const Reaper&) = delete;
-  // Frees the objects on the reaper's thread, or on this one if no thread or memory is to be had.
+  // Frees the objects on the reaper's thread, or on this one if no thread can be started or memory is short.
   void take(std::vector<Object> objects);
   // Waits until the object that is being freed is gone. Later objects stay until the process ends. Python's
   // end needs this: an object may hold the vocabulary's Python object, and a thread that waits for the GIL

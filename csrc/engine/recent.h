@@ -15,7 +15,7 @@ class Grammar;
 class Recent {
  public:
   std::size_t size() const { return order_.size(); }
-  // Makes a grammar the newest, and adds it if it is new.
+  // Adds a grammar as the newest; a grammar of the list becomes the newest.
   void add(std::shared_ptr<Grammar> grammar) {
     if (touch(*grammar)) return;
     order_.push_back(std::move(grammar));
@@ -26,7 +26,7 @@ class Recent {
       throw;
     }
   }
-  // Makes a grammar the newest. Returns false if the list lacks it.
+  // Makes a grammar of the list the newest. Returns false if it is not in the list.
   bool touch(const Grammar& grammar) {
     const auto found = places_.find(&grammar);
     if (found == places_.end()) return false;
@@ -43,7 +43,7 @@ class Recent {
   }
 
  private:
-  // From the oldest, which is dropped first, to the newest.
+  // The grammars from the oldest, which is dropped first, to the newest.
   std::list<std::shared_ptr<Grammar>> order_;
   std::unordered_map<const Grammar*, std::list<std::shared_ptr<Grammar>>::iterator> places_;
 };

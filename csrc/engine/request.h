@@ -34,8 +34,8 @@ class Ends {
                                            std::to_string(vocabulary_.size()) + " ids");
   }
   bool has(TokenId t) const { return std::binary_search(ids_.begin(), ids_.end(), t); }
-  // Replaces the vocabulary's end tokens in a row by the request's: all of them are allowed if one of the old
-  // ones was, because the text may end. Throws kBudgetExceeded if the row has no token left.
+  // Replaces the vocabulary's end tokens in a row by those of the request. The row allows the new ones if it
+  // allowed an old one, which means that the text may end here. Throws kBudgetExceeded if no token is left.
   void relabel(uint32_t* row) const {
     const auto bit = [](TokenId t) { return 1u << (t & 31); };
     const TokenId any = vocabulary_.eos().front();
@@ -60,7 +60,7 @@ struct Request {
   static constexpr std::size_t kAny = static_cast<std::size_t>(-1);
   // The end tokens of the request; empty if they are the vocabulary's.
   std::vector<TokenId> ends;
-  // The most tokens of the text, the end token included.
+  // The text has at most this many tokens, the end token included.
   std::size_t tokens = kAny;
   // True if all tokens are accepted behind the end.
   bool goes_on_after_end = false;

@@ -47,14 +47,14 @@
 namespace structgen {
 
 namespace {
-// Returns true if the grammar limits tokens and Limits::unlimited() can judge this text.
+// Returns true if the grammar limits tokens in a way that Limits::unlimited() can judge for this text.
 bool asks_limits(const Sequence& s) {
   const Epoch& epoch = *s.epoch();
   return !epoch.parser.unproven() && epoch.world.cache && s.vocabulary().complete() && !s.grammar().omits() &&
          !s.grammar().partial() && !epoch.parser.edged();
 }
 
-// Returns the state that Limits::unlimited() has found; otherwise dead(). Takes no lock.
+// Returns the state that Limits::unlimited() found; dead() if it found none or was not asked. Takes no lock.
 StateId known_unlimited(const Sequence& s) {
   const Parser& parser = s.epoch()->parser;
   const StateId found{parser.state(s.current()).unmarked.load(std::memory_order_acquire)};
@@ -78,8 +78,8 @@ Budget budget_of(const Sequence& s) {
           s.written()};
 }
 
-// Has f fill the row with a Budget for the text, and notes whether the row is exact. The caller holds the
-// world's lock.
+// Makes a Budget for the text, has f fill the row with it, and notes whether the row is exact. The caller
+// holds the world's lock.
 template <class F>
 bool by_budget(const Sequence& s, Row& row, const F& f) {
   Budget now = budget_of(s);
@@ -88,16 +88,16 @@ bool by_budget(const Sequence& s, Row& row, const F& f) {
   return found;
 }
 
-// Leaves only the first token of the plan: the ending that an earlier row of this text found
-// (budget/budget.h). Returns false if the plan does not fit the budget. No limit of work is needed, because
-// the plan is known.
+// Leaves only the first token of the plan in the row. The plan is the ending that an earlier row of this text
+// found (budget/budget.h). Returns false if the plan does not fit the budget. No work is limited, because the
+// plan is known.
 bool keep_promise(const Sequence& s, Row& row, std::size_t budget) {
   std::lock_guard hold(s.grammar().world().lock);
   return by_budget(s, row, [&](Budget& now) { return now.keep_promise(row.words, budget); });
 }
 
-// Leaves the tokens for which a bound in bytes proves that the text can be completed in time. If such bounds
-// allowed all tokens so far, some token is left.
+// Leaves the tokens behind which a bound in bytes proves that the text can be completed in time. If such
+// bounds also allowed all tokens so far, some token is left.
 bool keep_bounded(const Sequence& s, std::span<const uint32_t> plain, Row& row, std::size_t budget,
                   Allowance limit) {
   const LockedWork work(s, Task::kBudget, limit);
@@ -105,8 +105,8 @@ bool keep_bounded(const Sequence& s, std::span<const uint32_t> plain, Row& row, 
 }
 
 // Removes the tokens behind which `budget` tokens do not complete the text. Returns false if it is proved
-// that none is left. `whole`: the row is the mask of the state, so remembered answers about this mask are
-// used.
+// that no token is left. `whole` says that the row is the whole mask of the state; then remembered answers
+// about this mask are used.
 bool narrow(Sequence& s, Row& row, std::size_t budget, Allowance limit, bool whole) {
   const LockedWork work(s, Task::kBudget, limit);
   s.refresh();
@@ -116,8 +116,8 @@ bool narrow(Sequence& s, Row& row, std::size_t budget, Allowance limit, bool who
   });
 }
 
-// Divides the work of a call that tries several answers in turn: the first gets the limit of a mask, all
-// others together half as much.
+// Divides the work of a call that tries several answers in turn. The first try may take the limit of a mask;
+// all others together may take half as much again.
 class Shares {
  public:
   explicit Shares(const Sequence& s) : all_(s.grammar().mask_work()), left_(meter.left()) {}
@@ -135,7 +135,7 @@ std::vector<uint32_t> copy_of(const Sequence& s, const Row& row) {
   return {row.words, row.words + s.vocabulary().words()};
 }
 
-// The rows of a grammar in a world that omits nothing.
+// Makes the rows of a grammar in a world that omits nothing.
 class PlainRow : public RowSource {
  public:
   bool known(const Sequence& s, Row& row) const override {
@@ -166,7 +166,8 @@ class PlainRow : public RowSource {
   StateId read(Sequence& s, TokenId t) const override { return s.walk(s.current(), s.vocabulary().bytes(t)); }
 
  protected:
-  // Makes the row. With `measured`, State::loose becomes the least budget that refuses no token of the mask.
+  // Makes the row. With `measured`, it also computes how large a budget must be to refuse no token of the
+  // mask, and stores this bound with the state (State::loose).
   void make(Sequence& s, Row& row, Allowance limit, bool measured) const {
     const LockedWork work(s, Task::kMask, limit);
     s.refresh();
@@ -184,13 +185,13 @@ class PlainRow : public RowSource {
     work.note();
     judge(s, row);
   }
-  // Makes later masks come with bounds of their tokens. bounded(): the state has them.
+  // Has later masks get the bounds of their tokens. bounded() returns true if the state has these bounds.
   virtual void measure(const Sequence& /*s*/, Epoch& epoch) const {
     epoch.masks.measure_with(&epoch.lengths);
   }
   virtual bool bounded(const Sequence& /*s*/) const { return true; }
-  // Removes the tokens of a new mask behind which no text is left, as work of the mask. Throws if none
-  // remains.
+  // Removes the tokens of a new mask behind which no text is left. Throws if no token remains. Its work
+  // counts as work of the mask.
   virtual void judge(const Sequence& s, Row& row) const {
     if (!unproven(s)) return;
     if (by_text(s)) keep_read(s, row);
@@ -199,10 +200,10 @@ class PlainRow : public RowSource {
           ErrorKind::kBudgetExceeded,
           "no text is left that ends from here: the condition leaves too few keys or items that differ");
   }
-  // Returns true if each token that may end an item must be read with the captured text (keep_read). A mask
-  // is made for all captured texts, so it has `1` behind `[1,` in an array whose items differ; only the
-  // parser refuses it there. The same holds of what a condition excludes, or the world omits, for some
-  // captured text.
+  // Returns true if each token that may end an item must be read with the captured text (keep_read). One mask
+  // is made for all captured texts. What a condition excludes, or the world omits, for one captured text
+  // shows only when the token is read: behind `[1,` in an array whose items differ, the mask has `1`, and the
+  // parser refuses it.
   static bool by_text(const Sequence& s) {
     return (s.grammar().partial() || s.epoch()->parser.tries_texts()) &&
            s.epoch()->parser.state(s.current()).capturing;
@@ -212,8 +213,8 @@ class PlainRow : public RowSource {
     return std::all_of(row.words, row.words + s.vocabulary().words(),
                        [](uint32_t word) { return word == 0; });
   }
-  // Removes the tokens that the parser does not read behind this captured text. A token that takes too much
-  // work is removed if rows may be partial; otherwise this is an error.
+  // Removes the tokens that the parser does not read behind this captured text. If judging a token takes too
+  // much work, the token is removed where rows may be partial; elsewhere this is an error.
   static void keep_read(const Sequence& s, Row& row) {
     const Vocabulary& v = s.vocabulary();
     const auto reads = [&](TokenId t) {
@@ -236,8 +237,8 @@ class PlainRow : public RowSource {
   void mask(Sequence& s, Row& row) const { mask(s, row, s.grammar().mask_work()); }
 };
 
-// The rows of a JSON grammar in a world that omits nothing, with items and keys compared beside the states
-// (engine/distinct.h).
+// Makes the rows of a JSON grammar in a world that omits nothing. Items and keys may be compared beside the
+// states (engine/distinct.h).
 class DistinctRow final : public PlainRow {
  public:
   bool known(const Sequence& s, Row& row) const override {
@@ -252,8 +253,8 @@ class DistinctRow final : public PlainRow {
     if (!known(s, row) && !beside(s, row, false)) PlainRow::fill(s, row);
   }
 
-  // Far from the end the budget refuses no token. Near the end the exact grammar's states judge, unless the
-  // text has too many items for them; then only the tokens of one known ending are left.
+  // Far from the end the budget refuses no token. Near the end the exact grammar's states judge. If a text
+  // has too many items to be read again by these states, only the tokens of one known ending are left.
   bool within(Sequence& s, Row& row, std::size_t budget) const override {
     if (!s.lenient() && !s.crowds(!loose_within(s, budget))) return PlainRow::within(s, row, budget);
     if (!(loose_within(s, budget) && known(s, row)) && !beside(s, row, true))
@@ -269,8 +270,8 @@ class DistinctRow final : public PlainRow {
   }
 
  private:
-  // Makes the row of a lenient text. Returns false if only the exact grammar's states can; the text is then
-  // no longer lenient.
+  // Makes the row of a lenient text. Returns false if only the exact grammar's states can make it; the text
+  // then stops being lenient.
   static bool beside(Sequence& s, Row& row, bool measured) {
     if (!s.lenient() && !s.crowds()) return false;
     {
@@ -287,7 +288,8 @@ class DistinctRow final : public PlainRow {
     return false;
   }
 
-  // Leaves the tokens with which one ending of the text begins. Returns false if it takes too many tokens.
+  // Leaves the tokens with which one ending of the text begins. Returns false if this ending takes too many
+  // tokens.
   static bool ends(Sequence& s, Row& row, std::size_t budget) {
     const LockedWork work(s, Task::kBudget, s.grammar().ending_work());
     const std::optional<std::string> ending = s.ending();
@@ -302,8 +304,8 @@ class DistinctRow final : public PlainRow {
   }
 };
 
-// The rows of texts whose length is in a range of bytes. The vocabulary has every byte, and the world omits
-// nothing (budget/range.cc).
+// Makes the rows of texts whose number of bytes is in a range. The vocabulary has every byte as a token, and
+// the world omits nothing (budget/range.cc).
 class RangedRow final : public PlainRow {
  public:
   bool known(const Sequence& s, Row& row) const override {
@@ -364,21 +366,21 @@ class RangedRow final : public PlainRow {
 
  private:
   static constexpr std::size_t kAll = ByteRange::kAny;
-  // Removes the end tokens if the text is too short. Returns false if no other token is left.
+  // Removes the end tokens if the text is too short to end. Returns false if no other token is left.
   static bool keep_ends(const Sequence& s, Row& row) {
     if (s.bytes() >= s.grammar().bytes().least || !s.epoch()->parser.state(s.current()).accepting)
       return true;
     for (const TokenId t : s.vocabulary().eos()) clear_bit(row.words, t);
     return !empty(s, row);
   }
-  // Returns n such that every token of at most n bytes leaves some text of the range; kAll if every token of
-  // the mask does. Takes no lock.
+  // Returns n such that every token of at most n bytes leaves some text of the range. Returns kAll if every
+  // token of the mask does. Takes no lock.
   static std::size_t sure_bytes(const Sequence& s) {
     const ByteCount now = s.written();
     const bool any = now.whole.most == ByteRange::kAny, grow = now.bytes < now.whole.least;
     if (any && !grow) return kAll;
     if (!s.epoch()->fast || s.grammar().partial()) return 0;
-    // `grows` is its bound + 1, `loose` its bound + 2; 0 is no bound.
+    // `grows` is 1 more than its bound, `loose` is 2 more; 0 means that no bound is known.
     const State& at = s.epoch()->parser.state(s.current());
     const uint32_t bound = (grow ? at.grows : at.loose).load(std::memory_order_acquire);
     if (bound == 0 || bound > Lengths::kFar) return 0;
@@ -389,8 +391,8 @@ class RangedRow final : public PlainRow {
     if (room <= need) return 0;
     return room - need >= s.vocabulary().longest() ? kAll : room - need;
   }
-  // Removes the tokens behind which no text of the range is left, and those that a mask's work does not
-  // suffice to judge. If none remains, more work goes into the first token of the plan.
+  // Removes the tokens behind which no text of the range is left, and the tokens that a mask's work does not
+  // suffice to judge. If no token remains, more work goes into the first token of the plan.
   static void keep_in_range(Sequence& s, Row& row, std::size_t sure, std::size_t tokens) {
     const LockedWork work(s, Task::kBudget, s.grammar().ending_work());
     s.refresh();
@@ -401,7 +403,7 @@ class RangedRow final : public PlainRow {
   }
 };
 
-// The rows in a world that omits: a row may have a part of the mask, if the mask takes too much work.
+// Makes the rows in a world that omits. If a mask takes too much work, the row holds only some of its tokens.
 class PartRow : public PlainRow {
  public:
   bool known(const Sequence& s, Row& row) const override {
@@ -437,13 +439,13 @@ class PartRow : public PlainRow {
       return true;
     }
     std::copy(plain.begin(), plain.end(), row.words);
-    // With one completion known, narrow() gets another share of work.
+    // find_way_out() finds one completion. With this completion known, narrow() gets another share of work.
     if (told([&] { find_way_out(s); })) {
       if (Told<bool> found = told([&] { return narrow(s, row, budget, work.next(), whole); })) return *found;
       if (keep_promise(s, row, budget)) return true;
     }
-    // Where many readings are possible, even a known completion may take too much work to read. A state is
-    // tried that reads nothing else.
+    // Reading a known completion may take too much work where many readings are possible. So the state is
+    // replaced by one that reads only this completion.
     const auto by_one_text = [&](StateId) {
       const auto part = [&] {
         mask(s, row);
@@ -463,8 +465,8 @@ class PartRow : public PlainRow {
     const StateId to = read_on(s, t);
     if (to != Parser::dead() || !s.grammar().partial()) return to;
     if (vouches(s, t)) return read_with<Trust>(s, t);
-    // The mask may be that of a matcher that knew more, as after a preemption, so undecided questions are
-    // asked again.
+    // The token may come from the mask of a matcher that knew more, as after a preemption. So questions that
+    // were left undecided are asked again.
     return told([&] { return read_with<LookAgain>(s, t); }).value_or(Parser::dead());
   }
 
@@ -476,17 +478,17 @@ class PartRow : public PlainRow {
                   "this mask takes more work than its limit; raise Limits(mask=...)");
   }
 
-  // Removes the tokens that are not in `words`. Returns true if some are left. A row may have a token of an
-  // earlier row's plan that this mask lacks.
+  // Removes the tokens that are not in `words`, and returns true if some token is left. The row may hold a
+  // token of an earlier row's plan that this mask lacks.
   static bool intersect(Row& row, std::span<const uint32_t> words) {
     uint32_t any = 0;
     for (std::size_t w = 0; w < words.size(); ++w) any |= row.words[w] &= words[w];
     return any != 0;
   }
 
-  // Finds some tokens of a mask that took too much work, from one item of the state after the other
-  // (Sequence::ways), each with a share of the work that is left. If no item gives a token, more work is
-  // spent.
+  // Finds some tokens of a mask that took too much work. It tries the state's items one by one
+  // (Sequence::ways), each with a share of the work that is left. If none gives a token, it tries once more
+  // with more work.
   virtual void some(Sequence& s, Row& row, const Shares& work) const {
     constexpr int64_t kFirstEnding = 40'000;
     row.exact = false;
@@ -498,15 +500,15 @@ class PartRow : public PlainRow {
       s.grammar().note_partial();
       return;
     }
-    // The next attempt finds again what the last one found.
+    // The next attempt takes more work, and finds again what the last one found.
     const Allowance most = s.grammar().ending_work();
     for (int64_t units = kFirstEnding; units < most.units; units *= 4)
       if (told([&] { fill_some(s, s.current(), row, units); })) return;
     fill_some(s, s.current(), row, most);
   }
 
-  // Reads a token. If a step of all items of the state takes too much work, one item is tried alone, and then
-  // more work is spent, because a begun text must not stop.
+  // Reads a token. If one step of all items of the state takes too much work, the step is made for one item
+  // alone. If that fails, the step gets more work, because a begun text must not stop.
   virtual StateId read_on(Sequence& s, TokenId t) const {
     const std::string_view bytes = s.vocabulary().bytes(t);
     if (Told<StateId> to = told([&] { return s.walk(s.current(), bytes); })) return *to;
@@ -529,15 +531,15 @@ class PartRow : public PlainRow {
   }
 
  private:
-  // Looks for a shortest completion, with as much work as one more mask.
+  // Looks for a shortest completion. The search may take as much work as one more mask.
   static void find_way_out(Sequence& s) {
     const LockedWork ending(s, Task::kBudget, s.grammar().mask_work());
     s.refresh();
     budget_of(s).needed(s.current());
   }
 
-  // Returns the state that reads a shortest completion and nothing else; none if captured text may forbid
-  // this completion.
+  // Returns the state that reads a shortest completion and no other text. Returns no state if the captured
+  // text may forbid this completion.
   static std::vector<StateId> one_text(Sequence& s) {
     const LockedWork ending(s, Task::kCompletion, s.grammar().completion_work());
     s.refresh();
@@ -561,16 +563,17 @@ class PartRow : public PlainRow {
   // for a token.
   static bool starved(const Sequence& s, const Row& row) { return s.grammar().partial() && empty(s, row); }
 
-  // Returns true if the mask has a token that the parser refuses. The mask was joined from parts of a regex
-  // that surely have a text, while the whole regex behind the token is undecided.
+  // Returns true if the mask holds a token that the parser refuses to read. This happens because the mask was
+  // joined from parts of a regex that are known to have a text, while the whole regex behind the token is
+  // undecided.
   static bool vouches(const Sequence& s, TokenId t) {
     if (by_text(s)) return false;
     const Mask* m = s.epoch()->masks.peek(s.current());
     return m && allows(*m, s.vocabulary(), t);
   }
 
-  // Reads a token that step() refuses, under another Effort (base/effort.h): step() may have omitted the
-  // right alternative.
+  // Reads a token that step() refuses. step() may have omitted the right alternative, so the steps are made
+  // again with this Effort (base/effort.h).
   template <class Effort>
   static StateId read_with(const Sequence& s, TokenId t) {
     const LockedWork work(s, Task::kAccept, s.grammar().ending_work());
@@ -581,7 +584,8 @@ class PartRow : public PlainRow {
   }
 };
 
-// The rows over a vocabulary that lacks some bytes. Under a budget, narrow() takes tokens out as usual.
+// Makes the rows over a vocabulary that lacks some bytes. Under a budget, narrow() is applied to these rows,
+// as it is for other vocabularies.
 class SpelledRow final : public PartRow {
  public:
   bool known(const Sequence&, Row&) const override { return false; }
@@ -595,7 +599,7 @@ class SpelledRow final : public PartRow {
     Told<bool> filled = told([&] { spelled(s.grammar().mask_work()); });
     if (filled) return;
     if (!s.grammar().omits()) std::move(filled).value();
-    // What the first call found stays, so the second one goes on from there.
+    // The first call's answers stay although it met the limit, so the second call goes on from there.
     spelled(s.grammar().ending_work());
   }
 
@@ -638,7 +642,7 @@ class SpelledRow final : public PartRow {
   }
 };
 
-// The rows of a grammar that limits tokens.
+// Makes the rows of a grammar that limits tokens.
 class LimitedRow final : public RowSource {
  public:
   bool known(const Sequence& s, Row& row) const override {
@@ -662,7 +666,7 @@ class LimitedRow final : public RowSource {
     Told<bool> filled = told([&] { limited(s.grammar().mask_work()); });
     if (filled) return;
     if (!s.grammar().omits()) std::move(filled).value();
-    // What the first try found stays.
+    // Tries again with more work; the answers of the first try stay.
     limited(s.grammar().ending_work());
   }
 
@@ -710,8 +714,8 @@ class LimitedRow final : public RowSource {
     return !s.epoch()->parser.may_limit(s.current());
   }
 
-  // Returns the state whose mask is the row if no limit can refuse a token: inside of thoughts with many
-  // tokens left, and in the answer behind them. Returns dead() otherwise.
+  // Returns the state whose mask is the row, if no limit can refuse a token now: inside of thoughts while
+  // many tokens are left, and in the answer behind them. Returns dead() otherwise.
   static StateId unlimited(const Sequence& s) {
     return asks_limits(s) ? s.epoch()->budgets.limits->unlimited(s.current()) : Parser::dead();
   }

@@ -16,7 +16,8 @@
 namespace structgen {
 
 namespace {
-// An old epoch of fewer bytes is freed at once, in less than a millisecond. A larger one goes to the reaper.
+// A call itself frees an old epoch of fewer bytes than this, which takes less than a millisecond. A larger
+// one goes to the reaper.
 constexpr std::size_t kFreedHere = 256 << 10;
 }  // namespace
 
@@ -27,13 +28,14 @@ Sequence::Sequence(std::shared_ptr<Grammar> of) : grammar_(std::move(of)) {
   if (grammar_->lenient_start() != Parser::dead()) lenient_.places.push_back({grammar_->lenient_start()});
 }
 
-// Makes all states again in the grammar's current epoch. The ending that was promised moves along. An error
-// moves nothing.
+// Makes all states again in the grammar's current epoch. The ending that was promised from the last state
+// moves along. If an error occurs, nothing moves.
 void Sequence::migrate() {
   const std::shared_ptr<Epoch> next = grammar_->epoch();
   if (next == epoch_) return;
   std::vector<TokenId> way;
-  // This ending from the last state proves that the text can be completed, so the new epoch takes it over.
+  // The old epoch knows an ending from the last state, which proves that the text can be completed. The new
+  // epoch takes this ending over.
   if (epoch_->budgets.limits) way = epoch_->budgets.limits->known_way(current());
   if (epoch_->budgets.spelling) way = epoch_->budgets.spelling->way(current());
   std::unordered_map<uint32_t, StateId> moved;
@@ -57,7 +59,7 @@ void Sequence::migrate() {
   states_.swap(states);
   lenient_.places.swap(places);
   undone_.swap(undone);
-  // If the ending cannot be moved, the states stay.
+  // If the ending cannot be moved, the states stay in the old epoch.
   Undo back([&] {
     epoch_ = before;
     states_.swap(states);
@@ -70,8 +72,8 @@ void Sequence::migrate() {
   back.keep();
   lenient_.forget();
   if (before->published.bytes() <= kFreedHere) return;
-  // The epoch is freed before its world. A list in braces would hold a second reference, and this thread
-  // might free the epoch.
+  // The epoch must be freed before its world. A list in braces would hold a second reference, and this thread
+  // might then free the epoch.
   std::vector<Reaper::Object> gone;
   gone.push_back(std::make_shared<std::pair<std::shared_ptr<World>, std::shared_ptr<Epoch>>>(
       grammar_->shared_world(), std::move(before)));
@@ -86,8 +88,8 @@ void Sequence::refresh() {
   World& world = grammar_->world();
   world.slices.trim(world.policy.slices());
   const std::size_t most = world.policy.most();
-  // Each level of a limited rule has states of its own, so a deep text can use up the memory. The error names
-  // the depth.
+  // Each level of nesting of a limited rule has states of its own, so a deep text can use up the memory. The
+  // error therefore names the depth.
   if (epoch_->budgets.limits && epoch_->published.bytes() > most)
     throw Error(ErrorKind::kBudgetExceeded,
                 "a text with limits on tokens nests too deeply; raise Limits(memory=...)");
@@ -112,7 +114,7 @@ void Sequence::push(StateId s, TokenId t, std::size_t bytes) {
 
 void Sequence::pop(std::size_t n, std::size_t ends) {
   if (grammar_->omits()) {
-    // A rollback undoes calls that failed, so it must not fail.
+    // A rollback must not fail, because it undoes calls that failed.
     try {
       for (std::size_t i = ends; i < n; ++i) {
         const std::size_t at = size() - 1 - i;
@@ -143,7 +145,7 @@ StateId Sequence::walk(StateId s, std::string_view bytes) {
       s = known;
       continue;
     }
-    // Each new step takes the lock, with a limit of work of its own.
+    // Each new step takes the lock and gets a limit of work for itself.
     const LockedWork work(*this, Task::kAccept, grammar_->mask_work());
     s = epoch_->parser.advance(s, bytes, read);
   }
@@ -181,7 +183,8 @@ void Sequence::leave() {
   look_at_ = kNever;
 }
 
-// Items are compared by their bytes, so a text with a step whose bytes were not kept cannot become lenient.
+// Items are compared by their bytes. So the text cannot become lenient if it has a step whose bytes are not
+// kept.
 bool Sequence::crowds(bool now) {
   if (lenient() || look_at_ == kNever || (size() < look_at_ && !now) || !epoch_->fast) return false;
   look_at_ = size() + kCrowd;
@@ -228,7 +231,7 @@ std::vector<StateId> Sequence::ways() {
   constexpr std::size_t kWays = 8;
   std::vector<std::pair<uint32_t, StateId>> found;
   const bool soon = budgeted_ && epoch_->fast;
-  // Returns f() within the work of a mask, or 0.
+  // Returns f() with at most the work of a mask; 0 if that is too little.
   const auto bounded = [&](auto&& f) {
     using T = decltype(f());
     if (!soon) return T{0};

@@ -35,18 +35,19 @@ class Sequence {
   const std::shared_ptr<Epoch>& epoch() const { return epoch_; }
   const Vocabulary& vocabulary() const { return grammar_->vocabulary(); }
   StateId current() const { return states_.back(); }
-  // lenient(): items are compared beside the states (engine/lenient.h). current() and states() are then exact
-  // states that may lag behind the text, and top() is the lenient state at its end.
+  // lenient() is true while items are compared beside the states (engine/lenient.h). current() and states()
+  // are states of the exact grammar, which may then lag behind the text. top() is the state at the end of the
+  // text.
   bool lenient() const { return lenient_.on(); }
   StateId top() const { return lenient() ? lenient_.places.back().state : current(); }
-  // Makes the text lenient if its objects have so many keys that reading the text again costs less than their
-  // states. Returns true if it is lenient now. Looks once in kCrowd steps, or with `now` at once. Takes the
-  // lock.
+  // Makes the text lenient if its objects have so many keys that reading the whole text again costs less than
+  // their states. Returns true if the text is lenient now. Looks once in kCrowd steps, or at once if `now` is
+  // set. Takes the lock.
   bool crowds(bool now = false);
-  // Returns true if a lenient text has too many items to be read again with exact states.
+  // Returns true if a lenient text has so many items that reading it again with exact states takes too long.
   bool crowded() const { return lenient_.crowded(); }
-  // settle() makes the exact states up to the end of a lenient text. leave() does so too, and from then on
-  // exact states alone read the text. Both take the lock.
+  // settle() makes the exact states up to the end of a lenient text. leave() does the same and ends leniency:
+  // from then on exact states alone read the text. Both take the lock.
   void settle();
   void leave();
   // Returns the lenient state behind the bytes; dead() if they are refused. Takes the lock for a new step.
@@ -67,18 +68,18 @@ class Sequence {
   // The token of each step; -1 for bytes.
   std::span<const TokenId> tokens() const { return tokens_; }
 
-  // Returns the bytes of the text; 0 if the grammar has no range of bytes.
+  // Returns the number of bytes of the text; 0 if the grammar has no range of bytes.
   std::size_t bytes() const { return bytes_.empty() ? 0 : bytes_.back(); }
-  // Returns the bytes of the text, with the range in which the whole text must be.
+  // Returns the number of bytes of the text, and the range in which that of the whole text must be.
   ByteCount written() const { return {grammar_->bytes(), bytes()}; }
 
-  // Takes a step of `bytes` bytes. A call that throws changes nothing.
+  // Takes a step that reads `bytes` bytes. Memory is allocated first, so a call that throws changes nothing.
   void push(StateId s, TokenId t, std::size_t bytes);
-  // Takes n steps back; the last `ends` of them are end tokens or padding.
+  // Takes the last n steps back; the last `ends` of them are end tokens or padding.
   void pop(std::size_t n, std::size_t ends);
-  // Repeats the step that was taken back last, to the same state. In a world that omits, a new step might
-  // lead elsewhere, because it depends on the work that is left. Returns false if that step had another
-  // token.
+  // Repeats the step that was taken back last; it leads to the same state as before. In a world that omits, a
+  // new step might lead elsewhere, because its state depends on the work that is left. Returns false if that
+  // step had another token.
   bool redo(TokenId t);
   void forget_undone() { undone_.clear(); }
 
@@ -89,32 +90,35 @@ class Sequence {
   // Returns the state behind the bytes. The caller holds the lock, and its scope of work pays.
   StateId steps(StateId s, std::string_view bytes);
 
-  // Moves into the grammar's current epoch. Throws as look_at_size() does. The caller holds the lock.
+  // Moves into the grammar's current epoch. Throws the errors of look_at_size(). The caller holds the lock.
   void refresh();
 
-  // Returns several states, each with one item of the current state: in an ambiguous grammar a step of all
-  // items may exceed the limit of work. Under a budget the items with the smallest bounds come first, because
-  // the chosen one must end in time. The caller holds the lock.
+  // Returns several states, each of which keeps one item of the current state. In an ambiguous grammar a step
+  // of all items together may exceed the limit of work. Under a budget the items with the smallest bounds
+  // come first, because the chosen one must end in time. The caller holds the lock.
   std::vector<StateId> ways();
-  // Replaces the last state by the first of `ways` for which f is true. The grammar is partial from then on.
+  // Replaces the last state by the first state of `ways` for which f is true. From then on the grammar is
+  // partial.
   bool take_way(const std::vector<StateId>& ways, const std::function<bool(StateId)>& f);
-  // Undoes take_way(): the last state is `all` again. After a rollback another token may need another item.
+  // Undoes take_way(): `all`, the state with all items, is the last state again. After a rollback another
+  // token of the mask may need another item.
   void take_all_ways(StateId all) { states_.back() = all; }
   void note_budget() { budgeted_ = true; }
 
  private:
   void migrate();
-  // Tells what becomes of a lenient text if these bytes follow; `at` becomes the state behind them. Takes the
-  // lock for a new step.
+  // Tells what becomes of a lenient text if these bytes follow, and sets `at` to the state behind them. Takes
+  // the lock for a step that is not known.
   Lenient::Fate fate(std::string_view bytes, StateId& at);
 
   std::shared_ptr<Grammar> grammar_;
   std::shared_ptr<Epoch> epoch_;
   std::vector<StateId> states_;
   std::vector<TokenId> tokens_;
-  // Mutable, because a question about the next bytes reads them and takes them back.
+  // A question about the next bytes reads them into this object and takes them back, so the member is
+  // mutable.
   mutable Lenient lenient_;
-  // The bytes of the text behind each step; empty if the grammar has no range of bytes.
+  // The number of bytes of the text after each step; empty if the grammar has no range of bytes.
   std::vector<std::size_t> bytes_;
   struct Undone {
     TokenId token;
@@ -122,21 +126,21 @@ class Sequence {
   };
   // The steps that were taken back; redo() begins with the last one.
   std::vector<Undone> undone_;
-  // True while a caller holds numbers of states, which must stay in their epoch.
+  // True while a caller holds numbers of states, so that the states stay in their epoch.
   bool stays_ = false;
   // True if a budget was asked for; ways() then sorts the items by their bounds.
   bool budgeted_ = false;
-  // The number of steps at which crowds() looks again.
+  // crowds() looks again when the text has this many steps.
   std::size_t look_at_ = kCrowd;
   static constexpr std::size_t kCrowd = 1024, kNever = ~std::size_t{0};
 };
 
-// Holds the world's lock, and limits the work under it.
+// Holds the world's lock, and limits the work that is done under it.
 class LockedWork {
  public:
   LockedWork(const Sequence& of, Task task, Allowance limit)
       : hold_(of.grammar().world().lock), work_(of.grammar(), &of.epoch(), task, limit) {}
-  // Marks the grammar as partial now, and not at the end, if something was omitted.
+  // Marks the grammar as partial now if something was omitted; otherwise the destructor does so.
   void note() const { work_.note(); }
 
  private:

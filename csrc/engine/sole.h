@@ -13,7 +13,7 @@
 
 namespace structgen {
 
-// An object of type T that one thread at a time may use. It may be copied at any time.
+// An object of type T that one thread at a time may use. A copy is free, whoever uses the original.
 template <class T>
 class Sole : public T {
  public:
@@ -24,8 +24,8 @@ class Sole : public T {
   std::atomic<bool> used{false};
 };
 
-// Holds the object of a Sole for one call. The constructor throws kValue, with `name`, if another thread
-// holds it.
+// Holds the object of a Sole for one call. The constructor throws kValue if another thread holds it; the
+// error mentions `name`.
 class Use {
  public:
   template <class T>

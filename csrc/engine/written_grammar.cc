@@ -13,8 +13,11 @@
 // bounds are within their range, and texts are UTF-8 where the front ends promise it. Checks that
 // Compiler::grammar makes itself are left to it.
 //
-// Rejected. A dump of the compiled grammar: its ids belong to one world, and each change of the core would be
-// a new form. JSON: grammars of a tokenizer's ids are large, and bytes need no escapes here.
+// Costs. Linear. The hash at the end (FNV-1a) finds damage by accident; the checks are there for damage
+// on purpose.
+//
+// Rejected. A dump of the compiled grammar: its ids belong to one world, and each change of the core
+// would be a new form. JSON: grammars of a tokenizer's ids are large, and bytes need no escapes here.
 #include "engine/written_grammar.h"
 
 #include <algorithm>
@@ -57,8 +60,8 @@ uint64_t tokens_of(const GrammarSource& source, const Vocabulary& vocabulary) {
   return any ? std::max<uint64_t>(hash.value, 1) : 0;
 }
 
-// Writes the fields of a grammar. Functions with a type `Form` serve both ways: they hand each field to a
-// Writer or to a Reader.
+// Writes the fields of a grammar. The functions below with a type `Form` serve for writing and for reading:
+// they get a Writer or a Reader, and pass each field to it by reference.
 class Writer {
  public:
   static constexpr bool kReads = false;
@@ -114,7 +117,7 @@ class Reader {
   template <class T, class Each>
   void list(std::vector<T>& items, Each&& each) {
     const uint64_t n = number();
-    // An element takes at least one byte.
+    // Every element takes at least one byte, so a list with more elements than bytes is broken.
     if (n > in_.size()) broken("it ends too early");
     items.clear();
     for (uint64_t i = 0; i < n; ++i) each(items.emplace_back());
@@ -125,7 +128,7 @@ class Reader {
   std::string_view in_;
 };
 
-// Writes or reads an enumeration up to `last`.
+// Writes or reads an enumeration whose largest value is `last`.
 template <class Form, class Enum>
 void choice(Form& form, Enum& value, Enum last) {
   uint32_t n = static_cast<uint32_t>(value);
@@ -153,7 +156,7 @@ void node(Form& form, GrammarNode& n) {
     form.field(r.hi);
   });
   TokenId last = 0;
-  // Ids mostly ascend, so the differences of neighbours are small.
+  // Ids mostly ascend, so differences of neighbours are short numbers.
   form.list(n.ids, [&](TokenId& t) {
     int64_t step = static_cast<int64_t>(t) - last;
     form.field(step);
@@ -168,7 +171,7 @@ void node(Form& form, GrammarNode& n) {
   form.field(n.place);
 }
 
-// Throws unless `number` is an index into a list of `count` elements.
+// Throws unless `number` is the index of an element of a list with `count` elements.
 void below(uint64_t number, std::size_t count) {
   if (number >= count) broken("a reference lies outside its list");
 }

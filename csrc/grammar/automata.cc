@@ -22,8 +22,11 @@
 // those are places in the rules; so are counted rules and rules with hidden left recursion. State 0 is
 // the rule itself. Rules that are no longer called lose their alternatives.
 //
-// Rejected: merging rules everywhere. A rule behind something of its caller would be copied for each place;
-// this only pays for small ones (kSmall symbols).
+// Costs. Linear in what is merged in. A rule beyond kMaxNodes or kMaxStates is tried again without its
+// own recursion, and then left as it was.
+//
+// Rejected: merging rules everywhere. A rule behind something of its caller would be copied for each
+// place; this only pays for small ones (kSmall symbols).
 #include "grammar/automata.h"
 
 #include <algorithm>
@@ -40,7 +43,7 @@ namespace structgen {
 
 namespace {
 
-// CfgRule::max of a repetition without a maximum.
+// The maximum of a counted rule (CfgRule::max) that has no maximum.
 constexpr uint32_t kUnlimited = 0xFFFFFFFFu;
 // With more nodes than this, a network is made again with fewer rules merged in; if this fails, its rule
 // stays as it is.
@@ -48,13 +51,14 @@ constexpr uint32_t kMaxNodes = 1'000;
 // With more states than this, an automaton is made again with fewer rules merged in; if this fails, its rule
 // stays as it is.
 constexpr uint32_t kMaxStates = 400;
-// Rules may be merged into rules that are merged themselves, in at most this many levels.
+// Rules that are merged into a rule may have rules merged into them in turn; a network with more than this
+// many such levels counts as too large.
 constexpr uint32_t kMaxNesting = 200;
 // A rule is merged into every caller if it has at most this many symbols, those of all rules that it calls
 // included.
 constexpr uint32_t kSmall = 16;
 
-// The calls between the rules, before any rule is changed.
+// The calls between the rules, from before any rule was rewritten.
 class Calls {
  public:
   explicit Calls(const Cfg& cfg, RegexArena& regexes) : cfg_(cfg), regexes_(regexes) {
@@ -73,7 +77,8 @@ class Calls {
   bool together(uint32_t a, uint32_t b) const { return component_[a] == component_[b]; }
   bool small(uint32_t r) const { return size_[r] <= kSmall; }
   bool left_recursive(uint32_t r) const { return left_[r] == kDirect; }
-  // Returns true for a left recursion that a network cannot merge, such as one through other rules.
+  // Returns true if the rule is left-recursive in a way that networks cannot merge, such as through other
+  // rules.
   bool fixed(uint32_t r) const { return left_[r] == kHidden; }
 
  private:
@@ -114,8 +119,8 @@ class Calls {
     });
   }
 
-  // Counts the symbols of each rule and of all rules that it calls. A recursive rule counts as large. In the
-  // order of the components a rule comes behind the rules that it calls.
+  // Counts the symbols of each rule together with those of all rules that it calls. A recursive rule counts
+  // as large. The components are ordered so that a rule comes after the rules that it calls.
   void sizes() {
     size_.assign(cfg_.rules.size(), kSmall + 1);
     for (uint32_t r : finished_) {
@@ -141,16 +146,17 @@ struct Edge {
 };
 
 // A nondeterministic automaton of one rule and of the rules that are merged into it. rule(r, to) makes the
-// node from which a text of rule r leads to the node `to`, once for each r and `to`.
+// node from which a text of rule r leads to the node `to`. For the same r and `to` there is only one such
+// node.
 class Network {
  public:
-  // With `recursive`, rules that call the root and are called by it are merged as well.
+  // With `recursive`, rules that call the root and are also called by it are merged into the network, too.
   Network(const Cfg& cfg, const Calls& calls, uint32_t root, bool recursive)
       : cfg_(cfg), calls_(calls), root_(root), recursive_(recursive) {
     end_ = node();
     start_ = rule(root, end_, true, true);
   }
-  // Returns false if the network became too large; it is then incomplete.
+  // Returns false if the network became too large; it is then incomplete and must not be used.
   bool fits() const { return nodes_.size() <= kMaxNodes && !deep_; }
   uint32_t start() const { return start_; }
   uint32_t end() const { return end_; }
@@ -168,8 +174,8 @@ class Network {
     return static_cast<uint32_t>(nodes_.size() - 1);
   }
 
-  // Returns the node from which a text of rule `r` leads to the node `to`. `first`: the calling rule reads
-  // nothing before this call. `last`: it reads nothing behind the call.
+  // Returns the node from which a text of rule `r` leads to the node `to`. `first` says that the calling rule
+  // reads nothing before this call, `last` that it reads nothing after it.
   uint32_t rule(uint32_t r, uint32_t to, bool first, bool last) {
     check_depth();
     const auto [it, fresh] = made_.try_emplace((static_cast<uint64_t>(r) << 32) | to, 0);
@@ -181,7 +187,7 @@ class Network {
     }
     path_.push_back(r);
     uint32_t exit = to;
-    // The left recursion r -> r a | b is read as one b and any number of a.
+    // For the left recursion r -> r a | b the network reads one b, then any number of a.
     const bool left = calls_.left_recursive(r);
     if (left) {
       exit = node();
@@ -206,7 +212,7 @@ class Network {
     }
   }
 
-  // Adds one symbol as an edge. `own` says that `from` has no other edges.
+  // Adds one symbol as an edge from one node to another. `own` says that `from` has no other edges.
   void place(CfgSymbol s, uint32_t from, uint32_t to, bool first, bool last, bool own) {
     check_depth();
     if (s.kind != CfgSymbol::kRule) {
@@ -214,8 +220,8 @@ class Network {
       return;
     }
     const CfgRule& r = cfg_.rules[s.id];
-    // An unbounded repetition becomes a loop. It gets a node of its own if `from` has other edges, which
-    // would be repeated otherwise.
+    // An unbounded repetition becomes a loop. If `from` has other edges, the loop gets a node of its own, so
+    // that those edges are not repeated.
     if (r.counted && r.max == kUnlimited && r.min <= 1 && r.group == 0) {
       const CfgSequence& body = r.alternatives[0];
       uint32_t at = from;
@@ -239,8 +245,8 @@ class Network {
     }
   }
 
-  // Returns true if the call is replaced by the nodes of the rule. `bare` says that it is the first or the
-  // last symbol of the calling rule.
+  // Returns true if this call of the rule is replaced by the rule's own nodes. `bare` says that the call is
+  // the first or the last symbol of the calling rule.
   bool taken_in(uint32_t r, uint32_t to, bool bare) const {
     if (made_.count((static_cast<uint64_t>(r) << 32) | to)) return true;
     if (cfg_.rules[r].counted || calls_.fixed(r)) return false;
@@ -255,14 +261,14 @@ class Network {
   const uint32_t root_;
   const bool recursive_;
   std::vector<Node> nodes_;
-  // made_[r << 32 | to]: the node of rule(r, to).
+  // made_[r << 32 | to] is the node from which a text of rule r leads to the node `to`.
   std::unordered_map<uint64_t, uint32_t> made_;
   std::vector<uint32_t> path_;
   uint32_t start_ = 0, end_ = 0;
   bool deep_ = false;
 };
 
-// A deterministic automaton over symbols.
+// A deterministic automaton that reads symbols; state 0 is the start.
 struct Automaton {
   struct State {
     std::vector<Edge> edges;
@@ -271,7 +277,8 @@ struct Automaton {
   std::vector<State> states;
 };
 
-// Makes the network deterministic by subsets. Returns false if there are more than kMaxStates states.
+// Makes the network deterministic by the subset construction. Returns false if there are more than kMaxStates
+// states.
 bool determinise(const Network& network, Automaton& out) {
   std::map<std::vector<uint32_t>, uint32_t> numbers;
   std::vector<std::vector<uint32_t>> sets;
@@ -280,7 +287,8 @@ bool determinise(const Network& network, Automaton& out) {
       for (uint32_t e : network.empty(n)) go(e);
     });
     std::vector<uint32_t> closed;
-    // A subset keeps the end, and the nodes with an edge that reads a symbol. All others make no difference.
+    // A subset keeps only nodes that have an edge with a symbol, and the end. Other nodes tell no subsets
+    // apart.
     for (uint32_t n = 0; n < met.size(); ++n)
       if (met[n] && (!network.edges(n).empty() || n == network.end())) closed.push_back(n);
     const auto [it, fresh] = numbers.try_emplace(std::move(closed), static_cast<uint32_t>(sets.size()));
@@ -308,8 +316,8 @@ bool determinise(const Network& network, Automaton& out) {
   return true;
 }
 
-// Merges states from which the same sequences of symbols lead to the end: classes of states are split until
-// no split changes anything (Moore).
+// Merges states from which the same sequences of symbols lead to the end. Classes of states are split until
+// no split changes them (Moore's algorithm).
 void minimise(Automaton& a) {
   std::vector<uint32_t> of(a.states.size());
   for (std::size_t s = 0; s < of.size(); ++s) of[s] = a.states[s].accepting;
@@ -330,7 +338,7 @@ void minimise(Automaton& a) {
     if (numbers.size() == classes) break;
     classes = numbers.size();
   }
-  // Classes are numbered from the start on, so that of the start is 0.
+  // States are numbered from the start on, so the class of the start has the number 0.
   Automaton out;
   for (std::size_t s = 0; s < of.size(); ++s)
     if (of[s] == out.states.size()) {
@@ -354,8 +362,8 @@ bool automaton(const Cfg& cfg, const Calls& calls, uint32_t root, Automaton& out
 
 }  // namespace
 
-// Replaces each rule that the start rule needs. The start of its automaton keeps the rule's number; every
-// other state becomes a new rule.
+// Replaces each rule that the start rule needs by its automaton. The automaton's start state gets the number
+// of the rule; every other state becomes a new rule.
 void to_automata(Cfg& cfg, RegexArena& regexes) {
   for (const CfgRule& r : cfg.rules)
     for (const CfgSequence& sequence : r.alternatives)

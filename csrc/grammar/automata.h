@@ -17,8 +17,8 @@
 
 namespace structgen {
 
-// Replaces the rules of `cfg` by automata, after analyse() has computed contexts and groups. A grammar with
-// notes (captures) or limits stays as it is.
+// Replaces the rules of `cfg` by automata, after analyse() in cfg.cc has computed contexts and groups. A
+// grammar with notes (captures) or limits stays as it is.
 void to_automata(Cfg& cfg, RegexArena& regexes);
 
 }  // namespace structgen

@@ -16,12 +16,18 @@
 // nothing. It decides whether `12` may be cut into `1` and `2`: NUM may not follow NUM there, so a
 // digit continues the number. Rule e calls itself on the left, so it is a group of one.
 //
-// A context is the set of lexemes that the rest of an alternative may begin with, and if that rest can be
-// empty, those that may follow the rule: the follow sets of SLR (DeRemer 1971), by which Lark's contextual
-// lexer decides as well. At worst a lexeme is kept apart from one that could not come.
+// A context is the set of lexemes that the rest of an alternative may begin with. If that rest can be
+// empty, the lexemes that may follow the rule belong to it, too: the follow sets of SLR (DeRemer 1971).
+// They are larger than the sets of lexemes that really follow. So at worst a lexeme is kept apart from
+// another one that could not come. The contextual lexer of Lark's LALR parser decides by the same sets.
 //
-// Invariants. Behind analyse() every rule that is reached has a text, and so has every alternative. A context
-// stands behind something that was read.
+// Invariants.
+// - Behind analyse() every rule that is reached has a text, and so has every alternative.
+// - The flags of rules are least fixpoints, each linear: an alternative counts the symbols that it
+//   waits for.
+// - A context stands behind something that was read, never behind the empty text.
+//
+// Costs. Linear except for first and follow sets, which are linear in practice; their work is charged.
 #include "grammar/cfg.h"
 
 #include <algorithm>
@@ -54,16 +60,16 @@ namespace {
 // is refused.
 constexpr uint32_t kMaxUnrolled = 2'000;
 
-// Sets `flag` of each rule that has an alternative whose symbols all have a property, the least fixpoint.
-// holds(symbol) tells the property of symbols that are no rules; a rule has it if its flag is set. Each
-// alternative counts the rules that it waits for, so the time is linear.
+// Sets `flag` of every rule that has an alternative all of whose symbols have a property. A rule has the
+// property once its flag is set; holds(symbol) tells it of all other symbols. The result is the least
+// fixpoint. The time is linear, because each alternative counts the rules for which it still waits.
 template <class Holds>
 void fixpoint(Cfg& cfg, bool CfgRule::* flag, Holds&& holds) {
   struct Waiting {
     uint32_t rule, count;
   };
   std::vector<Waiting> alternatives;
-  // waits[r]: the alternatives in which rule r stands.
+  // waits[r] lists the alternatives in which rule r occurs.
   std::vector<std::vector<uint32_t>> waits(cfg.rules.size());
   std::vector<uint32_t> todo;
   const auto set = [&](uint32_t r) {
@@ -110,7 +116,7 @@ void left_calls(const Cfg& cfg, RegexArena& regexes, uint32_t rule, F&& f) {
     }
 }
 
-// Numbers the groups of left recursion: in a group, texts of each rule may begin with each other rule.
+// Numbers the groups of left recursion. Two rules are in one group if texts of each may begin with the other.
 void group(Cfg& cfg, RegexArena& regexes) {
   const uint32_t n = static_cast<uint32_t>(cfg.rules.size());
   std::vector<std::vector<uint32_t>> calls(n);
@@ -126,9 +132,10 @@ void group(Cfg& cfg, RegexArena& regexes) {
   });
 }
 
-// Rewrites a terminal or lexeme x that may be empty as `nothing | x without the empty text`. Then a context
-// stands only behind text that was read, and the parser can follow rules that read nothing in a loop. Each x
-// gets a rule of its own, because what may follow differs. A gap behind x moves into the second alternative.
+// Rewrites a terminal or lexeme x that matches the empty text as `nothing | x without the empty text`. Two
+// things need this. A context then stands only behind text that was read, because empty text changes no
+// context. And the parser can follow rules that read nothing in a loop. Each occurrence of x gets a rule of
+// its own, because what may follow differs. A gap behind x moves into the second alternative.
 void split_empty(Cfg& cfg, RegexArena& regexes) {
   const auto is_note = [](CfgSymbol s, bool gap) {
     if (s.kind != CfgSymbol::kNote) return false;
@@ -179,10 +186,10 @@ bool has_lexemes(const Cfg& cfg) {
   return false;
 }
 
-// Puts a context behind every symbol that reads text: the set of lexemes that may begin there. They are the
-// first lexemes of what follows in the alternative and, if all of this may be empty, the lexemes that may
-// follow the rule (the follow sets of SLR, DeRemer 1971). A gap does not change the context, so it becomes a
-// rule for each context.
+// Puts a context behind every symbol that reads text: the set of lexemes that may begin there. These are the
+// first lexemes of the symbols that follow in the alternative. If these symbols may match the empty text, the
+// lexemes that may follow the rule belong to the set, too (the follow sets of SLR, DeRemer 1971). A gap
+// becomes one rule for each context, because ignored text does not change the context.
 class Contexts {
  public:
   Contexts(Cfg& cfg, RegexArena& regexes)
@@ -214,7 +221,7 @@ class Contexts {
   }
 
  private:
-  // A set of lexemes: lexeme l is bit l % 64 of word l / 64.
+  // A set of lexemes as bits: lexeme l is bit l % 64 of word l / 64.
   using Set = std::vector<uint64_t>;
 
   static uint32_t count_lexemes(const Cfg& cfg) {
@@ -229,7 +236,7 @@ class Contexts {
     return out;
   }
 
-  // Adds b to a. Returns true if a has grown.
+  // Adds `b` to `a`, and returns true if `a` grew.
   static bool unite(Set& a, const Set& b) {
     bool grew = false;
     for (std::size_t i = 0; i < a.size(); ++i) {
@@ -249,7 +256,7 @@ class Contexts {
       for (uint32_t l : cfg_.gaps[s.id]) put(l);
   }
 
-  // Calls step(rule, alternative) for every alternative, in rounds, until a round changes no set.
+  // Calls step(rule, alternative) for every alternative, round after round, until a round changes no set.
   template <class Step>
   void until_stable(Step&& step) {
     for (bool changed = true; changed;) {
@@ -272,12 +279,12 @@ class Contexts {
     return unite(first_[r], now);
   }
 
-  // Goes through an alternative from its end, and calls f(symbol, set) with the lexemes that may begin behind
-  // the symbol.
+  // Goes from the end of an alternative to its beginning, and calls f(symbol, set) with the lexemes that may
+  // begin behind the symbol.
   template <class F>
   void walk_back(uint32_t r, const CfgSequence& sequence, F&& f) {
     Set now = follow_[r];
-    // The body of a repetition may follow itself.
+    // Behind the body of a counted rule the body may come again.
     if (cfg_.rules[r].counted && cfg_.rules[r].max > 1) unite(now, first_[r]);
     for (std::size_t i = sequence.size(); i-- > 0;) {
       f(sequence[i], now);
@@ -286,7 +293,7 @@ class Contexts {
     }
   }
 
-  // Returns the alternative with contexts (kAfter), and with rules in place of gaps.
+  // Returns the alternative with contexts (kAfter) in it, and with rules in place of gaps.
   CfgSequence placed(uint32_t r, const CfgSequence& sequence) {
     CfgSequence reversed;
     walk_back(r, sequence, [&](CfgSymbol s, const Set& now) {
@@ -333,7 +340,7 @@ class Contexts {
 
   Cfg& cfg_;
   RegexArena& regexes_;
-  // How many rules there were before those for gaps.
+  // The number of rules before this class adds rules for gaps.
   const uint32_t rules_;
   const uint32_t lexemes_;
   std::vector<Set> first_, follow_;
@@ -341,7 +348,7 @@ class Contexts {
   std::map<std::pair<uint32_t, uint32_t>, uint32_t> gap_rules_;
 };
 
-// Removes rules that no useful alternative reaches, whose lexemes would otherwise be in contexts.
+// Removes rules that no useful alternative reaches. Otherwise their lexemes would belong to contexts.
 void drop_unreached(Cfg& cfg) {
   const std::vector<bool> kept = reached(cfg.rules.size(), {cfg.start}, [&](uint32_t r, auto&& go) {
     for (const CfgSequence& sequence : cfg.rules[r].alternatives)
@@ -357,8 +364,8 @@ void drop_unreached(Cfg& cfg) {
   std::erase_if(cfg.limits, [&](const CfgLimit& limit) { return !kept[limit.rule]; });
 }
 
-// Writes a left-recursive repetition out, because only alternatives can be transformed: r = x{1,2} becomes r
-// -> x r1, r1 -> nothing | x r2, r2 -> nothing.
+// Replaces left-recursive counted rules by rules with alternatives, which the transformation of left
+// recursion needs. r = x{1,2} becomes r -> x r1, r1 -> nothing | x r2, r2 -> nothing.
 bool unroll(Cfg& cfg) {
   uint32_t made = 0;
   bool changed = false;
@@ -413,7 +420,7 @@ void analyse(Cfg& cfg, RegexArena& regexes) {
       });
     };
     if (rule.counted) {
-      // If x matches no text, x{0,n} is the empty text.
+      // If x matches no text, x{0,n} matches only the empty text.
       if (!rule.alternatives.empty() && useless(rule.alternatives[0])) {
         rule.counted = false;
         rule.alternatives.assign(rule.min == 0 ? 1 : 0, {});
@@ -429,8 +436,8 @@ void analyse(Cfg& cfg, RegexArena& regexes) {
   fixpoint(cfg, &CfgRule::nullable, [&](CfgSymbol s) { return nullable(cfg, regexes, s); });
   group(cfg, regexes);
   std::erase_if(cfg.limits, [&](const CfgLimit& limit) { return !cfg.rules[limit.rule].productive; });
-  // A left-recursive rule stands on the stack only behind its first text. A limit would miss the tokens of
-  // this text, so it is refused.
+  // A left-recursive rule reads its first text before the rule itself is on the stack. The mark of a limit
+  // would come too late to count the tokens of this text, so such a limit is refused.
   for (const CfgLimit& limit : cfg.limits)
     if (cfg.rules[limit.rule].group != 0)
       throw Error(ErrorKind::kGrammar,

@@ -15,12 +15,12 @@
 namespace structgen {
 
 // A symbol of an alternative. kPart: a grammar of another kind, such as a JSON Schema. kNote: a capture
-// begins or ends. kGap: text between lexemes, such as blanks. kAfter: the context of the next lexeme. kLimit:
-// a rule whose tokens are limited ends.
+// begins or ends here. kGap: the texts between lexemes, such as blanks. kAfter: the lexemes that follow have
+// this context. kLimit: a rule whose tokens are limited ends here.
 struct CfgSymbol {
   enum Kind : uint8_t { kTerminal, kRule, kLexeme, kPart, kNote, kGap, kAfter, kLimit } kind = kTerminal;
-  // Depends on the kind: a RegexId (kTerminal), a number of tokens (kLimit), else the number of the rule,
-  // lexeme, part, note, gap or context.
+  // What the symbol names, by its kind: a RegexId (kTerminal), the number of a rule, lexeme, part, note, gap
+  // or context, or a number of tokens (kLimit).
   uint32_t id = 0;
   friend bool operator==(const CfgSymbol&, const CfgSymbol&) = default;
   friend auto operator<=>(const CfgSymbol&, const CfgSymbol&) = default;
@@ -32,7 +32,7 @@ using CfgSequence = std::vector<CfgSymbol>;
 struct CfgRule {
   std::string name;
   std::vector<CfgSequence> alternatives;
-  // True if lowering made the rule from a part of another rule.
+  // True if lowering made this rule from an expression inside of another rule, which alone uses it.
   bool part = false;
   // True if the rule is x{min,max} and its only alternative is x.
   bool counted = false;
@@ -40,18 +40,19 @@ struct CfgRule {
   // `productive`: some text matches. `nullable`: the empty text matches. analyse() sets both.
   bool productive = false;
   bool nullable = false;
-  // Rules that are left-recursive through each other have the same group, numbered from 1; all others have 0.
+  // The number of the group to which this rule belongs, or 0. The rules of a group are left-recursive through
+  // each other.
   uint32_t group = 0;
 };
 
-// At most `tokens` tokens may begin in each text of the rule.
+// A limit on tokens: at most `tokens` tokens may begin in each text of the rule.
 struct CfgLimit {
   uint32_t rule = 0;
   uint32_t tokens = 0;
   std::string name;
   // Where the limit stands in the grammar's text.
   int64_t place = -1;
-  // In a grammar with lexemes: the context in which texts of the rule begin.
+  // The context in which texts of the rule may begin, if the grammar has lexemes.
   uint32_t context = 0;
 };
 
@@ -59,11 +60,11 @@ struct Cfg {
   std::vector<CfgRule> rules;
   uint32_t start = 0;
   uint32_t groups = 0;
-  // optional[l]: lexeme l may also be empty.
+  // optional[l] is true if lexeme l also matches the empty text.
   std::vector<bool> optional;
-  // gaps[g]: the lexemes of gap g.
+  // gaps[g] lists the lexemes of gap g.
   std::vector<std::vector<uint32_t>> gaps;
-  // contexts[c]: the lexemes that may begin in context c, sorted.
+  // contexts[c] lists the lexemes that may begin in context c, sorted.
   std::vector<std::vector<uint32_t>> contexts;
   std::vector<CfgLimit> limits;
   std::vector<std::string> warnings;
@@ -75,11 +76,12 @@ inline std::string useless(const std::string& rule) {
   return "rule '" + rule + "' matches no text, so nothing that needs it is used";
 }
 
-// Returns true if the symbol may match the empty text. Of a rule this is known once analyse() has run.
+// Returns true if the symbol may match the empty text. For a rule the answer is final once analyse() has run.
 bool nullable(const Cfg& cfg, RegexArena& regexes, CfgSymbol s);
 
-// Removes rules and alternatives that no text uses, fills in `productive`, `nullable`, `group` and
-// `contexts`, and replaces rules by automata (grammar/automata.h). Throws kGrammar if no text matches.
+// Removes rules and alternatives that no text can use, computes contexts, and replaces rules by automata
+// (grammar/automata.h). It fills in `productive`, `nullable`, `group` and `contexts`. Throws kGrammar if no
+// text matches.
 void analyse(Cfg& cfg, RegexArena& regexes);
 
 }  // namespace structgen

@@ -13,13 +13,14 @@ namespace structgen {
 
 namespace {
 
-// An error is thrown if the automaton that reads a lexeme and its rivals together has more states than this.
+// The automaton that reads a lexeme and its rivals together may have at most this many states; otherwise an
+// error is thrown.
 constexpr uint32_t kMaxPairs = 20'000;
-// An error is thrown if a lexeme has more parts than this, each with another set of bytes that may not
-// follow.
+// A lexeme may have at most this many parts, each with its own set of bytes that may not follow; otherwise an
+// error is thrown.
 constexpr std::size_t kMaxForbidden = 16;
 
-// A lazy language: the texts of a lexeme behind which the same bytes may not follow.
+// The texts of a lexeme after which one given set of bytes may not follow, as a lazy language.
 class SplitLanguage : public LazyLanguage {
  public:
   struct State {
@@ -55,14 +56,14 @@ bool Lexemes::overlap(RegexId a, RegexId b) {
   return remember(overlaps_, key(a, b), [&] { return !regexes_.is_empty(regexes_.both(a, b)); });
 }
 
-// Returns true if every text of the literal is a text of the pattern.
+// Returns true if every text of the literal is a text of the pattern, and remembers the answer.
 bool Lexemes::inside(RegexId literal, RegexId pattern) {
   return remember(insides_, key(literal, pattern),
                   [&] { return regexes_.is_empty(regexes_.minus(literal, pattern)); });
 }
 
-// Returns the bytes with which the text becomes a text of a rival. `rivals` is what is left of the rivals so
-// far.
+// `rivals` is what is left of the rival lexemes behind the text so far. Returns the bytes that can end such a
+// lexeme.
 ByteSet Lexemes::longer(RegexId rivals) {
   ByteSet out;
   if (rivals == RegexArena::empty()) return out;
@@ -78,8 +79,9 @@ ByteSet Lexemes::longer(RegexId rivals) {
   return out;
 }
 
-// Splits the texts of a lexeme into parts. Behind the texts of one part the same bytes may not follow,
-// because with them a rival (or the lexeme itself) would read on. Mostly there is one part, the whole lexeme.
+// Splits the texts of a lexeme into parts: in one part the same bytes may not follow, because with them a
+// rival (or the lexeme itself) would read on. It visits pairs of a state of the lexeme and a state of its
+// rivals. Mostly there is one part, which is the whole lexeme.
 const std::vector<LexemePart>& Lexemes::split(RegexId regex, RegexId rivals) {
   const auto known = splits_.find(key(regex, rivals));
   if (known != splits_.end()) return known->second;
@@ -136,7 +138,8 @@ const std::vector<LexemePart>& Lexemes::split(RegexId regex, RegexId rivals) {
     for (uint32_t i = 0; i < states.size(); ++i)
       for (const auto& [bytes, to] : states[i].next) back[to].push_back(i);
     for (std::size_t e = 0; e < endings.size(); ++e) {
-      // The states from which the part can still end; its automaton has no others.
+      // The states from which a text of the part (LexemePart) can still end. The part's automaton has no
+      // other states.
       std::vector<uint32_t> ends;
       for (uint32_t i = 0; i < states.size(); ++i)
         if (ending[i] == static_cast<int>(e)) ends.push_back(i);
@@ -165,9 +168,9 @@ RegexId Lexemes::reach(RegexId r) {
   return kept.empty() ? r : regexes_.both(std::span<const RegexId>(kept));
 }
 
-// Computes the parts of a lexeme where the lexemes `together` may begin. `taken` has its texts that are read
-// as a literal: `if` is no name. `cut` has the texts at which a lazy lexeme or one of higher priority ends:
-// this lexeme cannot go beyond them.
+// Computes the parts of a lexeme where the lexemes `together` may begin. `taken` holds the lexeme's texts
+// that are read as a literal: `if` is no name. `cut` holds the texts at which a lazy lexeme, or one of higher
+// priority, ends, so that this lexeme cannot go beyond them.
 void Lexemes::compute(uint32_t t, std::span<const uint32_t> together, std::vector<LexemePart>& out) {
   const LexemeLanguage& me = all_[t];
   const RegexId reach = this->reach(me.regex);
@@ -175,7 +178,7 @@ void Lexemes::compute(uint32_t t, std::span<const uint32_t> together, std::vecto
   for (uint32_t u : together) {
     const LexemeLanguage& other = all_[u];
     if (u == t || me.alone || other.priority < me.priority) continue;
-    // A lazy lexeme ends where it first matches, so this lexeme cannot read on there.
+    // A lazy lexeme ends as soon as it matches. So this lexeme ends there, too, even if it could read on.
     if (other.lazy) {
       if ((regexes_.live(me.regex) & regexes_.live(other.whole)).none()) continue;
       const bool both = me.lazy && other.priority == me.priority;
@@ -185,7 +188,7 @@ void Lexemes::compute(uint32_t t, std::span<const uint32_t> together, std::vecto
     }
     if (me.lazy && other.priority == me.priority) continue;
     if (other.regex == me.regex) {
-      // Another lexeme with the same texts wins all of them, so this one has no parts.
+      // The other lexeme has the same texts and wins all of them, so this one has no parts.
       if (other.priority > me.priority || (other.literal && !me.literal)) return;
       continue;
     }
@@ -194,8 +197,8 @@ void Lexemes::compute(uint32_t t, std::span<const uint32_t> together, std::vecto
       cut.push_back(other.regex);
     else if (other.literal && !me.literal && overlap(me.regex, other.regex))
       taken.push_back(other.regex);
-    // A literal inside of this lexeme's language (a keyword inside of NAME) is no rival: where it can read
-    // one more character, this lexeme can, too.
+    // A literal inside this lexeme's language (a keyword inside NAME) is no rival: wherever the literal can
+    // read one more character, this lexeme can, too.
     if (!(other.literal && !me.literal && inside(other.regex, me.regex))) rivals.push_back(other.regex);
   }
   RegexId regex = me.regex;
@@ -206,7 +209,7 @@ void Lexemes::compute(uint32_t t, std::span<const uint32_t> together, std::vecto
   if (regexes_.is_empty(regex)) return;
   if (me.lazy) return out.push_back({regex, RegexArena::empty()});
   if (regex != reach && cut.empty() && rivals.size() == 1) {
-    // Only words are excluded, so the bytes that may not follow are those without the exclusions.
+    // Only words were excluded from this lexeme, so the same bytes may follow as without the exclusions.
     const std::vector<LexemePart>& plain = split(reach, reach);
     if (plain.size() == 1) return out.push_back({regex, plain[0].follow});
   }
@@ -225,7 +228,7 @@ std::span<const LexemePart> Lexemes::parts(uint32_t lexeme, std::span<const uint
   return parts_.emplace(at, std::move(out)).first->second;
 }
 
-// Returns the bytes of `follow` that need no escape in a JSON string.
+// Returns the bytes of `follow` that a JSON string holds without an escape.
 RegexId Lexemes::spelled(RegexId follow) const {
   if (follow == RegexArena::empty()) return follow;
   ByteSet plain = regexes_.byte_set(regexes_.node(follow).a);
@@ -251,17 +254,18 @@ bool Lexemes::always_separable(const std::vector<std::vector<uint32_t>>& gaps) {
     if (l.literal) words.push_back(l.regex);
   const RegexId word = regexes_.alt(std::span<const RegexId>(words));
   for (uint32_t t = 0; t < all_.size(); ++t) {
-    // A lazy lexeme may take all texts of another lexeme.
+    // Another lexeme may lose all its texts to a lazy lexeme.
     if (all_[t].lazy && all_.size() > 1) return false;
     const bool blank = std::find(gaps[0].begin(), gaps[0].end(), t) != gaps[0].end();
     if (all_[t].priority != all_[0].priority) return false;
     if (!blank && (regexes_.live(all_[t].regex) & blanks).any()) return false;
-    // If all texts of the pattern are literals, too, none may be left.
+    // A pattern all of whose texts are literals, too, may have no text left.
     if (!all_[t].literal && inside(all_[t].regex, word)) return false;
     for (const LexemePart& p : split(all_[t].regex, any)) {
       if (p.follow == RegexArena::empty()) continue;
       const ByteSet& after = regexes_.byte_set(regexes_.node(p.follow).a);
-      // Behind an ignored text comes another one, or a lexeme that begins with no blank.
+      // What follows an ignored text is another ignored text, or a lexeme that begins with a byte other than
+      // a blank.
       const bool only_blanks = blank && (after & ~blanks).none();
       if (!only_blanks && (blanks & ~after).none()) return false;
     }

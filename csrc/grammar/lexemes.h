@@ -30,13 +30,14 @@ struct LexemeLanguage {
   int32_t priority = 0;
   bool literal = false;
   bool alone = false;
-  // True if the lexeme ends where it first matches; other lexemes end as late as they can.
+  // True if the lexeme ends as soon as it matches (a lazy lexeme); other lexemes end as late as they can.
   bool lazy = false;
-  // The language that competes with other lexemes. Of a lazy lexeme it may have longer texts than `regex`.
+  // The language that decides how this lexeme competes with others. For a lazy lexeme it may hold longer
+  // texts than `regex`.
   RegexId whole;
-  // True if the texts are escaped as inside of a JSON string. The unescaped texts decide which lexeme wins.
-  // LexemePart::follow then has only bytes that need no escape, because the first byte of an escape does not
-  // tell the character.
+  // True if the texts stand inside of a JSON string and are escaped as such. Which lexeme wins is decided on
+  // the unescaped texts. LexemePart::follow then holds only bytes that a string holds without an escape,
+  // because the first byte of an escape does not tell the character.
   bool inside = false;
 };
 
@@ -47,8 +48,8 @@ class Lexemes {
   // Returns the parts of a lexeme: some of its texts each, with the bytes that may not follow them. They
   // depend on the lexemes `together` that may begin at the same place, a set with the number `context`.
   std::span<const LexemePart> parts(uint32_t lexeme, std::span<const uint32_t> together, uint32_t context);
-  // Returns true if some byte of a gap (such as a blank) may follow every lexeme. Then the text can go on
-  // wherever a lexeme ends.
+  // Returns true if behind every lexeme, whatever its rivals, some byte of a gap (such as a blank) may
+  // follow. Then the text can go on wherever a lexeme ends.
   bool always_separable(const std::vector<std::vector<uint32_t>>& gaps);
 
  private:

@@ -35,7 +35,8 @@ namespace structgen {
 
 namespace {
 
-// A grammar is refused if expressions, or rules that are merged into other rules, nest deeper than this.
+// Expressions may nest at most this deep, and so may rules that are merged into other rules; a deeper grammar
+// is refused.
 constexpr uint32_t kMaxDepth = 1'000;
 // A rule is merged into a terminal only if the terminal then has at most this many nodes.
 constexpr uint64_t kMaxInlined = 20'000;
@@ -101,15 +102,17 @@ class Lowering {
 
   Deeper deeper() { return Deeper(depth_, kMaxDepth, ErrorKind::kGrammar, "the grammar nests too deeply"); }
 
-  // Returns every valid UTF-8 text that is not in r.
+  // ---- regular parts ----
+
+  // Returns every valid UTF-8 text that is not in r: a complement must not hold broken UTF-8.
   RegexId utf8_not(RegexId r) { return regexes_.minus(any_text(regexes_, kUtf8), r); }
 
-  // Returns the regex of a node, or no value if the node is not regular.
+  // Returns the regex of a node, or no value if the node is not regular. Each node is computed once.
   std::optional<RegexId> regular(uint32_t node) {
     check_depth();
     Regular& known = regular_[node];
     if (known.state == Regular::kYes) return known.regex;
-    // kOpen: the node is being computed, so it contains itself through rules.
+    // kOpen: the node is being computed. It contains itself through rules, so it is not regular here.
     if (known.state == Regular::kNo || known.state == Regular::kOpen) return {};
     const Deeper level = deeper();
     known.state = Regular::kOpen;
@@ -122,7 +125,7 @@ class Lowering {
     return r;
   }
 
-  // Computes the regex of a node from its kids. `size` becomes the number of nodes of the regex.
+  // Computes the regex of a node from its kids. `size` becomes the number of nodes of the regex as a tree.
   std::optional<RegexId> compute(const GrammarNode& n, uint64_t& size) {
     switch (n.op) {
       case NodeOp::kEmpty: return RegexArena::epsilon();
@@ -157,7 +160,8 @@ class Lowering {
     std::vector<RegexId> kids;
     bool all = true;
     for (uint32_t k : n.kids) {
-      // The other kids are computed even if one is not regular, because their regexes are needed later.
+      // Even after a kid that is not regular, the regexes of the other kids are computed: they are needed
+      // later.
       const std::optional<RegexId> r = regular(k);
       if (!r)
         all = false;
@@ -209,7 +213,7 @@ class Lowering {
     return found.regex;
   }
 
-  // Returns true if the expression calls the rule itself, and not through other rules.
+  // Returns true if the expression itself calls the rule; calls through other rules do not count.
   bool mentions(uint32_t node, uint32_t rule) {
     bool found = false;
     reached(source_.nodes.size(), {node}, [&](uint32_t at, auto&& go) {
@@ -236,9 +240,9 @@ class Lowering {
     return {};
   }
 
-  // Splits the expression of a rule that calls itself at one end: of r = `"a" r | "b"`, `again` gets `"a"`
-  // and `last` gets `"b"`. With `right` this is the right end. `around` is what stands beside the call,
-  // outside of `node`. Returns false if a call stands in the middle.
+  // Splits the expression of a rule that calls itself at one end: for r = `"a" r | "b"`, `again` gets `"a"`
+  // and `last` gets `"b"`. `right` says that the call stands at the right end. `around` is the regex of what
+  // stands beside the call in the expressions around `node`. Returns false if a call stands in the middle.
   bool split_loop(uint32_t node, uint32_t rule, bool right, RegexId around, std::vector<RegexId>& again,
                   std::vector<RegexId>& last, uint64_t& size) {
     check_depth();
@@ -294,7 +298,7 @@ class Lowering {
     }
     return it->second;
   }
-  // Returns the number of a rule in the Cfg. A new rule gets its alternatives later, from todo_.
+  // Returns the number of a rule in the Cfg. A rule that is new there waits in todo_ for its alternatives.
   uint32_t number(uint32_t rule) {
     if (rule_numbers_[rule] == kNone) {
       if (!source_.rules[rule].defined)
@@ -308,7 +312,7 @@ class Lowering {
     }
     return rule_numbers_[rule];
   }
-  // Tells for each rule of the source whether the Cfg uses it; the user is warned of unused ones.
+  // Tells for each rule of the source whether a rule of the Cfg uses it; an unused rule gets a warning.
   std::vector<bool> used() const {
     std::vector<bool> out(source_.rules.size(), false);
     std::vector<uint32_t> begin;
@@ -332,8 +336,8 @@ class Lowering {
     return out;
   }
 
-  // Appends the alternatives of a node. Nested choices are flattened, and all regular alternatives become one
-  // terminal.
+  // Appends the alternatives of a node. Choices within choices are flattened, and all regular alternatives
+  // become one terminal.
   void alternatives(uint32_t node, std::vector<CfgSequence>& out) {
     check_depth();
     const Deeper level = deeper();
@@ -388,8 +392,8 @@ class Lowering {
         return;
       }
       case NodeOp::kSplit:
-        // Capture b opens in front of the end of capture a. A capture begins as early as it can and ends as
-        // late (parse/spans.h), so b becomes as long as possible.
+        // The capture b opens before the capture a closes. Wherever a capture can begin it does, and it ends
+        // only if nothing else can be read (parse/spans.h). So b is as long as possible.
         out.push_back({CfgSymbol::kNote, note_number(NoteKind::kOpen, n.a)});
         symbols(n.kids[0], out);
         out.push_back({CfgSymbol::kNote, note_number(NoteKind::kOpen, n.b)});
@@ -397,7 +401,8 @@ class Lowering {
         symbols(n.kids[1], out);
         out.push_back({CfgSymbol::kNote, note_number(NoteKind::kClose, n.b)});
         return;
-      // A limit gets a rule of its own: its mark then lies on the stack directly below the limited text.
+      // A limit gets a rule of its own, so that the mark of the limit lies on the stack directly below the
+      // limited text.
       case NodeOp::kLimit: {
         const auto [it, first] = helpers_.try_emplace(node, 0);
         const uint32_t rule = first ? fresh("") : it->second;
@@ -439,8 +444,8 @@ class Lowering {
     }
   }
 
-  // Appends a terminal. Two terminals in a row with few first bytes are joined. One with many first bytes
-  // stays alone, so that other places of the grammar share its masks.
+  // Appends a terminal. It is joined with the terminal before it if both have few next bytes. A terminal with
+  // many next bytes stays alone, because its masks are shared with other places of the grammar.
   void terminal(RegexId r, CfgSequence& out) {
     constexpr int kNarrow = 40;
     if (r == RegexArena::epsilon()) return;

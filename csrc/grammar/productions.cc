@@ -53,13 +53,13 @@ Symbol CfgProductions::symbol(CfgSymbol s) const {
     case CfgSymbol::kNote: return Symbol::note(s.id);
     case CfgSymbol::kAfter: return Symbol::after(s.id);
     case CfgSymbol::kLimit: return Symbol::limit(s.id);
-    // analyse() has made a rule of every gap.
+    // analyse() has replaced every gap by a rule.
     case CfgSymbol::kGap: break;
   }
   return {};
 }
 
-// Returns the symbol of a made rule. Made rules are numbered behind those of the Cfg.
+// Returns the symbol of a made rule (Made). Made rules are numbered behind those of the Cfg.
 Symbol CfgProductions::made(Made::Kind kind, uint32_t a, uint32_t b, uint32_t c) {
   const Made m{kind, a, b, c};
   const uint32_t i = made_index_.number(mix(mix(mix(kind, a), b), c), made_, m);
@@ -79,8 +79,8 @@ bool CfgProductions::nullable(CfgSymbol s) const {
   }
 }
 
-// Returns the corners of a group. A note in front of a rule of the group becomes kOpened or kClosed, because
-// it belongs where the group's text began.
+// Returns the corners of a group, which are made on first use. A note in front of a rule of the group changes
+// its kind: kOpened says "the capture began where the group's text began".
 const CfgProductions::Group& CfgProductions::group(uint32_t number) {
   std::unique_ptr<Group>& slot = groups_[number];
   if (slot) return *slot;
@@ -107,7 +107,7 @@ const CfgProductions::Group& CfgProductions::group(uint32_t number) {
   return *slot;
 }
 
-// Returns a symbol for the texts of s except the empty one.
+// Returns a symbol that matches the texts of s except the empty one.
 Symbol CfgProductions::some(CfgSymbol s) {
   if (!nullable(s)) return symbol(s);
   if (s.kind == CfgSymbol::kTerminal)
@@ -115,12 +115,13 @@ Symbol CfgProductions::some(CfgSymbol s) {
   return made(Made::kSome, s.id, 0, 0);
 }
 
-// Appends alternatives for the texts of a rule except the empty one: one for each symbol that may read the
-// first byte.
+// Appends alternatives for the texts of a rule except the empty one. Each symbol that may read the first byte
+// gets an alternative, in which it matches no empty text.
 void CfgProductions::expand_some(uint32_t id, Alternatives& out) {
   const CfgRule& rule = cfg_.rules[id];
   std::vector<Symbol> sequence;
-  // In a left-recursive rule only the empty alternative reads nothing.
+  // In a left-recursive rule every alternative but the empty one reads text, so only the empty one is left
+  // out.
   if (rule.group != 0) {
     Alternatives all;
     expand(RuleId{id * stride_}, {}, all);
@@ -136,7 +137,7 @@ void CfgProductions::expand_some(uint32_t id, Alternatives& out) {
       append(notes(alternative, i), sequence);
       sequence.push_back(first);
       append({alternative.begin() + static_cast<std::ptrdiff_t>(i) + 1, alternative.end()}, sequence);
-      // If x may be empty, empty rounds count as well, so x{min,max} has the texts of x{0,max}.
+      // If x may be empty, x{min,max} holds the texts of x{0,max}: empty iterations meet the minimum.
       if (rule.counted && rule.max != 1) {
         bool empty = true;
         for (CfgSymbol s : alternative) empty = empty && nullable(s);
@@ -158,7 +159,8 @@ void CfgProductions::append(const std::vector<CfgSymbol>& from, std::vector<Symb
   for (CfgSymbol s : from) to.push_back(symbol(s));
 }
 
-// Appends the alternatives of a rule of the Cfg (plain, counted or left-recursive) or of a made rule.
+// Appends the alternatives of a rule of the Cfg (plain, counted or left-recursive) or of a made rule (a tail,
+// a repetition, or texts that are not empty).
 void CfgProductions::expand(RuleId id, const Reading&, Alternatives& out) {
   const uint32_t local = id.v / stride_;
   std::vector<Symbol> sequence;

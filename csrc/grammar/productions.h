@@ -34,7 +34,7 @@ namespace structgen {
 class CfgProductions : public Productions {
  public:
   CfgProductions(RegexArena& regexes, Cfg cfg, std::vector<LexemeLanguage> lexemes);
-  // Sets the symbol for part i of the grammar, which engine/compose.h joins to this one.
+  // Sets the symbol that stands for part i of the grammar; engine/compose.h joins the parts.
   void set_part(uint32_t i, Symbol symbol);
   RuleId root() const { return RuleId{cfg_.start}; }
   const std::vector<CfgLimit>& limits() const { return cfg_.limits; }
@@ -49,13 +49,14 @@ class CfgProductions : public Productions {
     return cfg_.rules.size() * 200 + made_.byte_size() + made_index_.byte_size();
   }
 
-  // Where several grammars are numbered together, this one is the first, and its rule r has the number r *
-  // stride.
+  // Sets the distance between rule numbers. Where several grammars are numbered together, this one is the
+  // first, and its rule r has the number r * stride.
   void set_stride(uint32_t stride) { stride_ = stride; }
 
  private:
-  // A rule that is made here and is not in the Cfg. kTail: tail(a, b), what may follow a text of rule b so
-  // that both are a text of rule a. kCount: the repetition a{b,c}. kSome: `a` without the empty text.
+  // A rule that this class makes, which is not in the Cfg. kTail: tail(a, b), what may follow a text of the
+  // rule b so that both together are a text of the rule a. kCount: the repetition a{b,c}. kSome: `a` without
+  // the empty text.
   struct Made {
     enum Kind : uint32_t { kTail, kCount, kSome } kind;
     uint32_t a, b, c;
@@ -68,16 +69,16 @@ class CfgProductions : public Productions {
     uint32_t rule;
     CfgSymbol first;
     std::vector<CfgSymbol> rest;
-    // The notes in front of `first`.
+    // The notes that stood in front of `first`.
     std::vector<CfgSymbol> notes;
   };
   // The corners of one group of left-recursive rules.
   struct Group {
-    // The corners that begin with no rule of the group.
+    // The corners whose first symbol is no rule of the group.
     std::vector<Corner> starts;
-    // By rule of the group: the corners that begin with it.
+    // The corners that begin with a rule of the group, by this rule.
     std::unordered_map<uint32_t, std::vector<Corner>> ups;
-    // True if some corner in `ups` has notes. A note then marks where a text of the group begins.
+    // True if some corner in `ups` has notes. Then a note also marks where a text of the group begins.
     bool noted = false;
   };
   Symbol symbol(CfgSymbol s) const;
@@ -103,7 +104,7 @@ class CfgProductions : public Productions {
   Lexemes lexemes_;
   std::vector<Symbol> parts_;
   std::vector<std::unique_ptr<Group>> groups_;
-  // members_[g]: the rules of group g.
+  // members_[g] lists the rules of group g.
   std::vector<std::vector<uint32_t>> members_;
   StableVector<Made> made_;
   InternTable made_index_;

@@ -33,15 +33,16 @@ enum class NodeOp : uint8_t {
   kLexeme,  // a = lexeme
   // A grammar of another kind, such as a JSON Schema, with the number `a`.
   kPart,
-  // One of the texts `units`. The texts of the tokens `ids` are added to `units` once the vocabulary is
-  // known.
+  // One of the texts `units`, or the text of one of the tokens `ids`. The texts of `ids` are added to `units`
+  // once the vocabulary is known.
   kTokens,
   // At least `a` texts of the list `units` that stand side by side there, in this order.
   kSubstring,
   // kids[0] as a capture with name number `a`, or without a name as a gap, which captures around it leave out
   // at their ends.
   kCapture,
-  // kids[0] as capture `a`, then kids[1] as capture `b`, which begins as early as possible.
+  // kids[0] captured as `a`, then kids[1] captured as `b`. If the text can be split in several ways, b begins
+  // as early as possible.
   kSplit,
   // kids[0], in each of whose texts at most `a` tokens may begin. `text` is its name in error messages.
   kLimit,
@@ -62,7 +63,7 @@ struct GrammarNode {
 };
 
 struct GrammarRule {
-  // The name of the rule. It is empty for a rule that a front end made, which no message shows.
+  // The name of the rule; empty if a front end made the rule, which is then never shown to the user.
   std::string name;
   uint32_t node = 0;
   bool defined = false;
@@ -73,13 +74,13 @@ struct Lexeme {
   std::string name;
   uint32_t node = 0;
   int32_t priority = 0;
-  // True if the lexeme wins over a pattern that has the same text.
+  // True if the lexeme wins over a pattern that matches the same text.
   bool literal = false;
-  // True if the lexeme ends where its own texts end, whatever other lexemes could read.
+  // True if the lexeme ends only where no longer text of its own goes on; other lexemes do not matter.
   bool alone = false;
-  // `lazy`: the lexeme ends where it first matches, even if another lexeme could read on. `whole`: if the
-  // lexeme begins a longer text, the node of these longer texts, which compete with other lexemes; otherwise
-  // -1.
+  // `lazy` says that the lexeme ends as soon as it matches, even if another lexeme could read on. If the
+  // lexeme is the first part of a longer text, `whole` is the node of the longer texts, which then compete
+  // with other lexemes; -1 stands for the lexeme itself.
   bool lazy = false;
   int64_t whole = -1;
   // True if the texts are spelled as inside of a JSON string (strings/json_inside.h).
@@ -91,7 +92,7 @@ struct GrammarSource {
   std::vector<GrammarRule> rules;
   std::vector<Lexeme> lexemes;
   std::vector<std::string> captures;  // names
-  // gaps[g]: the lexemes of gap g.
+  // gaps[g] lists the lexemes of gap g.
   std::vector<std::vector<uint32_t>> gaps;
   std::vector<std::string> warnings;
   uint32_t parts = 0;
@@ -105,8 +106,8 @@ struct GrammarSource {
   uint32_t capture(const std::string& name);
 };
 
-// Returns what is wrong with a node, or null. `before` is the index that the node would get: its kids must
-// have smaller ones.
+// Tells what is wrong with a node, as a short fact; null if nothing is. `before` is the index that the node
+// would get: nodes that it names must have smaller indices.
 const char* fault(const GrammarSource& source, const GrammarNode& node, std::size_t before);
 
 }  // namespace structgen

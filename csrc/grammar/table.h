@@ -12,7 +12,7 @@
 
 namespace structgen {
 
-// A grammar whose rules are known beforehand: rule i is rules[i].
+// A grammar whose rules are known in advance: the rule with the number i is rules[i].
 class TableProductions : public Productions {
  public:
   explicit TableProductions(std::vector<Alternatives> rules) : rules_(std::move(rules)) {}

@@ -96,9 +96,9 @@ const Anywhere& anywhere(RegexArena& regexes, RegexId r) {
   return *slot;
 }
 
-// Finds the texts of a set that end inside `rest`. A text without escapes ends with the bytes of `rest` up to
-// the first quote. Up to `most` of these bytes may belong to an escape that began before `rest` (`\u0061`
-// cut behind `\u00`).
+// Finds the texts of a set that end inside `rest`. If a text has no escapes, its last bytes are those of
+// `rest` up to the first quote. Of these bytes up to `most` may belong to an escape that began before `rest`
+// (`\u0061` cut behind `\u00`).
 Endings ending_in(RegexArena& regexes, RegexId set, std::string_view rest) {
   Endings out;
   const LiteralSet s = regexes.literal_set_of(set);
@@ -116,8 +116,8 @@ Endings ending_in(RegexArena& regexes, RegexId set, std::string_view rest) {
   most = std::max(most, digits);
   std::vector<uint64_t> bits((table.texts.size() + 63) / 64, 0);
   charge(s.hi - s.lo);
-  // A text whose end may be written with an escape goes to `others`. All other texts are compared byte by
-  // byte.
+  // If the end of a text may be written with an escape, the text goes to `others`. For all other texts the
+  // bytes are compared.
   for (uint32_t i = s.lo; i < s.hi; ++i) {
     if (!regexes.tables().any_allowed(s.subset, i, i + 1)) continue;
     const std::string_view text = std::string_view(table.texts[i]).substr(s.depth);

@@ -22,7 +22,8 @@ namespace structgen {
 struct Anywhere {
   // The regex itself and its derivatives, as far as they have a byte left to read.
   std::vector<RegexId> left;
-  // Sets of literals. A set stands for all its derivatives: any beginning of a literal may have been read.
+  // Sets of literals, each of which stands for all its derivatives: no byte, some bytes, or all bytes of a
+  // literal may have been read.
   std::vector<RegexId> sets;
   // The labels of texts that may have been read to their end: 1 + the label, or 0 for a text without one;
   // ascending.
@@ -34,12 +35,12 @@ const Anywhere& anywhere(RegexArena& regexes, RegexId r);
 // Returns "any text" for "any text but these few". Any other regex is returned unchanged.
 RegexId without_exceptions(RegexArena& regexes, RegexId r);
 
-// Texts of a set of literals that begin before the text `rest` and end inside it, behind at least one byte of
-// it.
+// Texts of a set of literals. Each begins before `rest` and ends inside `rest`, at least one byte behind its
+// beginning.
 struct Endings {
   // The texts that end with the first quote of `rest`: 1 + the label of each, or 0 without a label.
   std::vector<uint32_t> plain;
-  // All other texts, a set for each. Where they end is found by reading `rest`.
+  // The other texts, one in each set. Their ends are found by stepping through `rest`.
   std::vector<RegexId> others;
 };
 Endings ending_in(RegexArena& regexes, RegexId set, std::string_view rest);

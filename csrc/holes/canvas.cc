@@ -18,11 +18,18 @@
 // search from the changed slot, then from the left over all slots (show()). dies() proves a no from older
 // clouds, which hold more than F.
 //
-// Invariants. kNo is a proof: no filling exists. kYes has a filling, or clouds that are not blind. A question
-// changes no slot. leads_ belongs to the slots as they are, leads_changed_ to the change that is asked about.
+// Invariants.
+// - kNo is a proof: no filling exists. kYes has a filling, or clouds that are not blind. kUnknown is
+//   neither.
+// - A question changes no slot: only set(), put() and clear() do.
+// - leads_ belongs to the slots as they are, leads_changed_ to the change that is asked about; the two
+//   never mix.
 //
-// Rejected. Asking the parser for each token of a row: fill_row() would take the vocabulary times the slots.
-// A table of all fillings: clouds are that table, but for captured text.
+// Costs. A look-up a slot where clouds are known. A search for a filling tries two tokens a slot and
+// kTries more.
+//
+// Rejected. Asking the parser for each token of a row: fill_row() would take the vocabulary times the
+// slots. A table of all fillings: clouds are that table, but for captured text, which they cannot hold.
 #include "holes/canvas.h"
 
 #include <algorithm>
@@ -32,7 +39,7 @@
 namespace structgen {
 
 namespace {
-// show_some() tries at most this many tokens of one way in front of the rest of the kept filling.
+// For one way of a slot, show_some() reads the rest of the kept filling behind at most this many tokens.
 constexpr std::size_t kReplayed = 256;
 // nearby() is tried with each of these widths: the number of slots on each side of the change that get new
 // tokens.
@@ -98,7 +105,7 @@ Canvas::Range Canvas::range() const {
   for (std::size_t i = first_end + 1; i < n; ++i)
     if (at(i) != kMasked && at(i) != filler) return kNowhere;
   if (!vocabulary_.is_eos(first)) {
-    // Padding stands only behind an end token, so a slot before it must be free for one.
+    // Padding stands only behind an end token, so there must be room for one before this slot.
     if (first_end == 0) return kNowhere;
     out.hi = first_end - 1;
     return out;
@@ -112,7 +119,7 @@ CloudId Canvas::behind(CloudId c, TokenId t) {
   return t == kMasked ? clouds_->any(c) : ends(t) ? Clouds::kNone : clouds_->token(c, t);
 }
 
-// Returns F[i], the cloud before slot i.
+// Returns F[i], the cloud before slot i, and computes F up to there.
 CloudId Canvas::before(std::size_t i) {
   while (before_.size() <= i) before_.push_back(behind(before_.back(), slots_[before_.size() - 1]));
   return before_[i];
@@ -130,8 +137,8 @@ bool Canvas::meets_filling(std::size_t i, CloudId c) {
   return keeps_end() && unchanged_from(i) && i <= filling_->size() && clouds_->holds(c, along(i));
 }
 
-// Returns a short ending of the cloud c that fits into the slots from i on, which are all empty. Returns null
-// if no known one does.
+// Returns a short ending of the cloud c for the slots from i on, which are all empty. Returns null if no
+// ending that is known is short enough.
 const std::vector<TokenId>* Canvas::ending(std::size_t i, CloudId c) {
   const std::vector<TokenId>* const rest = clouds_->ending(c);
   return rest && rest->size() <= slots_.size() - i ? rest : nullptr;
@@ -207,7 +214,7 @@ Verdict Canvas::decide() {
   }
   if (!somewhere()) return Verdict::kNo;
   shown_ = show();
-  // Clouds that are not blind are exact, so their "yes" needs no filling.
+  // Clouds are exact unless they are blind, and an exact "yes" needs no filling.
   return shown_ || !clouds_->seen_blind() ? Verdict::kYes : Verdict::kUnknown;
 }
 
@@ -220,7 +227,7 @@ Verdict Canvas::possible() {
   return out;
 }
 
-// Returns a copy in which the slot is empty; the copy tells which other tokens the slot may hold.
+// Returns a copy in which the slot is empty. It tells whether another token may replace the one in the slot.
 Canvas Canvas::without(std::size_t slot) const {
   Canvas out(*this);
   out.clear(slot);
@@ -268,17 +275,18 @@ void Canvas::assign(std::size_t slot, TokenId t) {
   change({});
 }
 
-// Sets a slot. The clouds of F behind it become wider_, because with one more slot filled no cloud gains
-// texts.
+// Sets a slot. The clouds of F behind it become wider_: with one more slot filled, the new clouds hold no
+// more texts.
 void Canvas::put(std::size_t slot, TokenId t) {
-  // The slot is cleared first, so that F is computed anew from there.
+  // A slot that is set is cleared first, so that F is computed anew from there.
   clear(slot);
   for (std::size_t i = slot + 1; i < before_.size(); ++i) wider_[i] = before_[i];
   keep(std::nullopt);
   assign(slot, t);
 }
 
-// Clears a slot, and the clouds in wider_: with one more empty slot, clouds may hold more texts than they do.
+// Clears a slot. With one more empty slot, clouds may hold more texts than those in wider_, so these are
+// dropped.
 void Canvas::clear(std::size_t slot) {
   if (slots_[slot] == kMasked) return;
   std::fill(wider_.begin() + static_cast<std::ptrdiff_t>(slot), wider_.end(), std::nullopt);

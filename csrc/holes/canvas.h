@@ -6,10 +6,13 @@
 // text that is put together slot by slot.
 //
 // F[i] is the cloud before slot i (holes/cloud.h). A token may stand in slot p if and only if the cloud
-// behind it, from F[p], can be read on through the other slots to an end. This is exact unless clouds are
-// blind. Then "no" is still a proof, and "yes" needs a *filling*: tokens for all slots that the parser has
-// read, captured text included. The filling of the last "yes" is kept, because the next one mostly differs
-// from it in a few slots. canvas.cc has an example.
+// that it leads to from F[p] can be read on through the other slots to an end. This is exact unless
+// clouds are blind. Where they are blind, "no" is still a proof, and "yes" is said only with a
+// *filling*: tokens for all slots that the parser has read, captured text included. The filling of the
+// last "yes" is kept. If a token leads back to the states of this filling, or the rest of the filling can be
+// read behind the token, no search is needed. Otherwise a filling is looked for that differs from the kept
+// one in a few slots before and behind the token. Such a search reads a part of F, so it can show only a
+// "yes". Clouds from the time when fewer slots were known hold more than F, so they can show only a "no".
 #pragma once
 
 #include <cstdint>
@@ -53,9 +56,10 @@ class Canvas {
   std::size_t byte_size() const;
 
  private:
-  // Stands for any token of text, in a Change.
+  // Stands for any token of text, as the token of a Change.
   static constexpr TokenId kAnyText = -2;
-  // The text may end before slot i if lo <= i <= hi; before slot `n` of `n` slots means behind the last slot.
+  // The text may end before slot i if lo <= i <= hi. If i is the number of slots, the text ends behind the
+  // last one.
   struct Range {
     std::size_t lo = 0, hi = 0;
     // The end token that a slot holds; kMasked if no slot holds one.
@@ -93,13 +97,13 @@ class Canvas {
   // The limits of a search that keeps most tokens of the kept filling and replaces only those near the
   // change.
   struct Near {
-    // The search must meet the kept filling again before this slot.
+    // In front of this slot, at the latest, the search must have come back to the kept filling.
     std::size_t stop;
     // The search follows only stacks of at most this many symbols.
     uint32_t symbols;
   };
-  // of[i] has the known answers of leads() for clouds before slot i. A copy of a canvas begins without
-  // answers.
+  // The known answers of leads(): of[i] tells for a cloud before slot i whether it leads to an end. A copy of
+  // a canvas begins without answers.
   struct Answers {
     explicit Answers(std::size_t slots) : of(slots + 1) {}
     Answers(const Answers& o) : of(o.of.size()) {}
@@ -108,9 +112,9 @@ class Canvas {
   };
   // Tells whether t ends the text or stands behind its end.
   bool ends(TokenId t) const { return t >= 0 && (t == pad_ || vocabulary_.is_eos(t)); }
-  // Returns the token of slot i. In the slot of the change it is the changed token.
+  // Returns the token of slot i; in the slot of the change this is the token of the change.
   TokenId at(std::size_t i) const { return change_ && i == change_->slot ? change_->token : slots_[i]; }
-  // Tells whether the change lies before slot i.
+  // Tells whether the change does not concern the slots from i on.
   bool unchanged_from(std::size_t i) const { return !change_ || i > change_->slot; }
   bool changes_text() const { return change_ && !ends(change_->token); }
   void change(std::optional<Change> change);
@@ -161,7 +165,7 @@ class Canvas {
   // Clouds of F from the time when fewer slots were filled. Each holds at least the texts of the cloud before
   // this slot today.
   std::vector<std::optional<CloudId>> wider_;
-  // The change that the question assumes, and where the text may end with this change.
+  // The change that the question assumes, or none, and where the text may end with this change.
   std::optional<Change> change_;
   Range range_;
   // The answers of leads(), with other assumptions each: no change, the change, and the change within the

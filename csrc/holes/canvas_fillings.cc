@@ -23,7 +23,7 @@ Canvas::Filling Canvas::Filling::first(std::size_t n) const {
   return {{tokens.begin(), tokens.begin() + end}, {states.begin(), states.begin() + end + 1}};
 }
 
-// Appends the tokens of `of` from the first slot that this filling lacks.
+// Appends the tokens of the filling `of` for the slots that this filling lacks.
 void Canvas::Filling::add_rest(const Filling& of) {
   for (std::size_t i = size(); i < of.size(); ++i) add(of.tokens[i], of.states[i + 1]);
 }
@@ -53,7 +53,7 @@ bool Canvas::ended(const Filling& f) {
          ((f.size() == slots_.size() && open_) || clouds_->parser().state(f.last()).accepting);
 }
 
-// Appends the shortest ending. Returns false if the parser refuses it because of captured text.
+// Appends the shortest ending. Returns false if the parser does not read it behind the captured text.
 bool Canvas::add_ending(Filling& out) {
   const std::size_t begun = out.size();
   if (!free_behind(begun)) return false;
@@ -68,8 +68,9 @@ bool Canvas::add_ending(Filling& out) {
   return false;
 }
 
-// Returns a token of slot i and the state behind it, or nothing. For an empty slot, `way` counts through the
-// tokens that the parser reads in state s, captured text included.
+// Returns a token of slot i with the state behind it, or nothing. In an empty slot these are the tokens that
+// the parser reads in state s, with its captured text, in the order of the ways; `way` is the number of the
+// one that is returned.
 std::optional<Canvas::Next> Canvas::next(std::size_t i, StateId s, std::size_t way) {
   if (at(i) != kMasked) {
     const StateId to = walk(s, at(i));
@@ -86,7 +87,7 @@ std::optional<Canvas::Next> Canvas::next(std::size_t i, StateId s, std::size_t w
     if (!leads(i + 1, w.to)) return true;
     const std::vector<TokenId> some = clouds_->examples(w);
     for (std::size_t k = 0; k < some.size(); ++k) {
-      // Each slot begins with another example of a way, so that captured texts differ.
+      // The examples of a way are taken in another order in each slot, so that captured texts differ.
       const TokenId t = some[(k + i) % some.size()];
       const StateId to = walk(s, t);
       if (to == Parser::dead() || !leads(i + 1, clouds_->of(to)) || way-- > 0) continue;
@@ -172,7 +173,8 @@ std::optional<Canvas::Filling> Canvas::begun() {
   return out;
 }
 
-// Returns the kept filling with the changed token in its slot, or nothing if the parser cannot read it.
+// Returns a copy of the kept filling with the changed token in its slot. Returns nothing if the parser cannot
+// read these tokens.
 std::optional<Canvas::Filling> Canvas::splice() {
   std::optional<Filling> out = begun();
   if (!out || !keeps_end()) return std::nullopt;
@@ -189,7 +191,8 @@ std::optional<Canvas::Filling> Canvas::splice() {
   return ended(*out) ? out : std::nullopt;
 }
 
-// Returns a filling with the change, or nothing. It first looks for one that begins like the kept filling.
+// Returns a filling with the change, or nothing. It first keeps the beginning of the kept filling, then tries
+// a new one.
 std::optional<Canvas::Filling> Canvas::show() {
   if (changes_text())
     if (std::optional<Filling> out = begun();

@@ -11,16 +11,24 @@
 //     exits             tokens with a quote, by what is left of the token behind it: ``, `,`, `}`, `":`, ...
 //     leave(K, ...)     what K reads of those rests; its regexes and stacks are added
 //
-// The result is a set of regexes, each above all stacks that it may stand above; those above equal stacks
-// form a group. The effect of a byte or a token on a whole set of regexes is kept (holes/leaps.h).
+// The result is a set of regexes, each above all stacks that it may stand above. Regexes above equal
+// stacks form a group. A set of regexes is interned, and the effect of a byte or a token on a whole set
+// is kept (holes/leaps.h).
+//
+// Uniting stacks below one regex loses nothing, because a set of stacks holds exactly the stacks of both.
+// Captured text is dropped on purpose: its readers are told that it differs from all others, and the cloud is
+// `blind`.
 //
 // Invariants.
 // - A cloud holds all that can be read; without `blind` it holds nothing else.
 // - Clouds are interned, so a row of unknown slots soon meets a cloud that it knows.
 // - A cloud that takes too much work is `open`: anything may follow, and the answer is "not known".
 //
-// Rejected. Parse states: normalise() unites all regexes above one stack, so each slot would make new ones.
-// Sets of tokens for a pair of states: the vocabulary squared.
+// Costs. A known step is a look-up. A new one is a pass over the groups, and one over the regexes of a
+// set that is new. A cloud of more than kManyEntries regexes is refused with an error.
+//
+// Rejected. Parse states: normalise() unites all regexes above one stack, so each slot would make new
+// ones. Sets of tokens for a pair of states: the vocabulary squared.
 #include "holes/cloud.h"
 
 #include <algorithm>
@@ -125,7 +133,7 @@ void Clouds::unite(Cloud& c) {
 }
 
 CloudId Clouds::intern(Cloud& c) {
-  // Any text may follow an open cloud, so all open clouds are one.
+  // It is not known what an open cloud holds, so all open clouds are one cloud.
   if (c.open) c = {{}, true, true, true};
   if (c.groups.size() > 1) unite(c);
   if (c.groups.empty() && !c.accepting) return kNone;
@@ -295,7 +303,7 @@ CloudId Clouds::token(CloudId c, TokenId t) {
       for (const Group& e : now.groups)
         follow(leaps_.byte(e.set, static_cast<uint8_t>(bytes[i])), e.stack, next);
       sort_unique(next.groups);
-      // If only a part of the token was read, the text does not end here.
+      // An end inside of the token does not count, because the token was not read as a whole.
       if (next.groups.empty() && i + 1 < bytes.size()) next.accepting = false;
       now = std::move(next);
     }
@@ -303,8 +311,9 @@ CloudId Clouds::token(CloudId c, TokenId t) {
   });
 }
 
-// Returns the cloud behind tokens that leave a terminal inside of the token, at the trie nodes `from`, above
-// the stacks s. The rest of each token is read by the cloud enter(s).
+// Returns the cloud behind tokens that have just left a terminal above the stacks s and go on below given
+// trie nodes. The regexes behind the terminal are those of the cloud enter(s). All these tokens have bytes
+// left, so it does not matter whether that cloud accepts.
 CloudId Clouds::leave(StackId s, uint32_t label, NodeSetId from) {
   check_depth();
   return left_[pair_key(s.v, label)].remember(from.v, [&] {
@@ -384,14 +393,15 @@ bool Clouds::holds(CloudId c, CloudId part) {
       const auto in = std::find_if(whole.groups.begin(), whole.groups.end(), [&](const Group& e) {
         return std::ranges::binary_search(leaps_.regexes(e.set), r);
       });
-      // The sets of stacks are interned: if the union has the number of in->stack, nothing was added.
+      // Equal sets of stacks have one number. So the union is equal to in->stack exactly if in->stack
+      // contains the other set.
       if (in == whole.groups.end() || parser_.stacks().unite(in->stack, p.stack) != in->stack) return false;
     }
   return true;
 }
 
-// Writes the tokens of the shortest completion of the cloud's entries. Returns false if the cloud cannot read
-// them to an end.
+// Writes the tokens of the shortest completion of the cloud's entries, if reading them shows that the cloud
+// may end there. Returns false otherwise.
 bool Clouds::completed(CloudId c, std::vector<TokenId>& out) {
   if (cloud(c).open) return false;
   std::vector<Item> items;

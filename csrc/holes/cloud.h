@@ -36,8 +36,8 @@ using CloudId = Id<struct CloudTag>;
 
 // All that may be read behind some tokens, of which not all are known.
 struct Cloud {
-  // A set of regexes and the stacks that stand below each of them. A few hundred regexes usually need only a
-  // dozen groups.
+  // A set of regexes, and the set of stacks that stands below all of them. A few hundred regexes usually have
+  // a dozen sets of stacks.
   struct Group {
     RegexSetId set;
     StackId stack;
@@ -69,8 +69,8 @@ class Clouds {
     RegexId regex;
     StackId stack;
   };
-  // A way out of a cloud: tokens that read `regex` from the trie nodes `from` on to derivative number `left`
-  // of its stride (holes/strides.h), and lead to the cloud `to`.
+  // A way out of a cloud. Its tokens read the regex, from the trie nodes `from`, to the derivative with the
+  // number `left` (a Stride numbers these), and lead to the cloud `to`.
   struct Way {
     CloudId to;
     RegexId regex;
@@ -78,7 +78,7 @@ class Clouds {
     std::size_t left;
   };
 
-  // The arena's table of strides may take at most `strides` bytes.
+  // `strides` is the most bytes that the arena's table of strides may take.
   Clouds(RegexArena& regexes, Productions& productions, const Vocabulary& vocabulary, std::size_t strides);
   Parser& parser() { return parser_; }
   const Cloud& cloud(CloudId c) const { return clouds_[c.v]; }
@@ -101,9 +101,10 @@ class Clouds {
   // Calls f for each way out of a cloud until f returns false. Returns false if f did.
   using EachWay = std::function<bool(const Way&)>;
   bool ways(CloudId c, const EachWay& f);
-  // Tells whether the last call of ways() met an open cloud and may thus lack ways.
+  // Tells whether the last call of ways() met an open cloud. It may then have missed ways, because anything
+  // may follow.
   bool lost_ways() const { return lost_; }
-  // tokens() returns all tokens of a way, examples() only some.
+  // tokens() returns all tokens of a way, examples() some of them.
   const std::vector<TokenId>& tokens(const Way& w) { return strides_.tokens(w.regex, w.from, w.left); }
   const std::vector<TokenId>& examples(const Way& w) {
     return strides_.stride(w.regex, w.from).left[w.left].examples;
@@ -124,7 +125,7 @@ class Clouds {
   void follow(const Leap& l, StackId s, Cloud& out);
   const Alternatives& expand(RuleId rule, Symbol::Kind kind, uint32_t label);
   CloudId leave(StackId s, uint32_t label, NodeSetId from);
-  // Returns the cloud of one entry, and of what follows the entry if its regex may end.
+  // Returns the cloud of one entry. If the entry's regex may end, what follows it is added.
   CloudId closed(Entry e);
   std::vector<Entry> entries(CloudId c) const;
   bool ways(const Entry& e, NodeSetId from, const EachWay& f);

@@ -6,7 +6,7 @@
 namespace structgen {
 
 namespace {
-// write() returns false for a text with more bytes than this, or with too many leaves.
+// A text has at most this many bytes, and a limited number of leaves; otherwise write() returns false.
 constexpr std::size_t kMostBytes = 1u << 20;
 // write() tries at most this many texts for one leaf.
 constexpr std::size_t kMostVaried = 4096;
@@ -22,7 +22,7 @@ RegexId Derivations::captured(Id d, Path::Spot from, Path::Spot to) const {
 // Collects the leaves of a tree, depth first. Returns false if there are too many.
 bool Derivations::collect(Id top, Leaves& out) const {
   std::vector<Id> todo;
-  // The sizes of `todo` at which the open items end, the innermost item last.
+  // For each item that has begun: when `todo` has this size again, all leaves of the item have been found.
   std::vector<std::size_t> open;
   if (top != kNone) todo.push_back(top);
   while (!todo.empty()) {
@@ -52,7 +52,8 @@ bool Derivations::write(Id top, bool vary, std::string& out, std::vector<std::st
   if (!collect(top, leaves)) return false;
   const Path& path = stretches_.path();
   std::unordered_set<std::string> used;
-  // An item in the hole must differ from items beside the hole, so fixed texts count as used.
+  // Fixed texts of the path count as used, because an item in the hole must differ from items beside the
+  // hole.
   for (Id l : leaves.all)
     if (const Stretch& s = nodes_[l].stretch; path.fixed(s.from, s.to)) used.insert(path.text(s.from, s.to));
   // The offsets in the text at which the leaves begin.

@@ -22,7 +22,7 @@ namespace structgen {
 class Derivations {
  public:
   using Id = uint32_t;
-  // The derivation of the empty text, or of no text.
+  // The derivation of the empty text; also stands for "no derivation".
   static constexpr Id kNone = 0xFFFFFFFFu;
 
   explicit Derivations(Stretches& stretches) : stretches_(stretches) {}

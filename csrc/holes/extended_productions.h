@@ -46,7 +46,8 @@ class ExtendedProductions : public Productions {
   bool lexed() const { return lexed_; }
 
  protected:
-  // Odd numbers are rules that this class adds (is_own()); own_rule(n) is the n-th of them.
+  // is_own() tells whether a rule was added by this class; own_rule() returns the rule of the added rule
+  // number n.
   static bool is_own(RuleId rule) { return rule.v % 2 != 0; }
   static RuleId own_rule(std::size_t n) { return checked(2 * uint64_t{n} + 1); }
   // Writes the alternatives of own_rule(n). The rule numbers in them are those of these productions.

@@ -33,7 +33,8 @@ bool FactBase::reads(const Alternatives& all, std::string_view text) {
   return false;
 }
 
-// For a quotient the text with `vary` is tried first: its items differ more often from those of the suffix.
+// The text whose items vary is tried first, because the parser compares items of the suffix with those of the
+// hole.
 std::unique_ptr<const FactBase::Proof> FactBase::find_proof(Facts::Head head, PlaceId from, PlaceId to,
                                                             const Alternatives& all) {
   const bool first = aim_ == Facts::Aim::kQuotient;

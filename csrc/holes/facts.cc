@@ -17,22 +17,27 @@
 // step that needs a fact is put on the fact's list (`waiting`) and goes on with every exit that is
 // found later. There is no recursion, because a hole that leads round would never end.
 //
-// Captured text. Its reader is told the text if both ends are fixed, and each of the possible texts if they
-// are few. Otherwise the reader is told that the text differs from all others (Reading::kFresh). A place
-// behind it may be `assumed`; Quotient proves the assumption or says that it cannot.
+// Captured text. If both ends of a captured text are fixed, its reader is told the text. If few texts are
+// possible, the reader is told each of them. Otherwise the reader is told that the text differs from all
+// others (Reading::kFresh). A place behind such a reader may be `assumed`; the proved place is another place.
+// Quotient proves an assumption or says that it cannot.
 //
-// Derivations. Each exit has one (holes/derivations.h): the first that was found, or for Aim::kIntersection a
-// shortest one. When a shorter one is found, the steps behind it are taken again, as in the method of Bellman
-// and Ford.
+// Derivations. Each exit has one (holes/derivations.h): the first that was found, or a shortest one
+// (Aim::kIntersection). If a shorter derivation of a step or an exit is found, the steps behind it are taken
+// again, so that lengths settle as in the method of Bellman and Ford.
 //
 // Invariants.
 // - Once ask() has emptied the list, a fact has all its exits, unless it is `unsure`: poison stood in its
 //   way. An unsure fact makes every fact unsure that waits for it (doubt()).
 // - Heads, alternatives and exits stay where they are, so spans of them stay valid.
 //
-// Rejected. A parser over sets of bytes: it would forget which part read which stretch, and a hole of any
-// length has no last state. Earley items over spots give the same table; facts keep only the parts that are
-// asked for from the left.
+// Costs. A step for each symbol and place that is met; a stretch of a regex is read once for each regex
+// and spot. Linear in the fixed text where rules end at few places, at most quadratic in it for each
+// rule.
+//
+// Rejected. A parser over sets of bytes: it would forget which part read which stretch, and a hole of
+// any length has no last state. Earley items over spots give the same table; facts keep only the parts
+// of it that are asked for from the left.
 #include "holes/facts.h"
 
 #include <algorithm>
@@ -134,8 +139,10 @@ uint32_t Facts::opened(uint32_t captures, At here) {
   });
 }
 
-// Returns the texts of a regex that lead from one spot to another, one Reading for each text. Returns nothing
-// if there are too many.
+// ---- captured text ----
+
+// Returns the texts of a regex that lead from one spot to the other, each as a Reading for a reader. Returns
+// nothing if there are many.
 std::optional<std::vector<Reading>> Facts::few(RegexId r, Spot from, Spot to) {
   std::vector<std::string> all;
   if (!stretches_.texts(r, from, to, kTriedTexts, all, 0, true)) return std::nullopt;
@@ -150,7 +157,7 @@ std::vector<Reading> Facts::readings(uint32_t captures, At here, Captured captur
   const Spot from = places_.spot(captures_[captures].begin), to = places_.spot(here);
   const Path& path = stretches_.path();
   if (path.fixed(from, to)) return {Reading::of_text(path.text(from, to))};
-  // If the regex excludes only a few texts, very many are left.
+  // If all texts but a few are possible, some other text is always left, so none has to be tried.
   if (terminal != RegexArena::poison() &&
       !(path.loops(from) && without_exceptions(regexes_, terminal) != terminal)) {
     const std::tuple key(terminal.v, from, to);
@@ -165,8 +172,8 @@ std::vector<Reading> Facts::readings(uint32_t captures, At here, Captured captur
   return {Reading::fresh()};
 }
 
-// Returns what is known of the text between kCapture and the reader: the text of a terminal, or of a rule
-// whose alternatives are single terminals.
+// Returns what is known of the text between kCapture and the reader. It is known if it is that of one
+// terminal, or of a rule whose alternatives are single terminals.
 Facts::Captured Facts::captured(const Symbol* reader, const Symbol* begin) {
   const RegexId unknown = RegexArena::poison();
   if (aim_ != Aim::kIntersection || reader - begin < 2 || reader[-2].kind() != Symbol::kCapture)
@@ -197,7 +204,7 @@ uint32_t Facts::fact(Head h, At from) {
   facts_[id].from = from;
   fact_index_.emplace(k, id);
   const uint32_t label = heads_[h.v].label;
-  // todo_ is a stack, so the alternative that is pushed last is read first.
+  // todo_ is a stack. Alternatives are pushed in reverse, so that the first one is taken first.
   const Alternatives& all = read(h);
   if (aim_ == Aim::kIntersection && !all.assumed.empty() && all.assumed.size() < all.ends.size())
     throw Error(
@@ -311,7 +318,7 @@ void Facts::call(Head h, uint32_t step) {
 // Lets a step go on behind a terminal or a part of a lexeme, from each exit.
 void Facts::after_terminal(const Step& from, RegexId r, Alive::Pending to) {
   const Spot begin = places_.spot(from.at);
-  // If the capture begins here, the terminal reads all of the captured text.
+  // The terminal is all text that was captured so far, so its regex describes the captured text.
   const bool captured = from.captures && captures_[from.captures].begin == places_.proved(from.at);
   for (const Stretches::Exit& e : stretches_.exits(r, begin)) {
     Step s = from;

@@ -5,10 +5,15 @@
 // that is asked for, from the left to the right. That is linear in the fixed text for grammars such as
 // those of programs and documents, and at most quadratic in it for each rule.
 //
-// A fact is asked for once, and a step that needs it waits for it and goes on from every place
-// (holes/places.h) that it finds later; a recursion would not end, because a hole leads round to its own
-// spot. facts.cc has an example, and says what becomes of captured text in a hole. Sources: Bar-Hillel,
-// Perles, Shamir 1961; the worklist of GLL (Scott, Johnstone 2010) over a graph.
+// Facts saturate: a fact is asked for once, and a step that needs it waits for it and goes on from every
+// place (holes/places.h) that the fact finds later. A hole leads round to its own spot, so a recursion would
+// not end; a list of steps takes its place. The stretches that terminals read are found in
+// holes/stretches.h, and derivations of texts are kept in holes/derivations.h.
+//
+// Captured text that lies in a hole is not known. If few texts are possible, they are tried one by one. If
+// many are possible, the reader is told a text that differs from every other text (Reading::kFresh); the
+// productions answer, or say that they cannot tell. Sources: Bar-Hillel, Perles, Shamir 1961; the worklist is
+// that of GLL (Scott, Johnstone 2010) over a graph. facts.cc has an example.
 //
 // The whole room by one example: S -> "[" N "]", where N is the terminal [0-9]+, and the text `[1` HOLE `]`.
 //
@@ -72,16 +77,17 @@ class Facts {
     // Facts give the beginnings of all texts. An exit is marked as assumed if it rests on what a reader
     // assumes of unknown text (holes/places.h).
     kQuotient,
-    // Facts give all texts, and for each exit a shortest text; the other aims keep the text that was found
-    // first. Captured text is never guessed: if the answer depends on captured text that is not known,
-    // kSchemaTooComplex is thrown.
+    // Facts give all texts, and shortest ones. Captured text is never guessed. kSchemaTooComplex is thrown if
+    // two items must be equal and one is not known, or if items must differ that have few values in too many
+    // spellings. The derivation of each exit is a shortest one, while the other aims keep the first one
+    // found. Each shorter derivation costs one more step.
     kIntersection,
   };
   // All arguments must live longer than this object.
   Facts(RegexArena& regexes, Productions& productions, Alive& alive, Places& places, Path& path, Aim aim);
 
-  // Tells whether a captured text had a few possible values and a reader was told one of them. The real text
-  // may be another one.
+  // Tells whether a captured text had only a few possible values and a reader was told one of them. The real
+  // text may be another of these values.
   bool tried() const { return tried_; }
   Stretches& stretches() { return stretches_; }
 
@@ -92,11 +98,11 @@ class Facts {
   Head tail(const Symbol* begin, const Symbol* end, uint32_t label);
   // Returns the alternatives of a head as the productions give them.
   const Alternatives& alternatives(Head h);
-  // Returns alternatives with the same texts that need fewer rules: those of Productions::expand_shared(), or
-  // alternatives(h) if there are none. Facts are computed from these.
+  // Returns the alternatives from which facts are computed: those of Productions::expand_shared() if there
+  // are any, otherwise alternatives(h). Both have the same texts, and the former lead to fewer rules.
   const Alternatives& read(Head h);
-  // Adds a capture that begins at `here` to a list of open captures. Lists are numbered, and list 0 is empty.
-  // Returns the number of the longer list.
+  // Adds a capture that begins at `here` to the list of open captures with the number `captures`. Returns the
+  // number of the new list. Number 0 is the empty list.
   uint32_t opened(uint32_t captures, At here);
   // What is known of a captured text. `regex` has all possible texts; it is poison if nothing is known. `few`
   // says that the possible texts spell few values.
@@ -133,7 +139,8 @@ class Facts {
   std::size_t byte_size() const;
 
  private:
-  // The innermost of some open captures: where it begins, and the list of the captures around it.
+  // A list of open captures, as the place where its innermost capture begins and the number of the list
+  // without it.
   struct Capture {
     At begin;
     uint32_t outer;
@@ -143,8 +150,8 @@ class Facts {
   struct Told {
     Alternatives all;
     bool expanded = false;
-    // The answer of read(), or null if that is `all`. `asked` is false while the productions must still be
-    // asked.
+    // The answer of read(), if it differs from `all`; otherwise null. `asked` is true if the productions need
+    // not be asked for it any more.
     std::unique_ptr<const Alternatives> shared;
     bool asked = true;
     // 1 + the label of the terminal in front, or 0 if there is none.
@@ -153,7 +160,7 @@ class Facts {
     bool compared = false;
     Reading reading;
   };
-  // An alternative that was read up to `symbol`.
+  // The reading of an alternative, which has come to `symbol`.
   struct Step {
     uint32_t fact;
     At at;
@@ -171,7 +178,7 @@ class Facts {
     std::vector<At> exits;
     // read[i] is the derivation of the text that ends at exits[i].
     std::vector<Derivations::Id> read;
-    // The steps that wait for this fact. Each of them goes on from every exit.
+    // The numbers of the steps that wait for exits of this fact: each goes on from every exit.
     std::vector<uint32_t> waiting;
   };
   // Tells whether two steps differ at most in their derivations.
@@ -214,9 +221,10 @@ class Facts {
   FlatMap<uint64_t, uint32_t> fact_index_;
   // Finds the index of an exit in Fact::exits, by the fact and the exit.
   FlatMap<uint64_t, uint32_t> exit_index_;
-  // A set of pairs: a fact and a step that waits for it.
+  // The pairs of a fact and a step that waits for it; the values are not used.
   FlatMap<uint64_t, bool> waits_;
-  // All steps, each once. todo_ holds the numbers of steps that must still be taken.
+  // All steps, each once. step_index_ finds equal steps; todo_ holds the numbers of steps that must still be
+  // taken.
   std::vector<Step> steps_;
   InternTable step_index_;
   std::vector<uint32_t> todo_;

@@ -12,15 +12,20 @@
 // derivative to the other, or the terminal itself where all of them do. So a terminal that the regex
 // does not restrict keeps its masks.
 //
-// A set of literals with labels (property names) is split by the derivatives to which the literals lead. A
-// reader is told the captured text as Facts::readings() gives it.
+// A set of literals with labels (property names) is split by the derivatives to which the literals
+// lead. A reader is told the captured text as Facts::readings() gives it. If two items have to be equal
+// and one of them is not known, the condition is refused, because a no must not be a guess.
 //
 // Invariants.
 // - An alternative is given only where a fact says that a text leads through it, so no rule is a dead end.
 // - The texts of (rule, from, to) are exactly the rule's texts that lead the regex from `from` to `to`.
 //
-// Rejected. Intersecting each terminal and checking the rest at the end of the text, or the regex as a second
-// parser beside the first: masks would allow tokens behind which the text cannot be completed.
+// Costs. At most a rule for each rule of the grammar and each pair of derivatives between which one of
+// its texts leads. LazyLanguages of pairs unfold a byte at a time.
+//
+// Rejected. Intersecting each terminal and checking the rest at the end of the text: masks would allow tokens
+// behind which the text cannot be completed. The regex as a second parser beside the first parser: neither
+// parser sees the dead ends of the other.
 #include "holes/intersection.h"
 
 #include <algorithm>
@@ -36,7 +41,7 @@
 namespace structgen {
 
 namespace {
-// reads_whole() answers no if it would visit more pairs (derivative, spot) than this.
+// reads_whole() answers no if it would visit more pairs of a derivative and a spot than this.
 constexpr std::size_t kMostPairs = 1u << 17;
 // The parser that reads proofs is made anew when its states take more bytes than this.
 constexpr std::size_t kReaderBytes = 16u << 20;
@@ -101,7 +106,8 @@ const Intersection::Reads& Intersection::reads(RegexId r, Spot from) {
   });
 }
 
-// Tells whether the path reads every text of the regex. The answer is no if this takes too many steps.
+// Tells whether the path reads every text of the regex. If this takes too many steps to find out, the answer
+// is no.
 bool Intersection::reads_whole(RegexId r, Spot from) {
   if (const auto known = facts_->stretches().reads_all(r, from)) return *known;
   std::vector<std::pair<RegexId, Spot>> todo{{r, from}};
@@ -121,7 +127,8 @@ bool Intersection::reads_whole(RegexId r, Spot from) {
 
 RegexId Intersection::between(RegexId r, Spot from, Spot to) {
   const Reads& all = reads(r, from);
-  // `all` holds only texts of one byte or more. The empty text ends at `from` itself.
+  // `all` knows only texts of at least one byte. The empty text leads back to `from`, so it counts only if
+  // `to` is the same spot.
   if (all.whole && all.exits.size() == 1 && all.exits[0].spot == to)
     return regexes_.nullable(r) && from != to ? regexes_.minus(r, RegexArena::epsilon()) : r;
   return regexes_.both(r, leads(regexes_, path_.state(from), path_.state(to)));
@@ -140,7 +147,9 @@ std::span<const LexemePart> Intersection::lexeme(uint32_t number, uint32_t conte
   });
 }
 
-// Returns the places at which texts of a head end that begin at `from`. Sets unsure_ if some may be missing.
+// ---- alternatives ----
+
+// Returns the places at which texts of a head end that begin at `from`. Sets unsure_ if there may be more.
 std::vector<PlaceId> Intersection::exits(Facts::Head head, At from) {
   const Facts::Found found = facts_->ask(head, from);
   unsure_ = unsure_ || found.unsure;
@@ -163,8 +172,9 @@ void Intersection::put(const Symbol* s, const Triple& what, std::span<const At> 
   }
 }
 
-// Appends a rule. Restrictions of its first byte are left to the parser, so that the rule is asked from one
-// place instead of many. If the rule reads nothing, they hold behind it as well.
+// Appends a rule. It is asked from a place at which any byte may follow, so that there are fewer rules; the
+// parser itself restricts the first byte. If the rule reads nothing, what was forbidden before it stays
+// forbidden behind it.
 void Intersection::put_rule(const Symbol* s, At at, std::span<const At> exits, uint32_t captures,
                             Walk& walk) {
   const Triple t{s->rule_id(), unrestricted(at), {}};
@@ -213,8 +223,8 @@ void Intersection::go_terminal(const Symbol* s, At at, uint32_t captures, Walk& 
   if (r == RegexArena::poison()) return walk.add(*s);
   if (regexes_.node(r).labelled) return go_set(s, at, captures, walk);
   const Spot from = places_.spot(at);
-  // Exits are those of the texts that may follow here. The new terminal keeps all texts of the old one,
-  // because the parser restricts its first byte as well.
+  // Exits are computed for the terminal without the forbidden first bytes. The new symbol keeps them, because
+  // the parser restricts the terminals of the intersection, too.
   const RegexId some = alive_.restricted(r, alive_.follow(places_.pending(at)));
   const std::vector<Stretches::Exit>& exits = reads(some, from).exits;
   if (walk.is_last(s) && walk.to == kEnd) return go_last_terminal(r, exits, from, walk);
@@ -237,7 +247,7 @@ void Intersection::go_last_terminal(RegexId r, std::span<const Stretches::Exit> 
 
 struct Intersection::Literals {
   RegexId set;
-  // The reader that is told the label.
+  // The reader that is told the label, and the spot before the literals.
   const Symbol* reader;
   Spot from;
 };
@@ -291,7 +301,7 @@ void Intersection::go_apart(const Literals& set, uint32_t label, Spot to, uint32
   walk.made.pop_back();
 }
 
-// Adds a new lexeme: those texts of a lexeme that lead from one spot to another.
+// Adds a lexeme whose text leads from one spot to another, as a new lexeme of the intersection (lexeme()).
 void Intersection::go_lexeme(const Symbol* s, At at, uint32_t captures, Walk& walk) {
   std::vector<Alive::Step> steps;
   alive_.steps(*s, places_.pending(at), steps);
@@ -310,8 +320,8 @@ void Intersection::go_rule(const Symbol* s, At at, uint32_t captures, Walk& walk
   put_rule(s, at, exits(facts_->head(walk.asked(s)), at), captures, walk);
 }
 
-// Adds a reader of captured text for each text that it may be told. If there are only a few such texts and
-// not all lead on, those that do replace the captured terminal.
+// Adds a reader of captured text, once for all texts that it may be told. If there are only a few such texts
+// and only some of them lead on, these replace the captured terminal.
 void Intersection::go_reader(const Symbol* s, At at, uint32_t captures, Walk& walk) {
   const uint32_t open = captures == 0 ? 0 : facts_->outer(captures);
   const Facts::Captured text = facts_->captured(s, walk.begin);
@@ -319,7 +329,7 @@ void Intersection::go_reader(const Symbol* s, At at, uint32_t captures, Walk& wa
   const bool few = !readings.empty() && readings[0].kind == Reading::kText;
   const Triple reader{s->rule_id(), at, {}, few ? Triple::kFewTexts : Triple::kAnyText};
   std::vector<At> all;
-  // By exit: the captured texts with which the reader leads there.
+  // For each exit, the captured texts with which the reader leads there.
   std::map<At, std::vector<RegexId>> by;
   for (const Reading& told : readings)
     for (At e : exits(facts_->reader(walk.asked(s), told), at)) {
@@ -342,16 +352,18 @@ Facts::Head Intersection::head(const Triple& t, const Reading& reading) {
   return facts_->reader(t.rule, t.told == Triple::kOneLabel ? Reading::of_label(t.label) : reading);
 }
 
-// Finds alternatives of which facts may be asked instead of those behind a told text. An example is an object
-// with free keys that may not repeat. MEMBERS-x stands for the members behind the key x:
+// Returns other alternatives of which facts can be asked, instead of those behind a told text; null if there
+// are none. An example is an object with free keys that may not repeat. MEMBERS-x stands for the members
+// behind the key x:
 //
 //     told "a"       ":" VALUE MEMBERS-a
 //     told "b"       ":" VALUE MEMBERS-b
 //     told kFresh    ":" VALUE MEMBERS-fresh, for a key that differs from all others
 //
-// All three have symbols of the same kinds. So facts about MEMBERS-fresh serve for all keys; the symbols of
-// the intersection are still made from MEMBERS-a. `of_text` gets the alternatives behind the told text. The
-// result is those behind a fresh text, or null if the reader is told no text or if the kinds differ.
+// All three have symbols of the same kinds. So facts about MEMBERS-fresh serve for all keys, and a key that
+// was read brings no new facts. The symbols of the intersection are still made from MEMBERS-a. `of_text` gets
+// the alternatives behind the told text; the result holds those behind a fresh text, symbol for symbol. The
+// result is null if the kinds differ or the reader is told no text; facts are then asked of the told text.
 const Alternatives* Intersection::alike(const Triple& t, const Reading& reading, Alternatives& of_text) {
   if (t.told != Triple::kAnyText || reading.kind != Reading::kText || lexed_) return nullptr;
   base_.expand(t.rule, reading, of_text);
@@ -388,8 +400,8 @@ Intersection::At Intersection::nearest(const Triple& t, Facts::Head h) {
   return best;
 }
 
-// Writes a bound of the texts of a rule. A captured text that is not known is taken to be fresh. Of the
-// bounds behind several labels the longest counts.
+// Writes a bound of the texts of a rule. What follows an unknown text is read as what may follow every text.
+// Each label leads to other alternatives; the longest bound of these counts.
 bool Intersection::bound(RuleId rule, Bound& out) {
   if (lexed_ || rule.v >= triples_.size()) return false;
   const Triple t = triples_[rule.v];

@@ -29,16 +29,17 @@ namespace structgen {
 // The productions of those texts of a rule that match a regex as a whole.
 class Intersection : public Productions, protected FactBase {
  public:
-  // `lexed` says that terminals are lexemes. `owner` keeps the arguments alive.
+  // `lexed` says that the rules consist of lexemes. The arguments must live longer than this object; `owner`
+  // sees to that.
   Intersection(RegexArena& regexes, Productions& base, RuleId root, bool lexed, RegexId whole,
                std::shared_ptr<const void> owner);
   RuleId rule() const { return RuleId{0}; }
   Verdict possible();
 
   void expand(RuleId rule, const Reading& reading, Alternatives& out) override;
-  // Writes one text of the rule, a shortest one by the facts. An unknown captured text counts as one that
-  // differs from all others. A search through the rules might not end, because each key that is read makes
-  // new rules.
+  // Writes one text of the rule, a shortest one by the facts. A search through the rules might not end,
+  // because each key that is read makes new rules. A captured text that is not known counts as one that
+  // differs from all others.
   void expand_shortest(RuleId rule, const Reading& reading, Alternatives& out) override;
   bool bound(RuleId rule, Bound& out) override;
   void start_search() override { base_.start_search(); }
@@ -71,15 +72,15 @@ class Intersection : public Productions, protected FactBase {
     enum Told : uint8_t {
       // The rule is no reader and is told nothing.
       kNothing,
-      // The rule is told `label`, whatever stands in front of the triple.
+      // The rule is told one `label`, which is known. So the triple itself is told nothing.
       kOneLabel,
-      // The rule is told one label of the set label_sets_[labels].
+      // The rule is told one label of a set; `labels` is the number of this set in label_sets_.
       kLabels,
       // The rule is told a captured text: one of a few (kFewTexts), or any text (the kind behind it).
       kFewTexts,
       kAnyText,
     } told = kNothing;
-    // For kOneLabel the label, for kLabels the set.
+    // `label` belongs to kOneLabel, `labels` to kLabels.
     uint32_t label = 0, labels = 0;
     friend bool operator==(const Triple&, const Triple&) = default;
   };
@@ -90,17 +91,18 @@ class Intersection : public Productions, protected FactBase {
   };
   // The reading of one alternative of the base, from left to right.
   struct Walk {
-    // The symbols of the alternative, as the base has them.
+    // The alternative's symbols, which are symbols of the base.
     const Symbol *begin, *end;
     At to;
     // The symbols of the new alternative that were made so far.
     std::vector<Symbol> made;
     Alternatives& out;
-    // If not null: symbols of the same kinds as those from `begin` on, about which facts are asked instead.
+    // If not null, facts are asked of the symbols from here on instead of those from `begin` to `end`; there
+    // are as many.
     const Symbol* alike = nullptr;
     RuleId asked(const Symbol* s) const { return (alike ? alike + (s - begin) : s)->rule_id(); }
     bool is_last(const Symbol* s) const { return s + 1 == end; }
-    // Adds the alternative that consists of `made` and `last`.
+    // Adds an alternative: the symbols made so far, followed by `last`.
     void add(Symbol last) {
       made.push_back(last);
       out.add(made);

@@ -50,7 +50,7 @@ const Leap& Leaps::tokens(RegexSetId s, NodeSetId from) {
   return leaps_[tokens_index_.remember(uint64_t{s.v} << 32 | from.v, [&] {
     Leap out;
     std::vector<uint32_t> left;
-    // By label: the trie nodes at which tokens leave a regex with this label.
+    // For each label, the sets of trie nodes at which tokens leave a regex with this label.
     std::map<uint32_t, std::vector<NodeSetId>> exits;
     for (uint32_t r : sets_[s.v]) {
       const Stride& one = strides_.stride(RegexId{r}, from);

@@ -34,11 +34,11 @@ struct Leap {
 class Leaps {
  public:
   Leaps(RegexArena& regexes, Strides& strides) : regexes_(regexes), strides_(strides) {}
-  // Returns the number of a set of regexes; sorts the list.
+  // Return the number of a set of regexes; a list that is passed becomes sorted.
   RegexSetId set(std::vector<uint32_t>& regexes);
   RegexSetId set(RegexId r);
   const std::vector<uint32_t>& regexes(RegexSetId s) const { return sets_[s.v]; }
-  // Return what the byte b does to a set, and what tokens do that go on below the trie nodes `from`.
+  // Return what the byte b does to a set, and what any token does that goes on below the trie nodes `from`.
   const Leap& byte(RegexSetId s, uint8_t b);
   const Leap& tokens(RegexSetId s, NodeSetId from);
   std::size_t byte_size() const { return bytes_; }
@@ -52,10 +52,10 @@ class Leaps {
   Strides& strides_;
   std::vector<std::vector<uint32_t>> sets_;
   InternTable set_index_;
-  // Find a leap in leaps_: by set and byte, and by set and trie nodes.
+  // The index in leaps_ of each leap: by set and byte, and by set and set of trie nodes.
   FlatMap<uint64_t, uint32_t> bytes_index_, tokens_index_;
   std::deque<Leap> leaps_;
-  // The union of each list of sets of trie nodes that was united.
+  // The union of each list of sets of trie nodes that was asked for.
   std::map<std::vector<NodeSetId>, NodeSetId> unions_;
   std::size_t bytes_ = 0;
 };

@@ -119,8 +119,8 @@ ByteSet Path::bytes(Spot s) const {
   return {};
 }
 
-// Returns the spot behind a byte. For a regex it is the next derivative, inside a token the child in the
-// trie, in a loop the spot itself, and else the next node.
+// Returns the spot behind a byte: the next derivative of a regex, the child in the trie for a spot inside a
+// token, the spot itself for a loop, otherwise the next node.
 Path::Spot Path::next(Spot s, uint8_t b) {
   if (regexes_) {
     const RegexId to = regexes_->step(states_[s], b);

@@ -64,7 +64,7 @@ class Path {
   void for_each_here(Spot s, F&& f) const {
     for (;;) {
       f(s);
-      // A spot inside a token leads to the next slot, if a token ends at its trie node.
+      // The spot is inside a token. If a token ends at its trie node, the next slot begins here.
       if (s >= nodes_.size()) {
         const Inside in = inside_[s - nodes_.size()];
         if (vocabulary_->trie().tokens(in.node).empty()) return;
@@ -105,7 +105,7 @@ class Path {
   // last byte out of `last`. Returns kNoBound on a path of parts, and if there are many such spots.
   static constexpr std::size_t kNoBound = ~std::size_t{0};
   std::size_t spots_behind(Spot from, const ByteSet& last);
-  // Tells whether some text follows the spot and holds no hole.
+  // Tells whether only fixed text follows the spot, at least one byte of it.
   bool text_behind(Spot s) const { return s + 1 < last() && holes_[s + 1] == holes_[last()]; }
   // Tells whether exactly one text leads from u to v.
   bool fixed(Spot u, Spot v) const {
@@ -120,10 +120,10 @@ class Path {
   enum NodeKind : uint8_t {
     kByte,  // reads one fixed byte
     kOne,   // reads any one byte
-    // Stands before a loop. A text may also end here.
+    // Stands before a loop. A text that ends here does not enter the loop.
     kEnter,
     kLoop,  // reads any bytes
-    // Reads any one byte, or skips to the spot `to` without reading.
+    // Reads any one byte, or reads nothing and goes on to the spot `to`.
     kMaybe,
     kSlot,   // reads a token
     kState,  // reads what a derivative of a regex reads
@@ -148,9 +148,10 @@ class Path {
   std::vector<uint32_t> holes_;
   // begins_[part] is the first spot of the part.
   std::vector<Spot> begins_;
-  // The spots inside tokens, numbered behind the nodes.
+  // Holds the spots inside tokens; their numbers follow those of the nodes.
   std::vector<Inside> inside_;
-  // Finds a spot inside a token by slot and trie node, or a spot of a regex by derivative.
+  // Finds spots by what they stand for: inside tokens by slot and trie node, on a path of a regex by
+  // derivative.
   FlatMap<uint64_t, uint32_t> index_;
   // The arena of the regex; null on a path of parts.
   RegexArena* regexes_ = nullptr;

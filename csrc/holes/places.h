@@ -33,9 +33,9 @@ inline void add_once(std::vector<PlaceId>& list, PlaceId a) {
 
 class Places {
  public:
-  // With `unrestricted`, other text may stand between any two lexemes. So any byte may follow a lexeme that
-  // ends in the last hole. Only the parser then finds a lexeme that the text behind the hole would have made
-  // longer.
+  // With `unrestricted`, any two lexemes may have other text between them. So in the last hole any byte may
+  // come next, and the pending is dropped there. A lexeme that begins with the text behind the hole may still
+  // be forbidden; the parser checks that.
   Places(const Path& path, Alive& alive, bool unrestricted)
       : path_(path), alive_(alive), unrestricted_(unrestricted) {}
   PlaceId of(Path::Spot spot, Alive::Pending pending, bool assumed = false) {
@@ -50,9 +50,9 @@ class Places {
   Path::Spot spot(PlaceId a) const { return places_[a.v].spot; }
   Alive::Pending pending(PlaceId a) const { return places_[a.v].pending; }
   bool assumed(PlaceId a) const { return places_[a.v].assumed; }
-  // Returns the place with the same spot and pending that rests on no assumption.
+  // Returns the place with the same spot and the same pending that rests on no assumption.
   PlaceId proved(PlaceId a) { return assumed(a) ? of(spot(a), pending(a)) : a; }
-  // Returns the place `exit`, marked as assumed if `before` is.
+  // Returns the place `exit`; it becomes an assumed place if `before` is one.
   PlaceId behind(PlaceId before, PlaceId exit) {
     return assumed(before) && !assumed(exit) ? of(spot(exit), pending(exit), true) : exit;
   }

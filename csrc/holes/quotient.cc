@@ -30,13 +30,14 @@
 // assume that they differ, and decide() takes an assumed exit only with a proof.
 //
 // Invariants.
-// - Every text of an alternative can be completed with the suffix. What is not proved is left out, doubt_
-//   notes it, and the grammar says that it may be smaller than it should be (inexact()).
+// - Every text of an alternative that is given can be completed with the suffix. Otherwise doubt_ says
+//   so: the alternative is left out, and the grammar says that it may be smaller than it should be
+//   (inexact()).
 // - Crossings hold numbers of places, which stay when facts that threw are made anew.
 // - decided_ has no kUnknown, which may come from a question that is being resolved further up.
 //
-// Rejected. Reading the grammar backwards: lexemes and captured text are defined from the left. The suffix as
-// a condition that is checked later: masks would lead into dead ends.
+// Rejected. Reading the grammar backwards: lexemes and captured text are defined from the left. Keeping
+// the suffix as a condition that is checked later: masks would lead into dead ends.
 #include "holes/quotient.h"
 
 #include <algorithm>
@@ -66,7 +67,8 @@ void Quotient::begin_anew() {
   resolving_.clear();
 }
 
-// Returns the symbol of a crossing. The added rule 0 is the start, so crossing i is the added rule i + 1.
+// Returns the symbol of a crossing. Crossing i is the added rule i + 1, because the added rule 0 is the
+// start.
 Symbol Quotient::crossing(const Crossing& c) {
   const uint64_t h = mix(mix(mix(c.kind, c.rule.v), mix(c.pending, c.from.v)), mix(c.to.v, c.text));
   const RuleId id = own_rule(crossing_index_.number(h, crossings_, c) + 1);
@@ -81,7 +83,8 @@ std::size_t Quotient::suffix_bytes(At at) const {
   return std::min<std::size_t>(places_.spot(at), path_.last()) - 1;
 }
 
-// Returns the bytes that may not follow a lexeme, and kEdge if the suffix's first byte is among them.
+// Returns `follow`, the bytes that may not follow a lexeme. If the suffix's first byte is among them, the
+// mark kEdge is added.
 RegexId Quotient::marked(RegexId follow) const {
   if (follow == RegexArena::empty()) return follow;
   ByteSet set = regexes_.byte_set(regexes_.node(follow).a);
@@ -90,8 +93,9 @@ RegexId Quotient::marked(RegexId follow) const {
   return regexes_.bytes(set);
 }
 
-// Returns the parts of a lexeme. Those of a lexeme that crosses the border are made from the base's parts in
-// the same context: each part with the same forbidden bytes behind it loses the suffix at its end.
+// Returns the parts of a lexeme. A lexeme that crosses the border is one of its own: its length depends on
+// its context, and the context only on the text before it. Its parts come from the base's parts in this
+// context, if the same bytes may not follow: each loses the suffix at its end.
 std::span<const LexemePart> Quotient::lexeme(uint32_t number, uint32_t context) {
   return remember(lexemes_, {number, context}, [&] {
     return number % 2 == 0 ? whole_lexeme(number / 2, context) : cut_parts(cut_lexemes_[number / 2], context);

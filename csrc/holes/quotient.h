@@ -38,14 +38,14 @@ namespace structgen {
 // The productions of all texts u such that u followed by the suffix is a text of the base.
 class Quotient : public ExtendedProductions, protected FactBase {
  public:
-  // `lexed` says that terminals are lexemes. All arguments but the suffix must live longer than this object.
-  // The parser that reads proofs is made anew when its states take more than `most` bytes.
+  // `lexed` says that the rules consist of lexemes. All arguments but the suffix must live longer than this
+  // object. The parser that reads proofs is made anew when its states take more than `most` bytes.
   Quotient(RegexArena& regexes, Productions& base, RuleId root, bool lexed, std::string suffix,
            std::size_t most);
   RuleId rule() const { return own_rule(0); }
   Verdict possible();
-  // Returns how many bytes of the suffix can be read behind some text, for the error message. If all bytes
-  // can be read, no text can end behind them.
+  // Returns how many bytes of the suffix can be read behind some text; the error message points there. If all
+  // bytes can be read, the text cannot end behind them.
   std::size_t fits();
 
   std::span<const LexemePart> lexeme(uint32_t lexeme, uint32_t context) override;
@@ -70,28 +70,29 @@ class Quotient : public ExtendedProductions, protected FactBase {
 
  private:
   using At = PlaceId;
-  // What an added rule stands for. The border between the hole and the suffix lies in its texts.
+  // What a rule that the quotient adds stands for: the border between the hole and the suffix lies in its
+  // texts.
   struct Crossing {
     enum CrossingKind : uint8_t {
       kRule,
       kReader,
       // A reader whose captured text begins in the hole and ends in the suffix. It is told the bytes in the
-      // hole followed by `text`. What it reads itself lies in the suffix.
+      // hole followed by `text`, the bytes in the suffix. What it reads itself lies in the suffix.
       kEnded,
     } kind;
     RuleId rule;
     // For a kRule or kReader, which may begin anywhere in the hole: what may not follow the lexeme in front
     // of it.
     Alive::Pending pending = Alive::kClear;
-    // For a kEnded reader: where it begins in the suffix.
+    // For a kEnded reader: the place in the suffix where it begins.
     At from = {};
     At to = {};
     // For a kEnded reader: the index of the captured bytes of the suffix in texts_.
     uint32_t text = 0;
     friend bool operator==(const Crossing&, const Crossing&) = default;
   };
-  // A lexeme that crosses the border: its last bytes are the first ones of the suffix. It ends at the spot
-  // `end`, and no byte of `follow` may follow it.
+  // A lexeme of the base that crosses the border: its last bytes are the first ones of the suffix. It ends at
+  // the spot `end`, and no byte of `follow` may follow it.
   struct CutLexeme {
     uint32_t lexeme;
     Path::Spot end;
@@ -164,21 +165,22 @@ class Quotient : public ExtendedProductions, protected FactBase {
   const At end_;
   // What the answers since the last begin() may lack.
   Doubt doubt_;
-  // True if some alternative was omitted because it was not proved.
+  // The answer of inexact(): some alternative was omitted because it was not proved.
   bool inexact_ = false;
-  // The proof of each question that was asked; null if none was found.
+  // Holds the proof of each question that was asked; null if none was found.
   std::map<Question, std::unique_ptr<const Proof>> proofs_;
-  // By place: the texts of some proofs that end there.
+  // For each place, the texts of some proofs that end there.
   std::map<At, std::deque<std::string>> shown_;
   std::map<Question, Verdict> decided_;
   // The questions that resolve() is deciding; each was asked by the one before it.
   std::vector<Question> resolving_;
-  // Counts the questions that were resolved since the last rule was asked for.
+  // The number of questions resolved since the last rule was asked for, at most kMostResolved.
   uint32_t resolved_ = 0;
-  // crossings_[i] is what the added rule i + 1 stands for.
+  // crossings_[i] is what the added rule i + 1 stands for; crossing_index_ finds equal ones.
   std::vector<Crossing> crossings_;
   InternTable crossing_index_;
-  // The beginnings of the suffix that belong to captured texts (Crossing::text).
+  // texts_[n] is a beginning of the suffix that belongs to a captured text (Crossing::text); text_index_
+  // finds equal ones.
   std::vector<std::string> texts_;
   std::map<std::string, uint32_t> text_index_;
   std::map<std::pair<uint32_t, uint32_t>, std::vector<LexemePart>> lexemes_;

@@ -42,7 +42,7 @@ std::vector<std::vector<Symbol>> Quotient::behind(const Symbol* s, const Symbol*
   const std::vector<At> from = reader == s ? std::vector<At>{at} : exits(facts_->tail(s, reader, label), at);
   for (At f : from)
     for (At t : exits(facts_->reader(reader->rule_id(), Reading::fresh()), f)) {
-      // The rest of the captured text: the suffix up to the reader.
+      // The captured text goes on into the suffix, up to where the reader stands.
       const uint32_t read = text(suffix_.substr(0, places_.spot(f) - 1));
       const bool last = reader + 1 == end && done(t, to);
       const Symbol told =
@@ -56,7 +56,7 @@ std::vector<std::vector<Symbol>> Quotient::behind(const Symbol* s, const Symbol*
 }
 
 // Finds where the border may lie in one alternative. It reads the symbols from the left, from all places of
-// the hole at once, and adds an alternative of the quotient for each symbol that may cross the border.
+// the hole at once. For each symbol whose text may cross the border it adds an alternative of the quotient.
 class Quotient::Crossings {
  public:
   Crossings(Quotient& of, std::span<const Symbol> all, Alive::Pending from, At to, Alternatives& out)
@@ -79,7 +79,8 @@ class Quotient::Crossings {
       switch (s->kind()) {
         case Symbol::kLimit:
           throw Error(ErrorKind::kGrammar, "a text with holes cannot have limits on tokens (max_tokens)");
-        // Captures and notes read nothing, so the place stays. The new alternative keeps them.
+        // Captures and notes read nothing. They are copied into the new alternative, and the place stays the
+        // same.
         case Symbol::kCapture: captures_ = facts_.opened(captures_, here_.front()); [[fallthrough]];
         case Symbol::kNote: before_.push_back(*s); continue;
         case Symbol::kAfter:
@@ -104,12 +105,13 @@ class Quotient::Crossings {
     if (!q_.resolving_.empty())
       q_.doubt_.question = true;
     else
-      // Captured text that is not known may allow more alternatives. Poison says so (mask/fill.h).
+      // Poison says that there may be more alternatives: what depends on captured text is asked again with
+      // the text (mask/fill.h).
       q_.add({Symbol::terminal(RegexArena::poison())}, out_);
   }
 
  private:
-  // Returns the place to which the crossing symbol s must lead if its text ends at `exit`.
+  // `exit` is a place to which the crossing symbol s leads. Returns the place to which s must lead.
   At goal(const Symbol* s, At exit, uint32_t open) const { return s + 1 == end_ && open == 0 ? to_ : exit; }
 
   // Adds an alternative: the symbols in front, the symbol that crosses the border, and the symbols `after`
@@ -190,7 +192,7 @@ class Quotient::Crossings {
     if (regexes_.node(set).kind != RegexKind::kLiteralSet) too_complex("a label that is no literal's");
     // The labels of literals across the border, by the spot where the literal ends and what follows it.
     std::map<std::pair<Path::Spot, std::vector<Symbol>>, std::set<uint32_t>> split;
-    // The labels of literals in front of the border, by the same.
+    // The labels that are kept if the border lies behind the literal.
     std::map<std::pair<At, std::vector<Symbol>>, std::set<uint32_t>> whole;
     const auto only = [&](const std::set<uint32_t>& labels, bool labelled) {
       return regexes_.with_labels(set, std::vector(labels.begin(), labels.end()), labelled);
@@ -256,8 +258,8 @@ class Quotient::Crossings {
           std::optional<RuleId> item;
           if (fits) item = q_.fit(s->rule_id(), s[-1].rule_id(), a, end);
           if (fits ? !item : !q_.leads({head, a, end})) return;
-          // The item in front of the reader is replaced by those items with which the reader leads to the
-          // exit.
+          // The symbol before the reader is the item. It is replaced by those items with which the reader
+          // leads to the exit.
           const Symbol whole = before_.back();
           if (item) before_.back() = q_.translate(Symbol::rule(*item));
           for (const std::vector<Symbol>& after : q_.behind(s + 1, end_, e, 0, open, to_))
@@ -278,8 +280,8 @@ class Quotient::Crossings {
   const Symbol* const end_;
   const At to_;
   Alternatives& out_;
-  // The symbols of the new alternative so far, the places to which they lead, and the places behind the next
-  // symbol.
+  // before_ holds the symbols of the new alternative so far, here_ the places to which they lead, and next_
+  // the places behind the next symbol.
   std::vector<Symbol> before_;
   std::vector<At> here_, next_;
   // The list of open captures (Facts::opened()); all of them began before the border.

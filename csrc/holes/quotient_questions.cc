@@ -24,13 +24,13 @@ namespace structgen {
 namespace {
 // Each value of an item is tried if there are at most this many.
 constexpr uint32_t kTriedValues = 64;
-// A proof with more items than this is not used to compare items.
+// If a proof has more items than this, it is not used to compare items.
 constexpr std::size_t kMostItems = 1024;
 // At most this many proofs that end at one place are kept for other questions.
 constexpr std::size_t kKeptProofs = 16;
-// resolve() may ask other questions. At this depth it leaves them undecided.
+// Resolving a question may need other questions. At this depth resolve() leaves them undecided.
 constexpr std::size_t kDeep = 6;
-// For each rule that is asked for, at most this many questions are resolved.
+// For each rule that is asked for, at most this many questions are decided by making alternatives.
 constexpr uint32_t kMostResolved = 400;
 }  // namespace
 
@@ -45,7 +45,8 @@ std::vector<Quotient::At> Quotient::exits(Facts::Head head, At from) {
 
 bool Quotient::leads(const Question& q) { return noted(decide(q)) == Verdict::kYes; }
 
-// Decides a question. A proved exit is a yes, an assumed exit needs a proof, and no exit is a no.
+// Decides a question. A proved exit is a yes, an assumed exit needs a proof, and without any exit the answer
+// is no.
 Verdict Quotient::decide(const Question& q) {
   const Facts::Found found = facts_->ask(q.head, q.from);
   bool assumed = false;
@@ -62,7 +63,7 @@ Verdict Quotient::decide(const Question& q) {
   return proof(q) ? Verdict::kYes : resolve(q);
 }
 
-// Returns a proof of the question, or null.
+// Returns a proof of the question, or null. The exits are tried in order.
 const Quotient::Proof* Quotient::proof(const Question& q) {
   if (const auto known = proofs_.find(q); known != proofs_.end()) return known->second.get();
   std::unique_ptr<const Proof> out;
@@ -72,7 +73,7 @@ const Quotient::Proof* Quotient::proof(const Question& q) {
   return prove(q, std::move(out));
 }
 
-// Keeps a proof; other questions that end at this place may use its text.
+// Keeps a proof. Its text is also kept for other questions that end at this place.
 const Quotient::Proof* Quotient::prove(const Question& q, std::unique_ptr<const Proof> found) {
   if (found) {
     std::deque<std::string>& shown = shown_[q.to];
@@ -111,7 +112,7 @@ bool Quotient::compose(std::span<const Symbol> alternative, At to, Proof& out) {
   return true;
 }
 
-// Appends a text of a rule or reader of the quotient. A reader is told the captured text `told`.
+// Appends a text of a rule or reader of the quotient. `told` is the captured text that a reader is told.
 bool Quotient::compose_rule(Symbol s, std::string told, Proof& out) {
   const bool reader = s.kind() == Symbol::kReader;
   if (!is_own(s.rule_id())) {
@@ -143,7 +144,7 @@ bool Quotient::compose_rule(Symbol s, std::string told, Proof& out) {
 
 // Decides a question by making the alternatives of its head; only proved alternatives are added.
 Verdict Quotient::resolve(const Question& q) {
-  // A question that is already being resolved stays undecided, so the recursion ends.
+  // A question that is already being resolved counts as not known, so the recursion ends.
   if (crossed(q.from) || resolving_.size() == kDeep || ++resolved_ > kMostResolved ||
       std::ranges::find(resolving_, q) != resolving_.end())
     return Verdict::kUnknown;
@@ -189,7 +190,8 @@ std::optional<RuleId> Quotient::narrowed(RuleId rule, const Productions::Choice&
   return base_.narrow(rule, choice, out, any) && any ? std::optional(out) : std::nullopt;
 }
 
-// Returns those of some texts of an item with which the reader leads on; with `leads` false, all others.
+// Returns those of the given texts of an item with which the reader leads on (`leads`), or those with which
+// it does not.
 std::vector<std::string> Quotient::told(const Item& item, const std::vector<std::string>& texts, bool leads) {
   std::vector<std::string> out;
   RuleId one;
@@ -205,9 +207,10 @@ std::vector<std::string> Quotient::told(const Item& item, const std::vector<std:
   return out;
 }
 
-// Items must differ. Returns a rule with texts of the item that no other item has to repeat, or nothing.
-// `rest` is the rule behind an item that no other item repeats. It is enough to exclude texts among the items
-// of one proof: if the item repeats none of them, this proof still holds.
+// For items that must differ: returns a rule with those texts of the item with which all items can still
+// differ, or nothing. `rest` is the rule behind an item that no other item repeats. The texts that are
+// excluded are all among the items of one proof: with any text that repeats none of these items the reader
+// leads on.
 std::optional<RuleId> Quotient::fit_apart(const Item& item, RuleId rest) {
   const Question others{facts_->head(rest), item.from, item.to};
   const Verdict possible = decide(others);
@@ -230,9 +233,9 @@ std::optional<RuleId> Quotient::fit_apart(const Item& item, RuleId rest) {
   return bad.empty() ? item.rule : narrowed(item.rule, {bad, {}, true});
 }
 
-// Two items must be equal. Returns a rule with those texts of the item with which two items can still be
-// equal, or nothing. `rest` is the rule behind the item if two other items must be equal, `free` the rule
-// behind it if no more is asked.
+// For two items that must be equal: returns a rule with those texts of the item with which two items can
+// still be equal, or nothing. `rest` is the rule behind the item if two other items must be equal, `free` the
+// rule behind it if nothing more is asked.
 std::optional<RuleId> Quotient::fit_again(const Item& item, RuleId rest, RuleId free) {
   const Verdict others = decide({facts_->head(rest), item.from, item.to});
   if (others == Verdict::kYes) return item.rule;
@@ -247,7 +250,7 @@ std::optional<RuleId> Quotient::fit_again(const Item& item, RuleId rest, RuleId 
   if (!all) {
     if (const Proof* shown = proof(any)) some = shown->items;
     if (!crossed(item.from)) rules = free_items(free, item.from, item.to);
-    // If the hole has ended and no two other items can be equal, the item must repeat a known one.
+    // If the hole has ended and no other pair can be equal, only items of known text can be repeated.
     all = crossed(item.from) && others == Verdict::kNo;
   }
   const std::vector<std::string> good = told(item, some, true);

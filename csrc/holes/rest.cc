@@ -9,7 +9,8 @@
 namespace structgen {
 
 namespace {
-// go_down() throws if more paths than this lead down the stacks to the readers of open captures.
+// go_down() follows at most this many paths down the stacks to the readers of open captures; otherwise it
+// throws.
 constexpr std::size_t kMostPaths = 10'000;
 }  // namespace
 
@@ -28,8 +29,8 @@ Symbol RestOfText::stack(StackId s) {
 }
 
 // Adds an alternative for each path down the stacks that meets the readers of all open captures. `open`
-// counts the captures that began on the path; their readers come first. `label` says that a labelled regex
-// was read just now, so the reader of its label comes next.
+// counts the captures on the path that begin in the hole; their readers come first. `label` says that a
+// labelled regex was just read, so the reader of its label comes next.
 void RestOfText::go_down(StackId s, std::vector<std::string>& captured, uint32_t open, bool label,
                          std::vector<Symbol>& above, Alternatives& out) {
   check_depth();

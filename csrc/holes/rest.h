@@ -54,7 +54,7 @@ class RestOfText : public ExtendedProductions {
     enum OwnKind : uint8_t { kStart, kStack, kReader } kind;
     // For a kStack rule: the stacks that it reads.
     StackId stack = {};
-    // For a kReader rule: the reader of the base, and the text captured so far.
+    // For a kReader rule: the reader of the base, and the text that was captured before the hole.
     RuleId reader = {};
     std::string text = {};
   };

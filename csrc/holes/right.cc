@@ -15,7 +15,7 @@
 namespace structgen {
 
 namespace {
-// The aim of a Leading (holes/leading.h): the derivative matches the text as a whole.
+// The aim of a Leading (holes/leading.h): the derivative must match the text as a whole.
 struct Behind {
   std::string text;
   bool met(RegexArena& arena, RegexId at) const { return arena.matches(at, text); }
@@ -24,18 +24,18 @@ struct Behind {
 
 struct Quotients : RegexCache {
   explicit Quotients(RegexArena& regexes) : lazy(regexes.define<Leading<Behind>>()) {}
-  // The languages {u : `u text` in r} of sets of literals and of lazy languages. The arena owns their
-  // definition.
+  // Defines the languages {u : `u text` in r} for regexes that are automata and no trees (sets of literals,
+  // lazy languages). The arena owns it.
   Leading<Behind>& lazy;
-  // The quotients by one byte, by regex and byte.
+  // The results for texts of one byte, by regex and byte.
   FlatMap<uint64_t, RegexId> by_byte;
   std::size_t byte_size() const override { return by_byte.byte_size() + lazy.byte_size(); }
 };
 
 RegexId before_byte(RegexArena& regexes, RegexId r, uint8_t b);
 
-// Returns the quotient of r by one byte, from the structure of r. The last byte of a concatenation belongs to
-// its right kid, or to the left one if the right one may be empty.
+// Returns the regex of all texts u for which u followed by the byte matches r, from the structure of r. The
+// last byte of a concatenation belongs to its right kid, or to the left one if the right one may be empty.
 RegexId by_structure(RegexArena& regexes, Leading<Behind>& lazy, RegexId r, uint8_t b) {
   const RegexNode n = regexes.node(r);
   const auto before = [&](uint32_t part) { return before_byte(regexes, RegexId{part}, b); };
@@ -47,7 +47,7 @@ RegexId by_structure(RegexArena& regexes, Leading<Behind>& lazy, RegexId r, uint
     case RegexKind::kPoison: return r;
     case RegexKind::kBytes: return regexes.byte_set(n.a).has(b) ? RegexArena::epsilon() : RegexArena::empty();
     case RegexKind::kLiteral: {
-      // The text is copied: n points to bytes that the arena may move.
+      // The text is copied, because the arena may move the bytes to which n points.
       std::string text(n.text, n.n);
       if (static_cast<uint8_t>(text.back()) != b) return RegexArena::empty();
       text.pop_back();
@@ -66,7 +66,7 @@ RegexId by_structure(RegexArena& regexes, Leading<Behind>& lazy, RegexId r, uint
     }
     case RegexKind::kNot: return regexes.negate(before(n.a));
     case RegexKind::kRepeat: {
-      // The byte belongs to the last repetition; before it stands one repetition less.
+      // The byte belongs to the last repetition, before which there is one repetition less.
       const RegexId last = before(n.a);
       if (last == RegexArena::empty()) return last;
       const uint32_t min = n.min > 0 ? n.min - 1 : 0, max = n.max == kUnbounded ? kUnbounded : n.max - 1;
@@ -74,8 +74,8 @@ RegexId by_structure(RegexArena& regexes, Leading<Behind>& lazy, RegexId r, uint
     }
     case RegexKind::kLiteralSet: return lazy.make(regexes, r, {std::string(1, static_cast<char>(b))});
     case RegexKind::kLazy: {
-      // If r is already such a language, both texts are joined to one longer text, so that languages do not
-      // nest.
+      // r may be the result of an earlier call. Then the two texts are joined to one longer text, so that
+      // languages do not nest.
       const auto [of, behind] = n.a == lazy.definition ? lazy.state(n.min) : std::pair(r, Behind{});
       return lazy.make(regexes, of, {static_cast<char>(b) + behind.text});
     }

@@ -38,13 +38,13 @@
 namespace structgen {
 
 namespace {
-// texts() gives up after kTextSteps steps, and 64 steps for each text and byte that is asked for.
+// texts() gives up after kTextSteps steps, and 64 more steps for each text and each byte that is asked for.
 constexpr std::size_t kTextSteps = 4096;
 // A search that has met this many pairs computes the number of all exits, so that it can stop at the last.
 constexpr std::size_t kManyPairs = 256;
 constexpr uint64_t pair_of(RegexId r, Path::Spot s) { return static_cast<uint64_t>(r.v) << 32 | s; }
 
-// A key by which bytes are sorted for texts that people read: letters and digits come first.
+// Gives the order in which bytes are tried for texts that people read: letters and digits come first.
 std::pair<bool, uint8_t> readable(uint8_t c) {
   const bool plain = (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
   return {!plain, c};
@@ -100,7 +100,7 @@ class Stretches::ExitSearch {
         read(pair);
       }
     }
-    // A spot and label stay once, with the length of their shortest text.
+    // Of several exits with the same spot and label, the one with the shortest text stays.
     std::ranges::sort(found_, {}, [](const Exit& x) { return std::tuple(x.spot, x.label, x.length); });
     const auto same = [](const Exit& x, const Exit& y) { return x.spot == y.spot && x.label == y.label; };
     found_.erase(std::unique(found_.begin(), found_.end(), same), found_.end());
@@ -113,8 +113,9 @@ class Stretches::ExitSearch {
     Spot spot;
   };
 
-  // Begins behind the last hole. The regex may read any text in this hole, so each of its derivatives
-  // (holes/anywhere.h) steps into the text behind the hole. The hole itself is not searched byte by byte.
+  // Begins behind the last hole. In this hole the regex may read any text, so every derivative by some text
+  // (holes/anywhere.h) steps into the text behind the hole. The search does not go through the hole byte by
+  // byte.
   void begin_behind_hole() {
     once_ = false;
     bytes_ = 1;
@@ -132,7 +133,7 @@ class Stretches::ExitSearch {
     }
   }
 
-  // Reads one byte from a pair, wherever both the regex and the path can.
+  // Reads one byte from a pair, in all ways in which both the regex and the path can.
   void read(Pair at) {
     if (path_.single(at.spot)) return step(at.regex, at.spot);
     once_ = false;
@@ -188,13 +189,14 @@ class Stretches::ExitSearch {
   Path& path_;
   const RegexId regex_;
   const Spot from_;
-  // The pairs behind `bytes_` - 1 bytes, and those behind `bytes_` bytes.
+  // next_ holds the pairs behind `bytes_` bytes, todo_ those behind one byte less.
   std::vector<Pair> todo_, next_;
   uint32_t bytes_ = 0;
   FlatMap<uint64_t, bool> seen_;
-  // True while no pair can be met twice. Then pairs are not remembered.
+  // True if no pair can be met twice, so that pairs need not be remembered.
   bool once_ = true;
-  // all_: at every pair so far the path read every byte of the regex. ended_: the search stopped early.
+  // all_: the path read every byte of the regex at every pair so far. ended_: the search stopped before all
+  // pairs were read.
   bool all_ = true, ended_ = false;
   std::set<Spot> left_;
   std::optional<std::size_t> most_;
@@ -212,7 +214,9 @@ Stretches::Found& Stretches::find(RegexId r, Spot from) {
 std::span<const Stretches::Exit> Stretches::exits(RegexId r, Spot from) { return find(r, from).exits; }
 std::optional<bool> Stretches::reads_all(RegexId r, Spot from) { return find(r, from).all; }
 
-// The pairs (derivative, spot) that texts of a regex reach from a spot, as a graph whose edges are bytes.
+// ---- the texts between two spots ----
+
+// The graph of the pairs (derivative, spot) that texts of a regex reach from a spot. Its edges are bytes.
 class Stretches::TextGraph {
  public:
   // What the graph is made for: all texts, a shortest text, or a shortest text of at most Stretch::length
@@ -258,8 +262,8 @@ class Stretches::TextGraph {
 
   bool none() const { return nodes_[0].left == kFar; }
 
-  // Tells whether the graph has a cycle, so that there are infinitely many texts. A node is removed once all
-  // nodes behind it are removed; the nodes of a cycle always remain.
+  // Tells whether the graph has a cycle, and thus infinitely many texts. Nodes are removed from the end on,
+  // each after all nodes to which it leads. The nodes of a cycle are never removed.
   bool endless() const {
     std::vector<uint32_t> open(nodes_.size(), 0), ready;
     std::size_t alive = 0, done = 0;
@@ -289,7 +293,7 @@ class Stretches::TextGraph {
     const std::size_t longest = endless ? nodes_.size() + most : nodes_.size();
     for (std::size_t length = std::max<std::size_t>(nodes_[0].left, 1); length <= longest; ++length) {
       std::string text;
-      // The nodes of the current path, and how many edges of each were tried.
+      // The nodes of the current path, each with the number of its edges that were tried.
       std::vector<std::pair<uint32_t, std::size_t>> way{{0, 0}};
       while (!way.empty()) {
         charge();
@@ -327,7 +331,7 @@ class Stretches::TextGraph {
     // The nodes from which an edge leads here, and those to which an edge leads from here. Several bytes
     // between two nodes count once.
     std::vector<uint32_t> before, after;
-    // The fewest bytes from the start to here, and from here to the end; kFar if no text leads there.
+    // The least number of bytes from the start to here, and from here to the end; kFar if there is no path.
     uint32_t depth = 0, left = kFar;
   };
 

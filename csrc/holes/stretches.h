@@ -29,20 +29,20 @@
 
 namespace structgen {
 
-// The texts of a regex that lead from one spot to another.
+// A text of a regex that leads from one spot to another, described by the regex and both spots.
 struct Stretch {
   RegexId regex;
   Path::Spot from, to;
   // 1 + the label with which the text ends, or 0.
   uint32_t label;
-  // The number of bytes of a shortest text; a lower bound if text lies in a hole.
+  // The number of bytes of a shortest text of the stretch; for text in a hole it may be too small.
   uint32_t length;
 };
 
 class Stretches {
  public:
   using Spot = Path::Spot;
-  // A spot at which texts of one byte or more end, with `label` and `length` as in Stretch.
+  // A spot at which texts of at least one byte end. `label` and `length` mean the same as in Stretch.
   struct Exit {
     Spot spot;
     uint32_t label;
@@ -51,25 +51,25 @@ class Stretches {
 
   Stretches(RegexArena& regexes, Path& path) : regexes_(regexes), path_(path) {}
   Path& path() const { return path_; }
-  // Returns all exits of a regex that begins at a spot, sorted by spot. Each pair of spot and label stands
-  // once. The span stays valid.
+  // Returns all exits of a regex that begins at a spot. They are sorted by spot; each pair of spot and label
+  // stands once. The span stays valid.
   std::span<const Exit> exits(RegexId r, Spot from);
   // Tells whether the path reads every text of the regex that begins at a spot. Returns no value if exits()
   // stopped before it knew.
   std::optional<bool> reads_all(RegexId r, Spot from);
   // Returns the furthest spot that any regex has reached.
   Spot furthest() const { return furthest_; }
-  // Writes at most `most` texts of a regex that lead from one spot to another, the shortest first. Returns
-  // false if there may be more. If `label` is not 0, only texts with this label are written. With `finite`,
-  // nothing is written if there are infinitely many texts.
+  // Writes at most `most` texts of a regex that lead from one spot to another, shorter ones first. Returns
+  // false if there may be more. If `label` is not 0, only texts that end with this label are written (as in
+  // Stretch). With `finite` it writes nothing if there are infinitely many texts.
   bool texts(RegexId r, Spot from, Spot to, std::size_t most, std::vector<std::string>& out,
              uint32_t label = 0, bool finite = false);
   // Returns a shortest text of a stretch, or an empty text if the stretch has none. Letters and digits come
   // before other bytes.
   const std::string& shortest(const Stretch& s);
-  // Calls f(byte, derivative, spot, first) for every byte that both the regex and the path can read. `first`
-  // says that no smaller byte leads to the same derivative and spot. Returns true if the path reads every
-  // byte that the regex reads. Cost: one derivative for each class of bytes.
+  // Calls f(byte, derivative, spot, first) for every byte that can be read in both the regex and the path.
+  // `first` says that no smaller byte leads to the same derivative and spot. Returns true if the path reads
+  // every byte that the regex reads. It costs one derivative for each class of bytes.
   template <class F>
   bool steps(RegexId r, Spot here, F&& f) {
     const ByteSet all = regexes_.steps(r), there = path_.bytes(here) & all;

@@ -23,11 +23,11 @@
 
 namespace structgen {
 
-// What may be left of a regex behind one token of any kind, and where tokens leave the regex.
+// What one token of any kind does to a regex: what may be left of the regex, and where tokens leave it.
 struct Stride {
   // At most this many tokens are kept as examples of a derivative.
   static constexpr std::size_t kExamples = 6;
-  // A derivative in which some tokens end.
+  // A derivative that some tokens leave when they end.
   struct Left {
     RegexId regex;
     std::vector<TokenId> examples;
@@ -46,14 +46,14 @@ struct Stride {
 
 class Strides : public RegexCache {
  public:
-  // A world has one such table (RegexArena::cache()). The remembered branches take at most `most` bytes.
+  // A world has one such table (RegexArena::cache). The branches that it remembers take at most `most` bytes.
   Strides(RegexArena& regexes, const TokenTrie& trie, std::size_t most);
   // The set of trie nodes that holds only the root, where tokens begin.
   static constexpr NodeSetId kRoot{1};
-  // Returns the stride of a regex from some trie nodes on. It first forgets all branches if they take too
-  // many bytes; strides stay.
+  // Returns the stride of a regex from some trie nodes on. If the remembered branches take too many bytes,
+  // all branches are forgotten, but no strides.
   Stride& stride(RegexId r, NodeSetId from);
-  // Returns all tokens that end in derivative number `left` of a stride.
+  // Returns all tokens that leave the derivative number `left` of a stride.
   const std::vector<TokenId>& tokens(RegexId r, NodeSetId from, std::size_t left);
   std::size_t byte_size() const override {
     return bytes_ + sets_.byte_size() + known_.byte_size() + branch_index_.byte_size();
@@ -71,7 +71,7 @@ class Strides : public RegexCache {
   // A branch or stride while it is being collected.
   struct Gathering {
     Branch all;
-    // The index of a derivative in `all.left`, by its regex.
+    // Finds the index of a derivative in `all.left`, by its regex.
     FlatMap<uint32_t, uint32_t> number;
     void add(RegexId to, std::span<const TokenId> tokens);
   };

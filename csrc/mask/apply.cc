@@ -10,7 +10,8 @@
 namespace structgen {
 
 namespace {
-// The number of processors, read once: hardware_concurrency() reads a file of the system.
+// The number of processors. It is read once, because each call of hardware_concurrency() reads a file of the
+// system.
 const std::size_t kCpus = std::max(1u, std::thread::hardware_concurrency());
 }  // namespace
 
@@ -37,7 +38,7 @@ void over_rows(std::size_t rows, std::size_t bytes, unsigned threads,
   for (std::size_t i = 1; i < n; ++i) {
     try {
       others.emplace_back(body, rows * i / n, rows * (i + 1) / n);
-      // If no more threads can be started, this thread does the work.
+      // No more threads can be started, so this thread takes the share.
     } catch (const std::system_error&) {
       body(rows * i / n, rows * (i + 1) / n);
     }
@@ -59,8 +60,8 @@ STRUCTGEN_INLINE void select32(Bits* out, const Bits* in, uint32_t word, Bits fi
 }
 
 // Writes `fill` over the refused tokens of a row. Eight words (256 tokens) that are all allowed cost one
-// test. In a word with at most three refused tokens, as most are inside a JSON string, only these are
-// written, because all 32 elements would be more memory.
+// test. In a word with at most three refused tokens only these elements are written: most words inside a JSON
+// string are such words, and writing all 32 elements would touch more memory.
 template <class Bits>
 STRUCTGEN_INLINE void in_place(Bits* out, const uint32_t* mask, std::size_t words, Bits fill) {
   std::size_t w = 0;
@@ -86,7 +87,8 @@ STRUCTGEN_INLINE void in_place(Bits* out, const uint32_t* mask, std::size_t word
   }
 }
 
-// Masks whole words of a row, in place or into another array.
+// Masks whole words of a row, in place or into another array. words32() and its siblings below are versions
+// of it for one element size each.
 template <class Bits>
 STRUCTGEN_INLINE void whole_words(Bits* out, const Bits* in, const uint32_t* mask, std::size_t words,
                                   Bits fill) {
@@ -94,8 +96,8 @@ STRUCTGEN_INLINE void whole_words(Bits* out, const Bits* in, const uint32_t* mas
   for (std::size_t w = 0; w < words; ++w) select32(out + w * 32, in + w * 32, mask[w], fill);
 }
 
-// STRUCTGEN_CLONES (rows.h) cannot mark a template, so each element size has a function of its own.
-// words_of() chooses one.
+// STRUCTGEN_CLONES (rows.h) cannot mark a template. So each element size has a function of its own;
+// words_of() returns the one for a type.
 STRUCTGEN_CLONES void words32(uint32_t* out, const uint32_t* in, const uint32_t* mask, std::size_t n,
                               uint32_t fill) {
   whole_words(out, in, mask, n, fill);
@@ -143,7 +145,7 @@ void mask_all(void* out, std::ptrdiff_t out_stride, const LogitRows& in, const M
     for (std::size_t r = 0; r < in.rows; ++r)
       std::copy_n(source + static_cast<std::ptrdiff_t>(r) * in.stride, in.width,
                   target + static_cast<std::ptrdiff_t>(r) * out_stride);
-  // The logits were copied to the target above, so the target is masked in place.
+  // With `indices` the logits were copied to the target above, so the target is masked in place.
   const Bits* from = indices ? target : source;
   const std::ptrdiff_t from_stride = indices ? out_stride : in.stride;
   over_rows(n, n * in.width * sizeof(Bits), threads, [=](std::size_t first, std::size_t last) {

@@ -26,7 +26,7 @@ namespace {
 // section means raises kVocabularyVersion.
 constexpr char kVocabularyMagic[8] = {'S', 'G', 'V', 'O', 'C', 'A', 'B', '\n'};
 constexpr uint32_t kVocabularyVersion = 7;
-// On a machine with the other byte order this is another number, so the file is refused.
+// A machine with the other byte order reads this number as another one, and refuses the file.
 constexpr uint32_t kOrder = 0x01020304;
 constexpr std::size_t kAlign = 64;
 
@@ -49,18 +49,18 @@ struct Header {
   char magic[8];
   uint32_t version, order;
   uint32_t node_size, kids_size;
-  // The offset of each section in the file, and its size, in bytes.
+  // The offset in bytes at which each section begins in the file, and the section's size in bytes.
   uint64_t begin[kSections], size[kSections];
   uint64_t total;
-  // Of all bytes behind the header.
+  // The checksum of all bytes behind the header.
   uint64_t checksum;
   uint64_t header;  // the checksum of the fields above
 };
 static_assert(sizeof(Header) % 8 == 0);
 
-// Returns a checksum that finds accidents, such as a copy that was cut off. It can be forged, so
-// Vocabulary::sound() checks the indices. It has four lanes, whose multiplications overlap, so it costs less
-// than reading the file.
+// Returns a checksum that finds accidents, such as a copy that was cut off. An attacker can forge it; so
+// Vocabulary::sound() checks the indices. The checksum has four lanes, whose multiplications overlap, so
+// computing it costs less than reading the file.
 uint64_t checksum(const char* p, std::size_t n) {
   uint64_t lane[4] = {1, 2, 3, 4};
   std::size_t i = 0;
@@ -80,13 +80,13 @@ uint64_t header_sum(const Header& h) {
   return checksum(reinterpret_cast<const char*>(&h), offsetof(Header, header));
 }
 
-// The message begins with the path, because a caller may load several files.
+// Throws kVocabulary. The message begins with the path, because the caller may load several files.
 [[noreturn]] void refuse(const std::string& path, const std::string& what) {
   throw Error(ErrorKind::kVocabulary, path + ": " + what);
 }
 
-// The bytes of a file: mapped, or read into memory on Windows. Spans point into them, so the Vocabulary keeps
-// the object (`keep`).
+// Holds the bytes of a file: mapped where the system can map, read into memory on Windows. Spans point into
+// these bytes, so the Vocabulary keeps the object (`keep`).
 class File {
  public:
   explicit File(const std::string& path) {
@@ -108,7 +108,8 @@ class File {
     if (size_ > 0) {
       int flags = MAP_PRIVATE;
 #ifdef MAP_POPULATE
-      // The checksum reads every page. Reading all pages ahead saves thousands of page faults.
+      // The checksum reads every page of the file. With this flag all pages are read ahead, which saves
+      // thousands of page faults.
       flags |= MAP_POPULATE;
 #endif
       void* at = ::mmap(nullptr, size_, PROT_READ, flags, fd, 0);
@@ -138,7 +139,8 @@ class File {
 #endif
 };
 
-// Returns a section as an array of T. Bounds, alignment and size must have been checked.
+// Returns a section as an array of T. The caller has checked its bounds, its alignment, and that its size is
+// a multiple of sizeof(T).
 template <class T>
 std::span<const T> section(const File& file, const Header& h, Section s) {
   return {reinterpret_cast<const T*>(file.data() + h.begin[s]), h.size[s] / sizeof(T)};
@@ -204,9 +206,9 @@ void save_vocabulary(const Vocabulary& vocabulary, std::string_view meta, const 
   }
 }
 
-// Everything is checked before it is used: the checksum of the header, the bounds of the sections, the
-// checksum of the contents, and the indices (Vocabulary::sound()). A run is checked when a mask first asks
-// for it (runs.cc).
+// Each check comes before its data is used: the checksum of the header, the bounds of the sections, the
+// checksum of the contents, and then Vocabulary::sound(), which checks the indices. A run is checked later,
+// when a mask first asks for it (runs.cc).
 std::shared_ptr<Vocabulary> load_vocabulary(const std::string& path, std::string& meta) {
   auto file = std::make_shared<File>(path);
   Header h;

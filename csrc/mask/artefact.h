@@ -18,14 +18,14 @@
 
 namespace structgen {
 
-// Saves a vocabulary to a file, with a text `meta`. The file is written beside the path and then renamed, so
-// a reader finds the old file or the new one. Runs of JSON strings are made first. Throws kVocabulary if the
-// file cannot be written.
+// Saves a vocabulary to a file. A new file is written beside the path and then renamed, so a reader finds the
+// old file or the new one, never a part. Runs of JSON strings that are not known yet are made first. `meta`
+// is a text that load_vocabulary() returns. Throws kVocabulary if the file cannot be written.
 void save_vocabulary(const Vocabulary& vocabulary, std::string_view meta, const std::string& path);
 
-// Returns the vocabulary of a file, and its `meta`. Throws kVocabulary if there is no file, or if it has
-// another format or version, is damaged or cut off, or holds an index out of range. So no file, even one made
-// by hand, leads to an access outside the arrays.
+// Returns the vocabulary that a file holds, and its text `meta`. Throws kVocabulary if there is no such file,
+// or if the file has another format or version, is damaged or cut off, or holds an index out of range. So
+// even a file that was made by hand leads to no access outside the arrays.
 std::shared_ptr<Vocabulary> load_vocabulary(const std::string& path, std::string& meta);
 
 }  // namespace structgen

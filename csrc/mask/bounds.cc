@@ -29,12 +29,17 @@
 //       20 bytes        a token of at most 20 bytes is inside both or neither: with the quote it has 21
 //       longer ones     `abcdefghijklmnopqrstuvwxyz` is compared
 //
-// Invariants. A mask that is returned equals the mask that whole() would make; each function returns false
-// where it is not sure. completes() keeps its answer for every pair of states that it met.
+// Invariants. A mask that is returned equals the mask that whole() would make; each function returns
+// false where it is not sure. completes() keeps its answer for every pair of states that it met, also
+// where it gave up because they were too many: the next character leads to one of them.
 //
-// Rejected. A run where the regex has large counters: to tell that every run fits would mean to count all
-// groups, so contained() leaves these to counted(). Two walks, of the regex with its counters cut and with
-// its counters lifted: the first one counts, and reads the whole trie.
+// Costs. completes(): kPairBudget pairs, once a pattern. counted(): a walk of the trie once for all regexes
+// that are the same without their counters, and a walk of the nodes below 20 bytes for each of them.
+//
+// Rejected. A run where the regex has large counters (counts()): to tell that every run fits would mean to
+// count all groups, so contained() leaves these regexes to counted(). Two walks, of the regex
+// with its counters cut and with its counters lifted: where both agree, so does every regex between them; but
+// the first walk counts, and it reads the whole trie.
 #include <algorithm>
 #include <unordered_map>
 
@@ -56,20 +61,20 @@ constexpr uint32_t kNever = TerminalMask::kUnknown;
 // counted() serves a regex only if fewer than kSpare bytes complete each text inside it. spare() looks for
 // this number in an automaton of at most kSpareStates states, made of at most kSpareNodes new regexes.
 constexpr uint32_t kSpare = 12, kSpareStates = 200, kSpareNodes = 1'500;
-// shorter() tries at most kTriedTokens tokens one by one: those near the most characters. It serves a regex
-// only if at least kLeastRoom more characters fit than complete a text.
+// shorter() tries at most kTriedTokens tokens one by one: those that come near the largest number of
+// characters. It serves a regex only if this number is at least kLeastRoom larger than what completes a text.
 constexpr std::size_t kTriedTokens = 4'000;
 constexpr uint32_t kLeastRoom = 8;
 
 struct Edge {
   uint32_t from, to;
-  // True if the edge adds 1 to the distance of farthest(), false if it adds 0.
+  // True if the edge adds 1 to the distance that farthest() computes; otherwise it adds 0.
   bool counts;
 };
 
 // Returns the largest distance from a state to its nearest end; kNever if some state reaches no end.
 // Distances spread backwards from the ends until nothing changes (Bellman-Ford). Most edges lead forward, so
-// few rounds suffice.
+// few rounds are needed.
 template <class Ends>
 uint32_t farthest(std::size_t states, std::span<const Edge> edges, Ends&& ends) {
   std::vector<uint32_t> distance(states, kNever);
@@ -89,15 +94,16 @@ uint32_t farthest(std::size_t states, std::span<const Edge> edges, Ends&& ends) 
 
 }  // namespace
 
-// A run reads texts of elements E. Returns how many more elements make each of them, with the closing quote,
-// a text of the regex. Returns kNever if some text of elements cannot become one. With a number, all tokens
-// of elements are inside the regex, and only tokens with a closing quote must be looked at.
+// E is the element of a run; a text of elements is what the run reads. Returns how many elements may be
+// needed, before the closing quote, to make a text of elements a text of the regex. Returns kNever if some
+// text of elements cannot become one. Otherwise all tokens of elements are inside the regex, and only tokens
+// with a closing quote must be looked at.
 //
 //     regex any* foo any*", element any    3: after `x` the completion is `foo"`
 //     regex [a-z]*", element any           kNever: `A` cannot be completed
 //
-// It visits pairs of a state of the regex and a state of E's automaton, and counts elements backwards from
-// the pairs that a quote may follow.
+// It visits pairs of a state of the regex and a state of the element's automaton, with one byte for each
+// class of bytes that both treat alike. From the pairs that a quote may follow it counts elements backwards.
 uint32_t Slices::completes(RegexId regex, RegexId element, uint32_t budget) {
   const auto key = [](RegexId r, RegexId e) { return (static_cast<uint64_t>(r.v) << 32) | e.v; };
   if (const auto it = completes_.find(key(regex, element)); it != completes_.end()) return it->second;
@@ -115,7 +121,7 @@ uint32_t Slices::completes(RegexId regex, RegexId element, uint32_t budget) {
       const RegexId r2 = regexes_.step(r, c->rep[k]);
       const bool ends = e2 == RegexArena::epsilon();
       if (ends) e2 = element;
-      // A regex that may end inside the run has exits that the run does not know.
+      // If the regex may end inside the run, it has exits that the run does not know.
       if (r2 == RegexArena::empty() || regexes_.nullable(r2) || pairs.size() > budget) {
         result = kNever;
         too_many = pairs.size() > budget;
@@ -128,9 +134,9 @@ uint32_t Slices::completes(RegexId regex, RegexId element, uint32_t budget) {
   }
   constexpr std::size_t kEntry = 40;  // a hash node and its share of the buckets
   if (result == kNever) {
-    // With too many pairs, a search from any of them would find too many, so all get this answer, and the
-    // next character of the text starts no search. That some text cannot be completed is known of the start
-    // alone.
+    // If the budget was used up, a search from any pair that was met would use it up, too. So all these pairs
+    // get the answer, and the next character of the text starts no search. If some text cannot be completed,
+    // this is known only of the start.
     if (!too_many) seen = {{key(regex, element), 0}};
     for (const auto& [k, unused] : seen) completes_.try_emplace(k, kNever);
     bytes_ += seen.size() * kEntry;
@@ -145,9 +151,9 @@ uint32_t Slices::completes(RegexId regex, RegexId element, uint32_t budget) {
   return result;
 }
 
-// Makes the mask of E{min,max}" & rest, where every text of elements E can become a text of `rest`. Tokens of
-// few elements are inside; tokens near max elements are tried one by one. Returns false if the regex has
-// another form.
+// Makes the mask of a regex that is E{min,max}" & rest, where every text of elements E can become a text of
+// `rest`. Tokens of few elements are inside; tokens near max elements are tried one by one. Returns false if
+// the regex has another form.
 bool Slices::contained(RegexId regex, TerminalMask& out) {
   const RegexNode n = regexes_.node(regex);
   const RegexId any = regexes_.any_character();
@@ -159,7 +165,8 @@ bool Slices::contained(RegexId regex, TerminalMask& out) {
     bool plain = true, body = false;
     for (uint32_t i = 0; i < n.n; ++i) {
       plain = plain && regexes_.node(RegexId{n.kids[i]}).kind != RegexKind::kNot;
-      // A kid E{from,to}" counts elements, so it narrows min and max. The other kids are `rest`.
+      // A kid E{from,to}" only counts elements, so it narrows min and max. All other kids together are
+      // `rest`.
       const RegexArena::Counter c = regexes_.counter(RegexId{n.kids[i]});
       if (c.counted && c.element == any && c.tail == regexes_.byte('"')) {
         min = std::max(min, c.min);
@@ -170,19 +177,20 @@ bool Slices::contained(RegexId regex, TerminalMask& out) {
       }
     }
     if (others.empty()) return false;
-    // A kid that refuses a character of strings, as an integer other than 1e500000 does, is no pattern of
-    // strings. Its intersection with the other kids may be too much work.
+    // Some kid refuses a character of strings, as an integer other than 1e500000 does. It is not a pattern of
+    // strings, and computing its intersection with the other kids may be too much.
     for (RegexId r : others)
       if (regexes_.node(r).kind != RegexKind::kNot && (regexes_.live(any) & ~regexes_.live(r)).any())
         return false;
-    // A complement alone has texts that are no bodies, so `any*"` stands in for the kids that count elements.
+    // A complement alone also holds texts that are no bodies of strings. So the kids that count elements are
+    // replaced by `any*"`, not dropped.
     if (body && !plain) others.push_back(regexes_.cat(regexes_.star(any), regexes_.byte('"')));
     rest = regexes_.both(std::span<const RegexId>(others));
   }
   if (!(regexes_.live(any) & ~regexes_.live(rest)).none() || counts(rest)) return false;
   const uint32_t more = completes(rest, any, kPairBudget);
-  // A token can be completed if `more` elements still fit behind it. So tokens of at most max - more elements
-  // need no look.
+  // A token behind which `more` elements still fit below max can be completed. So tokens of at most max -
+  // more elements need no look.
   if (more == kNever || (max != kUnbounded && min + more > max)) return false;
   RunClass* run = this->run(any);
   const uint32_t safe = max == kUnbounded ? kUnbounded : max - more;
@@ -192,9 +200,10 @@ bool Slices::contained(RegexId regex, TerminalMask& out) {
   return false;
 }
 
-// Compares the regex with the exits of the run, the trie nodes behind a closing quote, and writes the
-// differences. The regex ends at an exit if `rest` does and the number of elements is from min to max. Tokens
-// that end with a quote are added, unless `out.base` is `exits.unbounded`, which has them.
+// Compares the regex with the exits of the run, the trie nodes right behind a closing quote, and writes the
+// differences. The regex ends at an exit if `rest` ends there and the number of elements is between min and
+// max. If `out.base` is `exits.unbounded`, it already holds the tokens that end with a quote; otherwise these
+// are added.
 bool Slices::meets_exits(RegexId regex, RegexId rest, RunClass& run, uint32_t min, uint32_t max,
                          uint32_t safe, TerminalMask& out) {
   const TokenTrie& trie = vocabulary_.trie();
@@ -238,8 +247,9 @@ const TerminalMask* Slices::leaving(RegexId regex) {
   return out;
 }
 
-// Returns the mask of the exits of a string pattern, without the tokens inside. `added`: tokens that end with
-// a quote at which the regex ends. `blocked`: tokens that go on behind a quote at which it does not.
+// Returns a mask of the exits of a string pattern, without the tokens inside. `added` holds the tokens that
+// end with a closing quote at which the regex ends. `blocked` holds the tokens that go on behind a closing
+// quote at which the regex does not end.
 const TerminalMask* Slices::leave(RegexId regex) {
   const RegexId any = regexes_.any_character();
   RunClass* run = any == RegexArena::empty() || regexes_.nullable(regex) ? nullptr : this->run(any);
@@ -266,8 +276,9 @@ const TerminalMask* Slices::leave(RegexId regex) {
   return leaving_[regex.v].get();
 }
 
-// Returns an upper bound of the bytes of the shortest text, from the structure of the regex. Returns kNever
-// where the structure does not tell, as for intersections.
+// Returns the length in bytes of some short text of the regex, as its structure tells it: an upper bound of
+// the shortest text. Returns kNever if the structure does not tell, as for intersections. check_depth()
+// bounds the recursion.
 //
 //     [a-z]{3}"        4 (three letters and the quote)
 //     [a-z]{3}|[0-9]   1
@@ -298,9 +309,9 @@ uint32_t Slices::slack(RegexId regex) {
   return slacks_[regex.v] = static_cast<uint32_t>(out);
 }
 
-// Makes the mask of E{0,max}" & P, where a few characters complete any text of the pattern P. Far from max it
-// is the mask of P; tokens of nearly max characters are tried one by one. Returns false if the regex has
-// another form.
+// Makes the mask of a regex that is E{0,max}" & P, where P is a pattern whose texts need only a few more
+// characters to be complete. While max is far away, the mask is that of P, except for tokens of nearly max
+// characters, which are tried one by one. Returns false if the regex has another form.
 bool Slices::shorter(RegexId regex, TerminalMask& out) {
   check_depth();
   const RegexNode n = regexes_.node(regex);
@@ -322,7 +333,8 @@ bool Slices::shorter(RegexId regex, TerminalMask& out) {
   }
   if (pattern == RegexArena::empty() || max == kUnbounded || min > 1) return false;
   const TerminalMask& of = terminal(pattern);
-  // `of.slack` bytes complete every text inside the pattern, so as many characters do.
+  // `of.slack` bytes complete every text inside the pattern. A character takes at least one byte, so
+  // `of.slack` characters suffice, too.
   if (of.slack == kNever || (of.left && !of.blocked.empty()) || max < of.slack + kLeastRoom) return false;
   RunClass* run = this->run(any);
   const uint32_t safe = max - of.slack;
@@ -360,37 +372,37 @@ bool Slices::shorter(RegexId regex, TerminalMask& out) {
   return true;
 }
 
-// Makes the mask of a regex with large counters from one without them, whose states repeat: a text of at most
-// 5000 characters and 100 words has another state after every character. `upper` lacks the counters that no
-// text of fewer than `reach` bytes reads to their end; `spare` bytes complete every text inside it. Then a
-// token of n bytes with n + spare < reach is inside both regexes or inside neither. Returns false if the
-// regex has another form.
+// Makes the mask of a regex with large counters from the mask of the regex without them. A text of at most
+// 5000 characters and 100 words has another state after every character, but without the counters the states
+// repeat. Let `upper` be the regex without the counters that no text of fewer than `reach` bytes reads to
+// their end, and let `spare` bytes complete every text inside `upper`. A token of n bytes with n + spare <
+// reach is then inside both regexes or inside neither. Returns false if the regex has another form.
 bool Slices::counted(RegexId regex, TerminalMask& out) {
   check_depth();
   const RegexId upper = regexes_.lifted(regex, NodeIndex::kDeep + kSpare);
   if (regexes_.node(regex).labelled || upper == regex || spare(upper) >= kSpare) return false;
   Changes changes;
-  // No token is long enough to tell the regex from `upper`, so both have one mask.
+  // No token of the vocabulary is long enough to tell the regex from `upper`, so both masks are equal.
   const bool far = regexes_.lifted(regex, vocabulary_.longest() + kSpare) == upper;
   if (!far && !compare(regex, upper, {}, changes, vocabulary_.runs().index().deep())) return false;
   change(terminal(upper), changes, out);
   return true;
 }
 
-// Tells whether the regex has a counter that counted() leaves out.
+// Tells whether the regex has a large counter, which counted() leaves out.
 bool Slices::counts(RegexId regex) { return regexes_.lifted(regex, NodeIndex::kDeep + kSpare) != regex; }
 
-// Returns how many bytes complete any text inside the regex; kNever if some text cannot be completed or the
-// automaton is too large. If too many states lie within a few bytes, a search from any of them fails alike,
-// so all get kNever. In a long chain of states the start alone does, because nothing is known of the chain's
-// end.
+// Returns how many bytes complete any text inside the regex, as a bound for all states of its automaton.
+// Returns kNever if some text cannot be completed or the automaton is too large. If too many states are found
+// within a few bytes, the search from any of them would fail alike, so all of them get kNever. If they form a
+// long chain, only the start gets kNever: nothing is known of the chain's end.
 uint32_t Slices::spare(RegexId regex) {
   if (const auto known = spares_.find(regex.v); known != spares_.end()) return known->second;
   const uint64_t omitted = regexes_.effort().omitted();
   WalkTable table(regexes_);
   table.state(regex);
   std::vector<Edge> edges;
-  // depths[i]: the number of bytes that lead to state i.
+  // depths[i] is the number of bytes that lead to state i.
   std::vector<uint32_t> depths{0, 0};
   const uint32_t nodes = regexes_.size();
   const auto too_large = [&] { return table.size() > kSpareStates || regexes_.size() > nodes + kSpareNodes; };

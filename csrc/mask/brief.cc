@@ -8,15 +8,16 @@
 #include "mask/rows.h"
 
 namespace structgen {
-// Keeps `largest` apart from the one in logsumexp.cc: CMake compiles the files of a folder as one unit.
+// CMake compiles the files of a folder as one unit, so names in unnamed namespaces may collide. This
+// namespace keeps `largest` apart from the one in logsumexp.cc.
 namespace brief_parts {
 namespace {
 
 constexpr float kMinusInf = -std::numeric_limits<float>::infinity();
-// A row is served only if the most probable token exceeds the most probable allowed one by at most this many
-// nats. exp_of() reaches a little further.
+// brief_row() serves a row only if the most probable token exceeds the most probable allowed one by at most
+// this many nats, a difference that exp_of() covers.
 constexpr double kGap = 300;
-// About this many allowed values are sampled for the threshold.
+// The threshold is taken from a sample of about this many allowed values.
 constexpr std::size_t kSample = 4096;
 
 struct Candidate {
@@ -24,9 +25,10 @@ struct Candidate {
   int32_t id;
 };
 
-// Returns exp(x) for -700 <= x <= 310, by Taylor's series to the 13th power on [-ln 2 / 2, ln 2 / 2]. x = n
-// ln 2 + r: adding and subtracting 1.5 * 2^52 rounds to the integer n, and ln 2 in two parts makes r exact.
-// The bits of n become the exponent. Unlike the library's exp, a loop of this vectorises.
+// Returns exp(x) for -700 <= x <= 310, by Taylor's series to the 13th power on [-ln 2 / 2, ln 2 / 2]. x is
+// split into n ln 2 + r: adding and subtracting 1.5 * 2^52 rounds to the nearest integer n, ln 2 is given in
+// two parts so that r is exact, and the bits of n become the exponent. Unlike the library's exp, a loop of
+// this function vectorises.
 STRUCTGEN_INLINE double exp_of(double x) {
   const double rounded = (x * 1.4426950408889634 + 6755399441055744.0) - 6755399441055744.0;
   const double r = (x - rounded * 6.93147180369123816490e-01) - rounded * 1.90821492927058770002e-10;
@@ -52,8 +54,8 @@ struct Tops {
   float refused = kMinusInf;
 };
 
-// Finds the largest allowed and the largest refused logit. Lane j has those of the columns j, 32 + j, and so
-// on.
+// Finds the largest allowed and the largest refused logit. Lane j keeps those of the columns j, 32 + j, and
+// so on. Words that are all allowed or all refused are not tested bit by bit.
 STRUCTGEN_CLONES void largest(const float* in, const uint32_t* mask, std::size_t words, Tops* out) {
   alignas(64) float yes[32], no[32];
   std::fill(yes, yes + 32, kMinusInf);
@@ -83,8 +85,9 @@ struct Sums {
   double weighed = 0;  // that part with each summand times x - best
 };
 
-// Sums the weights of a row in one pass: `all` over all tokens, `below` and `weighed` over allowed tokens
-// below the threshold. Allowed tokens above it set their bits in `above`, and the caller adds their weights.
+// Sums the weights of a row in one pass: those of all tokens into `all`, those of allowed tokens below the
+// threshold into `below` and `weighed`. An allowed token at or above the threshold sets its bit in `above`
+// instead; the caller adds its weight.
 STRUCTGEN_CLONES void sums(const float* in, const uint32_t* mask, std::size_t words, double best,
                            float threshold, Sums* out, uint32_t* above) {
   alignas(64) double all[32] = {}, below[32] = {}, weighed[32] = {};
@@ -94,8 +97,8 @@ STRUCTGEN_CLONES void sums(const float* in, const uint32_t* mask, std::size_t wo
     uint32_t reach = 0;
     for (unsigned j = 0; j < 32; ++j) reach |= static_cast<uint32_t>(x[j] >= threshold) << j;
     above[w] = reach & word;
-    // A weight of e^-690 does not change a sum of doubles. So -inf is raised to -690, and no product is 0 *
-    // inf.
+    // Exponents are at least -690, because a weight of e^-690 does not change a sum of doubles. So -inf is
+    // replaced, too, and no product is 0 * inf.
     alignas(64) float held[32];
     const uint32_t low = word & ~reach;
     for (unsigned j = 0; j < 32; ++j) held[j] = static_cast<float>((low >> j) & 1u);
@@ -114,13 +117,13 @@ STRUCTGEN_CLONES void sums(const float* in, const uint32_t* mask, std::size_t wo
   }
 }
 
-// Returns a threshold that at least `most` allowed values probably reach. The result is exact in any case:
-// below a low threshold more candidates are sorted, and after a high one the caller asks again with a larger
-// `slack`.
+// Returns a threshold that probably at least `most` allowed values reach. The final result is exact in any
+// case: with too low a threshold more candidates must be sorted; with too high a threshold the caller asks
+// again with a larger `slack`.
 float sampled_threshold(const float* in, const uint32_t* mask, std::size_t words, std::size_t allowed,
                         std::size_t most, double slack) {
-  // Every n-th word of 32 tokens is sampled, all over the vocabulary: tokens with similar ids are similarly
-  // frequent.
+  // The sample is every n-th word of 32 tokens. It is spread over the vocabulary, because tokens with similar
+  // ids are similarly frequent.
   std::vector<float> seen;
   const std::size_t stride = std::max<std::size_t>(1, allowed / kSample);
   for (std::size_t w = 0; w < words; w += stride)
@@ -142,8 +145,8 @@ Brief brief_row(const float* row, std::size_t width, const uint32_t* mask, std::
   Brief found;
   found.whole = true;
   const std::size_t count = (width + 31) / 32;
-  // The loops read whole words of 32 columns. A row of another width is copied and filled up with -inf, and
-  // mask bits beyond the width are cleared.
+  // The loops read whole words of 32 columns. If the width is no multiple of 32, the row is copied and filled
+  // up with -inf, and mask bits beyond the width are cleared.
   std::vector<float> padded;
   std::vector<uint32_t> bits(count);
   for (std::size_t w = 0; w < count; ++w) bits[w] = mask_word(mask, words, w, width);
@@ -164,7 +167,7 @@ Brief brief_row(const float* row, std::size_t width, const uint32_t* mask, std::
   std::vector<uint32_t> above(count);
   std::vector<Candidate> candidates;
   Sums total;
-  // At the latest the threshold becomes -inf, and every allowed token is a candidate.
+  // `slack` grows until the threshold is -inf and every allowed token is a candidate, so the loop ends.
   for (double slack = 1.5;; slack *= 4) {
     const float threshold = sampled_threshold(row, bits.data(), count, allowed, most, slack);
     total = Sums();
@@ -187,7 +190,7 @@ Brief brief_row(const float* row, std::size_t width, const uint32_t* mask, std::
     });
   double mass = total.below, weighed = total.weighed;
   found.tail = total.below;
-  // nth_element() has moved the kept candidates to the front.
+  // nth_element() has moved the kept candidates to the front. The others count as not kept.
   for (auto c = candidates.begin(); c != candidates.end(); ++c) {
     const double d = static_cast<double>(c->value) - found.best, e = std::exp(d);
     mass += e;
@@ -196,7 +199,7 @@ Brief brief_row(const float* row, std::size_t width, const uint32_t* mask, std::
   }
   found.entropy = std::max(0.0, std::log(mass) - weighed / mass);
   found.whole = found.tail == 0;
-  // The bits of the kept ids, read in order, give ascending ids without a sort.
+  // `above` becomes the set of kept ids. Its bits in order give ascending ids without a sort.
   std::fill(above.begin(), above.end(), 0u);
   for (auto c = candidates.begin(); c != cut; ++c)
     above[static_cast<std::size_t>(c->id) / 32] |= 1u << (c->id % 32);

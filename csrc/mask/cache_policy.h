@@ -21,19 +21,24 @@
 // are left. A quarter goes at once, on another thread (engine/reaper.h), because freeing a few at each
 // compile would add to the median compile time.
 //
-// Trials: texts that a mask under a budget tries (budget/trial.h), at most two thousand a mask. Once a world
-// has `tried()` bytes of automata for them, it tries no more, and a mask that would try some is inexact.
+// Trials: texts that a mask under a budget tries (budget/trial.h), at most two thousand a mask. They
+// add automata for texts that nobody writes. Once a world has `tried()` bytes of them, it tries no
+// more, and a mask that would try some is inexact.
 //
-// What budgets, canvases and middles keep beside states. Each stops growing or begins anew at a limit of its
-// own: token_graph.h, budget.h and spellable.h of budget/, strides.h and quotient.h of holes/,
-// engine/canvas.h.
+// What budgets, canvases and middles keep beside states. Each of these stops growing or begins anew at
+// a limit of its own, and its answers say so where that makes them less exact: edges of searches
+// for fewer tokens (budget/token_graph.h), rows within a budget (budget/budget.h), what tokens can spell
+// (budget/spellable.h), what any token does to a regex (holes/strides.h), the states that read a middle
+// (holes/quotient.h), clouds (engine/canvas.h).
 //
-// Runs of characters belong to the vocabulary, which several compilers share. 24 MB of those that nobody
-// holds stay (mask/runs.cc), whatever cache_bytes is.
+// Runs of characters belong to the vocabulary, which several compilers share. 24 MB of the runs that
+// nobody holds any more stay (mask/runs.cc), whatever cache_bytes is.
 //
-// One text alone may need more than the cache: its states cannot be dropped while a matcher stands in them.
-// So calls fail only beyond `most()`, far above cache_bytes. A grammar whose world is beyond `renewed()` is
-// compiled again, in another world, when its text is asked for the next time.
+// One text alone may need more than the cache: its states cannot be dropped while a matcher stands in
+// them. So calls fail only beyond `most()`, which is far above cache_bytes and protects the machine.
+// This limit is looked at while automata and states are made, not only between calls. A grammar whose
+// world is beyond `renewed()` is compiled again, in another world, when its text is asked for the next
+// time.
 //
 // Example with cache_bytes = 64 MB and one world: slices 16 MB, an epoch and the world 32 MB each,
 // grammars dropped down to 48 MB, a compile in a new world beyond 144 MB, an error beyond 576 MB.
@@ -61,8 +66,8 @@ struct CachePolicy {
   std::size_t canvases() const { return bytes; }
   std::size_t renewed() const { return 2 * bytes + (16u << 20); }
   std::size_t most() const { return 8 * bytes + (64u << 20); }
-  // One search under a budget may take this many bytes, however small the cache is. At this limit it answers
-  // from what earlier searches found.
+  // One search under a budget may take this many bytes, however small the cache is. A search that meets this
+  // limit answers from what earlier searches found.
   static constexpr std::size_t kOneSearch = 4u << 20;
   // The compiler keeps at most this many grammars, however small they are.
   static constexpr std::size_t kGrammars = 1024;

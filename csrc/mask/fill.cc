@@ -23,13 +23,24 @@
 // far are `unsure`. These are stepped one by one with their text.
 //
 // Invariants.
-// - mask(s) allows t exactly if accepting t from s leads to a live state. uncached() is the plain walk, with
-// which tests compare.
-// - An item's part depends on (regex, stack, captured or not) alone, so it is kept.
-// - In a row, `removed` is applied first: no item takes away a token that another item allows.
+// - mask(s) allows t exactly if accepting t from s leads to a live state. uncached() is the plain walk,
+//   and tests compare the two.
+// - An item's part depends on (regex, stack, captured or not) alone, never on its neighbours, so it is
+//   kept.
+// - In a row, `removed` is applied first and added tokens last: no item takes away a token that another
+//   item allows.
+// - Rows, parts and endings stay where they are once a mask points to them.
 //
-// Rejected. A row of V bits for each state: it takes memory, and nothing is shared. Counters in the walk: a
-// string of at most 5000 characters would have 5000 states; as a run it has one row for each length.
+// Costs. A known mask: one copy of V/8 bytes, without a lock. A new mask: a few microseconds where its
+// parts are known, up to a walk of the trie for a regex that is met first.
+//
+// Rejected.
+// - One state for a gap of up to 32 blanks, counted beside the walk: the masks were equal and no
+//   faster.
+// - A row of V bits for each state: it takes memory, and nothing is shared. Masks hold pointers and
+//   short lists.
+// - Counters in the walk: a string of at most 5000 characters would have 5000 states. As a run it has
+//   one row for each length (split, `counted`).
 #include "mask/fill.h"
 
 #include <algorithm>
@@ -43,17 +54,17 @@
 namespace structgen {
 
 namespace {
-// An item is wide if at least this many bytes may follow in its regex.
+// An item is wide if at least this many different bytes may follow in its regex.
 constexpr int kWideBytes = 24;
-// split() takes a counter as a run if its maximum is at least kCountedRun and more than kFewBytes bytes may
-// begin its element.
+// split() treats a counter as a run if its maximum is at least kCountedRun and more than kFewBytes different
+// bytes may begin an element.
 constexpr uint32_t kCountedRun = 8;
 constexpr int kFewBytes = 4;
-// few_exits() says no if this many bytes may leave a run whose exits are not known.
+// few_exits() answers no if this many bytes may leave the run whose exits are not known yet.
 constexpr uint32_t kManyExits = 7;
-// cover() passes over intersections of more kids.
+// cover() considers no intersection of more kids than this.
 constexpr uint32_t kSimple = 3;
-// A mask with a longer list of tokens is stored as a row.
+// A mask with a longer list of tokens than this is stored as a row.
 constexpr std::size_t kDenseLimit = 6'000;
 }  // namespace
 
@@ -86,12 +97,13 @@ void MaskBuilder::split(const Item& item, std::vector<Item>& narrow, std::vector
   const RegexNode& n = regexes.node(item.regex);
   const bool set = n.kind == RegexKind::kLiteralSet;
   const bool narrow_item = item.regex == RegexArena::poison() || n.labelled;
-  // A walk makes a state for every number of elements, a run makes none. Gaps stay narrow: few tokens are
-  // blanks.
+  // A walk makes a state for every number of elements; a run makes none. The blanks of a gap stay narrow,
+  // because few tokens consist of blanks.
   const RegexArena::Counter c = regexes.counter(item.regex);
   const bool counted = !narrow_item && c.counted && c.max >= kCountedRun && c.max != kUnbounded &&
                        (wide(item.regex) || regexes.live(c.element).count() > kFewBytes);
-  // A walk would make a state for each byte of a known captured text, so the item is wide.
+  // If the item's captured text is known, a walk would make a state for each byte of the text. So the item is
+  // wide.
   if (set || counted || (item.capture.v > 1 && !narrow_item)) {
     wide_items.push_back(item);
   } else if (narrow_item || !wide(item.regex)) {
@@ -113,8 +125,8 @@ void MaskBuilder::split(const Item& item, std::vector<Item>& narrow, std::vector
 }
 
 // Returns a regex that no token can tell from r, so that more states share their parts. A counter that no
-// token reads to its end loses its maximum, except below & and ~, where this may decide whether a text
-// exists. An excluded literal is dropped if no token completes it.
+// single token reads to its end loses its maximum. Below & and ~ it keeps the maximum, which may decide
+// whether a text exists. An excluded literal is dropped if no token completes it.
 //
 //     longest token 128 bytes    [a-z]{0,5000}" -> [a-z]*"     [a-z]{200} -> [a-z]{129}[a-z]*
 //     no token ends with `me"`   any*" & ~(`ame"`) -> any*"
@@ -149,7 +161,7 @@ RegexId MaskBuilder::clamp(RegexId r) {
   return out;
 }
 
-// Tells whether the regex is any characters of a JSON string and its closing quote.
+// Tells whether the regex is any characters of a JSON string, followed by its closing quote.
 bool MaskBuilder::plain_string(RegexId r) const {
   const RegexArena& regexes = parser_.regexes();
   if (regexes.node(r).kind != RegexKind::kCat || regexes.any_character() == RegexArena::empty()) return false;
@@ -160,9 +172,9 @@ bool MaskBuilder::plain_string(RegexId r) const {
 }
 
 // Makes the part of an item that reads one of many literals (keys of an object, values of an enum). Tokens
-// inside the literals are compared with the table of literals and make no states; for a set that is read from
-// its start, the whole vocabulary was compared once. Only tokens that complete a literal and go on are
-// walked, from the state behind it.
+// inside the literals make no states: they are compared with the table of literals. For a set that is read
+// from its start, the whole vocabulary was compared with the table once. Only tokens that complete a literal
+// and go on are walked, from the state behind the literal.
 //
 //     enum ["red", "green"] after `"`    inside: `r`, `re`, `gre`; done: `red"`; `red",` goes on
 void MaskBuilder::set_part(const Item& item, bool covered, Part& out) {
@@ -210,8 +222,9 @@ void MaskBuilder::set_part(const Item& item, bool covered, Part& out) {
 }
 
 // Makes the part of a run that ends with one byte and excludes some literals, such as the characters of a key
-// up to its quote without the keys that were written: the row of the run, one list, and less the tokens that
-// complete an excluded literal or go on behind it. Returns false if the regex has another form.
+// up to its quote without the keys that were written. The tokens of the part are the row of the run and one
+// list. Tokens that complete an excluded literal, or go on behind it, are removed. Returns false if the regex
+// has another form.
 bool MaskBuilder::string_part(const Item& item, Part& out) {
   RegexArena& regexes = parser_.regexes();
   Collected found;
@@ -243,8 +256,8 @@ bool MaskBuilder::string_part(const Item& item, Part& out) {
   return true;
 }
 
-// Makes the part of E{min,max} followed by `tail`: the tokens of the run and, for each byte with which `tail`
-// may begin, the tokens that leave the run by it.
+// Makes the part of E{min,max} followed by `tail`. It has the tokens of the run, and for each byte with which
+// `tail` may begin, the tokens that leave the run by this byte.
 void MaskBuilder::run_part(const Item& item, RunClass& run, uint32_t min, uint32_t max, RegexId tail,
                            Part& out) {
   const CaptureId capture = item.capture.v == 0 ? item.capture : CaptureArena::unknown();
@@ -273,8 +286,8 @@ void MaskBuilder::run_part(const Item& item, RunClass& run, uint32_t min, uint32
   });
 }
 
-// Makes the part of a regex from its TerminalMask: the tokens inside, and those that leave the regex and are
-// read on from the state behind it.
+// Makes the part of a regex from its TerminalMask. It has the tokens inside, and the tokens that leave the
+// regex where it may end and are read on from the state behind it.
 void MaskBuilder::terminal_part(const Item& item, const TerminalMask& t, Part& out) {
   out.base = t.base;
   out.added = t.added;
@@ -284,8 +297,8 @@ void MaskBuilder::terminal_part(const Item& item, const TerminalMask& t, Part& o
   const StateId left = parser_.continuation(item.stack, capture);
   Collected found;
   if (parser_.unproven() &&
-      // What may follow depends on the text that ends the terminal. Shared lists do not tell these texts
-      // apart.
+      // Whether the text can be completed may depend on the text with which the terminal ends. Shared lists
+      // do not tell these texts apart, so this item is walked alone.
       (left == Parser::dead() || !sure(left))) {
     const Item whole{item.regex, item.stack, capture};
     out = {};
@@ -329,10 +342,10 @@ void MaskBuilder::note(const Item& item, Worst& worst) {
   worst.add({Lengths::sum(begun, lengths_->stack(item.stack)), Lengths::sum(begun, some.from), some.to()});
 }
 
-// Tells whether the tokens that leave a run come from its exits, byte by byte. A walk of the trie is cheaper
-// in two cases: many bytes leave a run whose exits are not known, which few states would share; or a byte
-// that leaves the run can also begin an element, and so leaves it behind every element. The backslash may do
-// so: few tokens have one.
+// Tells whether the tokens that leave a run are taken from its exits, byte by byte. A walk of the trie is
+// cheaper if many bytes leave the run whose exits are not known: few states would share them. It is also
+// cheaper if a byte that leaves the run can begin an element, too, because this byte leaves the run behind
+// every element. The backslash may do both, because few tokens hold one.
 bool MaskBuilder::few_exits(const RunClass& run, RegexId of, const Item& item, RegexId tail) {
   const Item after{tail, item.stack, item.capture.v == 0 ? item.capture : CaptureArena::unknown()};
   const ByteSet& element = parser_.regexes().live(of);
@@ -343,15 +356,15 @@ bool MaskBuilder::few_exits(const RunClass& run, RegexId of, const Item& item, R
   return n < kManyExits;
 }
 
-// Returns an item that every text of string characters can lead to an end, or null. It allows all tokens
-// inside strings, so of the other items only the tokens that leave them are needed. Items overlap so while an
-// object tells keys apart: a key with `foo` and one without, a known key and any other.
+// Returns an item that every text of string characters can lead to an end, or null. This item allows all
+// tokens inside strings, so of the other items only the tokens that leave them are needed. Items overlap like
+// this while an object tells keys apart: a key with `foo` and one without, a known key and any other.
 const Item* MaskBuilder::cover(const std::vector<Item>& wide_items) {
   if (wide_items.size() < 2) return nullptr;
   RegexArena& regexes = parser_.regexes();
-  // kPattern: an intersection of runs, or with some kid that is neither a run nor the complement of a finite
-  // set. kLess: a set of literals, or runs without literals, whose masks are cheap anyway. kOther: no
-  // intersection.
+  // The forms of a regex. kPattern: an intersection of runs alone, or one with some kid that is neither a run
+  // nor the complement of a finite set. kLess: a set of literals, or runs without literals, whose masks are
+  // cheap by other means. kOther: no intersection.
   enum Form { kPattern, kLess, kOther };
   const auto form = [&](RegexId r) {
     const RegexNode n = regexes.node(r);
@@ -375,7 +388,7 @@ const Item* MaskBuilder::cover(const std::vector<Item>& wide_items) {
     for (const Item& i : wide_items)
       if (plain_string(clamp(i.regex))) return &i;
   if (!patterns) return nullptr;
-  // Tells whether the intersection is small enough for covers().
+  // Tells whether the intersection has few enough kids to be searched by covers().
   const auto simple = [&](RegexId r) {
     const RegexNode n = regexes.node(r);
     return !n.boolean || (n.kind == RegexKind::kAnd && n.n <= kSimple);
@@ -429,8 +442,9 @@ const TokenId* MaskBuilder::keep(std::vector<TokenId>& tokens, uint32_t& n) {
   return pool_.copy(std::span<const TokenId>(tokens)).data();
 }
 
-// Stores the mask of a state. More than kDenseLimit tokens become a row. Equal masks that are only a list are
-// stored once: states at different depths of nesting have equal lists.
+// Stores the mask of a state and publishes it. A list of more than kDenseLimit tokens becomes a row. Masks
+// that are only a list are stored once if they are equal: states at different depths of nesting have equal
+// lists.
 const Mask* MaskBuilder::finish(StateId s, const Words* base, const std::vector<TokenId>* shared,
                                 std::vector<TokenId>& removed, std::vector<TokenId>& added, bool runs) {
   Mask m;
@@ -492,8 +506,9 @@ const Mask* MaskBuilder::mask(StateId s) {
 
 void MaskBuilder::measure(StateId s) { make(s, !peek(s)); }
 
-// Sets State::loose and State::grows from the bounds behind the worst token. A budget refuses no token if it
-// has room for the token, a token for each byte that completes the text, and the end token.
+// Sets State::loose and State::grows from `worst`, the bounds behind the worst token. A budget refuses no
+// token if it has room for the token, one token for each of the bytes that complete the text, and the end
+// token.
 void MaskBuilder::set_loose(StateId s, const Worst& worst) {
   if (!lengths_) return;
   State& st = parser_.state(s);
@@ -504,7 +519,8 @@ void MaskBuilder::set_loose(StateId s, const Worst& worst) {
   st.loose.store(worst.bytes + 2, std::memory_order_release);
 }
 
-// Makes the mask of a state and measures State::loose. With keep = false the mask is known already.
+// Makes the mask of a state and measures its bound (State::loose). With keep = false the mask is known
+// already, and only the bound is measured.
 const Mask* MaskBuilder::make(StateId s, bool keep) {
   if (lexed(s)) {
     set_loose(s, kNoBound);
@@ -522,14 +538,14 @@ const Mask* MaskBuilder::make(StateId s, bool keep) {
       walk(0, narrow, found);
   }
   if (keep) try_out(s, found.unsure, found.sure);
-  // False once `inside_run` cannot be set. A narrow item forbids it: its texts may be shortest completions,
-  // and a token of the run could rule them out.
+  // True as long as `inside_run` may be set. A narrow item forbids it: its texts may be the shortest
+  // completions, and a token of the run could rule them out.
   bool runs = narrow.empty();
   const Item* const by = cover(wide_items);
   for (const Item& item : wide_items) {
     const bool covered = by && by != &item;
-    // `by` allows all tokens inside this item's literals, and no token completes one, so the item adds
-    // nothing.
+    // The item `by` allows all tokens inside this item's literals, and no token completes a literal. So this
+    // item adds nothing.
     if (covered && regexes.node(item.regex).kind == RegexKind::kLiteralSet &&
         slices_.completed(regexes.literal_set_of(item.regex)).empty()) {
       runs = false;
@@ -559,7 +575,7 @@ const Mask* MaskBuilder::make(StateId s, bool keep) {
   return publish(s, {.dense = all.joined});
 }
 
-// Adds those of the tokens to `sure` that the parser reads behind the captured text.
+// Adds those of the tokens to `sure` that the parser accepts behind the captured texts.
 void MaskBuilder::try_out(StateId s, std::span<const TokenId> unsure, std::vector<TokenId>& sure) {
   for (TokenId t : unsure)
     if (accepts(s, vocabulary_.bytes(t))) sure.push_back(t);
@@ -599,7 +615,7 @@ void MaskBuilder::some(StateId s, uint32_t* row) {
   const TokenTrie& trie = vocabulary_.trie();
   std::vector<std::pair<uint32_t, StateId>> level{{0, s}}, next;
   FirstLimit limit;
-  // Calls f() with a share of the work that is left. Returns false if this does not suffice.
+  // Calls f() with a share of the work that is left. Returns false if the share does not suffice.
   const auto within = [&](auto&& f) {
     const WorkScope part(meter.task(), share_of_work());
     return limit.otherwise(false, [&] {

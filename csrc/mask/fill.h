@@ -32,9 +32,10 @@
 
 namespace structgen {
 
-// The mask of a state: the tokens of the row `dense` (may be null) without `removed`, those of `added` and
-// `shared`, and the end tokens if the text may end. The mask owns two lists; all else belongs to slices and
-// endings, which live as long as the epoch and its world.
+// The mask of a state: it allows the tokens of the row `dense` (none if null) minus `removed`, plus those of
+// `added` and `shared`, plus the EOS ids if the text may end. Rows and `shared` belong to slices and endings,
+// so the mask itself owns only two lists. All pointers stay valid as long as the grammar's epoch and its
+// world.
 struct Mask {
   const uint32_t* dense = nullptr;
   const TokenId* added = nullptr;
@@ -44,14 +45,14 @@ struct Mask {
   uint32_t n_removed = 0;
   uint32_t n_shared = 0;
   bool accepting = false;
-  // True if each token of `dense` stays inside a run of characters or ends it by its closing byte. A search
-  // under a budget need not look at these tokens one by one.
+  // True if every token of `dense` stays inside one run of characters, or ends the run by its closing byte. A
+  // search under a budget then need not look at these tokens one by one.
   bool inside_run = false;
 };
 
 // Writes the mask as a row of Vocabulary::words() words.
 void write_row(const Mask& mask, const Vocabulary& vocabulary, uint32_t* row);
-// Tells whether the mask allows the token, for tests and single questions: it writes a whole row.
+// Tells whether the mask allows the token. It writes a whole row, so only tests and single questions use it.
 bool allows(const Mask& mask, const Vocabulary& vocabulary, TokenId t);
 
 // Makes the masks of one epoch of a grammar. The caller holds the world's lock, except for peek().
@@ -69,33 +70,35 @@ class MaskBuilder {
     return static_cast<const Mask*>(parser_.state(s).mask.load(std::memory_order_acquire));
   }
   const Mask* mask(StateId s);
-  // From now on new masks set State::loose, a bound of the tokens that complete the text behind any allowed
-  // token. A budget of at least this many tokens needs no search (engine/rows.cc).
+  // From now on every new mask also sets State::loose: how many tokens complete the text after any allowed
+  // token, as an upper bound. A budget of at least this many tokens refuses no token of the mask, so it needs
+  // no search (engine/rows.cc).
   void measure_with(Lengths* lengths) { lengths_ = lengths; }
-  // From now on masks that set State::loose set State::grows, too.
+  // Makes every later mask that sets State::loose set State::grows too.
   void measure_growth_with(Growth* growth) { growth_ = growth; }
   // Sets State::loose and State::grows of a state whose mask is known.
   void measure(StateId s);
   // Makes the mask by a plain walk that shares nothing; tests compare it with mask(). The mask is not kept,
   // and its list belongs to `scratch`.
   void uncached(StateId s, std::vector<TokenId>& scratch, Mask& out);
-  // Writes some allowed tokens, shortest first, when the whole mask was too much work. It stops when a token
-  // is found and the work is used up. If none is found, it throws the error that stopped it.
+  // Writes some allowed tokens, shortest first, if the whole mask was too much work. Steps that are too much
+  // work are left out. It stops once it has found a token and has used up the work that is left. If it finds
+  // none, it throws the error that stopped it.
   void some(StateId s, uint32_t* row);
-  // Returns the run of all characters of JSON strings; null if the grammar has no such strings, or if their
-  // characters form no run.
+  // Returns the run of all characters of JSON strings. Returns null if this grammar has no JSON strings, or
+  // if their characters cannot form a run.
   RunClass* characters() {
     const RegexId any = parser_.regexes().any_character();
     return any == RegexArena::empty() ? nullptr : slices_.run(any);
   }
-  // Returns a row of the tokens that stay inside the run, for a state whose mask has `inside_run`. `dense`
-  // may also have tokens that end the run.
+  // Returns a row of the tokens that stay inside the run of a state whose mask has `inside_run`. Its `dense`
+  // may also have the tokens that end the run.
   const Words& inside_run(StateId s) {
     RunClass& run = *slices_.run(parser_.regexes().counter(parser_.items(s)[0].regex).element);
     return run.up_to(run.longest());
   }
-  // Returns the state with "unknown" in place of every captured text. Walks with the texts would make a state
-  // for each byte of each token.
+  // Returns the state with every captured text replaced by "unknown". If walks kept the texts, each byte of
+  // each token would make a state of its own.
   StateId blind(StateId s);
   std::size_t byte_size() const {
     return pool_.byte_size() + bytes_ + lexemes_.byte_size() + blind_.byte_size() + lists_.byte_size() +
@@ -113,14 +116,14 @@ class MaskBuilder {
       to = std::min(to, o.to);
     }
   };
-  // The tokens that one wide item allows, whatever was captured.
+  // The tokens that one wide item allows, whatever the captured text is.
   struct Part {
     const Words* base = nullptr;
     const std::vector<TokenId>* shared = nullptr;
     std::vector<TokenId> added, removed;
-    // Belongs to `shared`, if this is no list of a slice or an ending.
+    // The list to which `shared` points, unless it points to a list of a slice or an ending.
     std::vector<TokenId> left;
-    // Tokens that depend on the captured text; accepts() decides them.
+    // Tokens that some captured texts allow and others forbid; accepts() decides them.
     std::vector<TokenId> unsure;
     // The bounds behind the tokens that leave the item.
     Worst worst = kUnmeasured;
@@ -129,14 +132,16 @@ class MaskBuilder {
     std::vector<TokenId> sure, unsure;
     // The bounds behind all tokens, if lengths are measured.
     Worst worst{};
-    // The tokens that come from slices of lexemes, while the lists get all others; null if the lists get all.
+    // Gets the tokens of slices of lexemes; the lists then hold all other tokens. Null if the lists hold all
+    // tokens.
     Words* row = nullptr;
     bool row_used = false;
-    // True if the walk may use no slice, run or ending (uncached()).
+    // True if the walk may use no slice, run or ending, as uncached() asks.
     bool plain = false;
   };
-  // The tokens that leave a run and can be read on from one state. All runs in front of this state share the
-  // walk. For runs with a minimum or maximum, the counts say how many elements each token has.
+  // The tokens that leave a run and can be read on from one state. All runs behind which this state stands
+  // share the walk. The counts say how many elements of the run each token holds, for runs with a minimum or
+  // maximum.
   struct Ending : Collected {
     std::vector<uint32_t> sure_counts, unsure_counts;
   };
@@ -149,7 +154,7 @@ class MaskBuilder {
   bool measured(const Worst& worst) const {
     return !lengths_ || (worst.bytes != kNotMeasured && (!growth_ || worst.from != kNotMeasured));
   }
-  // Returns the bounds that are measured, without the others.
+  // Returns the bounds that were measured, and leaves the others unmeasured.
   Worst as_measured(const Worst& worst) const {
     return {lengths_ ? worst.bytes : kNotMeasured, lengths_ && growth_ ? worst.from : kNotMeasured, worst.to};
   }
@@ -188,7 +193,8 @@ class MaskBuilder {
   };
   void walk_suffixes(const Suffixes& suffixes, StateId from, Collected& out, const Counts& counts);
   bool by_terminals(std::span<const Item> items, NodeSetId from, Collected& out, const Counts* counts);
-  // What may follow a terminal. `any`: some text can. `is_sure`: some text can whatever was captured.
+  // What follows the end of a terminal. `any` says that some text can follow, `is_sure` that some text can
+  // follow whatever was captured.
   struct Behind {
     std::span<const Item> items;
     bool any, is_sure;
@@ -225,18 +231,19 @@ class MaskBuilder {
   const Vocabulary& vocabulary_;
   LexemeSlices lexemes_;
   const bool context_free_;
-  // by_terminals() gives up after this many steps between terminals. This number is halved each time.
+  // by_terminals() gives up after this many steps from one terminal to the next; each time it gives up, the
+  // number is halved.
   uint32_t most_ways_ = 4096;
-  // Null until measure_with() and measure_growth_with().
+  // Measure the bounds of masks; null until measure_with() and measure_growth_with().
   Lengths* lengths_ = nullptr;
   Growth* growth_ = nullptr;
   BumpPool pool_;
-  // Masks that are only a list; finish() looks for an equal one.
+  // The masks that are only a list; finish() looks for an equal one here.
   StableVector<const Mask*> lists_;
   InternTable list_index_;
   std::size_t bytes_ = 0;
-  // The parts by regex and stack, in a map for each answer to two questions: does the item capture text, and
-  // is it covered.
+  // The parts by regex and stack. There is one map for each pair of answers to "does the item capture text"
+  // and "is it covered".
   std::unordered_map<uint64_t, std::unique_ptr<Part>> parts_[4];
   std::unordered_map<const Suffixes*, std::unordered_map<uint32_t, std::unique_ptr<Ending>>>
       endings_;  // by trie, then by state

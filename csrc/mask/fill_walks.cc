@@ -15,8 +15,10 @@
 //     gap below C            tokens such as `,_`; it ends at D
 //     quote below C, D       the token `,"`. No token goes on behind it, so the key is not asked for
 //
-// Invariants. Both ways list the same tokens, perhaps twice. A captured text is unknown on the way (blind,
-// behind), and a token that gets to poison is `unsure`.
+// Invariants.
+// - Both ways list the same tokens; a token may be listed twice.
+// - A captured text is unknown on the way (blind, behind). A token that gets to poison is `unsure`.
+// - What one way leaves undecided (by_terminals) the other one decides.
 //
 // Rejected. Endings kept by what a state begins with: the key has to be found by the walk that it would save.
 #include <algorithm>
@@ -30,15 +32,15 @@
 namespace structgen {
 
 namespace {
-// by_terminals() may always take this many steps between terminals. Most walks of JSON take fewer than 16,
-// and all fewer than 128 in 2,500 schemas of MaskBench; the C grammar takes 450 at the median.
+// by_terminals() may always take this many steps from one terminal to the next. Most walks of JSON take fewer
+// than 16 steps, all fewer than 128 in 2,500 schemas of MaskBench. The C grammar takes 450 at the median.
 constexpr uint32_t kFewestWays = 32;
 }  // namespace
 
-// Lists tokens by a walk from terminal to terminal. Returns false, with nothing listed, if a walk from state
-// to state is needed: because something was omitted (base/effort.h), which the state behind each byte must
-// note, or because there are too many steps. In an ambiguous grammar the ways to read a token may double with
-// each byte, while one state holds all of them.
+// Lists tokens by a walk from terminal to terminal. Returns false, with nothing listed, in two cases, in
+// which a walk from state to state is needed. First, something was omitted (base/effort.h): the state behind
+// each byte must note that, because it may be asked again. Second, the walk takes too many steps: in an
+// ambiguous grammar the ways to read a token may double with each byte, while one state holds all of them.
 //
 //     x -> a x b | a x c | aa x d | a    `aaaaaaaa` is read on 34 paths of a and aa, each with other stacks
 bool MaskBuilder::by_terminals(std::span<const Item> items, NodeSetId from, Collected& out,
@@ -61,7 +63,7 @@ bool MaskBuilder::by_terminals(std::span<const Item> items, NodeSetId from, Coll
   return false;
 }
 
-// Tells whether what may follow this terminal depends on the text that was read.
+// Tells whether some texts may not follow the end of this terminal, depending on the text that was read.
 bool MaskBuilder::told_apart(const Item& end) const {
   return end.capture.v != 0 || end.regex != RegexArena::epsilon() || parser_.unproven() ||
          parser_.regexes().effort().omits();
@@ -74,8 +76,9 @@ MaskBuilder::Behind MaskBuilder::behind(const Item& end) {
   return {parser_.items(s), s != Parser::dead(), sure(s)};
 }
 
-// Lists the tokens that an item reads on from some trie nodes (mask/terminal_walks.h). Where a terminal ends,
-// the walk goes on with the items of its stack. Returns false after `most_ways_` steps.
+// Lists the tokens that can be read from one of the items, beginning at a set of trie nodes
+// (mask/terminal_walks.h). At the nodes where a terminal ends, the walk goes on with the items of its stack.
+// Returns false if this takes more than `most_ways_` steps.
 bool MaskBuilder::read_from(std::span<const Item> items, NodeSetId from, Collected& out,
                             const Counts* counts) {
   struct At {
@@ -135,7 +138,7 @@ bool MaskBuilder::read_from(std::span<const Item> items, NodeSetId from, Collect
   return true;
 }
 
-// Lists the tokens below a node of the trie that the items allow.
+// Lists the tokens below a node of the trie that the items, or the state, allow.
 void MaskBuilder::walk(uint32_t node, std::span<const Item> items, Collected& out) {
   if (!by_terminals(items, slices_.walks().nodes({&node, 1}), out, nullptr))
     walk_states(node, parser_.of_items({items.begin(), items.end()}, false), out);
@@ -146,8 +149,8 @@ void MaskBuilder::walk(uint32_t node, StateId from, Collected& out) {
     walk_states(node, from, out);
 }
 
-// Lists tokens by a walk that makes a state for each byte. Walks may nest (gather): the inner one leaves the
-// entries of the outer one in `todo_` alone.
+// Lists tokens by a walk that makes a state for each byte. A walk inside of another one (gather) uses the
+// same stack `todo_` and leaves the entries below its own alone.
 void MaskBuilder::walk_states(uint32_t node, StateId from, Collected& out) {
   check_depth();
   const std::size_t floor = todo_.size();
@@ -175,12 +178,13 @@ void MaskBuilder::finish_walk(std::size_t floor, Collected& out) {
   }
 }
 
-// Moves a walk to a child node. Lists the tokens that end there; finish_walk() visits the nodes below.
+// Moves a walk to a child node by the child's byte. Lists the tokens that end at the child; finish_walk()
+// visits the nodes below.
 void MaskBuilder::read_on(uint32_t child, StateId state, uint8_t byte, Collected& out) {
   const TokenTrie& trie = vocabulary_.trie();
   const auto tokens = trie.tokens(child);
   if (!out.plain && context_free_ && trie.leaf(child)) {
-    // No node lies below, so the state behind the byte is not needed.
+    // The byte may follow and no node lies below, so the state behind the byte is not needed.
     out.sure.insert(out.sure.end(), tokens.begin(), tokens.end());
     out.worst = kNoBound;
     return;
@@ -200,8 +204,9 @@ void MaskBuilder::read_on(uint32_t child, StateId state, uint8_t byte, Collected
     todo_.emplace_back(child, next);
 }
 
-// Lists the tokens that leave a regex inside of open subtrees (TerminalMask::open): the nodes with a byte
-// that may follow the regex. It ends between characters only, so continuation bytes of UTF-8 are left out.
+// Lists the tokens that leave a regex inside of open subtrees (TerminalMask::open). For each byte that may
+// follow the regex, it looks at the nodes with this byte. The regex ends between characters only, so
+// continuation bytes of UTF-8 are left out.
 void MaskBuilder::leave_open(const TerminalMask& t, StateId left, Collected& out) {
   const std::size_t floor = todo_.size();
   const Undo rest([&] { todo_.resize(floor); });
@@ -211,7 +216,8 @@ void MaskBuilder::leave_open(const TerminalMask& t, StateId left, Collected& out
     for (const uint32_t node : vocabulary_.runs().index().of(b)) {
       while (subtree != t.open.end() && subtree->second <= node) ++subtree;
       if (subtree == t.open.end()) return;
-      // The byte of the subtree's first node leads into the subtree, and not out of the regex.
+      // At the first node of a subtree the regex ends. The byte of this node leads into the subtree, not out
+      // of the regex.
       if (subtree->first < node) read_on(node, left, b, out);
     }
   });
@@ -231,15 +237,16 @@ StateId MaskBuilder::blind(StateId s) {
   return out;
 }
 
-// Tells whether a token that leads to this state is allowed whatever was captured: some item is no poison, or
-// the text may end.
+// Tells whether a token that leads to this state is allowed whatever the captured text is: some item is no
+// poison, or the text may end.
 bool MaskBuilder::sure(StateId s) const {
   const State& st = parser_.state(s);
   return !st.poisoned || st.n > 1 || st.accepting;
 }
 
-// Returns the tokens of a trie of endings that can be read from a state. If only their bounds are missing,
-// the walk is made again for these, because masks point to the lists.
+// Returns the tokens of a trie of endings that can be read from a state, remembered by trie and state. If
+// lengths were not measured before, the walk is made again only for the bound, because masks point to the
+// lists.
 const MaskBuilder::Ending& MaskBuilder::ending(const Suffixes& suffixes, StateId from) {
   std::unique_ptr<Ending>& slot = endings_[&suffixes][from.v];
   if (slot && measured(slot->worst)) return *slot;
@@ -257,7 +264,8 @@ const MaskBuilder::Ending& MaskBuilder::ending(const Suffixes& suffixes, StateId
   return *slot;
 }
 
-// Walks a trie of endings depth first, in linear time. suffix_states_[d] is the state at depth d of the path.
+// Walks a trie of endings depth first, in time linear in its nodes. suffix_states_[d] is the state at depth d
+// of the path.
 void MaskBuilder::walk_suffixes(const Suffixes& suffixes, StateId from, Collected& out,
                                 const Counts& counts) {
   const std::size_t base = suffix_states_.size();
@@ -299,7 +307,8 @@ void MaskBuilder::walk_suffixes(const Suffixes& suffixes, StateId from, Collecte
   }
 }
 
-// Tells whether the parser reads the bytes: exact but slow, for the tokens that a walk left unsure.
+// Tells whether the parser can read the bytes. This is exact but slow, so it decides only the tokens that a
+// walk left unsure.
 bool MaskBuilder::accepts(StateId s, std::string_view bytes) {
   charge(1 + static_cast<int64_t>(bytes.size() / 4));
   return parser_.read(s, bytes) != Parser::dead();

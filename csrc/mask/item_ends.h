@@ -31,26 +31,28 @@ class ItemEnds {
  public:
   struct Place {
     bool string = false;
-    // The place is inside a number, or inside `true`, `false` or `null` (a word).
+    // The text stands inside a number, or inside `true`, `false` or `null` (a word).
     bool word = false;
     // Some open container compares its items.
     bool open = false;
     // The innermost container compares its items, and may have words among them.
     bool words = false;
-    // A container around the innermost one compares its items.
+    // An open container other than the innermost compares its items.
     bool outer = false;
-    // The items of the innermost container must be texts of a list. A token may then use up the last of them.
+    // The items of the innermost container must be texts of a list. So a token may also use up the list's
+    // last text.
     bool list = false;
     uint8_t number() const {
       return static_cast<uint8_t>(string | word << 1 | open << 2 | words << 3 | outer << 4 | list << 5);
     }
   };
-  // Tells whether the token may end an item. A token that only ends a string is left to quotes().
+  // Tells whether the token may end an item. A token that does no more than end a string is left to quotes().
   static bool may_end(Place place, std::string_view bytes) {
     if (bytes.empty()) return false;
     if (place.word && place.words) return true;
     if (place.list && (place.string || bytes.find_first_of("\",") != bytes.npos)) return true;
-    // Only a token that opens a container and writes an item into it can end one here.
+    // No open container compares items. So only a token that opens one, and writes an item into it, can end
+    // an item.
     if (!place.open) {
       const std::size_t bracket = bytes.find_first_of("[{");
       if (bracket == bytes.npos || bytes.find(',', bracket) == bytes.npos) return false;
@@ -65,7 +67,8 @@ class ItemEnds {
     for (; i < bytes.size(); ++i) {
       const char b = bytes[i];
       if (b == '"') return bytes.find('"', i + 1) != bytes.npos;
-      // The first item of a new container repeats none, so the token must go on to `,`, `]` or `}`.
+      // The first item of a new container repeats none, so only a token that goes on to `,`, `]` or `}` can
+      // end a later item.
       if (b == '[' || b == '{') return bytes.find_first_of(",]}", i + 1) != bytes.npos;
       if ((b == ']' || b == '}') && place.outer) return true;
       if (place.words && std::string_view("]} \t\n\r,:").find(b) == std::string_view::npos) return true;
@@ -73,9 +76,10 @@ class ItemEnds {
     return false;
   }
 
-  // A row with few bits, as pairs: the index of a word, and the word.
+  // A row with few bits, as pairs: the index of a word and the bits of this word.
   using Bits = std::vector<std::pair<uint32_t, uint32_t>>;
-  // The tokens that begin with the bytes `added` and a quote. `added` has neither a backslash nor a quote.
+  // The tokens that begin with the bytes `added`, followed by a quote. `added` holds neither a backslash nor
+  // a quote.
   struct Quote {
     std::string_view added;
     std::vector<TokenId> tokens;
@@ -119,7 +123,7 @@ class ItemEnds {
   std::size_t byte_size() const { return bytes_; }
 
  private:
-  // Returns the tokens with at least one of `bytes`, sorted.
+  // Returns the tokens that contain at least one of `bytes`, sorted.
   std::vector<TokenId> holding(std::string_view bytes) const {
     const TokenTrie& trie = vocabulary_.trie();
     std::vector<TokenId> out;
@@ -134,7 +138,7 @@ class ItemEnds {
 
   const Vocabulary& vocabulary_;
   std::array<Bits, kPlaces> places_;
-  // A bit for each place that is in places_.
+  // One bit for each place, set if places_ holds its tokens.
   uint64_t made_ = 0;
   std::vector<Quote> quotes_;
   std::size_t bytes_ = 0;

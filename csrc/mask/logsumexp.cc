@@ -18,8 +18,8 @@ namespace {
 
 constexpr float kNegInf = -std::numeric_limits<float>::infinity();
 
-// Returns exp(x) for x <= 0 or NaN, and 0 below -87, where the result is no normal float. x = n ln 2 + r;
-// adding and subtracting 1.5 * 2^23 rounds to the integer n.
+// Returns exp(x) for x <= 0 or NaN, and 0 below -87, where the result is no normal float. x is split into n
+// ln 2 + r; adding and subtracting 1.5 * 2^23 rounds to the nearest integer n.
 STRUCTGEN_INLINE float exp_negative(float x) {
   const float scaled = x * 1.44269504088896341f;
   const float rounded = (scaled + 12582912.0f) - 12582912.0f;  // to the nearest integer, for |scaled| < 2^22
@@ -42,8 +42,8 @@ STRUCTGEN_INLINE void load32(float* lanes, const typename T::Bits* in, uint32_t 
   for (unsigned j = 0; j < 32; ++j) lanes[j] = (word >> j) & 1u ? T::value(in[j]) : kNegInf;
 }
 
-// Writes the last word of a row like this. The row may end inside of the word, so only allowed columns are
-// read.
+// Writes the last word of a row as floats, with -inf for refused tokens. A row may end inside this word, so
+// only allowed columns are read.
 template <class T>
 STRUCTGEN_INLINE void load_some(float* lanes, const typename T::Bits* in, uint32_t word) {
   for (unsigned j = 0; j < 32; ++j) lanes[j] = kNegInf;
@@ -53,8 +53,8 @@ STRUCTGEN_INLINE void load_some(float* lanes, const typename T::Bits* in, uint32
   }
 }
 
-// Finds the largest allowed logit, kNegInf if there is none, and whether an allowed logit is NaN, which no
-// comparison shows.
+// Finds the largest allowed logit (kNegInf if none is allowed), and whether an allowed logit is NaN. NaN is
+// tested for on its own, because every comparison with it is false.
 template <class T>
 STRUCTGEN_INLINE float largest(const typename T::Bits* in, std::size_t width, const uint32_t* mask,
                                std::size_t words, bool& nan) {
@@ -112,7 +112,7 @@ STRUCTGEN_INLINE double sum_row(const typename T::Bits* in, std::size_t width, c
   bool nan = false;
   const float top = largest<T>(in, width, mask, words, nan);
   if (nan) return std::numeric_limits<double>::quiet_NaN();
-  // Nothing is allowed, or the largest allowed logit is +inf.
+  // The row allows nothing, or its largest allowed logit is +inf.
   if (std::isinf(top)) return top;
   return top + std::log(sum_exp<T>(in, width, mask, words, top));
 }
@@ -130,7 +130,8 @@ STRUCTGEN_CLONES double sum_bfloat16(const uint16_t* in, std::size_t width, cons
   return sum_row<Bfloat16>(in, width, mask, words);
 }
 
-// Sums a row of doubles by plain loops and the library's exp: doubles serve to check other results.
+// Sums a row of doubles by plain loops and the library's exp, because doubles only serve to check other
+// results.
 double sum_float64(const uint64_t* in, std::size_t width, const uint32_t* mask, std::size_t words) {
   double top = -std::numeric_limits<double>::infinity(), total = 0;
   const auto each = [&](const auto& body) {
@@ -164,8 +165,8 @@ double sum_any(const LogitRows& in, std::size_t row, const uint32_t* mask, std::
   return 0;
 }
 
-// Writes x - total for allowed tokens and -inf for all others. The inner loop has a constant length of 32
-// columns, so it vectorises.
+// Writes x - total for allowed tokens and -inf for the others. The loop over a word of 32 columns has a
+// constant length, so it vectorises.
 template <class T, class Number>
 STRUCTGEN_INLINE void subtract(Number* out, const typename T::Bits* in, std::size_t width,
                                const uint32_t* mask, std::size_t words, Number total) {
@@ -199,7 +200,7 @@ STRUCTGEN_CLONES void subtract_bfloat16(float* out, const uint16_t* in, std::siz
 
 void normalise_row(void* out, const LogitRows& in, std::size_t row, const uint32_t* mask, std::size_t words) {
   double total = sum_any(in, row, mask, words);
-  // -inf - 0 is -inf, but -inf - (-inf) would be NaN.
+  // If the row allows nothing, 0 is subtracted: -inf - 0 is -inf, while -inf - (-inf) would be NaN.
   if (total == -std::numeric_limits<double>::infinity()) total = 0;
   const std::ptrdiff_t at = static_cast<std::ptrdiff_t>(row) * in.stride;
   float* o = static_cast<float*>(out) + row * in.width;

@@ -25,8 +25,8 @@
 
 namespace structgen {
 
-// Two tries with one interface for walks: the children of a node by byte, the tokens at a node, whether a
-// node is a leaf. The nodes below a node are those from first() to end() - 1.
+// VocabularyTrie and EndingsTrie give walks one interface: the children of a node by byte, the tokens at a
+// node, and whether a node is a leaf. The nodes below a node are those from first() to end() - 1.
 struct VocabularyTrie {
   const TokenTrie& trie;
   ByteSet bytes(uint32_t node) const { return trie.kids(node).set; }
@@ -49,7 +49,7 @@ struct VocabularyTrie {
 };
 
 struct EndingsTrie {
-  // The root, which has no node in the array.
+  // Stands for the root, which has no node in the array.
   static constexpr uint32_t kRoot = 0xFFFFFFFFu;
   const Suffixes& trie;
   ByteSet bytes(uint32_t node) const {
@@ -119,11 +119,11 @@ void read_below(RegexArena& regexes, const Trie& trie, std::span<const uint32_t>
 using NodeSetId = Id<struct NodeSetTag>;
 
 struct NodeSet {
-  // The trie of endings with the nodes; null for the vocabulary's trie.
+  // The trie of endings to which the nodes belong, or null for the vocabulary's trie.
   const Suffixes* trie = nullptr;
-  // In ascending order.
+  // The nodes, in ascending order.
   std::span<const uint32_t> nodes;
-  // The bytes by which a node of the set has a child.
+  // The bytes that lead from some node of the set to a child.
   ByteSet bytes;
 };
 
@@ -131,9 +131,9 @@ class NodeSets {
  public:
   explicit NodeSets(const TokenTrie& trie) : trie_(trie) { sets_.emplace_back(); }
   static constexpr NodeSetId none() { return NodeSetId{0}; }
-  // Returns the number of a set of inner nodes, given in ascending order.
+  // Returns the number of a set of inner nodes, which are in ascending order.
   NodeSetId intern(const Suffixes* trie, std::span<const uint32_t> nodes);
-  // Returns the union. All sets must belong to one trie.
+  // Returns the number of the union. All sets must belong to one trie.
   NodeSetId unite(std::vector<NodeSetId> sets);
   const NodeSet& operator[](NodeSetId id) const { return sets_[id.v]; }
   template <class F>

@@ -11,8 +11,8 @@
 
 #include "mask/apply.h"
 
-// Compiles a function for each instruction set; the loader chooses one. This needs ifunc (glibc and gcc), and
-// no sanitizer.
+// Compiles a function once for each instruction set; the loader chooses a version. This needs ifunc (glibc
+// and gcc), which does not work with sanitizers.
 #if defined(__x86_64__) && defined(__gnu_linux__) && !defined(__clang__) && __GNUC__ >= 12 && \
     !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
 #define STRUCTGEN_CLONES __attribute__((target_clones("default", "arch=x86-64-v3", "arch=x86-64-v4")))
@@ -20,8 +20,8 @@
 #define STRUCTGEN_CLONES
 #endif
 
-// Inlines a function. A loop is compiled for the instruction set of the function around it, so it must be
-// inside the marked one.
+// Inlines a function. A loop is compiled for the instruction set of the function that contains it, so the
+// loop has to be inside the marked one.
 #if defined(__GNUC__)
 #define STRUCTGEN_INLINE inline __attribute__((always_inline))
 #else
@@ -30,7 +30,7 @@
 
 namespace structgen {
 
-// An element type: its bits, the bits of -inf, and the float of given bits.
+// For each type of element: its bits, the bits of -inf, and the float of given bits.
 struct Float32 {
   using Bits = uint32_t;
   static constexpr Bits kNegInf = 0xFF800000u;
@@ -39,7 +39,8 @@ struct Float32 {
 struct Float16 {
   using Bits = uint16_t;
   static constexpr Bits kNegInf = 0xFC00u;
-  // Shifts the exponent of a normal number, and multiplies all others by a float. There is no branch.
+  // Without a branch: the exponent of a normal number is shifted, and any other number is multiplied by a
+  // float.
   static STRUCTGEN_INLINE float value(Bits b) {
     const uint32_t sign = static_cast<uint32_t>(b & 0x8000u) << 16;
     const uint32_t rest = static_cast<uint32_t>(b & 0x7FFFu) << 13;
@@ -60,7 +61,7 @@ struct Float64 {
   static STRUCTGEN_INLINE double value(Bits b) { return std::bit_cast<double>(b); }
 };
 
-// Returns word w of a mask, without bits beyond the row's last column.
+// Returns word w of a mask, without the bits beyond the row's last column.
 STRUCTGEN_INLINE uint32_t mask_word(const uint32_t* mask, std::size_t words, std::size_t w,
                                     std::size_t width) {
   if (w >= words) return 0;
@@ -68,7 +69,7 @@ STRUCTGEN_INLINE uint32_t mask_word(const uint32_t* mask, std::size_t words, std
   return left >= 32 ? mask[w] : mask[w] & ((1u << left) - 1);
 }
 
-// Calls body(first, last) for all rows, on several threads if `bytes` are enough to gain from it.
+// Calls body(first, last) over the rows [0, rows), on several threads if `bytes` are enough to gain from it.
 void over_rows(std::size_t rows, std::size_t bytes, unsigned threads,
                const std::function<void(std::size_t, std::size_t)>& body);
 

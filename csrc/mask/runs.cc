@@ -23,11 +23,16 @@
 // trusted: ids, nodes and depths are checked, and a class that does not fit is made anew.
 //
 // Invariants.
-// - A row, list, cut or exit that was handed out stays where it is and as it is. A slot is published once,
-//   with release order, and read without a lock.
-// - boundary() is true for the root, and for the node behind each whole character of a token.
-// - E is never empty, and no text of E begins another. Otherwise ok() is false, and masks are made without
-//   the class.
+// - A row, list, cut or exit that was handed out stays where it is and as it is. A slot is published
+//   once, with release order, and read without a lock.
+// - boundary() holds for a trie node whose text consists of whole characters: for the root, and for one node
+// a
+//   character on the path to it.
+// - E is never empty, and no text of E begins another. Otherwise ok() is false, and masks are made
+//   without the class.
+//
+// Costs. One walk of the trie a class. Rows are made as they are asked for, V/8 bytes each (V: tokens).
+// Classes that no world holds are dropped beyond kKept bytes.
 //
 // Rejected. A row for each state, which would be as many as a counter's limit; and counting in the walk
 // (mask/fill.cc).
@@ -46,16 +51,18 @@ namespace structgen {
 
 namespace {
 
-// Classes that no world uses stay up to this many bytes.
+// If no world uses some classes, a vocabulary keeps up to this many bytes of them.
 constexpr std::size_t kKept = 24u << 20;
-// automaton() gives up on an element with more states. It then has no key, and its class is not kept.
+// automaton() gives up on an element with more states than this. Such an element has no key, so its class is
+// not kept.
 constexpr std::size_t kKeyStates = 32;
-// automaton() also gives up after this many new regexes: nested counters make more and more.
+// automaton() also gives up after this many new regexes, because nested counters make more and more of them.
 constexpr uint32_t kKeyNodes = 1'000;
 
-// Returns the automaton of a regex as a string, which is its key in all arenas; empty if the automaton is too
-// large. States are numbered as they are met. A state is `E` (it ends) or `I`, and a pair (first byte,
-// successor) for each range of bytes with one successor, where 255 is dead.
+// Returns the automaton of a regex as a string, which serves as its key in all arenas. It is empty if the
+// automaton is too large or the regex is no finite class of characters. States are numbered in the order of
+// their discovery. A state is `E` (it ends) or `I`, then a pair (first byte, successor) for each range of
+// bytes with the same successor. The successor 255 is dead.
 std::string automaton(RegexArena& regexes, RegexId element) {
   const RegexKind kind = regexes.node(element).kind;
   if (!regexes.node(element).finite || (kind != RegexKind::kBytes && kind != RegexKind::kAlt)) return {};
@@ -91,8 +98,8 @@ void put_all(std::string& out, const std::vector<T>& values) {
   out.resize((out.size() + 3) / 4 * 4);
 }
 
-// Reads what put() and put_all() wrote. Behind a number that does not fit, ok() is false and all reads return
-// zeros, so callers may check once at the end.
+// Reads what put() and put_all() wrote. Once a number does not fit, ok() is false and every read returns
+// zeros. So callers may check once, after several reads.
 class Source {
  public:
   explicit Source(std::string_view from) : from_(from) {}
@@ -140,7 +147,7 @@ NodeIndex::NodeIndex(const TokenTrie& trie) : nodes_(trie.size()), parents_(trie
     const TokenTrie::Node& n = trie.node(i);
     path.resize(n.depth);
     if (n.depth == kDeep + 1)
-      // The nodes above this one, without those that an earlier deep node has added.
+      // `path` holds the nodes above this one. Those that an earlier deep node has already added are skipped.
       for (const uint32_t above : path)
         if (above != 0 && (deep_.empty() || above > deep_.back())) deep_.push_back(above);
     if (n.depth > kDeep) deep_.push_back(i);
@@ -196,7 +203,7 @@ void RunClass::walk(RegexArena& regexes, RegexId element) {
       to = start;
       mark(i);
     } else if (table.ends(to)) {
-      // A text of E begins another one, so a token could be cut into elements in two ways.
+      // A text of E begins another text of E, so a token could be split into elements in two ways.
       ok_ = false;
       return;
     }
@@ -222,8 +229,8 @@ const Words& RunClass::up_to(uint32_t k) {
   return rows_[k].get(lock_, [&] { return make_row(k); });
 }
 
-// Calls f for the tokens that consist of elements, in the order of the trie. `ends` has the end of the last
-// whole element at each depth of the path.
+// Calls f for the tokens that consist of elements, in the order of the trie. `ends` holds, for each depth of
+// the path, the end of the last whole element.
 template <class F>
 void RunClass::for_each_cut(F&& f) {
   const TokenTrie& trie = vocabulary_.trie();
@@ -272,7 +279,8 @@ const RunCounts& RunClass::counts() {
 }
 
 RunCounts RunClass::make_counts() {
-  // The tokens of whole elements, nearly all of them, by their number of elements.
+  // The tokens that end with a whole element, by their number of elements: nearly all tokens that consist of
+  // elements.
   std::vector<std::vector<TokenId>> ends(longest() + 1);
   std::map<std::pair<uint32_t, std::string>, std::vector<TokenId>> cut;
   for_each_cut([&](TokenId t, uint32_t count, std::string_view begun) {
@@ -375,7 +383,7 @@ void RunClass::write(std::string& out) const {
     put_all(out, e->suffixes.entries);
     put_all(out, e->unbounded);
     put(out, e->suffixes.depth);
-    // Written field by field, because the struct has padding, whose bytes are undefined.
+    // The fields are written one by one, because the struct has padding, whose bytes are undefined.
     std::vector<uint32_t> nodes;
     for (const Suffixes::Node& n : e->suffixes.nodes)
       nodes.insert(nodes.end(), {n.end, n.first, n.depth, n.byte});
@@ -384,9 +392,9 @@ void RunClass::write(std::string& out) const {
   put(out, 256);
 }
 
-// Reads a saved class and checks what later code relies on: ids and nodes in range, subtrees that nest,
-// depths that rise by one at most. A file that was made by hand may give wrong masks, but no access outside
-// the arrays.
+// Reads a saved class and checks what later code relies on: token ids and node indices are in range; in the
+// trie of endings subtrees nest and depths rise by at most one. A file that was made by hand may give wrong
+// masks, but no access outside the arrays.
 RunClass::RunClass(std::string_view saved, const Vocabulary& vocabulary, Runs& runs)
     : vocabulary_(vocabulary), runs_(runs) {
   const TokenTrie& trie = vocabulary.trie();
@@ -451,7 +459,7 @@ const NodeIndex& Runs::index() {
 }
 
 void Runs::prepare() {
-  // Only the class is kept, and not the arena.
+  // Only the class is kept; the arena goes at the end of this function.
   RegexArena regexes(kJson);
   const auto strings = of(regexes, regexes.any_character());
   if (!strings->ok()) return;
@@ -460,7 +468,7 @@ void Runs::prepare() {
   index();
 }
 
-// The lock is held meanwhile, so that two compilers do not make the same class.
+// The lock is held while a class is made, so that two compilers do not make the same class twice.
 std::shared_ptr<RunClass> Runs::of(RegexArena& regexes, RegexId element) {
   const std::string key = automaton(regexes, element);
   std::unique_lock hold(lock_, std::defer_lock);
@@ -480,7 +488,7 @@ std::shared_ptr<RunClass> Runs::of(RegexArena& regexes, RegexId element) {
   if (!made) made = std::make_shared<RunClass>(regexes, vocabulary_, *this, element);
   if (key.empty()) return made;
   known_.push_front({key, made});
-  // The bytes of classes that no world uses.
+  // Counts the bytes of classes that no world uses; only these can be freed.
   std::size_t idle = 0;
   for (auto it = known_.begin(); it != known_.end();) {
     if (it->run.use_count() == 1) idle += it->run->byte_size();

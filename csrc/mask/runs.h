@@ -35,31 +35,32 @@ using Words = std::vector<uint32_t>;
 inline void set_bit(Words& w, TokenId t) { w[static_cast<uint32_t>(t) >> 5] |= 1u << (t & 31); }
 inline bool get_bit(const Words& w, TokenId t) { return (w[static_cast<uint32_t>(t) >> 5] >> (t & 31)) & 1; }
 
-// A set of more tokens than this is kept as a row, any other as a list.
+// A set of at most this many tokens is kept as a list, a larger one as a row.
 constexpr std::size_t kSparseLimit = 1'500;
 
 struct Exit {
   // The trie node at which an element ends, or its child by the byte that leaves the run.
   uint32_t node;
-  // The number of elements in front.
+  // The number of elements that the bytes up to the exit hold.
   uint32_t count;
 };
 
 // The exits of a run of E by the byte b: the children, by b, of the trie nodes at which an element ends.
 struct RunExits {
   std::vector<Exit> children;  // sorted by node
-  // The tokens that end with b behind whole elements.
+  // The tokens whose last byte is b: the elements before it are complete.
   std::vector<Suffixes::Entry> ends;
   // What tokens hold behind b, as a trie.
   Suffixes suffixes;
-  // The most elements that a token holds in front of b.
+  // The largest number of elements that a token holds before b.
   uint32_t longest = 0;
-  // A row of the tokens that consist of elements, and of those with b behind the elements.
+  // A row of all tokens that consist of elements, and of those that also end with b behind them.
   Words unbounded;
 };
 
-// The tokens that consist of elements, by how they end: with a whole element, or inside of one. If E is one
-// UTF-8 character, `a` is whole, and a token that ends with the byte C3 is in the group "C3".
+// The tokens that consist of elements, grouped by how they end: with a whole element, or with the first bytes
+// of one. If E is one UTF-8 character, the token `a` is whole, and a token that ends with the byte C3 is in
+// the group "C3".
 struct RunCuts {
   Words whole;
   struct Part {
@@ -83,15 +84,15 @@ struct RunCounts {
     std::string begun;
     std::vector<TokenId> tokens;
   };
-  // wholes[i]: the tokens of i + 1 whole elements.
+  // The tokens that end with a whole element; the entry i has those of i + 1 elements.
   std::vector<Whole> wholes;
-  // A row of the tokens of all `wholes`.
+  // A row of the tokens of all groups in `wholes`.
   Words whole;
   std::vector<Part> parts;
 };
 
-// The trie nodes by their last byte, and each node's parent: two numbers a node. The exits by a byte are
-// looked for among the nodes with this byte.
+// Lists the trie nodes by their last byte, and the parent of each node: two numbers a node. The exits by a
+// byte are found among the nodes with this byte, without visiting every node at which an element ends.
 class NodeIndex {
  public:
   explicit NodeIndex(const TokenTrie& trie);
@@ -99,7 +100,8 @@ class NodeIndex {
     return {nodes_.data() + first_[byte], nodes_.data() + first_[byte + 1]};
   }
   uint32_t parent(uint32_t node) const { return parents_[node]; }
-  // deep() returns the nodes deeper than kDeep bytes and all nodes above them, in ascending order.
+  // deep() returns the nodes that are more than kDeep bytes below the root, together with all nodes above
+  // them, in ascending order.
   static constexpr uint32_t kDeep = 20;
   std::span<const uint32_t> deep() const { return deep_; }
   std::size_t byte_size() const { return (nodes_.size() + parents_.size() + deep_.size()) * 4; }
@@ -113,13 +115,14 @@ class NodeIndex {
 
 class Runs;
 
-// The run of one element E in one vocabulary: the tokens that consist of elements, and the exits of all
-// others.
+// The run of one element E in one vocabulary: the tokens that consist of elements, and the exits by which
+// tokens leave.
 class RunClass {
  public:
-  // Makes the class of E. ok() is true if no text of E is empty or begins another one (a prefix code).
+  // Makes the class of E. ok() tells whether E is a prefix code (no text of E begins another) without the
+  // empty text.
   RunClass(RegexArena& regexes, const Vocabulary& vocabulary, Runs& runs, RegexId element);
-  // Reads what write() wrote. ok() is false if it does not fit the vocabulary.
+  // Reads what write() wrote. ok() is false if the bytes do not fit the vocabulary.
   RunClass(std::string_view saved, const Vocabulary& vocabulary, Runs& runs);
   void write(std::string& out) const;
   bool ok() const { return ok_; }
@@ -131,9 +134,10 @@ class RunClass {
   const RunCounts& counts();
   // Tells whether an element ends at the trie node.
   bool boundary(uint32_t node) const { return boundary_[node / 64] >> (node % 64) & 1; }
-  // The same as up_to(k), as a list; null if more than kSparseLimit tokens consist of elements.
+  // Returns the tokens of up_to(k) as a list. Returns null if more than kSparseLimit tokens consist of
+  // elements.
   const std::vector<TokenId>* list_up_to(uint32_t k);
-  // Returns how many tokens have more than `low` and at most `high` elements.
+  // Returns the number of tokens of more than `low` and at most `high` elements.
   std::size_t tokens_between(uint32_t low, uint32_t high) const;
   template <class F>
   void for_each_between(uint32_t low, uint32_t high, F&& f) const {
@@ -176,7 +180,7 @@ class RunClass {
   void add(uint8_t byte, std::unique_ptr<RunExits> exits);
   Words make_row(uint32_t k);
   RunCounts make_counts();
-  // The same as up_to(k). The caller holds the lock.
+  // Does what up_to(k) does. The caller holds the lock.
   const Words& row(uint32_t k) {
     return rows_[k].held([&] { return make_row(k); });
   }
@@ -187,9 +191,9 @@ class RunClass {
   const Vocabulary& vocabulary_;
   Runs& runs_;
   bool ok_ = true;
-  // buckets_[k]: the tokens of k + 1 elements, the last of which may be unfinished.
+  // buckets_[k] holds the tokens of exactly k + 1 elements, the last of which may be unfinished.
   std::vector<std::vector<TokenId>> buckets_;
-  // A bit for each trie node: an element ends there, or nothing was read.
+  // One bit for each trie node: whether an element ends there, or nothing was read.
   std::vector<uint64_t> boundary_;
   std::size_t tokens_ = 0;
   Mutex lock_;
@@ -205,13 +209,16 @@ class RunClass {
 class Runs {
  public:
   explicit Runs(const Vocabulary& vocabulary) : vocabulary_(vocabulary) {}
-  // Returns the class of an element. If its ok() is false, the element forms no runs.
+  // Returns the class of an element, which is made on first use. If its ok() is false, the element forms no
+  // runs.
   std::shared_ptr<RunClass> of(RegexArena& regexes, RegexId element);
-  // Makes the classes for the first mask inside a JSON string ahead of time.
+  // Makes the classes that the first mask inside a JSON string needs, so that the first request does not wait
+  // for them.
   void prepare();
-  // Writes all classes as bytes for view().
+  // Writes all classes as bytes that view() takes.
   std::string write();
-  // Takes saved classes, whose memory must outlive this object. Each is read when it is first asked for.
+  // Takes saved classes; their memory must outlive this object. of() reads a class when it is first asked for
+  // it.
   void view(std::string_view saved);
   const NodeIndex& index();
   std::size_t byte_size();
@@ -223,9 +230,10 @@ class Runs {
   };
   const Vocabulary& vocabulary_;
   Mutex lock_;
-  // The classes in memory, the last used one first.
+  // The classes in memory, the most recently used one first.
   std::list<Known> known_;
-  // The saved bytes of classes, by the key of the class (automaton() in runs.cc).
+  // The saved bytes of classes, by the key of the class (automaton() in runs.cc); both point into the mapped
+  // file.
   std::unordered_map<std::string_view, std::string_view> saved_;
   Mutex index_lock_;
   std::unique_ptr<NodeIndex> index_;

@@ -32,21 +32,21 @@ struct TerminalMask {
   const Words* base = nullptr;
   std::vector<TokenId> added;
   std::vector<TokenId> removed;
-  // Inner trie nodes at which the regex may end; not used if `left` is set.
+  // Trie nodes with children at which the regex may end; unused if `left` is set.
   std::vector<uint32_t> exits;
-  // The node set of `exits`, for TerminalWalks.
+  // The number of the node set `exits` for TerminalWalks; set by Slices::terminal().
   NodeSetId exit_set = TerminalWalks::none();
-  // Subtrees of free text, each from its first node to the one behind it: the regex may end at every node
-  // between two characters. A list of all these nodes would be long.
+  // Subtrees, each as its first node and the node behind it: the regex may end at each node that is not
+  // inside a character. Free text may end nearly everywhere, and a list of all nodes would be long.
   std::vector<std::pair<uint32_t, uint32_t>> open;
-  // If not null: the exits of a run, at which the regex ends, except for the tokens in `blocked`.
+  // If not null, the exits of a run: the regex ends at each of them, except for the tokens in `blocked`.
   const RunExits* left = nullptr;
   // Sorted tokens that leave by `left` where the regex does not end.
   std::vector<TokenId> blocked;
   static constexpr uint32_t kUnknown = 0xFFFFFFFFu;
-  // At most this many bytes complete any text inside the regex.
+  // How many bytes complete any text inside the regex, as an upper bound.
   uint32_t slack = kUnknown;
-  // True if something was omitted meanwhile (base/effort.h), so that tokens may be missing.
+  // True if something was omitted while the mask was made (base/effort.h), so that tokens may be missing.
   bool partial = false;
 };
 
@@ -54,16 +54,16 @@ struct TerminalMask {
 struct TableMask {
   struct Inside {
     TokenId token;
-    // The token begins some of the texts `lo` to `hi` - 1 of the sorted table, and completes none.
+    // The token is a proper beginning of strings with the numbers `lo` to `hi` - 1 of the sorted table.
     uint32_t lo, hi;
-    // True if the token begins all of these texts. Otherwise it ends inside an escape, and the caller finds
-    // out which of them by stepping.
+    // True if the token begins all of these strings. If it is false, the token ends inside an escape and
+    // begins only some of them, which the caller finds by stepping.
     bool exact;
   };
   struct Done {
-    // The trie node behind the closing quote.
+    // The trie node right behind the closing quote.
     uint32_t node;
-    // The text that the quote completes.
+    // The index of the string that the closing quote completes.
     uint32_t index;
   };
   std::vector<Inside> inside;
@@ -74,9 +74,10 @@ class Slices {
  public:
   Slices(RegexArena& regexes, const Vocabulary& vocabulary);
   TerminalWalks& walks() { return *walks_; }
-  // Returns the run of an element; null if it forms none.
+  // Returns the run of an element, or null if the element forms none.
   RunClass* run(RegexId element);
-  // For E* closed by one byte that E does not contain, returns the exits by this byte; otherwise null.
+  // For E* closed by one byte that E does not contain, returns the exits by this byte; null for any other
+  // regex.
   const RunExits* exits(RegexId regex);
   const TerminalMask& terminal(RegexId regex);
   // Tells whether all tokens of JSON string characters are inside the regex.
@@ -85,11 +86,11 @@ class Slices {
   // inside. Returns null for any other regex.
   const TerminalMask* leaving(RegexId regex);
   const TableMask& table(uint32_t table);
-  // Writes how tokens read literals from any state of a set. Every range is exact, because the state's own
-  // subset is used. Nothing is remembered.
+  // Writes how tokens read literals from any state of a set. Unlike table() it remembers nothing. It uses the
+  // state's own subset, so every range is exact.
   void read_literals(const LiteralSet& start, TableMask& out) const;
-  // Returns the trie nodes behind the closing quotes of literals that are read from a state of a set. Only
-  // nodes that lead to a quote are visited.
+  // Returns the trie nodes right behind the closing quotes of literals that are read from a state of a set.
+  // It visits only nodes that lead to a quote, and most literals leave these at their first byte.
   std::vector<TableMask::Done> completed(const LiteralSet& start);
   // Returns the regex without the excluded literals that no token completes. It has the mask and the exits of
   // the whole regex.
@@ -98,8 +99,8 @@ class Slices {
   //     any*" & ~(`ame"`)          any*", unless some token reads `ame"`
   RegexId visible(RegexId regex);
   std::size_t byte_size() const { return bytes_ + walks_->byte_size(); }
-  // Forgets all masks and walks if they take more than `limit` bytes. Rows stay, because masks point to them.
-  // The caller must hold nothing of terminal() or walks(), and no set of nodes.
+  // Forgets all terminal masks and walks if they take more than `limit` bytes. Rows stay, because masks point
+  // to them. The caller must hold no reference from terminal() or walks(), and no set of nodes.
   void trim(std::size_t limit);
 
  private:
@@ -122,13 +123,13 @@ class Slices {
   void read_byte(uint32_t at, const LiteralSet& from, const ByteSet& bytes,
                  std::vector<TableMask::Done>& done, F&& inside) const;
   const std::unordered_map<uint32_t, ByteSet>& ways_to_quote();
-  // What compare() finds: how a new regex differs from a known one, whose mask is known.
+  // The differences between a new regex and a known one, whose mask is known, as compare() finds them.
   struct Changes {
     // The tokens that only the new regex allows. If they become many, they move to `row`.
     std::vector<TokenId> added;
     std::unique_ptr<Words> row;
     std::size_t gained = 0;
-    // The tokens below nodes that only the known regex reads. Its mask may lack some.
+    // The tokens below nodes that only the known regex reads. The known mask may not allow all of them.
     std::vector<TokenId> lost;
     // The nodes at which only the new regex may end.
     std::vector<uint32_t> exits;
@@ -154,18 +155,18 @@ class Slices {
   void list_open(TerminalMask& out) const;
   RegexArena& regexes_;
   const Vocabulary& vocabulary_;
-  // Never empty: trim() replaces it.
+  // The terminal walks that were made so far. It always has a value; trim() replaces it.
   std::optional<TerminalWalks> walks_;
   struct Held {
     std::shared_ptr<RunClass> run;
-    // The bytes of the run when they were counted last.
+    // The memory of the run in bytes, as it was counted last.
     std::size_t seen = 0;
   };
   std::unordered_map<uint32_t, Held> runs_;  // by element
   std::unordered_map<uint32_t, std::unique_ptr<TerminalMask>> terminals_;
-  // The regexes that were walked last, with their derivatives by every byte.
+  // The regexes that were walked last, each with its derivative by every byte. terminals_ has their masks.
   std::vector<std::pair<RegexId, FirstSteps>> walked_;
-  // How many tokens begin with each byte.
+  // The number of tokens that begin with each byte.
   std::array<std::size_t, 256> tokens_by_byte_{};
   std::unordered_map<uint32_t, std::unique_ptr<TerminalMask>> leaving_;
   std::unordered_map<uint32_t, std::unique_ptr<TableMask>> tables_;

@@ -22,8 +22,9 @@ namespace structgen {
 
 namespace {
 
-// States of a reader of UTF-8 (RFC 3629), by the bytes that are missing: kBetween is between characters, kTwo
-// needs two more bytes. Behind E0, ED, F0 and F4 some continuation bytes are not valid, so each has a state.
+// States of a reader of UTF-8 (RFC 3629), named by the bytes that are still to come: kBetween is between
+// characters, kTwo needs two more bytes. Behind E0, ED, F0 or F4 not every continuation byte is valid, so
+// each of them has a state.
 enum Reader : uint8_t { kBetween, kLast, kTwo, kThree, kAfterE0, kAfterED, kAfterF0, kAfterF4, kBad };
 
 // Returns the state behind a byte: é (C3 A9) goes from kBetween to kLast and back.
@@ -53,8 +54,8 @@ Reader read(Reader r, uint8_t b) {
   return kBad;
 }
 
-// Tells whether a character beyond ASCII is white space: ECMA-262's WhiteSpace and LineTerminator, and what
-// Python adds. The argument is its UTF-8 bytes as one number: U+00A0 is 0xC2A0.
+// Tells whether a character beyond ASCII is white space: ECMA-262's WhiteSpace and LineTerminator, and the
+// characters that Python adds. The argument holds its UTF-8 bytes in one number: U+00A0 is 0xC2A0.
 bool blank(uint32_t bytes) {
   switch (bytes) {
     case 0xC285:
@@ -157,7 +158,7 @@ std::vector<Categories> categories_below(const TokenTrie& trie) {
   std::vector<Categories> out(trie.size(), 0);
   std::vector<uint32_t> parents(trie.size(), 0), path{0};  // node at each depth
   std::vector<Reader> reader(trie.size(), kBetween);
-  // For each node: the bytes of the character that is begun there, or has just ended.
+  // For each node: the bytes of the character that is unfinished there, or that has just ended.
   std::vector<uint32_t> begun(trie.size(), 0);
   std::vector<Categories> own(trie.size(), 0);
   for (uint32_t i = 1; i < trie.size(); ++i) {
@@ -174,11 +175,12 @@ std::vector<Categories> categories_below(const TokenTrie& trie) {
     else if (reader[i] == kBetween)
       own[i] = blank(begun[i]) ? kBlank : kWideCharacter;
     else if (!trie.tokens(i).empty())
-      // A token ends inside a character, which may still become no blank.
+      // A token ends inside a character here. The character may still become one that is no blank, so the
+      // node counts as one.
       own[i] = kWideCharacter;
   }
-  // From the leaves upwards: a node inside a character becomes kMalformed, because no walk may begin there,
-  // and so do all nodes above bytes that are not UTF-8.
+  // From the leaves upwards: a node inside a character becomes kMalformed, because a walk must not begin
+  // there. Bytes that are not UTF-8 make every node above them kMalformed, too.
   std::vector<bool> bad(trie.size(), false);
   for (uint32_t i = trie.size(); i-- > 1;) {
     bad[i] = bad[i] || reader[i] == kBad;
@@ -190,8 +192,8 @@ std::vector<Categories> categories_below(const TokenTrie& trie) {
   return out;
 }
 
-// Tells whether a walk must look at `state`: it is dead, or the regex ends in only one of `from` and `state`,
-// unless the caller handles ends (pass_).
+// Tells whether a walk must look at `state`: it is dead, or the regex ends in only one of `from` and `state`.
+// The latter does not matter if the caller handles ends (pass_).
 bool Loops::stops(uint32_t from, uint32_t state) const {
   return state == WalkTable::kDead || (!pass_ && table_.ends(state) != table_.ends(from));
 }
@@ -221,15 +223,16 @@ Categories Loops::loop(uint32_t state) {
   return out;
 }
 
-// Collects the states that the first one reaches by categories that may follow in all of them. A category
-// that leads to a state in which another one dies is left out: behind a backslash in a string hardly any byte
-// may follow. Returns false if there are too many states.
+// Collects the states that the first state reaches, by the categories whose bytes may follow in every state
+// of the set. A category is left out if it leads to a state in which another one dies: a backslash in a
+// string leads to a state behind which hardly any byte may follow. Returns false if there are too many
+// states.
 bool Loops::close(Closed& c) {
   c.ascii = alive(c.states[0]);
   for (std::size_t i = 0; i < c.states.size(); ++i) {
     const uint32_t from = c.states[i];
     const ClassMap& classes = table_.classes(from);
-    // The class of the byte in front, if that one leads into the set.
+    // The class of the byte before this one, if that byte leads into the set.
     uint32_t last = kUnknown;
     for (int b = 0; b < 128; ++b) {
       if (!(c.ascii & kCategories[b]) || last == classes.of[b]) continue;
@@ -248,8 +251,8 @@ bool Loops::close(Closed& c) {
   return true;
 }
 
-// Finds the set of a state. Other states of it get the same set if the same categories may follow, and then
-// need no search.
+// Finds the set of a state (Closed). Other states of the set get the same set if the same categories may
+// follow in them; they then need no search.
 void Loops::ask(uint32_t state) {
   Closed c;
   c.states = {state};
@@ -275,7 +278,8 @@ void Loops::ask(uint32_t state) {
 void Loops::wide(Closed& closed) {
   struct Place {
     Reader reader;
-    // The state of the regex, and the bytes of the begun character while it may become a blank; otherwise 0.
+    // `at` is the state of the regex. `begun` holds the bytes of the begun character while it may become a
+    // blank; otherwise it is 0.
     uint32_t at, begun;
     bool operator==(const Place&) const = default;
   };
@@ -288,7 +292,7 @@ void Loops::wide(Closed& closed) {
     todo.pop_back();
     const ClassMap& classes = table_.classes(p.at);
     for (int b = 128; b < 256; ++b) {
-      // The byte behaves like the one in front.
+      // The byte behaves like the byte before it.
       if (b > 128 && !kApart[b - 128] && classes.of[b] == classes.of[b - 1]) continue;
       const Reader next = read(p.reader, static_cast<uint8_t>(b));
       if (next == kBad) continue;

@@ -26,33 +26,34 @@ namespace structgen {
 class WalkTable;
 
 using Categories = uint32_t;
-// Blanks beyond ASCII, such as U+00A0, which \s and \S tell from other characters.
+// The category of blanks beyond ASCII (such as U+00A0); \s and \S tell them from other characters.
 constexpr Categories kBlank = 1u << 29;
-// All other characters beyond ASCII.
+// The category of all other characters beyond ASCII.
 constexpr Categories kWideCharacter = 1u << 30;
-// Bytes that are not UTF-8. A trie node inside a character counts as such a byte.
+// The category of bytes that are not UTF-8. A trie node that stands inside a character counts as such a byte.
 constexpr Categories kMalformed = 1u << 31;
 Categories category(uint8_t byte);
-// Returns for each node the categories of the bytes below it.
+// Returns, for each node, the categories of the bytes below it; the node's own byte does not count.
 std::vector<Categories> categories_below(const TokenTrie& trie);
 
-// Walks ask Loops only at nodes with more nodes below.
+// Walks ask Loops only at nodes with more than this many nodes below.
 constexpr uint32_t kLoopsBelow = 1;
 
 // Tells for one walk below which nodes the regex only moves within a small set of states.
 class Loops {
  public:
-  // Without `pass` the regex ends in all states of a set or in none. With `pass` it may end in some, and the
-  // caller of cover() passes the bytes that may follow an end (`open`).
+  // Without `pass` the regex ends in all states of a set, or in none. With `pass` it may end in some of them;
+  // the caller of cover() then gives the bytes that may follow an end (`open`).
   Loops(const TokenTrie& trie, WalkTable& table, bool pass) : trie_(trie), table_(table), pass_(pass) {}
   // Tells whether cover() probably pays: the set of the state is known, or many tokens lie below the node.
   bool worth(uint32_t node, uint32_t state) const {
     if (state < of_.size() && of_[state] != kUnknown) return of_[state] != kNothing;
     return trie_.subtree_tokens(node).size() >= kMany;
   }
-  // Tells whether the tokens below the node may be taken unread: their bytes stay in the set of `state`, and
-  // at the end of each character the regex ends exactly if it ends in `state`. With `pass` it may end
-  // elsewhere, if no byte below the node is in `open`, the categories of the bytes that may follow an end.
+  // Tells whether the tokens below the node may be taken unread: their bytes never leave the set of `state`,
+  // and where a character ends, the regex ends exactly if it ends in `state`. With `pass` the regex may end
+  // elsewhere, too, but then no byte below the node may be in `open`, the categories of the bytes that may
+  // follow an end.
   bool cover(uint32_t node, uint32_t state, Categories open) {
     const Categories below = trie_.below(node);
     if (below & kMalformed) return false;
@@ -69,7 +70,7 @@ class Loops {
 
  private:
   static constexpr uint32_t kUnknown = 0xFFFFFFFFu, kNothing = 0xFFFFFFFEu;
-  // With fewer tokens below the node, worth() says no if the set of the state is not known.
+  // Below a node with fewer tokens than this, worth() answers no if the set of the state is not known.
   static constexpr std::size_t kMany = 48;
   // A set has at most this many states. A state that reaches more is a set of its own.
   static constexpr std::size_t kStates = 4;
@@ -78,7 +79,7 @@ class Loops {
     // The categories of ASCII bytes that lead from each state of the set into the set.
     Categories ascii = 0;
     Categories wide = 0;
-    // True if the regex may end in some state of the set.
+    // Tells whether the regex may end in some state of the set.
     bool ends = false;
     bool wide_known = false;
   };
@@ -93,7 +94,7 @@ class Loops {
   const bool pass_;
   // True once some set had too many states. From then on each state is a set of its own.
   bool large_ = false;
-  // of_[state]: the number of the state's set.
+  // of_[state] is the number of the state's set.
   std::vector<uint32_t> of_;
   std::vector<Closed> closed_;
   std::vector<Categories> alive_;

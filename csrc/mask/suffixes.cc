@@ -38,13 +38,13 @@ class ByByte {
 
 }  // namespace
 
-// Works depth first. `open` has the nodes that are not merged yet, level by level with the deepest last, and
-// in a level with the smallest byte last. The nodes of a level with one byte become one node of the endings,
-// and their children the next level.
+// Works depth first. `open` holds the nodes of the vocabulary's trie that are not merged yet: level by level,
+// with the deepest level at the end, and within a level with the smallest byte at the end. All nodes of a
+// level with the same byte become one node of the endings; their children become the next level.
 void build_suffixes(const TokenTrie& trie, std::vector<SuffixStart> starts, Suffixes& out) {
   ByByte by_byte(trie);
   struct Level {
-    // Where the level begins in `open`, and the node of the endings above it.
+    // The index in `open` at which the level begins, and the node of the endings above it.
     std::size_t first;
     uint32_t above;
   };

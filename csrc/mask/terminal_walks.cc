@@ -12,7 +12,7 @@ namespace structgen {
 
 namespace {
 
-// A concatenation that is nested so deep is walked as a whole.
+// At this depth of nesting, a concatenation is walked as a whole.
 constexpr uint32_t kMostNested = 32;
 }  // namespace
 
@@ -56,7 +56,7 @@ uint32_t TerminalWalks::number(RegexId regex, NodeSetId from) {
 }
 
 // Tells whether a concatenation is walked kid by kid, because its kids occur more often than the whole. The
-// second kid must not be empty, so that the whole ends only where it ends.
+// second kid must not match the empty text, so that the whole ends only where this kid ends.
 bool TerminalWalks::parted(RegexId regex) const {
   const RegexNode& n = regexes_.node(regex);
   return n.kind == RegexKind::kCat && !regexes_.node(RegexId{n.a}).labelled &&
@@ -81,8 +81,8 @@ TerminalWalk TerminalWalks::in_parts(RegexId regex, NodeSetId from) {
   return {pool_.copy(std::span<const Suffixes::Entry>(inside)), second.ends, second.deepest};
 }
 
-// Returns the walk of a run, for a run without some literals. Returns nothing if the regex has another form,
-// or if a token completes one of them.
+// For a run without some literals, returns the walk of the run. Returns nothing if the regex has another form
+// or a token completes one of the literals.
 std::optional<uint32_t> TerminalWalks::without_literals(RegexId regex, NodeSetId from) {
   const std::vector<RegexId> kept = regexes_.without_words(regex);
   std::vector<LiteralSet> sets;

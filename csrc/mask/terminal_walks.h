@@ -42,11 +42,12 @@ namespace structgen {
 
 struct TerminalWalk {
   struct End {
-    // 1 + the label of the text that was read, or 0 (RegexNode::label()).
+    // The label as RegexNode::label() returns it: 0, or 1 + the label of the text that a labelled literal set
+    // has read.
     uint32_t label;
-    // The tokens that end where the regex ends and cannot go on.
+    // The tokens that end exactly where the regex ends, and behind which the regex cannot go on.
     std::span<const Suffixes::Entry> tokens;
-    // The nodes at which the regex ends and below which tokens go on.
+    // The set of nodes at which the regex ends and below which tokens go on; none() if it is empty.
     NodeSetId next;
   };
   // The tokens behind which the regex can go on.
@@ -94,16 +95,16 @@ class TerminalWalks {
   RegexArena& regexes_;
   const TokenTrie& trie_;
   NodeSets sets_;
-  // What make() collects; members, so that their memory is used again.
+  // The results that make() collects. They are members so that their memory is reused.
   std::vector<Suffixes::Entry> inside_;
   std::vector<Found> ends_;
-  // The depth of concatenations that are walked kid by kid.
+  // How many concatenations are being walked kid by kid, each inside of another.
   uint32_t nested_ = 0;
   BumpPool pool_;
   StableVector<TerminalWalk> walks_;
-  // The answers of exits() without `completed`.
+  // The answers of exits() for an empty `completed`.
   std::unordered_map<const RunExits*, NodeSetId> exits_;
-  // Finds a walk by regex and set of nodes.
+  // The index of each known walk, by regex and set of nodes.
   FlatMap<uint64_t, uint32_t> known_;
 };
 

@@ -8,11 +8,11 @@
 
 namespace structgen {
 
-// Each token, in the order of bytes, closes the nodes of the one before that it does not share, and opens
-// nodes for its other bytes.
+// Builds the trie from the tokens, sorted by their bytes. Each token closes the nodes of the token before
+// that it does not share, and opens nodes for its remaining bytes.
 void TokenTrie::build(std::vector<std::pair<std::string_view, TokenId>> tokens) {
   std::sort(tokens.begin(), tokens.end(), [](const auto& a, const auto& b) {
-    // Millions of tokens take seconds to sort; charge() lets Ctrl-C in.
+    // Millions of tokens take seconds to sort; charge() lets Ctrl-C stop the sort.
     charge();
     return a < b;
   });
@@ -52,10 +52,10 @@ void TokenTrie::build(std::vector<std::pair<std::string_view, TokenId>> tokens) 
   sentinel.rank = static_cast<uint32_t>(order.size());
   sentinel.end = count;
   nodes.push_back(sentinel);
-  // The children need the end of every subtree, so they come last.
+  // The children records are made last, because they need the end of every subtree.
   for (uint32_t i = 0; i < count; ++i) {
     charge();
-    // A leaf has no children.
+    // The node is a leaf, so its `kids` stays 0.
     if (nodes[i].end == i + 1) continue;
     Kids k;
     k.first = static_cast<uint32_t>(children.size());
@@ -83,8 +83,8 @@ void TokenTrie::view(const Parts& parts) {
   below_.view(parts.below);
 }
 
-// Checks that subtrees nest, ranks rise, children lie inside the subtree and one level deeper, and counts
-// agree with the sets.
+// Checks each node: subtrees nest, ranks rise, children lie inside the subtree and one level deeper, and
+// counts agree with the sets.
 bool TokenTrie::sound(uint32_t vocabulary, uint32_t longest) const {
   if (nodes_.size() < 2 || kids_.size() < 1 || order_.size() > vocabulary ||
       below_.size() + 1 != nodes_.size())
@@ -96,7 +96,7 @@ bool TokenTrie::sound(uint32_t vocabulary, uint32_t longest) const {
   for (uint32_t i = 0; i < count; ++i) {
     const Node& n = nodes_[i];
     if (n.end <= i || n.end > count || n.kids >= kids_.size() || n.depth > longest) return false;
-    // path() reads a node's bytes from a token below it, so there must be one.
+    // Every node needs a token below it, because path() reads the node's bytes from a token.
     if (n.rank > nodes_[i + 1].rank || nodes_[n.end].rank <= n.rank) return false;
     if (i > 0 && n.depth != nodes_[i - 1].depth + 1 && (n.depth == 0 || n.depth > nodes_[i - 1].depth))
       return false;

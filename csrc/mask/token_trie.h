@@ -28,20 +28,21 @@ class TokenTrie {
   struct Node {
     uint32_t end = 0;   // first node after the subtree
     uint32_t rank = 0;  // tokens that come before this node in depth-first order
-    // The index of the node's Kids; 0 for a leaf.
+    // The index of the node's Kids record, or 0 for a leaf.
     uint32_t kids = 0;
     uint32_t byte : 8 = 0;
     uint32_t depth : 24 = 0;
   };
-  // The children of an inner node. `set` has their bytes; they stand in `children_` from `first` on, by byte.
+  // The children of an inner node: `set` has their bytes. In `children_`, sorted by byte, they begin at the
+  // index `first`.
   struct Kids {
     ByteSet set;
     uint32_t first = 0;
-    // before[i]: how many children are in words 0 to i of `set`.
+    // before[i] is the number of children in the words 0 to i of `set`.
     uint32_t before[3] = {};
   };
 
-  // The arrays of a finished trie, for a file.
+  // The arrays of a finished trie, as they are written to a file or mapped from one.
   struct Parts {
     std::span<const Node> nodes;
     std::span<const Kids> kids;
@@ -50,16 +51,16 @@ class TokenTrie {
     std::span<const uint32_t> below;
   };
 
-  // Builds the trie from pairs (bytes, id). No bytes are empty; several tokens may have the same bytes.
+  // Builds the trie from pairs (bytes, id). No token has empty bytes; several tokens may have the same bytes.
   void build(std::vector<std::pair<std::string_view, TokenId>> tokens);
 
   // Takes a finished trie in memory that must outlive this object.
   void view(const Parts& parts);
   Parts parts() const { return {nodes_.all(), kids_.all(), children_.all(), order_.all(), below_.all()}; }
-  // Tells whether every index of a loaded trie is within its array. Walks do not check this.
+  // Tells whether every index of a loaded trie stays inside the arrays. Walks do not check this.
   bool sound(uint32_t vocabulary, uint32_t longest) const;
 
-  // Returns the number of nodes with the root.
+  // Returns the number of nodes, including the root.
   uint32_t size() const { return static_cast<uint32_t>(nodes_.size() - 1); }
   const Node& node(uint32_t i) const { return nodes_[i]; }
   const Kids& kids(uint32_t i) const { return kids_[nodes_[i].kids]; }
@@ -88,7 +89,8 @@ class TokenTrie {
   static uint32_t count(const Kids& k) {
     return k.before[2] + (k.set.w[3] ? static_cast<uint32_t>(std::popcount(k.set.w[3])) : 0);
   }
-  // tokens(): the tokens that end at the node. subtree_tokens(): those that end at it or below.
+  // tokens() returns the tokens that end at the node, subtree_tokens() those that end at the node or below
+  // it.
   std::span<const TokenId> tokens(uint32_t i) const {
     return {order_.data() + nodes_[i].rank, nodes_[i + 1].rank - nodes_[i].rank};
   }
@@ -102,9 +104,9 @@ class TokenTrie {
   }
 
  private:
-  // In depth-first order, with a sentinel.
+  // The nodes in depth-first order, followed by a sentinel.
   Column<Node> nodes_;
-  // Record 0 stands for no children.
+  // The children of inner nodes; record 0 stands for no children.
   Column<Kids> kids_;
   Column<uint32_t> children_;
   Column<TokenId> order_;

@@ -10,11 +10,11 @@
 namespace structgen {
 
 namespace {
-// From this size on a vocabulary makes the runs of JSON strings at once. A smaller one waits for the first
-// mask inside a string, which would take 3 ms at 131,072 tokens.
+// A vocabulary of at least this many tokens makes the runs of JSON strings when it is made. A smaller one
+// makes them for the first mask inside a string; for 131,072 tokens this would take 3 ms.
 constexpr uint32_t kLargeVocabulary = 1u << 16;
-// A token with one of these bytes is never read. Neither is in UTF-8: kEdge stands between two tokens, and
-// kSpecialByte begins the path of a special token. The 0 ends the list.
+// A token that contains one of these bytes is never read. UTF-8 uses neither byte: kEdge stands between two
+// tokens, and kSpecialByte begins the path of a special token. The 0 ends the list.
 constexpr char kReservedBytes[] = {static_cast<char>(kEdge), static_cast<char>(Vocabulary::kSpecialByte), 0};
 }  // namespace
 
@@ -51,14 +51,14 @@ Vocabulary::Vocabulary(const std::vector<std::string_view>& tokens, std::vector<
   for (std::size_t i = 0; i < tokens.size(); ++i) {
     offsets.push_back(static_cast<uint32_t>(text.size()));
     const TokenId id = static_cast<TokenId>(i);
-    // No grammar reads an EOS token as text.
+    // A grammar never reads an EOS token as text, so the token has no bytes.
     if (is_eos(id)) continue;
     if (is_special(id)) {
       const std::string path = special_path(id);
       text.insert(text.end(), path.begin(), path.end());
     } else if (tokens[i].size() <= kLongestToken &&
                tokens[i].find_first_of(kReservedBytes) == std::string_view::npos) {
-      // Beyond kLongTogether no long token is read.
+      // Once the long tokens together exceed kLongTogether, no further long token is read.
       if (tokens[i].size() > kLong && (long_text += tokens[i].size()) > kLongTogether) continue;
       text.insert(text.end(), tokens[i].begin(), tokens[i].end());
     }
@@ -75,7 +75,7 @@ Vocabulary::Vocabulary(const std::vector<std::string_view>& tokens, std::vector<
 }
 
 namespace {
-// Tells whether UTF-8 uses the byte: it uses neither 0xC0, 0xC1 nor those above 0xF4 (RFC 3629).
+// Tells whether UTF-8 uses the byte: 0xC0, 0xC1 and the bytes above 0xF4 are in no text (RFC 3629).
 bool in_texts(int b) { return b <= 0xF4 && b != 0xC0 && b != 0xC1; }
 }  // namespace
 

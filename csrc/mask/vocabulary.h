@@ -27,21 +27,21 @@
 
 namespace structgen {
 
-// Tells whether a row of Vocabulary::words() words has the token.
+// Tells whether a row of Vocabulary::words() words has the bit of the token.
 inline bool has_bit(const uint32_t* row, TokenId t) {
   return row[static_cast<uint32_t>(t) >> 5] >> (t & 31) & 1;
 }
 inline void set_bit(uint32_t* row, TokenId t) { row[static_cast<uint32_t>(t) >> 5] |= 1u << (t & 31); }
 inline void clear_bit(uint32_t* row, TokenId t) { row[static_cast<uint32_t>(t) >> 5] &= ~(1u << (t & 31)); }
-// Calls f(token) for the tokens of a row, in ascending order. f may remove the token.
+// Calls f(token) for the tokens of a row, in ascending order. `f` may remove the token from the row.
 template <class F>
 void for_each_token(std::span<const uint32_t> row, F&& f) {
   for (uint32_t w = 0; w < row.size(); ++w)
     for (uint32_t bits = row[w]; bits; bits &= bits - 1)
       f(static_cast<TokenId>(w * 32 + static_cast<uint32_t>(std::countr_zero(bits))));
 }
-// Removes each token of `asked` from `row` for which fits(token) is false or too much work. At the limit of
-// work of the call all others are removed, too.
+// Removes from `row` each token of `asked` for which fits(token) is false or too much work. Once the call's
+// limit of work is met, all tokens that were not looked at are removed, too.
 template <class F>
 void keep_tokens(uint32_t* row, std::span<const uint32_t> asked, F&& fits) {
   bool tired = false;
@@ -64,7 +64,7 @@ class Vocabulary {
   Vocabulary(const std::vector<std::string_view>& tokens, std::vector<TokenId> eos,
              std::vector<TokenId> special);
 
-  // The arrays of a vocabulary, for a file.
+  // The arrays of a vocabulary, as they are written to a file or mapped from one.
   struct Parts {
     std::span<const char> text;
     std::span<const uint32_t> offsets;
@@ -86,7 +86,7 @@ class Vocabulary {
     if (t < 0 || static_cast<uint32_t>(t) >= size()) return {};
     return {text_.data() + offsets_[t], offsets_[t + 1] - offsets_[t]};
   }
-  // The first byte of every special_path(). No UTF-8 text contains it.
+  // special_path() begins with this byte, which no text of UTF-8 contains.
   static constexpr uint8_t kSpecialByte = 0xFF;
   static std::string special_path(TokenId t);
   const std::vector<TokenId>& eos() const { return eos_; }
@@ -94,18 +94,20 @@ class Vocabulary {
   bool is_eos(TokenId t) const;
   bool is_special(TokenId t) const;
   uint32_t longest() const { return longest_; }
-  // A longer token is never read. Real tokens have up to 128 bytes, and a mask walks a token at 0.7 us a
-  // byte.
+  // A token of more bytes than this is never read. Real tokens have up to 128 bytes, and a mask walks a token
+  // at 0.7 us a byte.
   static constexpr std::size_t kLongestToken = 1024;
-  // Tokens of more than kLong bytes are read, in the order of their ids, until they have kLongTogether bytes
-  // together. All others are never read.
+  // Tokens of more than kLong bytes are read in the order of their ids until they have kLongTogether bytes in
+  // total; the remaining ones are never read.
   static constexpr std::size_t kLong = 256, kLongTogether = 64u << 10;
-  // Tells whether every byte of UTF-8 is a token, so that tokens can write every text.
+  // Tells whether every byte that UTF-8 uses is a token. Then every text of a grammar can be written in
+  // tokens.
   bool complete() const { return complete_; }
   // Names the bytes that are no tokens, for a message: "the bytes 0x0A, 0x80".
   std::string missing() const;
   const TokenTrie& trie() const { return trie_; }
-  // Returns the run classes (mask/runs.h): a cache that grows although the vocabulary is const.
+  // Returns the run classes (mask/runs.h). They are a cache that threads may share, so they may grow although
+  // the vocabulary is const.
   Runs& runs() const { return *runs_; }
   std::size_t byte_size() const;
 

@@ -14,11 +14,11 @@
 
 namespace structgen {
 
-// The transitions of one walk: regexes are states with numbers, and state 0 is dead.
+// A table of transitions for one walk: regexes are states with numbers, and state 0 is dead.
 class WalkTable {
  public:
   static constexpr uint32_t kDead = 0, kUnknown = 0xFFFFFFFFu;
-  // A new step costs this many units of work beside its derivative.
+  // The units of work that a new step costs, in addition to its derivative.
   static constexpr int64_t kNewStep = 12;
   explicit WalkTable(RegexArena& regexes)
       : regexes_(regexes),
@@ -42,12 +42,13 @@ class WalkTable {
   uint32_t size() const { return static_cast<uint32_t>(states_.size()); }
 
  private:
-  // Two rows of successors_ are shared: kToDead by the dead state, kUnplaced by all states without a row.
+  // States share two rows of successors_: the dead state has the row at kToDead, and a state without a row of
+  // its own the one at kUnplaced.
   static constexpr uint32_t kToDead = 0, kUnplaced = 1;
   struct State {
     RegexId regex;
     const ClassMap* classes;
-    // Where the successor by class 0 stands in successors_; those by class 1, 2 and so on follow.
+    // The index in successors_ of the successor by class 0. The successors by class 1, 2 and so on follow.
     uint32_t first;
     bool ends;
   };

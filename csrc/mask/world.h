@@ -19,8 +19,8 @@
 namespace structgen {
 
 struct World {
-  // Makes a world. If a thread held its lock at a fork, the child's copy may be half changed, so the child
-  // never frees it.
+  // Makes a world. If another thread held its lock when the process forked, the child's copy may be half
+  // changed, so the child never frees it.
   static std::shared_ptr<World> make(std::shared_ptr<const Vocabulary> v, std::size_t bytes, bool cache_masks,
                                      bool plain_strings, bool subset) {
     return {new World(std::move(v), bytes, cache_masks, plain_strings, subset), [](World* w) {
@@ -41,10 +41,10 @@ struct World {
     return regexes.byte_size() + slices.byte_size() + item_ends.byte_size() +
            at_most_.size() * vocabulary->words() * 4;
   }
-  // Stores the size for total(). The caller holds the lock.
+  // Stores the size of the world where total() reads it without the lock. The caller holds the lock.
   void publish() { published.store(byte_size(), std::memory_order_relaxed); }
-  // Returns the bytes of the world with the states and masks of all its grammars, as last published. Takes no
-  // lock.
+  // Returns the bytes of the world with the states and masks of all its grammars, as they were last
+  // published. Takes no lock.
   std::size_t total() const {
     return published.load(std::memory_order_relaxed) + grammars.load(std::memory_order_relaxed);
   }
@@ -59,8 +59,8 @@ struct World {
     return ends_of_items_;
   }
 
-  // Returns a row of the tokens of at most n bytes. The first call makes one for each length. The caller
-  // holds the lock.
+  // Returns a row of the tokens of at most n bytes. The first call reads the vocabulary once and makes a row
+  // for each length. The caller holds the lock.
   const Words& at_most(std::size_t n) {
     if (at_most_.empty()) {
       at_most_.resize(vocabulary->longest() + std::size_t{1}, Words(vocabulary->words()));
@@ -77,15 +77,15 @@ struct World {
   Slices slices;
   ItemEnds item_ends;
   const CachePolicy policy;
-  // If false, no mask is kept, and each is made by the plain walk.
+  // If false, no mask is remembered, and each is made by the plain walk.
   const bool cache;
   Mutex lock;
-  // The bytes of regexes for texts that masks under a budget tried. Readers hold the lock.
+  // How many bytes of regexes were made for texts that masks under a budget tried. Readers hold the lock.
   std::size_t tried = 0;
   std::atomic<std::size_t> published{0};
-  // The bytes of the epochs and productions of all grammars.
+  // The bytes that the epochs and productions of all grammars take.
   std::atomic<std::size_t> grammars{0};
-  // How many grammars of this world the compiler keeps.
+  // The number of grammars of this world that the compiler still keeps.
   std::atomic<std::size_t> kept{0};
 
  private:

@@ -104,7 +104,8 @@ std::string Decimal::frac_part() const {
   return std::string(n - digits.size(), '0') + digits;
 }
 
-// Compares the exponents of the first digits, then the digits as texts, because neither has leading zeros.
+// Compares the exponents of the first digits. If they are equal, it compares the digits as texts, because
+// neither text has leading zeros.
 int compare_magnitude(const Decimal& a, const Decimal& b) {
   if (a.zero() || b.zero()) return static_cast<int>(!a.zero()) - static_cast<int>(!b.zero());
   const int64_t x = a.scientific_exponent(), y = b.scientific_exponent();

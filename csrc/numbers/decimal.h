@@ -13,8 +13,8 @@
 namespace structgen {
 
 constexpr int64_t kMaxDecimalExponent = 4000;
-// The largest exponent, 10^18. A number whose first digit has a larger one (in scientific notation) gets
-// this.
+// The largest exponent, 10^18. A number whose first digit has a larger exponent (in scientific notation) is
+// read with this one.
 constexpr int64_t kHugeExponent = 1'000'000'000'000'000'000;
 
 // A number: (-1)^negative * digits * 10^exponent. "1.50e3" has the digits "15" and the exponent 2. Digits
@@ -24,30 +24,31 @@ struct Decimal {
   std::string digits;
   int64_t exponent = 0;
 
-  // Reads a number. Throws kGrammar if the text is none, and kSchemaTooComplex if its exponent is too large
-  // (require_short()).
+  // Reads a number. Throws kGrammar if the text is no number, and kSchemaTooComplex if its exponent is too
+  // large (require_short()).
   static Decimal parse(std::string_view json_number);
-  // Reads a number with any exponent. Throws kGrammar if the text is none.
+  // Reads a number with an exponent of any size. Throws kGrammar if the text is no number.
   static Decimal parse_any(std::string_view json_number);
-  // Throws kSchemaTooComplex, with `text`, if the exponent is too large for parse().
+  // Throws kSchemaTooComplex if the exponent is too large for parse(). The message quotes `text`.
   void require_short(std::string_view text) const;
 
-  // Returns the number rounded up or down to a whole one from 0 to 2 * 10^9.
+  // Returns the number rounded up or down to a whole number, but at least 0 and at most 2 * 10^9.
   uint32_t count(bool round_up) const;
-  // Returns a double whose last digits may be wrong. It is infinite if the number is too large.
+  // Returns the number as a double, whose last digits may be wrong. It is infinite if the number is too
+  // large.
   double approximate() const;
   bool zero() const { return digits.empty(); }
   bool integer() const { return exponent >= 0; }
-  // Write the magnitude without an exponent: int_part() has the digits before the point, without leading
-  // zeros (but "0"); frac_part() those behind it, without trailing zeros.
+  // Write the magnitude without an exponent: int_part() returns the digits before the point, without leading
+  // zeros (but "0"); frac_part() returns the digits behind it, without trailing zeros.
   std::string int_part() const;
   std::string frac_part() const;
   // Returns the exponent of the first digit: 2 for 123.4, -2 for 0.05.
   int64_t scientific_exponent() const { return exponent + static_cast<int64_t>(digits.size()) - 1; }
 };
 
-// Compare two numbers, compare_magnitude() without their signs: -1 if a is smaller, 0 if they are equal, 1 if
-// a is larger.
+// Compare two numbers, compare_magnitude() without their signs. They return -1, 0 or 1: a is smaller than,
+// equal to, or larger than b.
 int compare_magnitude(const Decimal& a, const Decimal& b);
 int compare(const Decimal& a, const Decimal& b);
 

@@ -23,8 +23,8 @@
 namespace structgen {
 
 struct NumberLanguage::Divisor {
-  // The divisor is c / 10^s. `odd` is c without its factors 2 and 5: a number that ends with enough zeros is
-  // a multiple if `odd` divides it.
+  // The divisor is c / 10^s. `odd` is c without its factors 2 and 5: of a number that ends with enough zeros,
+  // only `odd` must still be a divisor.
   uint64_t c = 1, odd = 1;
   int64_t s = 0;
   // The smallest t such that 10^t is a multiple of c / odd.
@@ -34,25 +34,27 @@ struct NumberLanguage::Divisor {
   explicit Divisor(const Decimal& d);
 };
 
-// Plain unsigned decimals of the value M / 10^s, where c divides M and first <= M <= last. Both ends are
-// multiples of c. For the multiples of 0.75 from 1 to 3, c is 75, s is 2, and M is 150, 225 or 300.
+// Describes plain unsigned decimals: their value is M / 10^s, where c divides M and first <= M <= last. Both
+// `first` and `last` are multiples of c. For the multiples of 0.75 between 1 and 3, c is 75, s is 2, and M is
+// 150, 225 or 300.
 struct Multiples {
   uint64_t c;
   uint32_t s = 0;
   Wide first = 0, last = 0;
-  // False: M has no largest value, and `last` means nothing.
+  // If false, M has no largest value, and `last` means nothing.
   bool ends = false;
   // The most digits before the point, or kUnlimited. It counts only if `ends` is false.
   uint32_t most_whole = NumberLanguage::kUnlimited;
   // A fraction of at most this many digits may end in zeros.
   uint32_t zeros_until = 0;
-  // False: the number has neither point nor fraction.
+  // If false, the number has neither point nor fraction.
   bool point = true;
-  // True: the number has one digit before the point, other than 0, and a fraction.
+  // If true, the number has one digit before the point, which is not 0, and a fraction.
   bool mantissa = false;
 };
 
-// An automaton that reads digits and a point, as a lazy language. State{} is its first state.
+// An automaton that reads digits and a point, as a lazy language. Its states are values of type State;
+// State{} is the first one.
 template <class State>
 class DigitAutomaton : public LazyLanguage {
  public:
@@ -85,17 +87,17 @@ class DigitAutomaton : public LazyLanguage {
  protected:
   virtual bool step(State& state, char c) const = 0;
   virtual bool accepts(const State& state) const = 0;
-  // Returns true if the state or some continuation is accepted.
+  // Returns true if the state accepts, or some continuation of it does.
   virtual bool alive(const State& state) const = 0;
-  // Writes a shortest continuation that is accepted, if no search is needed.
+  // Writes a shortest continuation that is accepted, if it can be computed without a search.
   virtual bool completed(const State&, std::string&) const { return false; }
   // Returns true if both states have one language. They are then one node.
   virtual bool same(const State& x, const State& y) const = 0;
-  // Returns a hash that is equal for states that are same().
+  // Returns a hash, which is equal for states that are same().
   virtual uint64_t hash(const State& state) const = 0;
 
  private:
-  // Unfolding a state costs this many units of work, beside that for its nodes.
+  // Unfolding a state costs this many units of work, beside the work for its nodes.
   static constexpr int64_t kUnfolding = 600;
   RegexId node(RegexArena& arena, const State& state) {
     if (!alive(state)) return RegexArena::empty();
@@ -111,8 +113,8 @@ class DigitAutomaton : public LazyLanguage {
   InternTable index_;
 };
 
-// How to complete a begun decimal: `whole` more digits before the point, then `fraction` digits behind it.
-// `point`: the point must still be written if there is a fraction.
+// How to complete a begun decimal number: `whole` more digits before the point, then `fraction` digits behind
+// it. `point` says that the point must still be written if there is a fraction.
 struct Completing {
   uint32_t whole, fraction;
   bool point;
@@ -126,11 +128,11 @@ struct Completing {
   }
 };
 
-// Calls `take` with every Completing, shortest texts first, until it returns true. `grows`: more digits may
-// be written before the point. `point`: a point was already read.
+// Calls `take` with every Completing, ordered by the length of the text, until it returns true. `grows` says
+// that more digits may be written before the point, `point` that a point was already read.
 template <class Take>
 bool complete(bool grows, bool point, Take&& take) {
-  // A Wide holds 38 digits, a few of them for the divisor, so longer texts are not tried.
+  // Longer texts are not tried: a Wide holds 38 digits, and a few of them are needed for the divisor.
   constexpr uint32_t kLongest = 36;
   for (uint32_t length = 1; length <= kLongest; ++length) {
     if (point) {
@@ -146,13 +148,13 @@ bool complete(bool grows, bool point, Take&& take) {
 }
 
 // Finds the least y of `digits` digits such that c divides (r * 10^digits + y) * 10^zeros. With `nonzero`,
-// the last digit of y is not 0. Returns false if there is none.
+// the last digit of y must not be 0. Returns false if there is no such y.
 inline bool least_digits(uint64_t r, uint32_t digits, uint32_t zeros, uint64_t c, bool nonzero, Wide& y) {
   for (; zeros > 0 && std::gcd<uint64_t>(c, 10) > 1; --zeros) c /= std::gcd<uint64_t>(c, 10);
   const Wide size = power_of_ten(digits);
   y = (c - r % c * (size % c) % c) % c;
   for (int tries = 0; tries < 10 && y < size; ++tries, y += c)
-    // Each step adds c to y. After ten steps its last digits repeat.
+    // y grows by c in each step. After ten steps its last digits repeat.
     if (!nonzero || y % 10 != 0) return true;
   return false;
 }

@@ -10,7 +10,7 @@
 
 namespace structgen {
 
-// The widest integer of the compiler: 38 decimal digits.
+// The widest integer of the compiler, which holds 38 decimal digits.
 __extension__ using Wide = unsigned __int128;
 
 inline Wide power_of_ten(uint32_t n) {
@@ -19,8 +19,8 @@ inline Wide power_of_ten(uint32_t n) {
   return out;
 }
 
-// Writes the magnitude of d in units of 10^unit, rounded down, or up if `up` is true. Sets `whole` if nothing
-// was rounded. Returns false if the result has more than `most` digits (at most 38).
+// Writes the magnitude of d as a number of units of 10^unit, rounded down, or up if `up` is true. Sets
+// `whole` if nothing was rounded. Returns false if the result has more than `most` digits (at most 38).
 inline bool in_units(const Decimal& d, int64_t unit, bool up, int64_t most, Wide& out, bool& whole) {
   const int64_t exponent = d.exponent - unit;
   const auto size = static_cast<int64_t>(d.digits.size());

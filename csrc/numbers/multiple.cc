@@ -54,18 +54,19 @@ uint64_t reduced(uint64_t c, int64_t t) {
 // What was read of a mantissa, such as 1.25 in 1.25e3.
 struct Mantissa {
   enum Phase : uint8_t { kBegin, kWhole, kFraction } phase = kBegin;
-  // The digits behind the point.
+  // The number of digits that were read behind the point.
   uint32_t digits = 0;
-  // All digits as a number without its point, modulo c.
+  // The remainder modulo c of the digits that were read, as a number without its point.
   uint64_t r = 0;
-  // True if the last digit of the fraction is not 0; if the automaton is not `exact`, if any digit is not 0.
+  // True if the last digit of the fraction was not 0. If the automaton is not `exact`, one such digit
+  // anywhere suffices.
   bool nonzero = false;
   friend bool operator==(const Mantissa&, const Mantissa&) = default;
 };
 
-// The mantissas d.ddd whose digits, without the point and without zeros at the end, are a multiple of c. With
-// `exact` there are `last` of these digits behind the point, otherwise at most `last`, which serves only if
-// neither 2 nor 5 divides c: zeros at the end then make no difference.
+// The mantissas d.ddd whose digits, without the point and without zeros at the end, are a multiple of c. Let
+// f be the number of these digits behind the point. If `exact`, f is `last`; otherwise f is at most `last`.
+// The latter is used only if neither 2 nor 5 divides c; zeros at the end then make no difference.
 class MantissaMultiples : public DigitAutomaton<Mantissa> {
  public:
   MantissaMultiples(uint64_t c, uint32_t last, bool exact) : c_(c), last_(last), exact_(exact) {}
@@ -88,7 +89,7 @@ class MantissaMultiples : public DigitAutomaton<Mantissa> {
     if (!beyond) q.r = static_cast<uint64_t>((static_cast<Wide>(q.r) * 10 + d) % c_);
     if (q.phase == State::kFraction && !beyond) {
       ++q.digits;
-      // With `exact` the last digit must not be 0; otherwise one of them must not.
+      // With `exact` only the last digit must not be 0; otherwise any digit suffices.
       q.nonzero = d != 0 || (!exact_ && q.nonzero);
     }
     if (q.phase == State::kBegin) q.phase = State::kWhole;
@@ -136,8 +137,8 @@ NumberLanguage::Divisor::Divisor(const Decimal& d) {
 }
 
 // Returns the multiples without an exponent. If all multiples are whole tens, hundreds and so on (s < 0),
-// zeros follow those of c. If c is 1 (the divisor is 10^-k), a regex suffices. Otherwise an automaton reads
-// them.
+// zeros follow the multiples of c. If c is 1 (the divisor is 10^-k), a regex suffices. Otherwise an automaton
+// reads them.
 RegexId NumberLanguage::plain_multiples(const Divisor& d, bool with_zero) {
   if (d.s < 0) {
     const auto zeros = static_cast<uint32_t>(-d.s);
@@ -189,7 +190,8 @@ RegexId NumberLanguage::one_digit_multiples(const Divisor& d) {
   return out;
 }
 
-// Returns the mantissas of MantissaMultiples. If c is 1, every mantissa is a multiple, and a regex suffices.
+// Returns the mantissas that MantissaMultiples describes. If c is 1, every mantissa is a multiple, and a
+// regex reads them.
 RegexId NumberLanguage::mantissas(uint64_t c, uint32_t last, bool exact) {
   if (c != 1) return arena_.define<MantissaMultiples>(c, last, exact).start(arena_);
   const RegexId parts[] = {digit(1, 9), point_, digits(exact ? last - 1 : 0, last - 1), digit(1, 9),
@@ -205,8 +207,8 @@ RegexId NumberLanguage::fraction_multiples(const Divisor& d, bool huge, bool tin
   // In the full universe the exponent may have any size.
   if (!narrow_) {
     for (uint32_t f = 1; f <= kMantissaDigits; ++f)
-      // t = twos stands for all larger t, where only `odd` must divide N. No t is below 0, because N does not
-      // end in a zero.
+      // t = twos stands for all larger t, too: there only `odd` must divide N. t < 0 is impossible, because N
+      // does not end in a zero.
       for (int64_t t = 0; t <= d.twos; ++t) {
         const int64_t x = t + f - s;
         const RegexId parts[] = {mantissas(reduced(d.c, t), f, true), e_,
@@ -221,8 +223,8 @@ RegexId NumberLanguage::fraction_multiples(const Divisor& d, bool huge, bool tin
     const RegexId parts[] = {mantissas(reduced(d.c, t), f, true), e_, exponent_equal(x)};
     out = arena_.alt(out, arena_.cat(parts));
   };
-  // Up to `free` digits behind the point, all large exponents have t >= twos, so only `odd` must divide N,
-  // and one automaton serves.
+  // f is a number of digits behind the point. Up to `free` of them, all large exponents have t >= twos, so
+  // only `odd` must divide N, and one automaton serves.
   const int64_t free = !huge ? 0 : std::min<int64_t>(kMantissaDigits, kLongMin + s - d.twos);
   if (free > 0) {
     const RegexId parts[] = {mantissas(d.odd, static_cast<uint32_t>(free), false), e_,
@@ -270,7 +272,7 @@ bool NumberLanguage::common_multiple(const Decimal& a, const Decimal& b, Decimal
 RegexId NumberLanguage::multiple_of(const Decimal& divisor) {
   if (divisor.digits == "1" && divisor.exponent == 0 && !divisor.negative) return integers();
   const Divisor d(divisor);
-  // In spellings without exponents zero has no minus sign.
+  // In spellings without exponents zero is never written with a minus sign.
   if (!exponents_) return arena_.alt(plain_multiples(d, true), minus_sign(plain_multiples(d, false)));
   const RegexId parts[] = {plain_multiples(d, true), zero_, one_digit_multiples(d),
                            fraction_multiples(d, true, true)};

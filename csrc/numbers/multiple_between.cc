@@ -31,8 +31,8 @@ namespace {
 constexpr int64_t kMaxDigits = 30;
 constexpr Wide kMaxDivisor = 1'000'000'000'000'000'000;
 
-// Returns 10^n, or 10^37 instead of a larger power: it is compared with divisors and bounds below 10^30
-// alone.
+// Returns 10^n, or 10^37 if 10^n does not fit into a Wide. The caller only compares it with divisors and
+// bounds, which are less than 10^30, so a smaller power serves as well.
 Wide power(uint32_t n) { return power_of_ten(std::min(n, 37u)); }
 
 uint32_t digits_of(Wide x) {
@@ -44,14 +44,15 @@ uint32_t digits_of(Wide x) {
 struct BetweenPhases {
   enum Phase : uint8_t { kBegin, kZero, kWhole, kFraction };
 };
-// A state of the automaton. P is the number that the digits so far make, without their point.
+// A state of the automaton. P is the number that the digits read so far make, without their point.
 struct DigitsBetween {
   BetweenPhases::Phase phase = BetweenPhases::kBegin;
-  // True if P exceeds the first bound and there is no last one. Then only the remainder r matters.
+  // True if P already exceeds the first bound and there is no last bound. Then only the remainder r matters.
   bool free = false;
-  // True if the last digit of the fraction is not 0, for fractions that may not end in zeros.
+  // True if the last digit of the fraction was not 0. It matters where the fraction may not end in zeros.
   bool nonzero = false;
-  // How many digits were read; within a fraction only those behind the point, up to most_digits_.
+  // The number of digits that were read; within a fraction only those behind the point, counted up to
+  // most_digits_.
   uint32_t n = 0;
   uint64_t r = 0;  // P mod c
   // The number P. States that differ only in p may have one language (sides()).
@@ -89,17 +90,17 @@ class MultiplesBetween : public DigitAutomaton<DigitsBetween>, BetweenPhases {
     });
   }
 
-  // Compares P with as many leading digits of `bound`: -1 if P is smaller, 0 if equal, 1 if larger. `digits`
-  // is the number of digits of the bound's whole part.
+  // Compares P with as many leading digits of `bound`. Returns -1 if P is smaller, 0 if they are equal, 1 if
+  // P is larger. `digits` is the number of digits of the bound's whole part.
   int side(const State& q, Wide bound, uint32_t digits) const {
     const uint32_t left =
         q.phase == kFraction ? s_ - std::min(q.n, s_) : s_ + (digits > q.n ? digits - q.n : 0);
     const Wide prefix = bound / power(left);
     return q.p < prefix ? -1 : q.p > prefix;
   }
-  // Compares P with both bounds: -1 if it is smaller, 1 if larger, 0 if it equals the bound's first digits. P
-  // matters only in this last case. Otherwise all numbers that begin with P lie on one side, and only the
-  // remainder matters.
+  // Tells for both bounds whether P is smaller (-1), larger (1), or equal to the first digits of the bound
+  // (0). P matters only in the last case. Otherwise all numbers that begin with P lie on one side of the
+  // bound, and only the remainder of P matters.
   std::pair<int, int> sides(const State& q) const {
     const bool inside = !q.free && q.phase >= kWhole;
     return {inside ? side(q, of_.first, first_digits_) : 0,
@@ -154,7 +155,7 @@ class MultiplesBetween : public DigitAutomaton<DigitsBetween>, BetweenPhases {
     return from <= to && (from + c_ - 1) / c_ * c_ <= to;
   }
 
-  // Finds the least y of `digits` digits such that the digits of p, y, and `zeros` zeros are a multiple
+  // Finds the least y of `digits` digits such that the digits of p, then y, then `zeros` zeros are a multiple
   // within the bounds. Returns false if there is none.
   bool least_inside(Wide p, uint32_t digits, uint32_t zeros, bool nonzero, Wide& y) const {
     constexpr Wide kMost = ~Wide{0} / 10;
@@ -206,16 +207,16 @@ class MultiplesBetween : public DigitAutomaton<DigitsBetween>, BetweenPhases {
     return static_cast<uint64_t>(v);
   }
 
-  // This many digits complete any number to a multiple, because a divisor has at most 19 digits.
+  // Any digits can be completed to a multiple by this many digits, because the divisor has at most 19 digits.
   static constexpr uint32_t kEnough = 20;
   const Multiples of_;
   const uint64_t c_;
   const uint32_t s_;
   // True if the number of digits before the point is limited.
   const bool counts_;
-  // DigitsBetween::n counts the digits of a fraction up to this.
+  // DigitsBetween::n counts the digits of a fraction up to this number.
   const uint32_t most_digits_;
-  // How many digits the bounds have before the point.
+  // The numbers of digits before the point: of the first bound, and of the last bound.
   const uint32_t first_digits_, last_digits_;
 };
 
@@ -264,7 +265,8 @@ bool NumberLanguage::magnitudes_between(const Divisor& d, const Bound& low, cons
     out = arena_.alt(
         out, within(fraction_multiples(d, true, false), compare_magnitude(low.value, huge) > 0, false));
   for (int64_t x = kLongMin; high && x <= high->value.scientific_exponent(); ++x) {
-    // A mantissa of at most 16 digits, times 10^x, has x + s more digits, whose last ones are zeros.
+    // A mantissa d.ddd of at most 16 digits, times 10^x, is a number with x + s further digits, whose last
+    // ones are zeros.
     const auto places = static_cast<uint32_t>(x) + s;
     const Wide zeros = power(places - kMantissaDigits),
                c = d.c / std::gcd(d.c, static_cast<uint64_t>(zeros)) * zeros;

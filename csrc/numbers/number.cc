@@ -87,9 +87,9 @@ RegexId NumberLanguage::either_sign(RegexId magnitudes) {
   return arena_.cat(arena_.optional(arena_.byte('-')), magnitudes);
 }
 
-// Returns digits that are larger (`above`) or smaller than the digits of `bound` from index `at` on. The
-// first digit that differs, at index j, is larger (smaller) than the bound's, and rest(j) follows. If none
-// differs, `equal` follows.
+// Returns texts of digits that are larger than the digits of `bound` from index `at` on (`above`), or
+// smaller. At the first index j at which a digit differs, it is larger (or smaller) than the bound's, and
+// rest(j) follows. If no digit differs, `equal` follows.
 template <class Rest>
 RegexId NumberLanguage::beside(std::string_view bound, std::size_t at, bool above, RegexId equal,
                                Rest&& rest) {
@@ -101,7 +101,9 @@ RegexId NumberLanguage::beside(std::string_view bound, std::size_t at, bool abov
   return equal;
 }
 
-// An exponent may have leading zeros.
+// ---- exponents ----
+
+// An exponent may have leading zeros, which are read first.
 RegexId NumberLanguage::count_at_least(int64_t n) {
   if (n <= 0) return some_digits_;
   const std::string bound = std::to_string(n);
@@ -153,7 +155,7 @@ RegexId NumberLanguage::exponent_between(int64_t lo, int64_t hi) {
   return lo == -kNone ? exponent_at_most(hi) : arena_.both(exponent_at_least(lo), exponent_at_most(hi));
 }
 
-// In the narrow universe a mantissa with a fraction has exponents from kLongMin on, or up to kLongMax.
+// In the narrow universe a mantissa with a fraction has only exponents from kLongMin on, or up to kLongMax.
 RegexId NumberLanguage::long_exponent(int64_t lo, int64_t hi) {
   if (!narrow_) return exponent_between(lo, hi);
   RegexId out = RegexArena::empty();
@@ -173,7 +175,10 @@ RegexId NumberLanguage::with_fraction(RegexId first, RegexId fraction, RegexId e
   return arena_.cat(parts);
 }
 
-// A fraction that may end in zeros may end at any digit. A longer one must go on to a digit other than 0.
+// ---- fractions ----
+
+// Where a fraction may end in zeros, it may end at any digit. A longer fraction must go on to a digit that is
+// not 0.
 RegexId NumberLanguage::open_tail(std::size_t read) {
   if (exponents_) return any_digits_;
   if (!may_end_in_zero(read)) return to_nonzero_;
@@ -201,8 +206,8 @@ RegexId NumberLanguage::digits_above(std::string_view fraction, std::size_t at, 
   return beside(fraction, at, true, equal, [&](std::size_t j) { return tail(j + 1); });
 }
 
-// A fraction with which the bound's fraction begins is smaller, because the bound's last digit is not 0. So
-// the fraction may end wherever it may end in its last digit.
+// A fraction that is a beginning of the bound's fraction is smaller, because the last digit of the bound is
+// not 0. So the fraction may end wherever it may end in its last digit.
 RegexId NumberLanguage::digits_below(std::string_view fraction, std::size_t at, bool strict) {
   RegexId out = strict ? RegexArena::empty() : zeros(fraction.size());
   for (std::size_t j = fraction.size(); j-- > at;) {
@@ -221,15 +226,17 @@ RegexId NumberLanguage::fraction_above(std::string_view fraction, bool strict) {
   return arena_.cat(point_, digits_above(fraction, 0, strict));
 }
 
-// `bare`: a number without a fraction is below the bound, too.
+// `bare` says that a number without a fraction is below the bound, too.
 RegexId NumberLanguage::fraction_below(std::string_view fraction, bool strict, bool bare) {
   if (fraction.empty()) return strict || !bare ? RegexArena::empty() : zero_fraction_;
   const RegexId out = arena_.cat(point_, digits_below(fraction, 0, strict));
   return bare ? arena_.alt(out, RegexArena::epsilon()) : out;
 }
 
-// Larger numbers have a whole part of more digits, a larger one of as many, or the same one and a larger
-// fraction.
+// ---- plain decimals ----
+
+// The larger numbers have a whole part of more digits, a larger one of as many digits, or the bound's whole
+// part and a larger fraction.
 RegexId NumberLanguage::plain_above(const Decimal& bound, bool strict) {
   const std::string whole = bound.int_part();
   const auto size = static_cast<uint32_t>(whole.size());
@@ -251,10 +258,10 @@ RegexId NumberLanguage::plain_below(const Decimal& bound, bool strict, bool with
   return arena_.alt(arena_.alt(below_one, same), size < 2 ? RegexArena::empty() : arena_.cat(shorter));
 }
 
-// ---- scientific lexemes without a sign, other than 0 ----
+// ---- scientific lexemes of numbers other than 0, without sign ----
 
-// Larger numbers have a larger exponent, or the same one and a larger first digit, or both equal and larger
-// digits behind.
+// The larger numbers have a larger exponent, or the same exponent and a larger first digit, or both equal and
+// larger digits behind the first.
 RegexId NumberLanguage::scientific_above(const Decimal& bound, bool strict) {
   const int64_t k = bound.scientific_exponent();
   const int first = digit_at(bound.digits, 0);
@@ -340,7 +347,7 @@ RegexId NumberLanguage::any() {
   return arena_.alt(minus_sign(above(Decimal{}, true)), magnitude());
 }
 
-// The exponent of an integer is at least the number of digits of its fraction.
+// An integer with an exponent has an exponent of at least the number of digits of its fraction.
 RegexId NumberLanguage::integers() {
   if (integers_ != kUnset) return integers_;
   const RegexId positive = arena_.cat(digit(1, 9), any_digits_);
@@ -384,7 +391,8 @@ RegexId NumberLanguage::finite_integers() {
   return arena_.cat(arena_.alt(digit(0, 0), whole), zero_fraction_);
 }
 
-// Above a negative bound are the negative numbers of smaller magnitude, and all numbers from 0 on.
+// Above a negative bound are the negative numbers of smaller magnitude, and all numbers that are not
+// negative.
 RegexId NumberLanguage::at_least(const Decimal& bound, bool exclusive) {
   if (!bound.zero() && !bound.negative) return above(bound, exclusive);
   if (bound.negative) {
@@ -408,8 +416,8 @@ RegexId NumberLanguage::at_most(const Decimal& bound, bool exclusive) {
   return arena_.alt(negative, below(bound, exclusive, true));
 }
 
-// Returns the lexemes of a number with a very large exponent. Without an exponent it would be more than 2^31
-// zeros, which no text holds.
+// Returns the lexemes of a number with a very large exponent. Without an exponent it would be a row of zeros,
+// more than 2^31 of which no text holds.
 RegexId NumberLanguage::equal_to_far(const Decimal& value) {
   constexpr int64_t kLongest = int64_t{1} << 31;
   RegexId out = exponents_ ? scientific_equal(value) : RegexArena::empty();

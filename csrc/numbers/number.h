@@ -23,8 +23,10 @@
 // or no limit. finite() restricts them to numbers that every reader takes for a finite double (see
 // Numbers::language). json_number() is every lexeme of RFC 8259; it is for numbers without a condition.
 //
-// Cost: a few calls of the arena per digit of a bound; multiples are an automaton that is unfolded as digits
-// are read (multiple_between.cc, multiple.cc), unless the divisor is 10^k. Keep one NumberLanguage per arena.
+// Cost: bounds and equality take a few calls of the arena per digit; integers() takes about 40;
+// multipleOf is plain for divisors 10^k, else it is an automaton that is unfolded as digits are read
+// (multiple_between.cc, with bounds or none; multiple.cc has the forms with an exponent). Keep one
+// NumberLanguage per arena, because it caches.
 #pragma once
 
 #include <cstdint>
@@ -42,12 +44,12 @@ RegexId json_number(RegexArena& arena);
 
 enum class NumberSpelling : uint8_t { kAny, kPlain, kCanonical };
 
-// The languages of conditions, for one arena, one spelling and one universe. Each function returns the
+// Makes the languages of conditions, for one arena, one spelling and one universe. Each function returns the
 // lexemes of the universe whose value satisfies a condition.
 class NumberLanguage {
  public:
-  // `most_digits` limits the digits of a multiple before the point, in spellings without exponents;
-  // kUnlimited: no limit.
+  // `most_digits` limits the digits before the point of a multiple, in spellings without exponents;
+  // kUnlimited stands for no limit.
   NumberLanguage(RegexArena& arena, NumberSpelling spelling, bool narrow, uint32_t most_digits);
 
   RegexId any();
@@ -56,37 +58,39 @@ class NumberLanguage {
   RegexId plain_integers();
   RegexId at_least(const Decimal& bound, bool exclusive);
   RegexId at_most(const Decimal& bound, bool exclusive);
-  // Throws kSchemaTooComplex for a divisor with more than 18 digits, zeros at the end not counted, and for
-  // one with more than 40 digits behind the point, unless it is 10^-k.
+  // Throws kSchemaTooComplex for two kinds of divisors: those with more than 18 digits, not counting zeros at
+  // the end, and those with more than 40 digits behind the point that are not 10^-k.
   RegexId multiple_of(const Decimal& divisor);
-  // A bound. `open`: the bound itself is excluded.
+  // A bound. `open` says that the bound itself is excluded.
   struct Bound {
     Decimal value;
     bool open = false;
   };
-  // Makes one automaton of the multiples between two bounds; null is no bound. Returns false if the numbers
-  // have too many digits, or if the divisor is not hard.
+  // Makes one automaton of the multiples between two bounds; null stands for no bound. Returns false if there
+  // is no such automaton: the numbers have too many digits, or the divisor is not hard.
   bool multiples_between(const Decimal& divisor, const Bound* low, const Bound* high, RegexId& out);
-  // Returns true if the divisor is not 10^-k. Its multiples are taken from the narrow universe.
+  // Returns true if the divisor is not 10^-k. The multiples of such divisors are taken from the narrow
+  // universe.
   static bool is_hard(const Decimal& divisor);
-  // Finds the divisor of the numbers that are multiples of both. Returns false if multiple_of() would refuse
-  // it.
+  // Finds the divisor whose multiples are the multiples of both `a` and `b`. Returns false if multiple_of()
+  // would refuse it.
   static bool common_multiple(const Decimal& a, const Decimal& b, Decimal& out);
   RegexId equal_to(const Decimal& value);
 
-  // Returns the lexemes without an exponent and with at most kReadableDigits digits before the point, which
-  // every reader takes for a finite double or an integer.
+  // Returns the lexemes without an exponent and with at most kReadableDigits digits before the point. Every
+  // reader has a finite double or an integer for such a lexeme.
   RegexId finite();
   // Returns the lexemes that are in any() and in finite().
   RegexId finite_any();
   // Returns the lexemes that are in integers() and in finite().
   RegexId finite_integers();
   static constexpr uint32_t kReadableDigits = 308, kUnlimited = 0xFFFFFFFFu;
-  // The largest double has this many digits. within_doubles() has the lexemes of numbers no further from
-  // zero.
+  // The largest double has this many digits. within_doubles() returns the lexemes of numbers that are no
+  // further from zero.
   static constexpr uint32_t kDoubleDigits = 309;
   RegexId within_doubles();
-  // In the plain spelling a fraction of more digits (printf's %f writes this many) does not end in a zero.
+  // In the plain spelling, a fraction of more digits than this (which printf's %f writes) does not end in a
+  // zero.
   static constexpr uint32_t kPlainFraction = 6;
 
  private:
@@ -101,22 +105,23 @@ class NumberLanguage {
   RegexId scientific_equal(const Decimal& value);
   RegexId equal_to_far(const Decimal& value);
   RegexId scientific_any();
-  // Returns the fraction of a mantissa: `digits` digits, the last of which is not 0, then any zeros.
+  // Returns the digits of a mantissa's fraction: `digits` digits, the last of which is not 0, then any zeros.
   RegexId exact_fraction(uint32_t digits);
   RegexId minus_sign(RegexId magnitudes);
-  // Returns the lexemes with and without a minus sign. In spellings without exponents zero has none, so
-  // `magnitudes` must not contain zero.
+  // Returns the lexemes with and without a minus sign. In spellings without exponents zero has no minus sign,
+  // so `magnitudes` must not contain zero.
   RegexId either_sign(RegexId magnitudes);
 
-  // ---- fractions: the digits that may follow `read` digits of a fraction ----
+  // ---- fractions: the digits that may follow behind `read` digits of a fraction ----
   //
   // Returns these digits, or none, because the fraction may end here.
   RegexId tail(std::size_t read);
-  // Returns the digits that may follow behind a 0. The fraction may end there only if it may end in a zero.
+  // Returns the digits that may follow `read` digits, the last of which is a 0. There may be none only if the
+  // fraction may end in a zero here.
   RegexId open_tail(std::size_t read);
-  // Returns digits of which at least one is not 0.
+  // Returns the digits that may follow `read` digits, of which at least one is not 0.
   RegexId nonzero(std::size_t read);
-  // Returns zeros: as many as may follow at the end of a fraction.
+  // Returns only zeros: as many as may follow `read` digits at the end of a fraction.
   RegexId zeros(std::size_t read);
   bool may_end_in_zero(std::size_t read) const { return read <= zeros_until_; }
   RegexId digits_above(std::string_view fraction, std::size_t at, bool strict);
@@ -125,7 +130,7 @@ class NumberLanguage {
   RegexId fraction_below(std::string_view fraction, bool strict, bool bare);
   template <class Rest>
   RegexId beside(std::string_view bound, std::size_t at, bool above, RegexId equal, Rest&& rest);
-  // Returns the n - j - 1 digits behind digit j of n.
+  // Returns the n - j - 1 digits behind digit j of n digits.
   RegexId behind(uint32_t n, std::size_t j) {
     return digits(n - static_cast<uint32_t>(j) - 1, n - static_cast<uint32_t>(j) - 1);
   }
@@ -141,7 +146,7 @@ class NumberLanguage {
   RegexId exponent_at_least(int64_t k);
   RegexId exponent_at_most(int64_t k);
   RegexId exponent_equal(int64_t k);
-  // Returns the exponents from lo to hi; -kNone and kNone are no bounds.
+  // Returns the exponents from lo to hi; -kNone and kNone stand for no bound.
   RegexId exponent_between(int64_t lo, int64_t hi);
   // Returns those exponents from lo to hi that may follow a mantissa with a fraction.
   RegexId long_exponent(int64_t lo, int64_t hi);
@@ -152,8 +157,8 @@ class NumberLanguage {
   RegexId decimals(const Multiples& of);
   RegexId plain_multiples(const Divisor& d, bool with_zero);
   RegexId one_digit_multiples(const Divisor& d);
-  // Returns multiples whose mantissa has a fraction. In the narrow universe `huge` asks for exponents from
-  // kLongMin on, `tiny` for those up to kLongMax.
+  // Returns multiples whose mantissa has a fraction. In the narrow universe `huge` asks for those with
+  // exponents from kLongMin on, `tiny` for those with exponents up to kLongMax.
   RegexId fraction_multiples(const Divisor& d, bool huge, bool tiny);
   bool magnitudes_between(const Divisor& d, const Bound& low, const Bound* high, bool with_zero,
                           RegexId& out);
@@ -179,7 +184,7 @@ class NumberLanguage {
   // The fraction of a mantissa: 1 to 16 digits, the last of which is not 0, then any zeros.
   RegexId mantissa_;
   RegexId any_exponent_;
-  // Zero with an exponent; empty in spellings without exponents.
+  // The lexemes of zero with an exponent; empty in spellings without exponents.
   RegexId zero_;
   // kUnset until asked for.
   RegexId magnitude_, integers_;

@@ -27,8 +27,8 @@ Alive::Alive(RegexArena& regexes, Productions& productions, StackArena& stacks)
 
 Alive::Pending Alive::pending(Value v) { return numbered(numbers_, pendings_, v, v); }
 
-// Equal languages need one number, because the parser compares numbers: if r loses no text, the result is r
-// itself, and if r has no text of a byte left, it is epsilon() or empty().
+// The result is r itself if no text is lost. If every text that reads a byte is lost, it is epsilon() or
+// empty(). The parser compares numbers of regexes, so equal languages need one number.
 RegexId Alive::restricted(RegexId r, RegexId follow) {
   if (follow == RegexArena::empty() || r == RegexArena::poison()) return r;
   const ByteSet& set = regexes_.byte_set(regexes_.node(follow).a);
@@ -39,8 +39,8 @@ RegexId Alive::restricted(RegexId r, RegexId follow) {
 }
 
 // A terminal that reads a byte ends the pending; one that reads nothing keeps it. A lexeme begins a new
-// pending: the bytes that may not follow it. Any other symbol that reads text gives poison(), which callers
-// take for "any text".
+// pending: the bytes that may not follow it. Any other symbol that reads text gives the regex poison(), which
+// callers take for "any text".
 void Alive::steps(Symbol s, Pending from, std::vector<Step>& out) {
   const Value v = pendings_[from];
   switch (s.kind()) {
@@ -163,10 +163,10 @@ bool Alive::stack(StackId s, Pending from, uint32_t depth) {
   if (const bool* known = stacks_known_.find(key(s.v, from))) return *known;
   bool found = false;
   for (const StackEntry& e : stacks_.entries(s)) {
-    // The calls below overwrite next_, so `after` is a copy.
+    // `after` is a copy, because the calls below overwrite next_.
     std::vector<Pending> after;
     if (e.top.kind() == Symbol::kRule && productions_.traits_of(e.top.rule_id()).plain) {
-      // An exception leaves rules half solved, so they are erased. A later call solves them anew.
+      // An exception leaves rules half solved. They are erased here, and a later call solves them anew.
       Undo forget([&] {
         for (uint64_t at : open_) rules_.erase(at);
         open_.clear();

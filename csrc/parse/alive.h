@@ -47,14 +47,14 @@ class Alive {
   // Returns true for a rule of a grammar with lexemes. Only such rules depend on the pending
   // (RuleTraits::plain).
   bool plain(RuleId r) const { return productions_.traits_of(r).plain; }
-  // Returns the pending with the context of p that forbids no byte.
+  // Returns the pending that keeps the context of p and lets any byte follow.
   Pending without_follow(Pending p) { return pending({RegexId{0}, pendings_[p].context}); }
-  // Returns the bytes that may not follow, as a kBytes regex.
+  // Returns the bytes that may not follow, as a kBytes regex; empty() if any byte may.
   RegexId follow(Pending p) const { return pendings_[p].follow; }
   std::size_t byte_size() const { return stacks_known_.byte_size() + rules_.size() * 64; }
 
  private:
-  // What a pending stands for: the bytes that may not follow, as a kBytes regex, and the number of the
+  // The value of a pending: the bytes that may not follow (a kBytes regex, or empty()), and the number of the
   // context.
   struct Value {
     RegexId follow;
@@ -65,7 +65,7 @@ class Alive {
   };
   // A key of rules_ that stands for no rule.
   static constexpr uint64_t kNone = ~0ull;
-  // A rule that begins with a given pending. `out` holds the pendings that are possible at its end.
+  // What is known of a rule that begins with a given pending. `out` holds the pendings with which it may end.
   struct Rule {
     std::vector<Pending> out;
     // The keys of the rules that read `out`. They are visited again when it grows.
@@ -97,12 +97,12 @@ class Alive {
   Productions& productions_;
   const bool restricted_;
   StackArena& stacks_;
-  // pendings_[p] is what pending p stands for.
+  // pendings_[p] is the value of pending p; numbers_ finds the number of a value.
   std::vector<Value> pendings_;
   std::map<Value, Pending> numbers_;
-  // The key is 2^32 * rule + pending.
+  // What is known of each rule, by 2^32 * rule + pending.
   std::unordered_map<uint64_t, Rule> rules_;
-  // The keys of the rules whose `out` is not final.
+  // The keys of the rules whose `out` may still grow.
   std::vector<uint64_t> open_;
   std::vector<uint64_t> todo_;
   uint64_t at_ = kNone;

@@ -99,7 +99,7 @@ class CaptureArena {
         [&](uint32_t i) { return nodes_[i].parent == parent.v && nodes_[i].byte == byte; },
         [&] { return nodes_.emplace_back(Node{parent.v, byte}); })};
   }
-  // nodes_[c] has the last byte of capture c.
+  // nodes_[c] is the last node of capture c; index_ finds equal captures.
   StableVector<Node> nodes_;
   InternTable index_;
 };

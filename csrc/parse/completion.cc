@@ -14,19 +14,21 @@
 //     best          `]`; the other one needs at least 1 byte more (floor()), so it is not looked into
 //     then          the rest of the stack: `}`. The completion is `]}`
 //
-// Several ways. If lexemes may run into each other, each pending (parse/alive.h) keeps its own shortest text.
-// Of equally short texts the first in the order of bytes wins.
+// A symbol has several ways if lexemes may run into each other: each pending (parse/alive.h) keeps its
+// own shortest text. Among texts of one length the first in the order of bytes wins, so there is one
+// answer.
 //
-// Open rules. A rule in progress hides the alternatives that lead through it, so an answer that was found
-// meanwhile is marked with the depth of the shallowest such rule (low). It goes to rules_ only if no rule
-// above was hidden; else it is a Partial, which is forgotten when that rule is closed (completion_rules.cc).
-// If no text is found although there is one (rules that need each other in a circle), settle() computes the
-// least fixpoint over the rules that were met.
+// What the search misses. A rule in progress hides the alternatives that lead through it. An answer
+// that was found meanwhile is marked with the depth of the shallowest such rule (low). It goes to
+// rules_ only if no rule above was hidden; else it is a Partial, which is forgotten when that rule is
+// closed (completion_rules.cc). If the search finds nothing although there is a text (rules that need each
+// other in a circle), settle() computes the least fixpoint over the rules that were met.
 //
-// Rules without end. An array whose items are compared has another rule behind each item: in oneOf [{items:
-// M}, {items: integers, contains: large, unique}], `[7,0,1,2,...` is in both as long as the items differ. So
-// rule() searches within a number of bytes (room), which doubles until no dropped text can be shorter than
-// the best.
+// Rules without an end. An array whose items are compared has another rule behind each item. A search that
+// follows them deeper and deeper never returns where no item brings the end nearer: of oneOf [{items: M},
+// {items: integers, contains: large, unique}], `[7,0,1,2,...` is in both as long as the items differ. So
+// rule() searches within a number of bytes, which doubles until no text that was cut off (cut) can be
+// shorter than the best one.
 //
 // The questions. The ways of a thing are its shortest texts, one for each pending behind them.
 //
@@ -47,7 +49,8 @@
 // Invariants.
 // - A text that is returned completes the state: the parser reads it to its end.
 // - What is kept is a function of its key. No answer depends on what was asked before.
-// - If captured text is not known, poison stands in for it, and text_matters() tells the caller.
+// - If text is captured, the search ran with that text. If the text is not known, poison says so, and
+//   text_matters() tells the caller.
 //
 // Rejected. Dijkstra over rules: the alternatives of all rules would have to be known before the first
 // answer. Exact lengths without texts: budgets cut the text into tokens.
@@ -66,8 +69,8 @@ namespace structgen {
 namespace {
 // An error costs this many units of work for each open rule that it passes.
 constexpr int64_t kFrameWork = 40;
-// choices() compares names together with their values in a set of at most this many literals. In a larger set
-// it compares names alone.
+// For a set of at most this many literals, choices() compares each name together with its value. Of a larger
+// set it compares only the names.
 constexpr std::size_t kFewChoices = 64;
 }  // namespace
 
@@ -90,9 +93,9 @@ std::vector<Completion::Choice> Completion::choices(const LiteralSet& set, RuleI
   return out;
 }
 
-// Returns the shortest texts of a labelled regex, each with the text of the reader that is told its label.
-// Each literal is tried with its own reader: for {"id": 1, "description": "..."} the shortest pair wins, and
-// not the shortest name.
+// Returns the shortest texts of a labelled regex, each followed by the text of the reader that is told its
+// label. The literal decides what follows, so each literal is tried with its own reader. For {"id": 1,
+// "description": "..."} the shortest pair wins, not the shortest name; of equally short pairs the first wins.
 Completion::Ways Completion::labelled(RegexId r, RuleId reader) {
   check_depth();
   RegexArena& regexes = parser_.regexes();
@@ -122,7 +125,7 @@ Completion::Ways Completion::labelled(RegexId r, RuleId reader) {
   return best;
 }
 
-// Appends a text to a capture, unless none is open or its text is unknown.
+// Appends a text to a capture. Does nothing if no text is captured or the captured text is unknown.
 void Completion::capture(CaptureId& c, std::string_view text) {
   if (c.v <= 1) return;
   for (char b : text) c = parser_.captures().append(c, static_cast<uint8_t>(b));
@@ -133,8 +136,8 @@ Completion::Ways Completion::symbol(Symbol s, Pending from) {
   if (s.kind() == Symbol::kRule) {
     Ways found = rule(s.rule_id(), Reading{}, from);
     if (parser_.alive().plain(s.rule_id()) || from == Alive::kClear) return found;
-    // Without lexemes the texts of a rule do not depend on the pending. Only texts whose first byte the
-    // pending allows are kept.
+    // In a grammar without lexemes a rule's texts do not depend on the pending. So only those of its shortest
+    // texts are kept whose first byte the pending allows.
     const RegexId follow = parser_.alive().follow(from);
     std::erase_if(found, [&](const Way& w) {
       return !w.text.empty() && follow != RegexArena::empty() &&
@@ -205,8 +208,8 @@ Completion::Ways Completion::sequence(std::span<const Symbol> symbols, Pending f
   return now;
 }
 
-// Returns f(), a search for what follows `bytes` bytes that are already written: it has so many bytes less
-// room. Behind it, now_.cut counts these bytes again.
+// Returns f(), which searches for what follows `bytes` bytes that are already written. The search may write
+// that many bytes less. Afterwards now_.cut is counted from the beginning of these bytes again.
 template <class F>
 Completion::Ways Completion::behind(std::size_t bytes, F&& f) {
   const uint32_t room = now_.room, cut = std::exchange(now_.cut, kNone);
@@ -217,8 +220,9 @@ Completion::Ways Completion::behind(std::size_t bytes, F&& f) {
   return out;
 }
 
-// Returns the shortest texts of a set of stacks, symbol by symbol from the top. Results are kept where
-// several tops meet, unless a capture is open, because they then depend on the captured text.
+// Returns the shortest texts of a set of stacks, symbol by symbol from the top. There are alternatives only
+// where several stacks have different tops. If a capture is open, results are not remembered, because they
+// depend on the captured text.
 Completion::Ways Completion::stack(StackId s, Pending from, CaptureId c) {
   check_depth();
   Ways done, now{{from, "", c}};
@@ -295,7 +299,8 @@ Completion::Ways Completion::item(const Item& i) {
   return best;
 }
 
-// Returns the shortest texts of a rule that the fixpoint has so far, and notes that at_ depends on them.
+// Returns the shortest texts of a rule that are known so far. The rule that asks (at_) is visited again when
+// more are known.
 Completion::Ways Completion::settled(const Key& key) {
   const auto [it, fresh] = settled_.try_emplace(key);
   if (fresh) todo_.push_back(key);
@@ -347,7 +352,7 @@ Completion::Ways Completion::all(StateId s) {
       settle();
       for (const Item& i : parser_.items(s)) keep_all(out, item(i));
     } while (!todo_.empty());
-    // The fixpoint is dropped: an exception has left it incomplete.
+    // An exception leaves the fixpoint incomplete, so all of it is dropped.
   } catch (...) {
     settled_.clear();
     todo_.clear();
@@ -402,7 +407,7 @@ const std::string& Completion::of(StateId s) {
     return out;
   } catch (...) {
     states_.erase(s.v);
-    // A search that fails may have been about to meet poison.
+    // The search failed, perhaps before it met poison. So the state counts as one that met poison.
     tainted_states_.insert(s.v);
     // Charges the time that it took to leave the stack frames of all open rules.
     meter.spend(kFrameWork * depth_);

@@ -27,9 +27,9 @@ namespace structgen {
 
 class Completion {
  public:
-  // Of equally short texts the first in the order of bytes is taken. So the answer does not depend on what
-  // was asked before, and a completion without its first bytes is the completion of the state behind them.
-  // Rules nest at most `recursion` deep; an object of n required keys needs 3 n.
+  // Of several shortest texts the first in the order of bytes is taken. So a completion without its first
+  // bytes is the completion of the state behind them, and every process finds the same completion, whatever
+  // was asked before. Rules within rules go at most `recursion` deep; an object of n required keys needs 3 n.
   Completion(Parser& parser, Productions& productions, uint32_t recursion = kRecursion)
       : parser_(parser), productions_(productions), recursion_(recursion) {}
   static constexpr uint32_t kRecursion = 1'500;
@@ -41,9 +41,11 @@ class Completion {
   static constexpr uint32_t kNone = 0xFFFFFFFFu;
   uint32_t length(RuleId r);
   uint32_t length(RegexId r);
-  // Returns true if of(s) met poison. A shorter completion may then exist for the text that was captured.
+  // Returns true if of(s) met poison while it searched. If the captured text were known, there might be a
+  // shorter completion.
   bool text_matters(StateId s) const { return tainted_states_.contains(s.v); }
-  // Returns how many rules and stack entries all calls have visited.
+  // Returns how many rules and stack entries all calls so far have visited. Callers limit their work by this
+  // number.
   uint64_t work() const { return work_; }
   std::size_t byte_size() const {
     return bytes_ + floors_.byte_size() + stacks_.byte_size() + rules_.byte_size() +
@@ -52,8 +54,8 @@ class Completion {
 
  private:
   using Pending = Alive::Pending;
-  // A shortest text that ends with the pending `to` (parse/alive.h); without lexemes there is one pending.
-  // `capture` is the capture that is open behind the text.
+  // A shortest text that ends with a given pending (parse/alive.h). Grammars without lexemes have only one
+  // pending. `capture` is the capture that is open behind the text.
   struct Way {
     Pending to;
     std::string text;
@@ -62,7 +64,8 @@ class Completion {
   using Ways = std::vector<Way>;
   // The question for the shortest texts of a rule that begins with the pending `from`.
   struct Key {
-    // The rule and the label that its reader is told. In stacks_ a set of stacks stands here.
+    // The rule, together with the label that its reader is told. In stacks_ it is the number of a set of
+    // stacks.
     uint64_t rule;
     Pending from;
     friend auto operator<=>(const Key&, const Key&) = default;
@@ -72,7 +75,7 @@ class Completion {
   // A search that has visited this many rules takes the first text that it finds. After ten times as many it
   // throws.
   static constexpr uint64_t kMaxSteps = 2'000;
-  // A search drops longer texts. In bytes.
+  // A search drops texts of more bytes than this.
   static constexpr uint32_t kMaxText = 200'000;
   void begin_search();
   Ways item(const Item& i);
@@ -88,7 +91,7 @@ class Completion {
   Ways behind(std::size_t bytes, F&& f);
   Ways sequence(std::span<const Symbol> symbols, Pending from, CaptureId c);
   // A literal of a set, with its label. `least` is a lower bound of the bytes of the literal and of what its
-  // reader reads.
+  // reader reads behind it.
   struct Choice {
     std::string text;
     uint32_t label, least;
@@ -103,16 +106,16 @@ class Completion {
   uint64_t own_text(std::span<const Symbol> symbols);
   uint64_t floor_of_rules(std::span<const Symbol> symbols);
   uint32_t floor(RuleId r, const Reading& reading, uint32_t depth);
-  // Returns the bytes of memory that a remembered text takes. A mask under a budget remembers a text for each
-  // token.
+  // Returns the bytes that a remembered text takes in memory. Texts may be long, and a mask under a budget
+  // remembers one for each token.
   static std::size_t size_of(const std::string& text) {
     return 80 + (text.capacity() > 15 ? text.capacity() + 17 : 0);
   }
   static std::size_t size_of(const Ways& ways);
   void keep(Ways& best, Pending to, std::string text, CaptureId c);
   void keep_all(Ways& best, Ways found);
-  // Results that are kept until the epoch ends. They lie in one pool, because a million strings took 100 ms
-  // to free.
+  // Results that are kept until the epoch ends. They lie in one pool. As strings in a map they were a million
+  // allocations, which took 100 ms to free.
   class Kept {
    public:
     struct KeptWay {
@@ -127,9 +130,9 @@ class Completion {
       // True if the search met poison.
       bool poison;
     };
-    // Returns the result, or null if none is stored.
+    // Returns the result for the key, or null if none is stored.
     const Entry* find(const Key& key) const;
-    // Stores a result, unless the key has one already.
+    // Stores the result for the key, unless there is one already.
     void add(const Key& key, const Ways& ways, bool poison);
     static Ways ways(const Entry& entry);
     std::size_t byte_size() const { return entries_.byte_size() + index_.byte_size() + pool_.byte_size(); }
@@ -152,14 +155,16 @@ class Completion {
   Kept stacks_, rules_;
   // The states whose search met poison or failed.
   std::unordered_set<uint32_t> tainted_states_;
-  // What a search found for a rule inside of an open rule. Alternatives that lead back into the open rule
-  // were skipped, so the result holds only until that rule is closed.
+  // What a search found for a rule while an outer rule was open. Alternatives that lead back into the outer
+  // rule were skipped. So the result holds only until that rule is closed; later searches may find shorter
+  // texts.
   struct Partial {
     Ways ways;
     // The least depth of an open rule because of which an alternative was skipped. It is kClean if no rule
     // was, and only `room` limited the search.
     uint32_t low;
-    // `room`: the search dropped texts of more bytes. `cut`: no text that it dropped has fewer bytes.
+    // `room` is the most bytes that the search could write. `cut` is a lower bound of the bytes of the texts
+    // that it gave up.
     uint32_t room, cut;
     bool exact() const { return cut == kNone; }
   };
@@ -186,28 +191,28 @@ class Completion {
   std::vector<Key> todo_;
   // The rule that settle() is visiting.
   const Key* at_ = nullptr;
-  // settling_: settle() is running. settled_poison_: settle() met poison.
+  // True while settle() runs. settled_poison_ is true if settle() met poison.
   bool settling_ = false;
   bool settled_poison_ = false;
   // How far the search for a rule may go, and what it dropped.
   struct Progress {
-    // The bytes that the search may still write. If none is left, no reader of captured text is searched:
-    // captured texts may lead to new rules without end.
+    // The bytes that the search may still write. If none is left, readers of captured texts are not searched,
+    // because captured texts may lead to new rules without an end.
     uint32_t room = kNone;
-    // No text that was dropped has fewer bytes, counted from the beginning of the search; kNone if none was
-    // dropped.
+    // A lower bound of the bytes of every text that was left out, counted from the search's beginning; kNone
+    // if none was left out.
     uint32_t cut = kNone;
-    // The least depth of an open rule that was met again; kClean if none was.
+    // The smallest depth of an open rule that the search met again; kClean if it met none.
     uint32_t low = kClean;
     bool poison = false;
   };
-  // The progress of the rule that is being searched, and the number of open rules.
+  // The progress for the rule that is searched now; depth_ is the number of open rules.
   Progress now_;
   uint32_t depth_ = 0;
-  // True while tie() looks for another text of the same length.
+  // True while tie() looks for a text that is as short as the best one.
   bool ties_ = false;
-  // steps_: the rules that this search has visited, at most 10 * kMaxSteps. bytes_: the memory of remembered
-  // texts.
+  // steps_ is the number of rules that the current search has visited, at most 10 * kMaxSteps. work_ is the
+  // answer of work(). bytes_ is the memory of remembered texts.
   uint64_t steps_ = 0;
   uint64_t work_ = 0;
   std::size_t bytes_ = 0;

@@ -28,14 +28,16 @@ constexpr const char* kNotFound = "no text was found of what is too much to tell
 // The search begins with texts of at most this many bytes. The number doubles until the best text is proved
 // to be shortest.
 constexpr uint32_t kFirstRoom = 16;
-// tie() takes at most this many units of work: half a millisecond.
+// Looking for another text that is as short as the best one takes at most this many units of work: half a
+// millisecond.
 constexpr int64_t kTieWork = 5'000;
-// A shortest text costs kByteWork units a byte to find, and one unit for each kCopied bytes to copy.
+// A shortest text that a search finds costs kByteWork units of work a byte, because the search makes at least
+// one node for each byte. Copying kCopied bytes of a text costs one unit.
 constexpr std::size_t kByteWork = 16, kCopied = 64;
-// floor() expands rules within rules down to this depth.
+// Lower bounds (floor()) expand rules within rules down to this depth.
 constexpr uint32_t kFloorDepth = 3;
 
-// The key has label + 1, and 0 for no label.
+// The key contains label + 1, so that 0 means "no label".
 uint64_t rule_key(RuleId r, const Reading& reading) {
   return (static_cast<uint64_t>(r.v) << 32) | (reading.kind == Reading::kLabel ? reading.label + 1 : 0);
 }
@@ -87,8 +89,8 @@ void Completion::keep_all(Ways& best, Ways found) {
   for (Way& w : found) keep(best, w.to, std::move(w.text), {});
 }
 
-// Returns a shortest text of a regex, without kEdge. For E{m,n} t this is m times the shortest text of E,
-// then that of t; so a large m needs no search.
+// Returns a shortest text of a regex, without the byte kEdge, and remembers it. For E{m,n} t it is m times
+// the shortest text of E, then that of t, so a large m needs no search.
 const std::string& Completion::shortest(RegexId r) {
   static const std::string nothing;
   if (parser_.marks(r)) return nothing;
@@ -115,8 +117,8 @@ const std::string& Completion::shortest(RegexId r) {
       charge(static_cast<int64_t>(kByteWork * text.size()));
     }
   } catch (const Error& e) {
-    // The same search would meet the same limit, so the regex is noted. An error by the limit of the call is
-    // not: the next call may have more work.
+    // The search met its own limit, which would stop the same search again. So the regex is noted. An error
+    // by the limit of the call is not noted, because the next call may have more work.
     if (e.kind() == ErrorKind::kSchemaTooComplex) unknown_.insert(r.v);
     throw;
   }
@@ -126,15 +128,15 @@ const std::string& Completion::shortest(RegexId r) {
   return it->second;
 }
 
-// Returns a lower bound of the bytes of a text of r. With edges it is one lower, because kEdge is a byte of
-// the regex and of no text.
+// Returns a lower bound of the bytes of a text of r. In grammars with edges it is one lower: kEdge is a byte
+// of the regex, but stands in no text.
 uint32_t Completion::floor(RegexId r) {
   const uint32_t least = parser_.regexes().least_length(r);
   return parser_.marked() ? std::min(1u, parser_.marks(r) ? 0u : least) : least;
 }
 
-// Returns a lower bound of the bytes of the symbols. Rules are expanded down to kFloorDepth. Readers of
-// captured text count 0 bytes.
+// Returns a lower bound of the bytes of the symbols. Rules are expanded down to kFloorDepth. A reader of
+// captured text counts as 0 bytes.
 uint32_t Completion::floor(std::span<const Symbol> symbols, uint32_t depth) {
   uint64_t out = 0;
   for (const Symbol s : symbols) {
@@ -184,8 +186,8 @@ uint64_t Completion::own_text(std::span<const Symbol> symbols) {
   return least;
 }
 
-// Returns the shortest texts of a rule. The outermost rule is searched with room for kFirstRoom bytes, then
-// with twice as much, and so on.
+// Returns the shortest texts of a rule. The outermost call first looks for texts of at most kFirstRoom bytes,
+// then of twice as many, and so on.
 Completion::Ways Completion::rule(RuleId r, const Reading& reading, Pending from) {
   if (depth_ > 0) return within(r, reading, from);
   for (uint32_t room = kFirstRoom;; room *= 2) {
@@ -205,8 +207,8 @@ Completion::Ways Completion::rule(RuleId r, const Reading& reading, Pending from
   }
 }
 
-// Returns the shortest texts of a rule that need no search. A rule that is being searched has no text inside
-// of itself.
+// Returns the shortest texts of a rule if they are known without a search. A rule that is being searched has
+// no texts inside of itself.
 std::optional<Completion::Ways> Completion::known(const Key& key) {
   if (const Kept::Entry* kept = rules_.find(key)) {
     now_.poison = now_.poison || kept->poison;
@@ -248,7 +250,7 @@ Completion::Ways Completion::within(RuleId r, const Reading& reading, Pending fr
   Ways best = search(r, reading, from);
   if (memo) open_.erase(key);
   depth_ = mine;
-  // All dropped texts are longer than the best one, so none of them matters.
+  // All texts that were left out are longer than the best one, so nothing shorter was lost.
   if (!plain && !best.empty() && best[0].text.size() < now_.cut) now_.cut = kNone;
   if (memo) note(key, outer.room, best);
   now_ = {outer.room, std::min(now_.cut, outer.cut), std::min(now_.low < mine ? now_.low : kClean, outer.low),
@@ -256,8 +258,8 @@ Completion::Ways Completion::within(RuleId r, const Reading& reading, Pending fr
   return best;
 }
 
-// Returns the shortest texts of the alternatives of a rule. Alternatives with small lower bounds come first:
-// the end of an object before another member.
+// Returns the shortest texts of the alternatives of a rule. Alternatives with the smallest lower bound come
+// first: the end of an object comes before another member.
 Completion::Ways Completion::search(RuleId r, const Reading& reading, Pending from) {
   const uint32_t room = now_.room;
   const bool one = !parser_.alive().plain(r);
@@ -265,9 +267,9 @@ Completion::Ways Completion::search(RuleId r, const Reading& reading, Pending fr
   productions_.expand_shortest(r, reading, alts);
   Ways best;
   for (const auto& [least, symbols] : by_cost(alts, [&](std::span<const Symbol> s) { return own_text(s); })) {
-    // A longer text cannot replace the best one.
+    // Only a text that is no longer than the best one can replace it.
     if (!best.empty() && one) now_.room = std::min(room, static_cast<uint32_t>(best[0].text.size()) + 1);
-    // After kMaxSteps rules any text is taken.
+    // After kMaxSteps rules the first text that was found is taken, even if it is not shortest.
     if (!best.empty() && ((one && least > best[0].text.size()) || steps_ > kMaxSteps)) break;
     if (best.empty() || !one)
       keep_all(best, sequence(symbols, from, {}));
@@ -280,12 +282,12 @@ Completion::Ways Completion::search(RuleId r, const Reading& reading, Pending fr
 // Looks for a text of the same length as the best one that is earlier in the order of bytes. If this takes
 // too much work, the best one stays.
 void Completion::tie(uint64_t least, std::span<const Symbol> symbols, Pending from, Ways& best) {
-  // Skips alternatives whose rules are surely longer, such as one more item.
+  // The lower bound of the rules shows that some alternatives have only longer texts, such as one more item.
   const auto seek = [&] {
     if (least + floor_of_rules(symbols) <= best[0].text.size()) keep_all(best, sequence(symbols, from, {}));
   };
-  // A tie() inside of a tie() shares the limit of the outer one, which alone catches the error. Catching it
-  // in each of a thousand open rules took most of the time.
+  // tie() may be called inside of tie(). The inner search shares the limit of the outer one, which alone
+  // catches the error. When each of a thousand open rules caught it, this took most of the time.
   if (std::exchange(ties_, true)) {
     seek();
     return productions_.start_search();
@@ -297,7 +299,7 @@ void Completion::tie(uint64_t least, std::span<const Symbol> symbols, Pending fr
     const WorkScope part(meter.task(), kTieWork);
     seek();
   });
-  // The outer search must not pay for the steps of this one.
+  // The steps of this search must not count for the outer search.
   productions_.start_search();
   if (others) return;
   std::erase_if(open_, [&](const auto& o) { return o.second >= depth; });
@@ -306,8 +308,8 @@ void Completion::tie(uint64_t least, std::span<const Symbol> symbols, Pending fr
 }
 
 // Remembers the result for a rule that is closed now. It is final if no alternative was skipped because of an
-// open rule and no text was dropped. Results inside of this rule that skipped alternatives because of it are
-// forgotten.
+// open rule and no text was left out. Results that were found inside of this rule and skipped alternatives
+// because of it are dropped, so that a later question searches again.
 void Completion::note(const Key& key, uint32_t room, const Ways& best) {
   forget_from(depth_);
   const bool hidden = now_.low < depth_;
@@ -318,8 +320,8 @@ void Completion::note(const Key& key, uint32_t room, const Ways& best) {
   until_[now_.low].push_back(key);
 }
 
-// Forgets the results in found_ that hold only while a rule of this depth or a deeper one is open. A result
-// that was replaced has another `low` and stays.
+// Drops the answers of found_ that hold only while a rule of this depth or a greater one is open. An answer
+// that was replaced since then has another `low` and stays.
 void Completion::forget_from(uint32_t depth) {
   for (; until_.size() > depth; until_.pop_back())
     for (const Key& key : until_.back())

@@ -11,7 +11,8 @@
 namespace structgen {
 
 namespace {
-// One question visits at most kRules rules, at most kLevels deep. All others count as rules of one length.
+// One question visits at most kRules rules, which nest at most kLevels deep. Further rules count as rules of
+// one length.
 constexpr uint32_t kRules = 2'000;
 constexpr uint32_t kLevels = 200;
 // longest() visits at most kStates states, with at most kLongestWork units of work; then it returns kUnknown.
@@ -20,7 +21,7 @@ constexpr int64_t kLongestWork = 400'000;
 // on_the_way() looks beside the completion only at states in which at most this many bytes may follow.
 constexpr int kBeside = 8;
 
-// Returns the span of a text of two parts whose spans are a and b.
+// Returns the span of two parts, one behind the other, with the spans `a` and `b`.
 uint32_t together(uint32_t a, uint32_t b) {
   return std::max(a, b) == Lengths::kFar ? Lengths::kFar : std::min(a + b, Lengths::kFar - 1);
 }
@@ -38,7 +39,7 @@ Growth::Part Growth::then(const Part& a, const Part& b) {
   return out;
 }
 
-// Returns true if the regex surely has a text of one byte.
+// Returns true if the structure of the regex shows a text of one byte.
 bool Growth::unit(RegexId r) const {
   check_depth();
   const RegexNode n = parser_.regexes().node(r);
@@ -108,7 +109,8 @@ Growth::Part Growth::sequence(std::span<const Symbol> symbols) {
   return out;
 }
 
-// A rule inside of itself counts as a rule of one length. The range may become too small, never too large.
+// A rule inside of itself counts as a rule of one length. This may make the range smaller than it is, which
+// is allowed.
 Growth::Part Growth::rule(Symbol s) {
   const RuleId r = s.rule_id();
   const uint32_t least = lengths_.symbol(s);
@@ -254,7 +256,7 @@ uint32_t Growth::longest(StateId s) {
       open(to);
   }
   if (stop == 0) return *longest_.find(s.v);
-  // kUnknown is known of the first state only, kFar of every state on the path.
+  // kUnknown is remembered only for the first state, kFar for every state on the path.
   for (const Open& o : path) {
     if (stop == kFar)
       longest_[o.state.v] = kFar;

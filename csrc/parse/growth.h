@@ -37,12 +37,12 @@ class Growth {
   static constexpr uint32_t kFar = Lengths::kFar;
   Growth(Parser& parser, Productions& productions, Completion& completion, Lengths& lengths)
       : parser_(parser), productions_(productions), completion_(completion), lengths_(lengths) {}
-  // For some n <= `from` there is a completion of each length from n to n + `span` bytes; a `span` of kFar
-  // has no end. If no range is known, `from` is kFar.
+  // For some n <= `from`, the state has a completion of each length from n to n + `span` bytes; a `span` of
+  // kFar has no end. `from` is kFar if no range is known.
   struct LengthRange {
     uint32_t from = kFar, span = 0;
     bool endless() const { return span == kFar; }
-    // The last length that is surely in the range: n may be 0.
+    // Each length from `from` to to() is in the range, because n is 0 or more.
     uint32_t to() const { return span; }
     // Returns true if this range has more lengths than the other, or as many and begins earlier.
     bool better(const LengthRange& o) const { return span != o.span ? span > o.span : from < o.from; }
@@ -104,7 +104,7 @@ class Growth {
   // longest_ holds the answers of longest().
   FlatMap<uint32_t, LengthRanges> states_, parts_, stacks_, rules_, regexes_;
   FlatMap<uint32_t, uint32_t> longest_;
-  // The depth of nested rules, and the rules that the current question has visited.
+  // How many rules are being computed, and how many rules the current question has visited.
   uint32_t depth_ = 0, steps_ = 0;
 };
 

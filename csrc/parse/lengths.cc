@@ -24,7 +24,8 @@
 //   characters(r)   as left(r), for a pattern beside a maximum of characters that rules out no text yet
 //
 // Invariants.
-// - A bound is never below the shortest completion. kFar says that no bound is known.
+// - A bound is never below the shortest completion. kFar says that no bound is known, never that no
+//   completion exists.
 // - A bound holds for every text that was captured. What depends on captured text is kFar.
 // - A rule in progress is kFar to the rules that refer to it. A bound that is found meanwhile is kept; "no
 //   bound" is kept only if no rule in progress was met (met_open_).
@@ -51,10 +52,11 @@ constexpr uint32_t kEscaped = 6;
 // A token may end inside of an escape. At most this many bytes of the escape are missing: those of a
 // surrogate pair.
 constexpr uint32_t kEscapePair = 12;
-// One question visits at most this many rules. All others count as kFar.
+// One question visits at most this many rules, because an object has a rule for each property. Further rules
+// count as kFar.
 constexpr uint32_t kSteps = 5'000;
-// behind_any() returns kFar for a regex with more derivatives than kDerivatives, or after kDerivativeWork
-// units of work: half a millisecond.
+// behind_any() visits at most kDerivatives derivatives of a regex, with at most kDerivativeWork units of
+// work: half a millisecond. At either limit it returns kFar.
 constexpr std::size_t kDerivatives = 256;
 constexpr int64_t kDerivativeWork = 5'000;
 // A search for a bound always gets at least this many units of work.
@@ -65,7 +67,9 @@ uint32_t times(uint64_t a, uint64_t n) {
 }
 }  // namespace
 
-// Returns an upper bound of the bytes of every text of r, or kFar.
+// ---- regexes ----
+
+// Returns an upper bound of the bytes of every text of r; kFar if there is no bound or none is known.
 uint32_t Lengths::longest(RegexId r) {
   check_depth();
   const RegexNode n = parser_.regexes().node(r);
@@ -86,8 +90,8 @@ uint32_t Lengths::longest(RegexId r) {
   }
 }
 
-// Bounds the characters of every text of r, or returns kFar. Each byte that is not escaped counts as a
-// character.
+// Returns an upper bound of the number of characters of every text of r, where an unescaped byte counts as a
+// character; kFar if none is known.
 uint32_t Lengths::longest_denied(RegexId r) {
   check_depth();
   const RegexNode n = parser_.regexes().node(r);
@@ -104,8 +108,8 @@ uint32_t Lengths::longest_denied(RegexId r) {
   return out + 1;
 }
 
-// Bounds the bytes of the longest spelling of a string of the set, with its closing quote: each character may
-// be an escape of kEscaped bytes.
+// Returns an upper bound of the bytes of the longest spelling of a string of the set, with the closing quote.
+// Each character counts as an escape of kEscaped bytes.
 uint32_t Lengths::longest_of(const LiteralSet& set) const {
   const LiteralTable& table = parser_.regexes().tables().table(set.table);
   std::size_t most = 0;
@@ -113,11 +117,12 @@ uint32_t Lengths::longest_of(const LiteralSet& set) const {
   return sum(times(most - std::min<std::size_t>(most, set.depth), kEscaped), kEscapePair);
 }
 
-// Bounds the bytes of the shortest text of two forms of intersections; for others it returns kFar. With
-// `begun` it answers begun().
-// - Strings but for finitely many: every string of one-byte characters that is longer than these is in the
-// language.
-// - A pattern and a maximum of characters: a maximum above what the pattern needs excludes no shortest text.
+// Returns an upper bound of the bytes of the shortest text for two forms of intersections, and kFar for all
+// others. With `begun` it returns the bound that begun() returns.
+// - Strings with finitely many exceptions: every string of one-byte characters that is longer than all
+//   exceptions is in the language.
+// - A pattern and a maximum of characters: if the maximum is larger than what the pattern needs, it excludes
+//   no shortest text.
 uint32_t Lengths::boolean(RegexId r, bool begun, bool endless) {
   RegexArena& regexes = parser_.regexes();
   const RegexNode n = regexes.node(r);
@@ -140,11 +145,11 @@ uint32_t Lengths::boolean(RegexId r, bool begun, bool endless) {
     else
       return kFar;
   }
-  // A run beside a pattern must be a mere length, `any character{m,n}`: the shortest text of the pattern may
-  // lack characters that another run asks for.
+  // Beside a pattern only a mere length, `any character{m,n}`, is allowed as the run. The shortest text of
+  // the pattern may lack the characters that any other run asks for.
   if (pattern != RegexArena::empty() && !(is_length(run) && regexes.node(pattern).body())) return kFar;
   if (run == RegexArena::empty() || denied >= kFar) return kFar;
-  // In front of the counter stands the rest of a character that was begun.
+  // What stands in front of the counter is the rest of a character of which some bytes were read.
   uint32_t out = 0;
   RegexArena::Counter repeat = regexes.counter(run);
   for (; !repeat.counted; repeat = regexes.counter(repeat.tail))
@@ -169,8 +174,8 @@ bool Lengths::is_length(RegexId r) const {
   return c.counted && c.element == regexes.any_character() && c.tail == regexes.end();
 }
 
-// Returns true for a counter of characters followed by anything. The rest of a begun character may stand in
-// front.
+// Returns true if the regex is a counter of characters followed by anything. The rest of a begun character
+// may stand in front of the counter.
 bool Lengths::is_run(RegexId r) const {
   const RegexArena& regexes = parser_.regexes();
   RegexArena::Counter c = regexes.counter(r);
@@ -178,8 +183,8 @@ bool Lengths::is_run(RegexId r) const {
   return c.counted && regexes.is_character(c.element);
 }
 
-// Bounds a shortest text by a search for a completion. The search gets an eighth of the work that is left,
-// because a bound is there to save work.
+// Returns an upper bound that a search for a completion finds. It gets only an eighth of the work that is
+// left, because the bound is there to save work.
 template <class Id>
 uint32_t Lengths::searched(Id of) {
   constexpr int64_t kMost = 50'000;
@@ -187,9 +192,9 @@ uint32_t Lengths::searched(Id of) {
   return told([&] { return std::min(kFar, completion_.length(of)); }).value_or(kFar);
 }
 
-// Returns begun() of a regex with few derivatives: the most bytes from a derivative to its nearest end. "Any
-// text without `</think>`" has one derivative for each beginning of `</think>`, and a few inside of
-// characters of several bytes.
+// Returns begun() of a regex with few derivatives: the largest number of bytes from a derivative to its
+// nearest end. "Any text without `</think>`" has one derivative for each beginning of `</think>`, and a few
+// inside of characters of several bytes.
 uint32_t Lengths::behind_any(RegexId r) {
   RegexArena& regexes = parser_.regexes();
   const WorkScope part(meter.task(), std::clamp(meter.left() / 8, kLeastWork, kDerivativeWork));
@@ -231,7 +236,8 @@ uint32_t Lengths::behind_any(RegexId r) {
       .value_or(kFar);
 }
 
-// Bounds a regex by its structure. If this gives no bound, a search looks for one.
+// Returns an upper bound by the structure of a regex; boolean() does so for an intersection. If this gives no
+// bound, a search looks for one.
 uint32_t Lengths::regex(RegexId r) {
   check_depth();
   if (const uint32_t* known = regexes_.find(r.v)) return *known;
@@ -259,7 +265,8 @@ uint32_t Lengths::regex(RegexId r) {
   return out;
 }
 
-// In `a{3}` a token may end in the first `a`: then its rest and two more `a` are needed.
+// In `a{3}` a token may end behind any `a`. So at most two more `a` are needed, and what is left of an `a` in
+// which a token ended.
 uint32_t Lengths::begun(RegexId r) {
   check_depth();
   if (const uint32_t* known = begun_.find(r.v)) return *known;
@@ -289,7 +296,8 @@ uint32_t Lengths::begun(RegexId r) {
   return out;
 }
 
-// Bounds the bytes that complete r behind any token that ends with a whole character of r.
+// Returns how many bytes complete r behind any token that ends with a whole character of r, as an upper
+// bound.
 uint32_t Lengths::left(RegexId r) {
   check_depth();
   if (parser_.regexes().is_character(r)) return 0;
@@ -312,9 +320,9 @@ uint32_t Lengths::left(RegexId r) {
   return out;
 }
 
-// Handles an intersection of a pattern of strings and a maximum of characters, both between two characters. A
-// maximum above the longest token and what completes the pattern excludes no text, so the bound of the
-// pattern holds.
+// Handles one form of regex: an intersection of a pattern of strings and a maximum of characters, both
+// between two characters. If the maximum exceeds the longest token plus what completes the pattern, it
+// excludes no text. Then the bound of the pattern holds.
 uint32_t Lengths::characters(RegexId r) {
   const RegexArena& regexes = parser_.regexes();
   const RegexNode n = regexes.node(r);
@@ -328,8 +336,10 @@ uint32_t Lengths::characters(RegexId r) {
   return bytes < kFar && repeat.min == 0 && repeat.max >= sum(bytes, reach_) ? bytes : kFar;
 }
 
-// Bounds a symbol's shortest text. Lexemes and other symbols whose texts depend on the text in front have
-// kFar.
+// ---- rules and stacks ----
+
+// Returns an upper bound of the bytes of a symbol's shortest text. Returns kFar for lexemes and other symbols
+// whose texts depend on the text before them.
 uint32_t Lengths::symbol(Symbol s) {
   switch (s.kind()) {
     case Symbol::kTerminal: return regex(s.regex());
@@ -341,15 +351,16 @@ uint32_t Lengths::symbol(Symbol s) {
   }
 }
 
-// Bounds a rule's shortest text: by the bound of the productions, or by the smallest bound of its
-// alternatives.
+// Returns an upper bound of the bytes of a rule's shortest text: the bound that the productions give,
+// otherwise the smallest bound of its alternatives.
 uint32_t Lengths::rule(RuleId r, bool reader) {
   check_depth();
   if (const uint32_t* known = rules_.find(r.v)) {
     met_open_ += *known == kOpen;
     return std::min(*known, kFar);
   }
-  // The pending of a lexeme may forbid the shortest text of what follows, so bounds cannot be added up.
+  // The pending of a lexeme may exclude the shortest text of what follows it. So the sum of bounds is no
+  // bound here.
   if (productions_.traits_of(r).plain) return kFar;
   if (depth_ == 0) steps_ = 0;
   if (++steps_ > kSteps) {
@@ -383,8 +394,8 @@ uint32_t Lengths::rule(RuleId r, bool reader) {
   close.keep();
   if (!bound) met_open_ = 0;
   const uint32_t out = std::move(bound).value_or(kFar);
-  // A known bound holds even if another rule is still being computed. kFar may be the fault of that rule and
-  // is not remembered.
+  // A bound that was found while another rule was being computed still holds and is remembered. kFar is not
+  // remembered: the other rule may be its cause.
   if (out < kFar || met_open_ == 0 || depth_ == 1)
     rules_[r.v] = out;
   else
@@ -393,8 +404,8 @@ uint32_t Lengths::rule(RuleId r, bool reader) {
   return out;
 }
 
-// Returns the smallest bound of the rule's alternatives. Sets `hard` if some alternative has a reader or a
-// capture.
+// Returns the smallest bound of the rule's alternatives. Sets `hard` if some alternative contains a reader or
+// a capture.
 uint32_t Lengths::search(RuleId r, bool& hard) {
   Alternatives alts;
   productions_.expand_shortest(r, Reading{}, alts);

@@ -27,10 +27,10 @@
 
 namespace structgen {
 
-// Computes a value of a set of stacks from its entries, and keeps it in `memo`. The value begins as `none`,
-// or as `end` if the set has the empty stack. join(entry, value of the entry's rest, value so far) adds an
-// entry. With `last` the empty stack alone decides. A set of one entry is followed in a loop, a larger one by
-// recursion.
+// Computes a value of a set of stacks from the values of its entries. The value begins as `none`; join(entry,
+// value of its rest, value so far) adds one entry. If the set contains the empty stack, it begins as `end`
+// instead; with `last` it then is `end`, whatever the entries. Where a set has one entry, a loop goes down;
+// where it has several, the function recurses. `memo` keeps the values.
 template <class Value, class Join>
 Value along(const StackArena& stacks, FlatMap<uint32_t, Value>& memo, StackId s, Value none, Value end,
             bool last, const Join& join) {
@@ -69,7 +69,7 @@ Value along(const StackArena& stacks, FlatMap<uint32_t, Value>& memo, StackId s,
 
 class Lengths {
  public:
-  // No bound is known. Known bounds, in bytes, are smaller.
+  // Stands for "no bound is known". Known bounds, in bytes, are smaller.
   static constexpr uint32_t kFar = 1u << 30;
   static uint32_t sum(uint64_t a, uint64_t b) {
     return static_cast<uint32_t>(std::min<uint64_t>(a + b, kFar));
@@ -79,20 +79,21 @@ class Lengths {
       : parser_(parser), productions_(productions), completion_(completion), reach_(reach) {}
   // Returns an upper bound of the bytes that complete the state s.
   uint32_t of(StateId s);
-  // regex() bounds the bytes of a shortest text of r. begun() bounds the bytes that complete r behind a token
-  // that read any beginning of it.
+  // regex() returns an upper bound of the bytes of r's shortest text. begun() returns how many bytes complete
+  // a text of r behind any one token that read a beginning of it, as an upper bound.
   uint32_t regex(RegexId r);
   uint32_t begun(RegexId r);
-  // Bounds the bytes that complete r, a regex between two characters of a string, behind a token of whole
-  // characters that does not end the string. Returns kFar for other regexes.
+  // Returns how many bytes complete r behind any token that consists of whole characters and does not end the
+  // string, as an upper bound. Returns kFar if no bound is known, or if r does not stand between two
+  // characters of a string.
   uint32_t characters(RegexId r);
-  // Bound the bytes of a shortest text of a symbol, or of a set of stacks.
+  // Return an upper bound of the bytes of the shortest text of a symbol, or of a set of stacks.
   uint32_t symbol(Symbol s);
   uint32_t stack(StackId s);
-  // Returns a bound from which on r, an intersection, has a text of every length, provided that some of its
-  // characters take one byte. Returns kFar for other regexes.
+  // Returns regex(r) if r is an intersection that has a text of every length from this bound on, provided
+  // that some of its characters take one byte. Returns kFar for every other regex.
   uint32_t endless(RegexId r) { return boolean(r, false, true); }
-  // Returns the index of the entry with the smallest bound. The set must have entries.
+  // Returns the index of the set's entry with the smallest bound; the set must have entries.
   std::size_t nearest(StackId s);
   std::size_t byte_size() const {
     return states_.byte_size() + stacks_.byte_size() + rules_.byte_size() + regexes_.byte_size() +
@@ -117,11 +118,12 @@ class Lengths {
   Productions& productions_;
   Completion& completion_;
   const uint32_t reach_;
-  // Known bounds. A rule whose bound is being computed has kOpen.
+  // The known bounds of states, sets of stacks, rules (kOpen while they are computed) and regexes, and the
+  // answers of begun() and left().
   FlatMap<uint32_t, uint32_t> states_, stacks_, rules_, regexes_, begun_, left_;
   // Counts how often a bound failed because a rule was still being computed, or because of kSteps.
   uint32_t met_open_ = 0;
-  // The depth of nested rules, and the rules that the current question has visited.
+  // How many rules are being computed, and how many rules the current question has visited.
   uint32_t depth_ = 0, steps_ = 0;
 };
 

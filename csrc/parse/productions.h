@@ -19,11 +19,12 @@
 
 namespace structgen {
 
-// What a note says. kOpen, kClose: a capture begins or ends here. kEnter, kLeave: a left-recursive rule
-// begins or ends. A capture that begins with such a rule is known only behind the rule's first text: kOpened
-// says that it began where the rule was entered, kClosed that an empty capture also ended there
-// (grammar/productions.h). kGap, kGapEnd: a gap begins or ends; a capture that ends behind a gap ends in
-// front of it instead.
+// What a note says. kOpen, kClose: a capture begins or ends here. In a left-recursive rule, a capture that
+// begins with the rule itself is known only after the rule's first text was read. kOpened then says that it
+// began where the rule was entered, and kClosed that an empty capture also ended there
+// (grammar/productions.h). kEnter and kLeave stand before and behind such a rule. kGap and kGapEnd stand
+// before and behind the text between two lexemes: a capture that ends behind a gap ends in front of it
+// instead.
 enum class NoteKind : uint32_t { kOpen, kClose, kOpened, kClosed, kEnter, kLeave, kGap, kGapEnd };
 inline uint32_t note_number(NoteKind kind, uint32_t name) { return name * 8 + static_cast<uint32_t>(kind); }
 inline NoteKind note_kind(uint32_t number) { return static_cast<NoteKind>(number % 8); }
@@ -48,12 +49,12 @@ struct Symbol {
     kLexeme = 4,
     // Reads nothing. The next byte must not be in a set, a kBytes regex.
     kFollow = 5,
-    // Reads nothing. For find_spans(): a part begins or ends here (parse/spans.h).
+    // Reads nothing; marks where a capture begins or ends, for find_spans() (parse/spans.h).
     kNote = 6,
     // Reads nothing; sets the context for the lexemes that follow.
     kAfter = 7,
-    // Reads nothing. At most this many more tokens may begin in the text that the symbols above it read
-    // (parse/limits.h).
+    // Reads nothing. It holds a number: this many more tokens may begin in the text that the symbols above it
+    // read (parse/limits.h).
     kLimit = 8,
   };
   uint32_t v = 0;
@@ -74,7 +75,8 @@ struct Symbol {
   friend bool operator<(Symbol a, Symbol b) { return a.v < b.v; }
 };
 
-// The alternatives of a rule, stored elsewhere. Alternative i has the symbols from ends[i-1] to ends[i] - 1.
+// Alternatives whose memory belongs to another object. Alternative i has the symbols from ends[i-1] to
+// ends[i] - 1.
 struct AlternativeList {
   std::span<const Symbol> symbols;
   std::span<const uint32_t> ends;
@@ -92,7 +94,7 @@ struct AlternativeList {
 struct Alternatives {
   std::vector<Symbol> symbols;
   std::vector<uint32_t> ends;
-  // For a reader that was told kFresh: the alternatives that some fresh texts do not have.
+  // For a reader that was told kFresh: the numbers of the alternatives that do not hold for all fresh texts.
   std::vector<uint32_t> assumed;
   void add(std::span<const Symbol> sequence) {
     symbols.insert(symbols.end(), sequence.begin(), sequence.end());
@@ -125,8 +127,9 @@ struct Reading {
     // The reader is not told the captured text, because a mask must hold for many texts. RegexKind::kPoison
     // stands for what depends on it.
     kUnknown,
-    // The reader is told that the captured text differs from all texts that it compares. Alternatives that
-    // hold for some such texts alone are listed in Alternatives::assumed.
+    // Only this is told: the text differs from all texts with which the reader compares it. The alternatives
+    // hold for every such text. An alternative that holds only for some of them is listed in
+    // Alternatives::assumed.
     kFresh,
   } kind = kNone;
   uint32_t label = 0;
@@ -137,10 +140,10 @@ struct Reading {
   static Reading fresh() { return {kFresh, 0, {}}; }
 };
 
-// Some texts of a lexeme, and the bytes that may not follow them.
+// One part of a lexeme's texts: a regex, and the bytes that must not follow these texts.
 struct LexemePart {
   RegexId regex;
-  // The bytes that may not follow, as a kBytes regex; empty() if any byte may.
+  // The bytes that must not follow, as a kBytes regex; empty() if any byte may follow.
   RegexId follow;
 };
 
@@ -160,27 +163,30 @@ struct GrammarTraits {
   bool context_free = false;
   // Terminals read kEdge where one token must end and another begin, and tokens may be limited.
   bool edged = false;
-  // kEdge stands where a text may end, and nowhere else (holes/quotient.h).
+  // kEdge stands only where a text may end, and not where a token must begin (holes/quotient.h).
   bool bordered = false;
-  // A terminal may read a text behind which only poison follows, and poison may turn out to be nothing.
+  // A text that a terminal reads may have no completion: only poison follows it, and poison may turn out to
+  // be nothing.
   bool unproven = false;
-  // A reader may refuse a text for which it has alternatives when it is told kUnknown. If false, these
-  // alternatives hold for every text, except behind poison.
+  // Some reader may refuse a text although its answer for an unknown text is not poison. If false, the answer
+  // for an unknown text holds for every text, except behind poison.
   bool tries_texts = false;
-  // A reader may demand that a text equals an earlier one. If false, every reader takes a fresh text.
+  // Some reader may demand that a text equals an earlier one. If false, every reader takes a text that
+  // differs from all earlier ones.
   bool asks_alike = false;
   // Some array asks that its items differ.
   bool asks_distinct = false;
 };
 
 struct RuleTraits {
-  // kAny: the rule reads an array or object from behind its opening bracket. kDistinct: the same, and items
-  // or keys must differ, but the rule does not compare them. kNone: all other rules.
+  // What the rule reads. kNone: neither an array nor an object. kAny: an array or object, from behind its
+  // opening bracket. kDistinct: the same, but its items or keys must differ and the rule itself does not
+  // compare them.
   enum class Items : uint8_t { kNone, kAny, kDistinct };
   Items items = Items::kNone;
   // The texts of the rule are compared with each other, as items under uniqueItems.
   bool compared = false;
-  // The rule is a reader that compares what it is told.
+  // The rule is a reader that compares the text that it is told with other texts.
   bool compares = false;
   // The rule belongs to a grammar with lexemes, so its alternatives do not depend on the text in front.
   bool plain = false;
@@ -203,8 +209,9 @@ class Productions {
   virtual void expand(RuleId rule, const Reading& reading, Alternatives& out) = 0;
   // Returns the parts of a lexeme in a context; none if the lexeme cannot begin there.
   virtual std::span<const LexemePart> lexeme(uint32_t /*lexeme*/, uint32_t /*context*/) { return {}; }
-  // Appends alternatives of the rule that stand for texts shared with other rules by one common rule, so that
-  // a search through all rules meets these texts once. Returns false if expand() gives the only alternatives.
+  // Several rules may share texts. Appends alternatives of the rule in which another rule stands for the
+  // shared texts, so that a search through all rules meets these texts once. Returns false if expand()
+  // already gives the only alternatives.
   virtual bool expand_shared(RuleId /*rule*/, Alternatives& /*out*/) { return false; }
 
   // ---- shortest texts ----
@@ -212,12 +219,13 @@ class Productions {
   // The parser calls start_search() before each search for a shortest completion. Calls up to the next search
   // share one limit of steps.
   virtual void start_search() {}
-  // Appends alternatives of the rule. One of them has a shortest text of the rule; others may be missing.
+  // Appends alternatives of the rule, one of which has a shortest text of the rule. Other alternatives may be
+  // left out.
   virtual void expand_shortest(RuleId rule, const Reading& reading, Alternatives& out) {
     expand(rule, reading, out);
   }
-  // Sets an upper bound of the rule's shortest text, without a search. For a reader it holds whatever the
-  // reader is told. Returns false if no bound is known.
+  // Sets an upper bound of the rule's shortest text without a search. The bound of a reader must hold
+  // whatever the reader is told. Returns false if no bound is known.
   virtual bool bound(RuleId /*rule*/, Bound& /*out*/) { return false; }
 
   // ---- texts that are compared ----
@@ -241,9 +249,9 @@ class Productions {
   // Appends one text for each value of a compared rule. Returns false if there are `most` values or more, or
   // if counting them takes too much work.
   virtual bool values(RuleId /*rule*/, uint32_t /*most*/, std::vector<std::string>& /*out*/) { return false; }
-  // Returns a rule with the texts of `start` and with texts in which items or keys repeat although they must
-  // differ, where another item or key is always left (engine/distinct.h). Returns `start` if the rule has no
-  // such array or object.
+  // Returns a lenient rule: it has the texts of `start`, and also texts in which items or keys repeat
+  // although they must differ. It is lenient only in arrays and objects where some other item or key is
+  // always left (engine/distinct.h). Returns `start` if there is no such array or object.
   virtual RuleId lenient(RuleId start) { return start; }
   // Returns a literal set with all items of a kDistinct rule; empty() if there is no such set.
   virtual RegexId choices(RuleId /*rule*/) { return {}; }

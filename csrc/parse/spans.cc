@@ -18,12 +18,20 @@
 // among nodes whose `good` is not empty: a choice is never taken back.
 //
 // Invariants.
-// - A place has as many items as the parser's states, whatever the number of derivations.
+// - An item of a place is a pair of regex and capture, with all stacks below it. There are as many as
+//   in the states of the parser, whatever the number of derivations.
 // - `good` only grows, so the fixpoint over rules that match the empty text ends.
-// - Limits of tokens (parse/limits.h) narrow the stacks where a token begins; the way back widens them.
+// - Limits of tokens (parse/limits.h) narrow the stacks where a token begins; the way back widens them
+//   again.
 //
-// Rejected. Tags in the automaton (Laurikari 2000): states would differ by positions, so masks would not be
-// shared. Backtracking: exponential in ambiguous texts.
+// Costs. Linear in the text for grammars of bounded ambiguity: a few microseconds for a byte at which
+// parts begin and end. The memory is that of the places. Readings at a place and nodes between two
+// bytes are limited.
+//
+// Rejected.
+// - Tags in the automaton (Laurikari 2000): states would differ by positions, so masks would not be
+//   shared.
+// - Backtracking: exponential in ambiguous texts.
 #include "parse/spans.h"
 
 #include <algorithm>
@@ -42,20 +50,21 @@ namespace structgen {
 
 namespace {
 
-// find_spans() throws if a place has more items than this.
+// One place has at most this many items; otherwise find_spans() throws.
 constexpr uint32_t kMaxReadings = 5'000;
-// find_spans() throws if a place has more nodes than this.
+// One place has at most this many nodes; otherwise find_spans() throws.
 constexpr uint32_t kMaxNodes = 200'000;
-// find_spans() throws if two sets of stacks would be intersected below this depth.
+// Two sets of stacks are intersected down to this depth; otherwise find_spans() throws.
 constexpr uint32_t kMaxStackDepth = 20'000;
 constexpr uint32_t kNone = 0xFFFFFFFFu;
 constexpr std::size_t kNowhere = static_cast<std::size_t>(-1);
 
 [[noreturn]] void too_much(const char* what) { throw Error(ErrorKind::kBudgetExceeded, what); }
 
-// Names a node: two equal keys at a place are one node. With `set` the node is the set of stacks `stack`,
-// without it the symbol `top` above `stack`. `capture` is the open capture, `label` the literal that was read
-// last. `follow` and `context` say what may follow (parse/alive.h).
+// The identity of a node at one place. If `set` is true, the node is the set of stacks `stack`. Otherwise it
+// is the symbol `top` above the stacks `stack`. `capture` is the capture that is open, and `label` the label
+// of the literal that was just read. `follow` and `context` were set by the kFollow and kAfter symbols that
+// were passed (parse/alive.h).
 struct Key {
   bool set;
   uint32_t top;
@@ -67,17 +76,17 @@ struct Key {
   friend auto operator<=>(const Key&, const Key&) = default;
 };
 
-// A step between two nodes of a place: from a set to one of its top symbols (kPop), from a rule to one of its
-// alternatives (kExpand), over a note (kNote), or any other (kSame).
+// A step from one node to another at the same place. kPop leads from a set to one of its top symbols, kExpand
+// from a rule to one of its alternatives, kNote over a note. kSame is any other step.
 struct Edge {
   enum Kind : uint8_t { kPop, kExpand, kSame, kNote } kind;
   uint32_t to;
-  // For kExpand: the symbols of the alternative behind its first one, which is the node.
+  // For kExpand: the symbols of the alternative behind the first one. They were pushed below it.
   std::span<const Symbol> pushed;
 };
 
-// A way in which a node reads the next byte: by an item of the place, given by its index, below which a
-// symbol may have been pushed.
+// One way in which a node reads the next byte: the index of an item of the place, and the symbol that was
+// pushed below this item, if there was one.
 struct Reads {
   uint32_t item;
   std::optional<Symbol> pushed;
@@ -87,14 +96,14 @@ struct Node {
   Key key;
   std::vector<Edge> out;
   std::vector<Reads> reads;
-  // Those stacks of the node that can read the rest of the text.
+  // Those stacks of the node with which the rest of the text can be read.
   StackId good = StackArena::none();
 };
 
 // The graph at one place. places_[i] stands in front of byte i of the text.
 struct Place {
   std::vector<Item> items;
-  // good[k]: those stacks of item k that can read the rest of the text.
+  // good[k]: those stacks of item k with which the rest of the text can be read.
   std::vector<StackId> good;
   // stays[k]: the item here that item k of the place before becomes; kNone if it does not go on.
   std::vector<uint32_t> stays;
@@ -158,8 +167,8 @@ class Search {
     }
   }
 
-  // Returns the stacks behind the byte at this place. If a token begins here, limits of tokens drop some of
-  // them (parse/limits.h). back() undoes this.
+  // Returns the stacks after the byte behind this place was read. If a token begins with this byte, its
+  // limits drop some stacks (parse/limits.h). back() undoes it.
   StackId ahead(std::size_t place, StackId s) {
     return begins_[place] ? parser_.limits().begin_token_exactly(s) : s;
   }
@@ -228,7 +237,7 @@ class Search {
   void symbol(uint32_t n, const Key& key) {
     const Symbol top{key.top};
     const StackId rest{key.stack};
-    // The set of the stacks below the symbol.
+    // The node behind the symbol: the set of the stacks below it.
     Key below = key;
     below.set = true;
     below.top = 0;
@@ -309,8 +318,8 @@ class Search {
     }
   }
 
-  // Adds an item for a regex that can read a byte. The caller adds an edge if the regex may also read
-  // nothing.
+  // Adds an item for a regex that can read a byte. If the regex also matches the empty text, the caller has
+  // added an edge from node n for this case.
   void reads(uint32_t n, RegexId regex, StackId stack, CaptureId capture, std::optional<Symbol> pushed) {
     const RegexNode& r = regexes_.node(regex);
     if (regex == RegexArena::empty() || regex == RegexArena::poison() || r.kind == RegexKind::kEpsilon ||
@@ -320,15 +329,17 @@ class Search {
     places_[at_].nodes[n].reads.push_back({number, pushed});
   }
 
-  // Sets `good` of all items and nodes, from the last place to the first. That of an item follows from the
-  // next place, that of a node from the items of its own place.
+  // ---- backwards: what leads to the end ----
+
+  // Sets `good` of all items and nodes, from the last place to the first. The `good` of an item follows from
+  // the next place, that of a node from the items of its own place.
   void backwards() {
     for (at_ = places_.size(); at_-- > 0;) {
       Place& now = places_[at_];
       now.good.assign(now.items.size(), StackArena::none());
       if (at_ + 1 == places_.size()) {
         if (!complete_)
-          // A token may begin at the end of the text, and a limit of tokens then drops stacks.
+          // Another token may begin at the end of the text. So a limit on tokens may drop stacks here.
           for (std::size_t k = 0; k < now.items.size(); ++k) {
             StackLimits& limits = parser_.limits();
             now.good[k] = limits.take_back(limits.begin_token_exactly(now.items[k].stack));
@@ -342,7 +353,7 @@ class Search {
           now.good[k] = back(at_, good);
         }
       }
-      // Rules that read nothing may form cycles, so the pass is repeated until no node changes.
+      // Rules that match the empty text may form cycles, so the pass is repeated until no node changes.
       for (bool changed = true; changed;) {
         changed = false;
         for (std::size_t n = now.nodes.size(); n-- > 0;) {
@@ -406,11 +417,13 @@ class Search {
     return out;
   }
 
-  // Some items or nodes, by number, each with the stacks that earlier choices leave.
+  // ---- forwards again: one derivation's notes ----
+
+  // Some items or nodes, by number, each with the stacks that the choices so far leave.
   using Chosen = std::map<uint32_t, StackId>;
 
-  // Chooses one derivation, place by place. Notes that may be passed at a place are passed one by one, the
-  // best first, until reading the next byte ranks before all of them.
+  // Chooses one derivation, place by place. At each place it follows all edges that pass no note, then passes
+  // the best note that it met, and repeats both until reading the next byte ranks before all notes.
   void choose() {
     Chosen items;
     for (at_ = 0; at_ < places_.size(); ++at_) {
@@ -434,7 +447,7 @@ class Search {
       std::vector<Chosen> met;
       while (true) {
         met.push_back(here);
-        // Follows all edges except those over notes, and collects the notes on the way.
+        // Follows all edges but those over notes, and collects the notes that it meets, best rank first.
         bool end = false;
         std::map<std::pair<int, uint32_t>, Chosen> notes;
         std::vector<uint32_t> todo;
@@ -502,7 +515,7 @@ class Search {
   // Passes a note: a capture begins, or the innermost open capture of this name ends.
   void note(uint32_t number) {
     const uint32_t name = note_name(number);
-    // A capture that would end behind a gap ends in front of the gap.
+    // If the capture would end behind a gap, it ends in front of the gap instead.
     const auto close = [&](std::size_t end) {
       for (std::size_t i = open_.size(); i-- > 0;)
         if (open_[i].name == name) {

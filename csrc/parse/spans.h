@@ -23,13 +23,14 @@ namespace structgen {
 
 struct Span {
   uint32_t name;
-  // The offset of its first byte, and the offset behind its last one.
+  // The offsets in bytes of its first byte, and of the byte behind its last one.
   std::size_t begin, end;
 };
 
-// Returns the named captures of a text that `start` reads, sorted by begin, longer ones first. Without
-// `complete` the text may go on, and captures that have not ended are left out. `tokens` has the ascending
-// offsets at which tokens begin; only a grammar that limits tokens needs them. Throws kBudgetExceeded.
+// Returns the named captures of a text that `start` reads, sorted by begin, longer ones first. With
+// `complete` the text ends here. Without it the text may go on, and captures that have not ended are left
+// out. `tokens` holds the offsets at which tokens begin, ascending; only a grammar that limits tokens needs
+// it. Throws kBudgetExceeded.
 std::vector<Span> find_spans(Parser& parser, Productions& productions, RuleId start, std::string_view text,
                              bool complete, std::span<const std::size_t> tokens = {});
 

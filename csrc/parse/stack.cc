@@ -104,8 +104,8 @@ StackId StackArena::unite(StackId a, StackId b, uint32_t depth) {
       ++i;
       ++j;
     } else {
-      // Several entries may have this top. Each pair of a top and a set below it is kept once: adding parts
-      // of a set to the set changes nothing.
+      // Several entries may have this top. Each pair of a top and a set below it is kept once, so a set does
+      // not grow when parts of itself are added to it.
       const Symbol top = x[i].top;
       const auto first = static_cast<std::ptrdiff_t>(out.size());
       for (; i < x.size() && x[i].top == top; ++i) out.push_back(x[i]);

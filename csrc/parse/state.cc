@@ -32,9 +32,16 @@
 // - What was omitted (base/effort.h) is never kept as the answer: fed() forgets a state behind which nothing
 //   may follow, and makes it again with more work.
 //
-// Rejected. LR tables: ambiguous grammars have conflicts, and rules that appear while a text is read (objects
-// of JSON Schema) have no table. A graph of stacks for each text, as in GLR and Earley parsers: its positions
-// make every text another one, so nothing is shared.
+// Costs. A known step is two loads. A new one costs a derivative per item, the frontier of each stack
+// that is met for the first time, and one look-up. A token within literals, such as `name` in a key, is one
+// step (advance). Items of a state, rules in a row before the first character, and frontiers within frontiers
+// are limited.
+//
+// Rejected.
+// - LR tables: ambiguous grammars have conflicts, and a grammar whose rules appear while a text is read
+//   (objects of JSON Schema) has no table.
+// - A graph of stacks for each text, as in GLR and Earley parsers: its positions make every text
+//   another one, so nothing is shared between texts.
 #include "parse/state.h"
 
 #include <algorithm>
@@ -50,15 +57,16 @@
 namespace structgen {
 
 namespace {
-// A grammar is refused if more rules than this are entered one inside of the other before a byte is read.
+// At most this many rules may be entered one inside of the other before a byte is read; a deeper grammar is
+// refused.
 constexpr uint32_t kMaxClosureDepth = 2'000;
 // Building a frontier may need other frontiers, at most this many one inside of the other.
 constexpr uint32_t kMaxNested = 100;
 // In a state with more pairs of a lexeme and a stack than this, the stacks of equal lexemes are united.
 constexpr std::size_t kManyLexemes = 500;
-// A state with more items throws kBudgetExceeded.
+// A state has at most this many items; otherwise kBudgetExceeded is thrown.
 constexpr uint32_t kMaxItems = 5'000;
-// At most this many edges follow each other without a byte between them.
+// At most this many edges may follow each other without a byte of text between them.
 constexpr uint32_t kMaxEdges = 64;
 constexpr const char* kTooDeep = "rules nest too deeply before the first character";
 }  // namespace
@@ -104,7 +112,8 @@ AlternativeList Parser::expand(RuleId rule) {
   return kept;
 }
 
-// Appends the alternatives of a rule. If they take too much work to find, a world that omits appends none.
+// Appends the alternatives of a rule. If they take too much work to find, a world that omits appends none for
+// now.
 void Parser::expand(RuleId rule, const Reading& reading, Alternatives& out) {
   const Effort& effort = regexes_.effort();
   if (!effort.omits()) return productions_.expand(rule, reading, out);
@@ -117,9 +126,9 @@ void Parser::expand(RuleId rule, const Reading& reading, Alternatives& out) {
   out = {};
 }
 
-// Returns the state that make() makes. It has no value if all that may follow was omitted. The text was
-// promised a completion, so make() is called again with most of the work that is left, and undecided
-// questions are asked anew.
+// Returns the state that make() makes. make() has no value if all that may follow was omitted. Since this
+// text was promised a completion, make() is then called again: it gets most of the work that is left, and
+// undecided questions are asked anew.
 template <class F>
 StateId Parser::fed(F&& make) {
   if (const std::optional<StateId> made = make()) return *made;
@@ -139,8 +148,8 @@ void Parser::forget_starved() {
 
 void Parser::add_item(RegexId regex, StackId stack, CaptureId capture, Frontier& out) {
   const Item item{regex, stack, capture};
-  // A loop of symbols that read nothing leads back to this item if text is captured. Otherwise the visited
-  // stacks end it.
+  // Only if text is captured can following symbols lead back to this item. Without a capture such a loop ends
+  // at a stack that was already visited.
   if (capture.v != 0 && std::find(out.items.begin(), out.items.end(), item) != out.items.end()) return;
   if (out.items.size() > kMaxItems)
     throw Error(ErrorKind::kBudgetExceeded, "a parse state has too many alternatives");
@@ -181,8 +190,8 @@ void Parser::follow(Symbol top, StackId rest, CaptureId capture, const Reading& 
     case Symbol::kNote:
     case Symbol::kLimit: close(rest, capture, Reading{}, out); return;
     case Symbol::kRule: {
-      // The rule was already followed above these stacks, by another alternative or in a cycle that reads
-      // nothing.
+      // The rule was already followed above these stacks: by another alternative, or in a cycle of rules that
+      // match the empty text.
       if (capture.v == 0 && base_ != StackArena::none() && !first_visit(stacks_.push(top, rest))) return;
       const Deeper level(depth_, kMaxClosureDepth, ErrorKind::kBudgetExceeded, kTooDeep);
       follow_alternatives(expand(top.rule_id()), rest, capture, out);
@@ -251,7 +260,7 @@ void Parser::merge_restricted(const KnownFrontier& from, RegexId follow, Frontie
   out.accepting = out.accepting || from.accepting;
 }
 
-// Adds the items of a frontier, and its lexemes as items: the context says how far they reach.
+// Adds the items of a frontier. Its lexemes become items, because the context now tells how far they reach.
 void Parser::merge_in_context(const KnownFrontier& from, uint32_t context, Frontier& out) {
   out.items.insert(out.items.end(), from.items().begin(), from.items().end());
   out.accepting = out.accepting || from.accepting;
@@ -309,8 +318,9 @@ bool Parser::build_frontier(StackId stack, Frontier& out, StackId& missing) {
 const Parser::KnownFrontier& Parser::frontier(StackId stack) {
   check_depth();
   if (const KnownFrontier* known = known_frontier(stack)) return *known;
-  // Frontiers are built from the bottom of the stack upwards, in a loop, because stacks may be deep. What may
-  // follow a lexeme may need another frontier meanwhile, so the members about the current one are saved.
+  // Stacks may be deep, so a loop builds the frontiers below first. While a frontier is being built, the
+  // question what may follow a lexeme may need another one. So the members that describe the current frontier
+  // are saved and restored.
   const StackId base = base_;
   const bool reached = reached_;
   const uint32_t visit = visit_, depth = depth_;
@@ -373,8 +383,8 @@ void Parser::normalise(std::vector<Item>& items) {
     group.clear();
     for (; j < items.size() && items[j].stack == items[i].stack && items[j].capture == items[i].capture;
          ++j) {
-      // A labelled regex ends with its own label, and poison has no end, so neither is united with other
-      // regexes.
+      // A labelled regex must end with its own label, and poison has no end. Neither can be united with
+      // another regex.
       if (regexes_.node(items[j].regex).labelled || items[j].regex == RegexArena::poison())
         merged.push_back(items[j]);
       else
@@ -401,8 +411,9 @@ void Parser::normalise(std::vector<Item>& items) {
   items.erase(std::unique(items.begin(), items.end()), items.end());
 }
 
-// In a long list each lexeme gets one set of stacks; an ambiguous grammar would add entries with every byte.
-// In a short list entries stay apart, so that one that cannot be read to its end is dropped alone.
+// In a long list each lexeme gets one set of stacks: an ambiguous grammar would add entries with every byte
+// of the text. In a short list each entry keeps its own set, so that an entry that cannot be read to its end
+// can be dropped alone.
 void Parser::normalise(std::vector<Pending>& lexemes) {
   sort_unique(lexemes);
   if (lexemes.size() < kManyLexemes) return;
@@ -417,7 +428,7 @@ void Parser::normalise(std::vector<Pending>& lexemes) {
   lexemes.resize(n);
 }
 
-// Returns true if the text may end here with the end of a token.
+// Returns true if the text may end here, given that a token ends here, too.
 bool Parser::ends_at_edge(std::span<const Item> items, uint32_t depth) {
   check_depth();
   if (depth == kMaxEdges) return false;
@@ -442,7 +453,7 @@ StateId Parser::at_edge(StateId s) {
   return out;
 }
 
-// Returns the state of sorted items (normalise()). `kept` says that they already lie in pool_.
+// Returns the state of items that normalise() has sorted. `kept` says that the items lie in pool_ already.
 StateId Parser::intern(std::span<const Item> items, bool accepting, bool kept) {
   if (marked_ && !accepting) accepting = ends_at_edge(items, 0);
   if (items.empty() && !accepting) return dead();
@@ -540,7 +551,7 @@ StateId Parser::start(RuleId rule) {
   return continuation(stacks_.push(Symbol::rule(rule), StackArena::end()), CaptureId{0});
 }
 
-// Returns an empty frontier with memory that was used before; a walk makes thousands.
+// Returns an empty frontier whose memory is reused, because a walk makes thousands of frontiers.
 Parser::Frontier Parser::borrow() {
   if (spare_.empty()) return {};
   Frontier out = std::move(spare_.back());
@@ -555,8 +566,8 @@ StateId Parser::step_uncached(StateId s, uint8_t byte) {
   return fed([&] { return stepped(s, byte); });
 }
 
-// Returns the successor of s by the byte: the derivative of each item and, where it may be empty, the
-// frontier of the item's stacks. Returns no value if all that may follow was omitted.
+// Returns the successor of s by the byte. It has a derivative for each item and, if the derivative may be
+// empty, the frontier of the item's stacks. Returns no value if all that may follow was omitted.
 std::optional<StateId> Parser::stepped(StateId s, uint8_t byte) {
   const std::span<const Item> from = items(s);
   charge(6 + 4 * static_cast<int64_t>(from.size()));
@@ -583,21 +594,21 @@ std::optional<StateId> Parser::stepped(StateId s, uint8_t byte) {
     }
   }
   if (omissions.any() && !f.accepting && f.lexemes.empty() &&
-      // An item does not count if what follows it was omitted: it could read blanks at most, and nothing
-      // behind them.
+      // An item above a stack whose continuation was omitted does not count: it could read blanks at most,
+      // and nothing behind them.
       std::ranges::all_of(
           f.items, [&](const Item& i) { return std::ranges::find(starved, i.stack) != starved.end(); }))
     return std::nullopt;
   normalise(f.items);
-  // The items of one frontier share its list.
+  // If all items come from one frontier, the state shares the frontier's list.
   const bool kept = std::ranges::equal(f.items, last);
   const StateId out = intern(kept ? last : f.items, f.accepting, kept);
   spare_.push_back(std::move(f));
   return out;
 }
 
-// Returns the state behind a text inside of which no item ends; no states are made between. Returns no value
-// if RegexArena::past() cannot serve an item, or if nothing may follow.
+// Returns the state behind a text inside of which no item ends, without the states and derivatives between.
+// Returns no value if RegexArena::past() cannot serve an item, or if nothing may follow.
 std::optional<StateId> Parser::past(StateId s, std::string_view text) {
   if (marked_ || regexes_.effort().omits()) return std::nullopt;
   std::vector<Item> to;
@@ -632,8 +643,8 @@ StateId Parser::advance(StateId s, std::string_view text, std::size_t& read) {
   return step(s, static_cast<uint8_t>(text[0]));
 }
 
-// Makes the table of successors at the first step. Every second state of a walk stands behind the last byte
-// of a token and needs none.
+// Makes the table of successors when a state is first stepped. Every second state of a walk stands behind the
+// last byte of a token and is never stepped, so it gets no table.
 std::atomic<uint32_t>* Parser::make_row(StateId s) {
   State& st = states_[s.v];
   const ClassMap* c = regexes_.class_maps().one();
@@ -709,7 +720,7 @@ bool Parser::may_limit(StateId s) {
   return false;
 }
 
-// Returns the state after a token has begun, or without `begin` the state without its marks.
+// With `begin`, returns the state after a token has begun; otherwise the state without its marks.
 StateId Parser::limited(StateId s, bool begin) {
   if (least_limit(s) == StackLimits::kUnlimited) return s;
   const uint64_t key = (static_cast<uint64_t>(s.v) << 1) | begin;

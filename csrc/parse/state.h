@@ -32,7 +32,7 @@
 
 namespace structgen {
 
-// A way to read on: the rest of a terminal, the stacks behind it, and the open capture.
+// One way to read on: what is left of a terminal, the stacks behind it, and the capture that is open.
 struct Item {
   RegexId regex;
   StackId stack;
@@ -45,7 +45,7 @@ struct Item {
   }
 };
 
-// A step over several bytes without the states between them.
+// A step over several bytes at once, for which the states between were not made (Parser::leap).
 struct Jump {
   const Jump* next;
   std::string_view text;
@@ -63,15 +63,15 @@ struct State {
   bool capturing = false;
   // True if the regex of some item is RegexArena::poison().
   bool poisoned = false;
-  // For grammars that limit tokens. If the next token cannot use up a limit: `begun` is the state after this
-  // token has begun, `unmarked` is this state without its marks. `unmarked` is unknown() if a limit may be
-  // used up, and 0 if nobody has asked.
+  // For grammars that limit tokens (Limits::unlimited). If no limit can be used up by the next token: `begun`
+  // is the state after this token has begun, `unmarked` is this state without its marks. `unmarked` is
+  // unknown() if a limit can be used up, and 0 before unlimited() is asked.
   std::atomic<uint32_t> begun{0}, unmarked{0};
   // The upper end of the range that begins with `grows`, below.
   std::atomic<uint32_t> grows_to{0};
   // The classes of bytes by which `next` is indexed. The first step sets both.
   const ClassMap* classes = nullptr;
-  // The successor for each class of bytes; unknown() where no step was made.
+  // The successor for each class of bytes, or unknown(). The table is made by the first step.
   std::atomic<std::atomic<uint32_t>*> next{nullptr};
   // The known jumps from this state, at most Parser::kMostJumps of them.
   std::atomic<const Jump*> jumps{nullptr};
@@ -79,10 +79,11 @@ struct State {
   const ByteSet* live = nullptr;
   // The mask of the state, which the MaskBuilder of the epoch owns (mask/fill.h).
   std::atomic<const void*> mask{nullptr};
-  // A budget of at least this many tokens refuses no token of the mask; 0 if not computed (budget/rows.cc).
+  // A budget of at least this many tokens refuses no token of the mask; 0 before it is computed
+  // (budget/rows.cc).
   std::atomic<uint32_t> loose{0};
-  // Behind each token of the mask, texts of each length from `grows` - 1 to `grows_to` bytes complete the
-  // text (Growth::LengthRange). `grows` is 0 if not computed.
+  // Behind each token of the mask, a text of each length from `grows` - 1 to `grows_to` bytes completes the
+  // text (Growth::LengthRange). `grows` is 0 until both are computed.
   std::atomic<uint32_t> grows{0};
 };
 
@@ -94,7 +95,7 @@ class Parser {
   // yet.
   static constexpr StateId dead() { return StateId{0}; }
   static constexpr StateId unknown() { return StateId{0xFFFFFFFFu}; }
-  // A state has at most this many jumps. Other texts are read byte by byte.
+  // A state remembers at most this many jumps. Further texts are read byte by byte.
   static constexpr std::size_t kMostJumps = 64;
 
   // `regexes` and `productions` must live longer than the parser.
@@ -108,15 +109,16 @@ class Parser {
   State& state(StateId s) { return states_[s.v]; }
   std::span<const Item> items(StateId s) const { return {states_[s.v].items, states_[s.v].n}; }
 
-  // Returns the successor if it is known, otherwise unknown(). Takes no lock.
+  // Returns the successor if it was computed, and unknown() otherwise. Takes no lock.
   StateId peek(StateId s, uint8_t byte) const {
     const State& st = states_[s.v];
     const std::atomic<uint32_t>* const next = st.next.load(std::memory_order_acquire);
     if (!next) return unknown();
     return StateId{next[st.classes->of[byte]].load(std::memory_order_acquire)};
   }
-  // Returns a known successor by the first bytes of a text: by a jump if one fits, otherwise by one byte.
-  // Sets `read` to the number of bytes. Returns unknown() if none is known. The text must not be empty.
+  // Returns a successor that is already computed, by the first bytes of a text that is not empty: by a jump
+  // if one fits, otherwise by one byte. Sets `read` to the number of bytes. Returns unknown() if none was
+  // computed.
   StateId peek(StateId s, std::string_view text, std::size_t& read) const {
     for (const Jump* j = states_[s.v].jumps.load(std::memory_order_acquire); j; j = j->next)
       if (text.starts_with(j->text)) {
@@ -142,11 +144,12 @@ class Parser {
   StateId make(std::span<const Item> items, bool accepting);
   // Returns the state of one item. It is remembered if no text, or an unknown text, is captured.
   StateId make(const Item& item);
-  // Returns the state with exactly these items. They are items of another state, so all that follows a text
-  // of length 0 is among them.
+  // Returns the state that has exactly the given items. They come from another state, so the items behind
+  // those that may read nothing are among them.
   StateId of_items(std::vector<Item> items, bool accepting);
-  // Returns a state with a part of the texts of s, for an s with too many items: one item of s above one
-  // single stack. At each level choose(stack) picks an entry. Returns dead() if this part has no completion.
+  // Returns a state that reads only some of the texts of s, for an s with too many items: one item of s,
+  // above one single stack. choose(stack) picks the entry at each level of the stack. Returns dead() if this
+  // item and stack have no completion.
   StateId one_way(StateId s, std::size_t item, const std::function<std::size_t(StackId)>& choose);
   // Returns the state behind a terminal that has just ended above `stack`.
   StateId continuation(StackId stack, CaptureId capture);
@@ -155,25 +158,25 @@ class Parser {
     for (std::size_t i = 0; i < text.size() && s != dead(); ++i) s = step(s, static_cast<uint8_t>(text[i]));
     return s;
   }
-  // Returns the items of continuation(stack) without a capture, and makes no state.
+  // Returns the items of continuation(stack), where no text is captured. Makes no state.
   std::span<const Item> begins(StackId stack) {
     const KnownFrontier& known = frontier(stack);
     omitted_ += known.starved;
     return known.items();
   }
 
-  // For limits on tokens (parse/limits.h). begin_token() returns the state after a token has begun.
-  // without_limits() returns s without its marks. least_limit() returns its smallest mark.
+  // For limits on tokens (parse/limits.h). begin_token() returns the state after a token has begun; it
+  // accepts if s does. without_limits() returns s without its marks. least_limit() returns its smallest mark.
   StateId begin_token(StateId s) { return limited(at_edge(s), true); }
-  // Returns s with the items behind an edge (kEdge) as well, because a token may begin here.
+  // Returns s with the items that stand behind an edge (kEdge), for a point at which a token may begin.
   StateId at_edge(StateId s);
   bool edged() const { return edged_; }
-  // Returns true for the regex that reads kEdge alone, to say that a text may end here
+  // Returns true for the regex that only marks where a text may end; it reads no byte of the text
   // (GrammarTraits::bordered).
   bool marks(RegexId r) { return marked_ && !edged_ && r == regexes_.byte(kEdge); }
-  // Returns true if some terminal reads kEdge.
+  // Returns true if terminals contain kEdge: where a token must begin, or where a text may end.
   bool marked() const { return marked_; }
-  // Counts the alternatives that were omitted (base/effort.h).
+  // Returns how often alternatives of rules were omitted (base/effort.h).
   uint64_t omitted() const { return omitted_; }
   StateId without_limits(StateId s) { return limited(s, false); }
   uint32_t least_limit(StateId s);
@@ -194,13 +197,14 @@ class Parser {
   bool unproven() const { return productions_.traits().unproven; }
   bool tries_texts() const { return productions_.traits().tries_texts; }
 
-  // Copies a state of another parser with the same regexes and rules. `memo` translates the numbers of that
-  // parser's stacks, so each other parser needs one.
+  // Copies a state of another parser that has the same regexes and rules. Each such parser needs a `memo` of
+  // its own, because each numbers its stacks in its own way.
   using ImportMemo = FlatMap<uint32_t, uint32_t>;
   StateId import(Parser& from, StateId s, ImportMemo& memo);
 
  private:
-  // A lexeme that may begin here, and the stacks behind it. It becomes an item once its context is known.
+  // A lexeme that may begin here, and the stacks behind it. How far it reaches is decided once its context is
+  // known.
   struct Pending {
     uint32_t lexeme;
     StackId stack;
@@ -209,15 +213,16 @@ class Parser {
       return std::tie(x.lexeme, x.stack.v) <=> std::tie(y.lexeme, y.stack.v);
     }
   };
-  // What may be read first in a set of stacks. Behind a terminal that may read nothing, this includes what
-  // follows.
+  // What may be read first in a set of stacks, as build_frontier() collects it. Behind a terminal that may
+  // read nothing, it has what follows this terminal, too.
   struct Frontier {
     std::vector<Item> items;
     std::vector<Pending> lexemes;
     bool accepting = false;
     bool empty() const { return items.empty() && lexemes.empty() && !accepting; }
   };
-  // A finished frontier. Its lists lie in pool_: a hundred thousand vectors took 100 ms to free.
+  // A finished frontier. Its lists lie in pool_, like those of expansions_. An epoch has a hundred thousand
+  // of them; as vectors they took 100 ms to free.
   struct KnownFrontier {
     const Item* first_item;
     const Pending* first_lexeme;
@@ -242,7 +247,7 @@ class Parser {
   template <class F>
   StateId fed(F&& make);
   void forget_starved();
-  // Returns no value if all that may follow was omitted.
+  // Returns no value if everything that may follow was omitted.
   std::optional<StateId> continued(StackId stack, CaptureId capture);
   std::optional<StateId> stepped(StateId s, uint8_t byte);
   void merge_restricted(const KnownFrontier& from, RegexId follow, Frontier& out);
@@ -267,9 +272,9 @@ class Parser {
 
   RegexArena& regexes_;
   Productions& productions_;
-  // True if terminals read kEdge where a token must begin (GrammarTraits::edged).
+  // True if terminals contain kEdge where a token must begin (GrammarTraits::edged).
   const bool edged_;
-  // True if some terminal reads kEdge: GrammarTraits::edged or ::bordered.
+  // True if terminals contain kEdge: where a token must begin, or where a text may end.
   const bool marked_;
   StackArena stacks_;
   Alive alive_;
@@ -279,12 +284,12 @@ class Parser {
   // The sets of bytes that live() returns, each once.
   StableVector<ByteSet> lives_;
   InternTable live_index_;
-  // When this many states and sets of stacks exist, look_at_size() checks the size again.
+  // When there are this many states and sets of stacks together, look_at_size() checks the size again.
   uint32_t next_look_ = 0;
   InternTable index_;
-  // Holds the lists of states, frontiers and expansions.
+  // The memory of the lists of states, frontiers and expansions.
   BumpPool pool_;
-  // The alternatives of rules that are told nothing.
+  // The alternatives of rules that are told nothing; expansion_index_ finds them by rule.
   StableVector<AlternativeList> expansions_;
   FlatMap<uint32_t, uint32_t> expansion_index_;
   // The frontiers of sets of stacks. frontier_of_[s] is 1 more than the index of the frontier of s, or 0.
@@ -294,23 +299,23 @@ class Parser {
   std::vector<Frontier> spare_;
   // The successors of states that capture text: by state and byte, because classes of bytes do not serve.
   FlatMap<uint64_t, uint32_t> capture_steps_;
-  // The states of one item, by regex and stack: without a capture, and with an unknown one.
+  // The states of one item, by regex and stack: [0] for capture 0, [1] for an unknown capture.
   FlatMap<uint64_t, StateId> singles_[2];
   FlatMap<uint64_t, uint32_t> limited_;
   FlatMap<uint32_t, uint32_t> edges_;
-  // While a frontier is built: the set of stacks below the symbol that is followed, and whether this symbol
-  // may read nothing.
+  // About the frontier that is being built: base_ is the set of stacks below the symbol that is being
+  // followed; reached_ says that this symbol may read nothing.
   StackId base_ = StackArena::none();
   bool reached_ = false;
   std::vector<uint32_t> visited_;
-  // visited_[s] equals visit_ if the set of stacks s was visited for the current symbol. depth_ counts nested
-  // rules.
+  // visited_[s] equals visit_ if the set of stacks s was visited while the current symbol was followed.
+  // depth_ counts the rules that were entered one inside of the other.
   uint32_t visit_ = 0;
   uint32_t depth_ = 0;
   uint32_t nested_ = 0;
-  // Counts how often all that may follow was omitted.
+  // How often all that may follow a rule or a stack was omitted.
   uint64_t omitted_ = 0;
-  // The sets of stacks with a starved frontier, for forget_starved().
+  // The sets of stacks whose frontiers are starved; forget_starved() drops these frontiers.
   std::vector<StackId> starved_;
 };
 

@@ -11,20 +11,21 @@ namespace structgen {
 
 namespace {
 
-// A pattern is refused if a look-behind has more alternatives.
+// A look-behind is split into at most this many alternatives; a pattern that needs more is refused.
 constexpr std::size_t kMaxEndings = 64;
 constexpr uint32_t kMaxDepth = 2'000;
 
-// Returns a + b; kNoLimit stays.
+// Returns a + b, or kNoLimit (no maximum) where the sum is larger.
 uint32_t plus(uint32_t a, uint32_t b) { return a > kNoLimit - b ? kNoLimit : a + b; }
 
-// Rewrites one pattern, from the inside out. New nodes are appended, and none is changed, because groups
-// refer to them.
+// Rewrites one pattern, from the inside out. New nodes are appended; old ones are never changed,
+// because groups refer to them.
 class Outside {
  public:
   explicit Outside(Pattern& p) : p_(p) {}
 
-  // Returns a copy of the node with its look-behinds rewritten, or the node itself if there is nothing to do.
+  // Returns a copy of the node with every look-behind in it rewritten, or `node` itself if it has none to
+  // rewrite.
   uint32_t rewrite(uint32_t node) {
     check_depth();
     const PatternNode n = p_.nodes[node];
@@ -53,8 +54,8 @@ class Outside {
   }
 
  private:
-  // One alternative of a look-behind: a text `body`, and assertions `outside` that must hold at its end.
-  // `(?<=a$)` has the body `a` and the assertion `$`.
+  // One alternative of a look-behind after the split. `body` is the text to read; the assertions `outside`
+  // must hold at its end. `(?<=a$)` has the body `a` and the assertion `$` outside.
   struct Ending {
     uint32_t body;
     std::vector<uint32_t> outside;
@@ -62,7 +63,7 @@ class Outside {
   Deeper deeper() { return Deeper(depth_, kMaxDepth, ErrorKind::kGrammar, "the pattern nests too deeply"); }
 
   // Rewrites a look-behind as one alternative for each Ending: `(?<=a$|b)` becomes `(?<=a)$|(?<=b)`. A
-  // negated one becomes a negated look-ahead of these alternatives, which reads no character either.
+  // negated look-behind becomes a negated look-ahead of these alternatives, which reads no character either.
   uint32_t behind(uint32_t node, const PatternNode& n) {
     const uint32_t body = rewrite(n.a);
     const std::vector<Ending> endings = split(body, 0, 0);
@@ -78,7 +79,7 @@ class Outside {
     return n.negated ? p_.add_look(PatternKind::kLookahead, found, true) : found;
   }
 
-  // Returns how many characters a node and its look-aheads may look at, from where it begins.
+  // Returns how many characters a node may look at, counted from where it begins; its look-aheads count, too.
   uint32_t reach(uint32_t node) {
     check_depth();
     const Deeper level = deeper();
@@ -105,9 +106,9 @@ class Outside {
     }
   }
 
-  // Splits a node into endings. `least` to `most` characters lie between the node and the end of the
-  // look-behind. An assertion that looks at most `least` characters ahead stays inside. With most = 0 it
-  // stands at the end and is moved out. All others are refused.
+  // Splits a node into endings. `least` and `most` characters are the bounds of the text between the node and
+  // the end of the look-behind. An assertion that looks at most `least` characters ahead stays inside. With
+  // most = 0 the assertion stands at the end and can be moved out. Any other assertion is refused.
   std::vector<Ending> split(uint32_t node, uint32_t least, uint32_t most) {
     check_depth();
     const PatternNode n = p_.nodes[node];
@@ -124,8 +125,8 @@ class Outside {
       }
       case PatternKind::kCat: {
         const std::vector<uint32_t> kids(p_.kids_of(n).begin(), p_.kids_of(n).end());
-        // From right to left, because `least` and `most` of a kid depend on the kids behind it. Each ending
-        // of a kid is combined with each ending of these kids.
+        // The kids are split from right to left, because `least` and `most` of a kid depend on the kids
+        // behind it. Each ending of a kid is combined with each ending of the kids behind it.
         std::vector<Ending> out{{p_.add_empty(), {}}};
         for (std::size_t i = kids.size(); i-- > 0;) {
           std::vector<Ending> next;
@@ -160,7 +161,8 @@ class Outside {
     return {{p_.add_empty(), {node}}};
   }
 
-  // Returns `endings`; if none of them has an assertion outside, the whole node is the only ending.
+  // Returns `endings`. If no ending has an assertion to move out, the whole node is returned as the only
+  // ending.
   std::vector<Ending> checked(uint32_t node, std::vector<Ending> endings) {
     if (endings.size() > kMaxEndings) unsupported();
     if (std::ranges::all_of(endings, [](const Ending& e) { return e.outside.empty(); })) return {{node, {}}};

@@ -16,7 +16,8 @@
 
 namespace structgen {
 
-// Rewrites a pattern in place so that no look-behind looks past its own end: `(?<=a$)` becomes `(?<=a)$`.
+// Rewrites, in place, look-behinds that hold assertions about the text behind their end: `(?<=a$)` becomes
+// `(?<=a)$`.
 void look_ahead_outside(Pattern& pattern);
 
 }  // namespace structgen

@@ -24,7 +24,7 @@ void normalize(std::vector<CodepointRange>& ranges) {
   ranges.resize(out);
 }
 
-// Removes the surrogates from sorted ranges with gaps between them.
+// Removes the surrogates from sorted ranges that neither overlap nor touch.
 void drop_surrogates(std::vector<CodepointRange>& ranges) {
   for (std::size_t i = 0; i < ranges.size(); ++i) {
     CodepointRange r = ranges[i];

@@ -12,15 +12,15 @@
 namespace structgen {
 
 struct CodepointRange {
-  // Both ends belong to the range.
+  // `lo` is the first code point of the range and `hi` the last.
   uint32_t lo, hi;
   friend bool operator==(const CodepointRange&, const CodepointRange&) = default;
 };
 
 constexpr uint32_t kMaxCodepoint = 0x10FFFF;
 
-// A set of code points as sorted ranges with gaps between them. It has no surrogates, because no UTF-8 text
-// has.
+// A set of code points, as sorted ranges with gaps between them. Surrogates are left out, since no UTF-8 text
+// contains one.
 class CodepointSet {
  public:
   CodepointSet() = default;
@@ -33,11 +33,11 @@ class CodepointSet {
   bool empty() const { return ranges_.empty(); }
   bool contains(uint32_t c) const;
   uint64_t size() const;
-  // If the set has exactly one member, sets `c` to it and returns true.
+  // Returns true and sets `c` if the set has exactly one member; returns false otherwise.
   bool single(uint32_t& c) const;
 
   CodepointSet complement() const;
-  // Returns the members from `lo` to `hi` as sorted ranges, less `offset`.
+  // Returns the members from `lo` to `hi` as sorted ranges, with `offset` subtracted from each member.
   std::vector<CodepointRange> slice(uint32_t lo, uint32_t hi, uint32_t offset) const;
   friend CodepointSet operator|(const CodepointSet& a, const CodepointSet& b);
   friend CodepointSet operator&(const CodepointSet& a, const CodepointSet& b);

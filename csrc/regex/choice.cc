@@ -9,20 +9,22 @@
 namespace structgen {
 
 namespace {
-// This many texts or fewer are a union of literals, each of which a derivative visits. More texts are a tree.
+// At most this many texts are written as one union of literals; a derivative visits each of them. More texts
+// become a tree.
 constexpr std::size_t kFewTexts = 64;
-// tree() recurses once for each branching node above. Below more than this many, the texts become one union.
+// tree() calls itself once for each branching node on the way down. Under more than this many branching nodes
+// it writes the remaining texts as one union.
 constexpr uint32_t kMostBranches = 200;
 
 // Returns the regex of sorted, distinct texts without their first `depth` bytes, which are equal. `branches`
-// counts the branching nodes above.
+// is the number of branching nodes above this one.
 RegexId tree(RegexArena& r, std::span<const std::string> texts, std::size_t depth, uint32_t branches) {
   std::vector<RegexId> parts;
   if (texts.size() <= kFewTexts || branches > kMostBranches) {
     for (const std::string& t : texts) parts.push_back(r.literal(std::string_view(t).substr(depth)));
     return r.alt(std::span<const RegexId>(parts));
   }
-  // What the first and the last text have in common, all texts have: they are sorted.
+  // The texts are sorted, so all of them begin with what the first and the last have in common.
   std::size_t same = depth;
   while (same < texts.front().size() && texts.front()[same] == texts.back()[same]) ++same;
   std::size_t begin = 0;

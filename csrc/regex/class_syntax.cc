@@ -29,8 +29,8 @@ namespace structgen {
 uint32_t PatternCursor::next_char() {
   uint32_t length;
   const uint32_t c = decode_utf8(text, at, length);
-  // A schema may have half of a surrogate pair (`\ud83d`), encoded here as three bytes. It is one character
-  // that matches nothing.
+  // A schema can contain half of a surrogate pair (`\ud83d`), which is here encoded as three bytes. It is
+  // read as one character, which matches nothing.
   if (length == 0 && c >= 0xD800 && c <= 0xDFFF && text[at] == '\xED') length = 3;
   if (length == 0) fail("the pattern is not valid UTF-8");
   at += length;
@@ -72,7 +72,8 @@ uint32_t fixed_hex(PatternCursor& in, std::size_t start, std::size_t digits) {
   in.fail("the escape needs " + std::to_string(digits) + " hex digits", start);
 }
 
-// Reads what follows \u. In ECMA \u{1F600} is one character, and so are two escapes of a surrogate pair.
+// Reads what follows the `u` of \u. In ECMA, \u{1F600} is one character, and so are two escapes that form a
+// surrogate pair.
 uint32_t unicode_escape(PatternCursor& in, std::size_t start) {
   if (in.flavor == Flavor::kEcma && in.eat("{")) {
     uint32_t value = 0;
@@ -93,12 +94,12 @@ uint32_t unicode_escape(PatternCursor& in, std::size_t start) {
   const auto low = hex_digits(in, 4);
   if (low && *low >= 0xDC00 && *low <= 0xDFFF) return 0x10000 + ((high - 0xD800) << 10) + (*low - 0xDC00);
   in.at = back;
-  // Half of a surrogate pair: no text has it, so the pattern matches nothing here.
+  // The code point is half of a surrogate pair, which no text contains, so the pattern matches nothing here.
   return high;
 }
 
-// Reads what follows \p or \P. POSIX names, and script names without `Script=`, are refused, because engines
-// differ about them; the error says what to write instead.
+// Reads what follows the letter of \p or \P. POSIX names and script names without `Script=` are refused,
+// because engines differ in their meaning; the error tells what to write instead.
 CodepointSet property(PatternCursor& in, std::size_t start) {
   std::string_view body;
   if (in.eat("{")) {
@@ -107,7 +108,7 @@ CodepointSet property(PatternCursor& in, std::size_t start) {
     body = in.text.substr(in.at, end - in.at);
     in.at = end + 1;
   } else if (!in.done()) {
-    // Perl and Rust write \pL for \p{L}.
+    // Perl and Rust write a property of one letter without braces: \pL.
     body = in.text.substr(in.at++, 1);
   }
   bool negated = !body.empty() && body[0] == '^';
@@ -125,7 +126,7 @@ CodepointSet property(PatternCursor& in, std::size_t start) {
                   " or a Unicode property",
               start);
   if (value.empty() &&
-      // Perl and PCRE take a script name without `Script=`, and their versions read it differently.
+      // Perl and PCRE take a script name without `Script=`, and different versions read it differently.
       unicode_property("Script", body))
     in.fail("'" + std::string(body) + "' is a script; write \\p{Script=" + std::string(body) + "}", start);
   in.fail("unknown Unicode property '" + std::string(body) +
@@ -133,7 +134,7 @@ CodepointSet property(PatternCursor& in, std::size_t start) {
           start);
 }
 
-// Returns the set of \d, \w, \s or of their complements \D, \W, \S; no value for other letters.
+// Returns the set of \d, \w or \s, or of their complements \D, \W or \S; no value for any other letter.
 std::optional<CodepointSet> shorthand(const PatternCursor& in, char letter) {
   check_depth();
   const bool unicode = in.flavor == Flavor::kPython && !in.flags.ascii;
@@ -172,7 +173,8 @@ bool octal(PatternCursor& in, std::size_t start, char first, bool in_brackets, u
   return true;
 }
 
-// Reads \cX, the control character X mod 32 (\cJ is a line feed). Python has no such escape.
+// Reads \cX, the control character X mod 32 (\cJ is a line feed). Python has no such escape and gets an
+// error.
 uint32_t control_escape(PatternCursor& in, std::size_t start) {
   const char c = in.peek();
   const char lower = static_cast<char>(c | 0x20);
@@ -182,8 +184,8 @@ uint32_t control_escape(PatternCursor& in, std::size_t start) {
   return static_cast<uint32_t>(c) & 31;
 }
 
-// Refuses an escape of another dialect and says what to write instead. Some engines read it as a letter,
-// which would change the meaning without a word.
+// Refuses an escape that only other dialects know; the error tells what to write instead. Some engines read
+// such an escape as a letter, which would silently change what the pattern means.
 [[noreturn]] void unknown_escape(const PatternCursor& in, std::size_t start, char c) {
   const std::string name = std::string("\\") + c;
   switch (c) {
@@ -244,7 +246,7 @@ EscapeResult read_escape(PatternCursor& in, std::size_t start, bool in_brackets)
     in.fail("back-references are not regular and cannot be enforced; write the repeated part out", start);
   }
   if ((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z')) unknown_escape(in, start, c);
-  // A backslash in front of punctuation changes nothing: \- \_ \@ \/ are - _ @ /.
+  // A backslash before punctuation changes nothing: \- \_ \@ \/ are the characters - _ @ /.
   return character(code);
 }
 
@@ -263,8 +265,8 @@ CodepointSet dot_class(const PatternCursor& in) {
 
 CodepointSet read_brackets(PatternCursor& in, std::size_t start) {
   const bool negated = in.eat("^");
-  // `ranges`: characters that are written out; under the flag i they get their other cases here. `sets`:
-  // those of escapes such as \d, which read_escape() has treated.
+  // `ranges` holds characters that are written out, `sets` holds the sets of escapes such as \d. Under the
+  // flag i the other cases of `ranges` are added here; read_escape() has added those of `sets`.
   std::vector<CodepointRange> ranges, sets;
   const auto item = [&]() -> EscapeResult {
     const std::size_t at = in.at;
@@ -278,7 +280,7 @@ CodepointSet read_brackets(PatternCursor& in, std::size_t start) {
       ranges.push_back({e.c, e.c});
     }
   };
-  // In Python a `]` right behind `[` is a member. In ECMA `[]` is the empty class.
+  // In Python a ']' right behind '[' is a member; in ECMA `[]` is the class without members.
   for (bool first = true;; first = false) {
     if (in.done()) in.fail("the class is not closed; add ']' or escape '['", start);
     if (in.peek() == ']' && !(first && in.flavor == Flavor::kPython)) break;
@@ -291,7 +293,7 @@ CodepointSet read_brackets(PatternCursor& in, std::size_t start) {
     }
     ++in.at;
     const EscapeResult hi = item();
-    // In [\w-.] the hyphen is a member: the set \w begins no range.
+    // In [\w-.] the hyphen is a member of the class: the set \w cannot begin a range.
     if (lo.is_set || hi.is_set) {
       if (in.flavor == Flavor::kPython) in.fail("a class is no end of a range; escape the hyphen", at);
       take(lo);

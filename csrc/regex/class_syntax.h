@@ -17,15 +17,16 @@ struct PatternFlags {
   bool ignore_case = false;  // i
   bool dot_all = false;      // s
   bool multi_line = false;   // m
-  // The flag x, of Python: blanks and comments in the pattern are skipped.
+  // The flag x: blanks and comments in the pattern are skipped. Only Python has it.
   bool verbose = false;
   // \d, \w, \s and \b match ASCII characters only: Python's flag a, or the caller's wish.
   bool ascii = false;
-  // The flag i concerns ASCII letters only: Python's flag a.
+  // The flag i equates the cases of ASCII letters only, because Python's flag a is set.
   bool ascii_case = false;
 };
 
-// The position of the parser in the pattern. Errors name it in bytes.
+// The position of the parser in the pattern, through which it reads all text. Errors name the position in
+// bytes.
 struct PatternCursor {
   std::string_view text;
   std::size_t at = 0;
@@ -45,14 +46,14 @@ struct PatternCursor {
   [[noreturn]] void fail(std::string fact) const { fail(std::move(fact), at); }
 };
 
-// What an escape stands for: one character (\n, \x41) or a set (\d, \p{L}).
+// What an escape means, inside or outside of brackets: one character (\n, \x41) or a set (\d, \p{L}).
 struct EscapeResult {
   bool is_set = false;
   uint32_t c = 0;
   CodepointSet set;
 };
 // Reads an escape whose backslash stands at offset `start`. Under the flag i the letters of a set get their
-// other cases, except for Python's \w, \d, \s and their complements.
+// other cases; Python's \w, \d, \s and their complements stay as they are.
 EscapeResult read_escape(PatternCursor& in, std::size_t start, bool in_brackets);
 
 // Reads a class whose `[` stands at offset `start`. Under the flag i its letters get their other cases.
@@ -61,7 +62,7 @@ CodepointSet read_brackets(PatternCursor& in, std::size_t start);
 // Returns the set, under the flag i with all characters that differ from a member in case alone.
 CodepointSet with_cases(const PatternCursor& in, CodepointSet set);
 
-// Returns what `.` matches: all but line breaks, or under the flag s all characters.
+// Returns the characters that `.` matches: all but line breaks, or all characters under the flag s.
 CodepointSet dot_class(const PatternCursor& in);
 
 }  // namespace structgen

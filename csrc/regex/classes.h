@@ -22,7 +22,8 @@ struct ClassMap {
   uint8_t rep[256] = {};
   uint16_t n = 0;
   uint32_t id = 0;
-  // Returns one byte of each class, in the order in which a search for a shortest text tries them.
+  // Returns one byte of each class, in the order in which a search for a shortest text tries them. The order
+  // is computed on first use.
   const uint8_t* search_order() const;
 
  private:
@@ -30,18 +31,19 @@ struct ClassMap {
   mutable bool ordered_ = false;
 };
 
-// All partitions of an arena. Equal ones are one object.
+// All partitions of an arena. Equal partitions are one object.
 class ClassMaps {
  public:
   ClassMaps();
-  // Returns the partition with one class.
+  // Returns the partition whose only class holds all bytes.
   const ClassMap* one() const { return one_; }
-  // Returns the partition into the bytes of the set and all others.
+  // Returns the partition of two classes: the bytes of the set and all others.
   const ClassMap* of_set(const ByteSet& set);
   const ClassMap* of_byte(uint8_t b);
-  // Returns the partition in which each byte of the set is a class, and all other bytes are one class.
+  // Returns the partition in which each byte of the set is a class of its own, and all other bytes form one
+  // class.
   const ClassMap* each(const ByteSet& set);
-  // Returns the product: bytes share a class if they do so in `a` and in `b`.
+  // Returns the product of two partitions: bytes share a class if they share one in `a` and share one in `b`.
   const ClassMap* product(const ClassMap* a, const ClassMap* b);
   // Returns the partition in which bytes with equal numbers in `raw` share a class.
   const ClassMap* intern(const uint16_t (&raw)[256]);

@@ -19,11 +19,19 @@
 // which each character leads. A look-ahead is a conjunct, so the whole is an alternating automaton. An
 // assertion that looks back is decided on the spot, by the context.
 //
-// Invariants. The language is that of the pattern. A loop is never unfolded into itself: an iteration that
-// reads nothing counts as done (loop_after()). Too many points, contexts or atoms are kSchemaTooComplex.
+// Invariants.
+// - The language is that of the pattern. A look-behind that looks ahead past its end is refused
+//   (behind.h).
+// - A loop is never unfolded into itself: an iteration that reads nothing counts as done
+//   (loop_after()).
+// - Points, contexts and atoms are limited. Too many are kSchemaTooComplex, and the error says which.
 //
-// Rejected. A marker character between all others (Hopcroft's trick for \b): every terminal would have to
-// know it. Tables of contexts times nodes: most pairs are never met.
+// Costs. A point is made when a text gets there. Nothing is enumerated in advance, so a `\b` that no
+// text reaches costs nothing. kMaxEager nodes are lowered at once, before a lazy node breaks the
+// recursion.
+//
+// Rejected. A marker character between all others (Hopcroft's trick for \b): every terminal would have
+// to know it. Tables of contexts times nodes: most pairs are never met.
 #include "regex/context.h"
 
 #include <algorithm>
@@ -51,27 +59,29 @@ namespace {
 constexpr std::size_t kMaxAtoms = 64;
 constexpr std::size_t kMaxContexts = 2'000;
 constexpr std::size_t kMaxPoints = 50'000;
-// language() lowers this many levels of nodes in one recursion. Deeper ones become lazy nodes, which are
-// unfolded when they are read.
+// language() lowers at most this many levels of nodes in one recursion. Deeper nodes become lazy nodes, which
+// are unfolded when they are read.
 constexpr int kMaxEager = 200;
 
 [[noreturn]] void assertions_too_complex(const char* why) {
   throw Error(ErrorKind::kSchemaTooComplex, std::string("the pattern's assertions are too complex: ") + why);
 }
 
-// The left context: what `^`, \b and look-behinds need to know of the text in front.
+// ---- left context ----
+
+// The left context: all that `^`, \b and look-behinds need to know of the text before a point.
 struct Left {
   bool start = true;
   bool word = false;
-  // For each look-behind (?<=B): the derivative of .*B by the text so far, in UTF-8.
+  // For each look-behind (?<=B): the derivative of the regex .*B by the text so far, in UTF-8.
   std::vector<RegexId> behind;
   friend bool operator<(const Left& a, const Left& b) {
     return std::tie(a.start, a.word, a.behind) < std::tie(b.start, b.word, b.behind);
   }
 };
 
-// All left contexts, each once, and the transitions between them. A transition reads an atom: a class of
-// characters that no look-behind, anchor or \b tells apart.
+// All left contexts, each stored once, and the transitions between them. A transition reads an atom: a class
+// of characters that no look-behind, anchor or \b tells apart.
 class LeftContexts {
  public:
   LeftContexts(RegexArena& arena, const Pattern& pattern, const std::vector<uint32_t>& lookbehinds,
@@ -82,7 +92,8 @@ class LeftContexts {
   // Returns true if a context tells only whether the text has begun, because the pattern has neither \b nor
   // look-behinds.
   bool trivial() const { return atoms_.size() == 1 && at(0).behind.empty(); }
-  // Splits `set` by the contexts to which its characters lead; the key is the number of a context.
+  // Splits `set` into the characters that lead from `context` to one context; the key is the number of this
+  // context.
   std::map<uint32_t, CodepointSet> split(uint32_t context, const CodepointSet& set);
 
  private:
@@ -94,7 +105,7 @@ class LeftContexts {
   const CodepointSet word_;
   std::vector<CodepointSet> atoms_{CodepointSet::all()};
   std::map<Left, uint32_t> index_;
-  // contexts_[c] points to left context c, a key of index_.
+  // contexts_[i] points to context i, which is a key of index_.
   std::vector<const Left*> contexts_;
   std::map<std::pair<uint32_t, uint32_t>, uint32_t> next_;
 };
@@ -157,7 +168,8 @@ uint32_t LeftContexts::intern(Left left) {
   return it->second;
 }
 
-// Returns the context behind a character of an atom. All of them lead to one context, so the first is tried.
+// Returns the context after one character of an atom. All characters of an atom lead to the same context, so
+// the first one is tried.
 uint32_t LeftContexts::next(uint32_t context, uint32_t atom) {
   return remember(next_, {context, atom}, [&] {
     Left left = at(context);
@@ -182,26 +194,28 @@ std::map<uint32_t, CodepointSet> LeftContexts::split(uint32_t context, const Cod
   return out;
 }
 
-// What must still be read of the pattern, as a list linked by indices.
+// ---- what is left of the pattern ----
+
+// What must still be read of the pattern, as a linked list whose links are indices.
 struct PatternRest {
   enum Kind : uint8_t {
     kEnd,
-    // A look-ahead has matched. Any text may follow.
+    // A look-ahead has matched, and any text may follow.
     kAny,
     kNode,
-    // The node is read `min` to `max` times, then `next`.
+    // The node is read `min` to `max` times, then the rest `next` is read.
     kLoop,
     // An iteration of a loop over the node ends here. The loop goes on, or `next` is read.
     kAgain,
   } kind = kEnd;
-  // For kAgain: this iteration has read no character yet.
+  // True if the current iteration of a kAgain has read no character yet.
   bool fresh = false;
   uint32_t node = 0, min = 0, max = 0, next = 0;
   friend auto operator<=>(const PatternRest&, const PatternRest&) = default;
 };
 
-// The languages of a pattern with assertions: a lazy language whose states are points. run() returns that of
-// the whole pattern.
+// The languages of a pattern with assertions, as a lazy language whose states are points. run() returns the
+// language of the whole pattern.
 class ContextLanguage : public LazyLanguage {
  public:
   ContextLanguage(RegexArena& arena, Pattern pattern, const Spelling& spelling,
@@ -220,12 +234,12 @@ class ContextLanguage : public LazyLanguage {
   RegexId unfold(RegexArena&, uint32_t state) override;
 
  private:
-  // A point: a rest of the pattern, and a left context, by their numbers.
+  // A state of the lazy language: the number of a rest of the pattern, and the number of a left context.
   using Point = std::pair<uint32_t, uint32_t>;
 
   uint32_t add(const PatternRest& rest);
   uint32_t loop_after(const PatternRest& again);
-  // Returns what is left of `rest` behind one more character.
+  // Returns what is left of `rest` after one more character of the text.
   uint32_t read(uint32_t rest);
   RegexId point(uint32_t rest, uint32_t context);
   RegexId language(uint32_t rest, uint32_t context, int depth);
@@ -264,12 +278,12 @@ uint32_t ContextLanguage::add(const PatternRest& rest) {
   return n;
 }
 
-// A character was read, so no open iteration in the rest is fresh.
+// Marks every open iteration in the rest as not fresh, because a character was read.
 uint32_t ContextLanguage::read(uint32_t rest) {
   check_depth();
   const PatternRest r = rests_[rest];
   if (r.kind == PatternRest::kEnd || r.kind == PatternRest::kAny) return rest;
-  // The iterations around are marked as well.
+  // If this iteration is marked, the iterations around it are, too.
   if (r.kind == PatternRest::kAgain && !r.fresh) return rest;
   return remember(read_, rest, [&] {
     PatternRest out = r;
@@ -279,9 +293,9 @@ uint32_t ContextLanguage::read(uint32_t rest) {
   });
 }
 
-// Returns the loop behind one iteration. An iteration that reads nothing can be repeated until the minimum is
-// met, so the minimum behind it is 0. If it is 0 already, such an iteration is skipped: the loop would unfold
-// into itself without end.
+// Returns the loop that remains behind one iteration. An iteration that reads nothing can be repeated until
+// the minimum is met, so behind it the minimum is 0. If the minimum is 0 already, such an iteration is
+// skipped: the loop would unfold into itself without an end.
 uint32_t ContextLanguage::loop_after(const PatternRest& again) {
   PatternRest loop = again;
   loop.kind = PatternRest::kLoop;
@@ -298,7 +312,8 @@ RegexId ContextLanguage::point(uint32_t rest, uint32_t context) {
   return arena_.lazy(definition, number, nullable(rest, context), true, body);
 }
 
-// Returns the language of a point. A loop has one more iteration or, if the minimum is met, what follows it.
+// Returns the language of a point. A loop has two alternatives: one more iteration or, if the minimum is met,
+// the rest behind the loop.
 RegexId ContextLanguage::unfold(RegexArena&, uint32_t state) {
   const auto [id, context] = points_[state];
   const PatternRest r = rests_[id];
@@ -324,8 +339,8 @@ bool ContextLanguage::needs_start(uint32_t node) {
   }
 }
 
-// Returns true if `rest` cannot match behind a character, because it has an anchor `^`. A search for
-// emptiness would visit every state to find out.
+// Returns true if `rest` cannot match once a character was read, because it contains an anchor `^`. Otherwise
+// a search for emptiness would visit every state to find that out.
 bool ContextLanguage::dead_later(uint32_t rest) {
   check_depth();
   const PatternRest r = rests_[rest];
@@ -334,8 +349,8 @@ bool ContextLanguage::dead_later(uint32_t rest) {
   return remember(dead_later_, rest, [&] { return (read && needs_start(r.node)) || dead_later(r.next); });
 }
 
-// Returns the language of a rest at a left context. Nodes are lowered at once, down to kMaxEager levels; a
-// loop is always a lazy node.
+// Returns the language of a rest at a left context. Nodes are lowered at once down to kMaxEager levels. A
+// loop always becomes a lazy node (point()).
 RegexId ContextLanguage::language(uint32_t rest, uint32_t context, int depth) {
   check_depth();
   const PatternRest r = rests_[rest];
@@ -353,8 +368,8 @@ RegexId ContextLanguage::language(uint32_t rest, uint32_t context, int depth) {
   return remember(language_, key, [&] { return node_language(r, context, depth + 1); });
 }
 
-// Returns the language of one character of `set` and the rest `next`: a branch for each left context behind
-// the character.
+// Returns the language of one character of `set`, followed by the rest `next`. It has one branch for each
+// left context to which the characters lead.
 RegexId ContextLanguage::class_language(const CodepointSet& set, uint32_t next, uint32_t context, int depth) {
   RegexId out = RegexArena::empty();
   const uint32_t rest = read(next);
@@ -374,7 +389,7 @@ RegexId ContextLanguage::plain_language(const PatternRest& rest, uint32_t contex
   return arena_.alt(arena_.cat(some, tail), language(rest.next, context, depth));
 }
 
-// Returns true if a look-behind holds at a context: its automaton accepts the text so far.
+// Returns true if a look-behind holds at a context: its automaton, which has read the text so far, accepts.
 bool ContextLanguage::holds_behind(uint32_t node, uint32_t context) {
   for (std::size_t i = 0; i < lookbehinds_.size(); ++i)
     if (lookbehinds_[i] == node)
@@ -382,8 +397,8 @@ bool ContextLanguage::holds_behind(uint32_t node, uint32_t context) {
   return false;
 }
 
-// Returns the language of a look-ahead or a \b, intersected with that of the rest. \b is read as a
-// look-ahead: behind a word character none may follow, elsewhere one must.
+// Returns the language of a look-ahead or a \b, intersected with the language of the rest. \b is read as a
+// look-ahead: if a word character stands before it, none may follow; otherwise one must follow.
 RegexId ContextLanguage::look_language(const PatternNode& n, const PatternRest& rest, uint32_t context,
                                        int depth) {
   const RegexId next = language(rest.next, context, depth);
@@ -431,8 +446,10 @@ RegexId ContextLanguage::node_language(const PatternRest& rest, uint32_t context
   }
 }
 
-// Returns true if the rest matches the empty text at this context. The structure tells: a lazy node needs
-// this when it is made, before its language is known.
+// ---- the empty text ----
+
+// Returns true if the rest matches the empty text at this context. The answer comes from the structure: a
+// lazy node needs it when it is made, before its language is known.
 bool ContextLanguage::nullable(uint32_t rest, uint32_t context) {
   check_depth();
   const PatternRest r = rests_[rest];
@@ -499,7 +516,7 @@ RegexId lower_with_context(RegexArena& arena, const Pattern& pattern, Match matc
   reached(whole.nodes.size(), {whole.root}, [&](uint32_t node, auto&& go) {
     const PatternNode& n = whole.nodes[node];
     boundary = boundary || n.kind == PatternKind::kBoundary;
-    // A look-behind inside of another one is a part of the outer one's automaton.
+    // A look-behind inside of the body of another look-behind is already part of the outer one's automaton.
     if (n.kind == PatternKind::kLookbehind)
       lookbehinds.push_back(node);
     else if (n.asserts)

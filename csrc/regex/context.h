@@ -18,7 +18,8 @@ namespace structgen {
 
 class RegexArena;
 
-// Lowers any pattern, as lower() of syntax.h does. lower_pattern.h is faster, but refuses some assertions.
+// Does what lower() of syntax.h does, for every pattern. lower_pattern.h is faster, but refuses some
+// assertions.
 RegexId lower_with_context(RegexArena& arena, const Pattern& pattern, Match match, const Spelling& spelling);
 
 }  // namespace structgen

@@ -24,10 +24,10 @@ namespace structgen {
 
 namespace {
 
-// A program has at most this many instructions. Counters write their bodies several times.
+// A program has at most this many instructions. The body of a counter is written several times.
 constexpr std::size_t kMaxOps = 200'000;
 constexpr uint64_t kMaxSteps = 100'000'000;
-// One search remembers at most this many events: beginnings and ends of groups.
+// One search remembers at most this many events; an event is the beginning or end of a group.
 constexpr std::size_t kMaxEvents = 10'000'000;
 constexpr uint32_t kNone = 0xFFFFFFFFu;
 
@@ -39,8 +39,8 @@ constexpr uint32_t kNone = 0xFFFFFFFFu;
 // kClose: a group begins or ends. kAssert: go on if the assertion holds. kMatch: the pattern ends.
 struct Step {
   enum Kind : uint8_t { kChar, kClass, kSplit, kJump, kOpen, kClose, kAssert, kMatch } kind;
-  // kChar: `a` is the character. kClass: `a` is the set. kOpen, kClose: `a` is the group's name. kAssert: `a`
-  // is the node. kSplit, kJump: the next instructions.
+  // The operands. kChar: `a` is the character. kClass: `a` is the set. kOpen, kClose: `a` is the group's
+  // name. kAssert: `a` is the node. kSplit, kJump: the next instructions.
   uint32_t a = 0, b = 0;
 };
 
@@ -48,8 +48,8 @@ struct Step {
 // b; match.
 class Program {
  public:
-  // `root` is a node of the pattern. `groups` is false for the body of an assertion, whose groups do not
-  // count.
+  // `root` is a node of the pattern. `groups` is false for the body of an assertion, whose groups are not
+  // reported.
   Program(const Pattern& pattern, uint32_t root, bool groups) : pattern_(pattern) {
     if (groups)
       for (const PatternGroup& g : pattern.groups) marks_.emplace_back(g.node, g.name);
@@ -70,13 +70,13 @@ class Program {
   void emit(uint32_t node) {
     const auto marks = std::ranges::equal_range(marks_, node, {}, &Mark::first);
     // Several groups may consist of this node. They are sorted from the inner to the outer one, as they
-    // close, so they open in reverse.
+    // close; they open in the reverse order.
     for (const Mark& m : std::views::reverse(marks)) push(Step::kOpen, m.second);
     emit_bare(node);
     for (const Mark& m : marks) push(Step::kClose, m.second);
   }
 
-  // Writes the instructions of a node without the groups that consist of it.
+  // Writes the instructions of a node, but not of the groups that consist of this node.
   void emit_bare(uint32_t node) {
     check_depth();
     const PatternNode& n = pattern_.nodes[node];
@@ -129,13 +129,13 @@ class Program {
     }
   }
 
-  // Sets the targets of a split: a greedy repetition tries its body first, a lazy one what follows.
+  // Sets the two targets of a split: a greedy repetition tries the body first, a lazy one what follows it.
   void choose(uint32_t split, uint32_t body, uint32_t out, bool lazy) {
     ops_[split].a = lazy ? out : body;
     ops_[split].b = lazy ? body : out;
   }
 
-  // A node, and the name of a group that consists of it.
+  // A node, and the index of the name of a group that consists of this node.
   using Mark = std::pair<uint32_t, uint32_t>;
   const Pattern& pattern_;
   std::vector<Mark> marks_;  // by node, those of one node from the inside out; empty where none is asked for
@@ -150,7 +150,8 @@ class Search {
   Search(const Pattern& pattern, std::string_view text, bool complete)
       : pattern_(pattern), text_(text), complete_(complete) {}
 
-  // Returns the groups of the reading that a backtracking engine finds first.
+  // Runs the pattern over the text, and returns the groups of the reading that a backtracking engine would
+  // find first.
   std::vector<GroupSpan> groups() {
     const Program program(pattern_, pattern_.root, true);
     const uint32_t last = run(program.ops(), 0, kWhole);
@@ -174,24 +175,25 @@ class Search {
   }
 
  private:
-  // A group has begun or ended. `before` is the event before this one in the same reading, or kNone.
+  // A group was opened or closed. `before` is the index of the event before this one in the same reading;
+  // kNone if there is none.
   struct Event {
     uint32_t name;
     bool close;
     std::size_t at;
     uint32_t before;
   };
-  // A reading: the instruction that comes next, and its last event.
+  // A reading of the text so far: the instruction that comes next, and the index of its last event.
   struct Thread {
     uint32_t op, events;
   };
   static constexpr std::size_t kWhole = ~std::size_t{0}, kSome = kWhole - 1;
 
   // Runs a program from byte `begin`.
-  // - end = kWhole: to the end of the text. Returns the last event of the preferred reading; kNone if there
-  // is none.
-  // - end = kSome: returns 0 if some beginning of the text matches, kNone if none does.
-  // - Otherwise: returns 0 if the text up to `end` matches, kNone if it does not.
+  // - end = kWhole: runs to the end of the text. Returns the last event of the preferred reading, or kNone if
+  //   there is no reading.
+  // - end = kSome: returns 0 as soon as a beginning of the text matches, and kNone if no beginning does.
+  // - Otherwise: returns 0 if the text from `begin` to `end` matches, and kNone if it does not.
   uint32_t run(const std::vector<Step>& ops, std::size_t begin, std::size_t end) {
     std::vector<Thread> now, next;
     std::vector<uint32_t> seen(ops.size(), kNone);
@@ -207,7 +209,7 @@ class Search {
       if (now.empty()) return kNone;
       uint32_t length;
       const uint32_t c = decode_utf8(text_, at, length);
-      // The text was cut inside of a character.
+      // The text was cut inside of a character's bytes.
       if (length == 0) break;
       at += length;
       ++step;
@@ -226,8 +228,9 @@ class Search {
     return now.empty() ? kNone : now.front().events;
   }
 
-  // Follows a reading through all instructions that read nothing. `out` gets those at which it stops,
-  // preferred ones first. An instruction is visited once, because the preferred reading comes first.
+  // Follows a reading through all instructions that read no character. Appends the instructions at which it
+  // stops to `out`, preferred ones first. Each instruction is visited once: if two readings reach it, the
+  // preferred reading came first.
   void add(const std::vector<Step>& ops, Thread from, std::size_t at, uint32_t step,
            std::vector<uint32_t>& seen, std::vector<Thread>& out, bool& found, uint32_t& matched) {
     const std::size_t floor = todo_.size();
@@ -260,7 +263,8 @@ class Search {
         case Step::kMatch:
           if (!found) matched = t.events;
           found = true;
-          // The pattern may end here although the text may go on, so the thread keeps its place in the order.
+          // The pattern may end here, but the text may go on. So the thread keeps its place in the order of
+          // preference.
           out.push_back(t);
           break;
       }
@@ -272,7 +276,7 @@ class Search {
     const uint32_t c = decode_utf8(text_, at, length);
     return length != 0 && pattern_.word.contains(c);
   }
-  // Returns where the character begins that ends at `at`.
+  // Returns the offset at which the character begins that ends at `at`.
   std::size_t back(std::size_t at) const {
     do --at;
     while (at > 0 && (static_cast<uint8_t>(text_[at]) & 0xC0) == 0x80);
@@ -315,7 +319,7 @@ class Search {
   const Pattern& pattern_;
   const std::string_view text_;
   const bool complete_;
-  // By node: the programs of the bodies of assertions.
+  // The programs of the bodies of assertions, by node; each is made on first use.
   std::unordered_map<uint32_t, Program> programs_;
   std::vector<Event> events_;
   std::vector<Thread> todo_;

@@ -20,15 +20,16 @@
 namespace structgen {
 
 struct GroupSpan {
-  // An index of Pattern::names.
+  // The index of the group's name in Pattern::names.
   uint32_t name;
-  // The first byte of the group, and the byte behind it.
+  // The span in bytes of the text; `end` is the offset behind its last byte.
   std::size_t begin, end;
 };
 
-// Returns the spans of the named groups, sorted by begin, longer ones first, of the match that a backtracking
-// engine finds first. With `complete` the text must match the whole pattern. Otherwise it may go on, and
-// groups that have not ended are left out. Throws kBudgetExceeded beyond the limits of groups.cc.
+// Returns the spans of the named groups, sorted by begin, longer spans first. If the text can be matched in
+// several ways, the way that a backtracking engine would find first counts. With `complete` the text must
+// match the whole pattern. Without it the text may go on, and groups that have not ended are left out. Throws
+// kBudgetExceeded beyond the limits of groups.cc.
 std::vector<GroupSpan> find_groups(const Pattern& pattern, std::string_view text, bool complete);
 
 }  // namespace structgen

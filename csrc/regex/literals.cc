@@ -16,7 +16,7 @@ uint32_t LiteralTables::add(std::vector<std::string> texts) {
   return add(std::move(entries));
 }
 
-// Equal tables get one number, so schemas with the same names share all states.
+// Equal tables get one number, so two schemas with the same property names share all states.
 uint32_t LiteralTables::add(std::vector<std::pair<std::string, uint32_t>> entries) {
   std::erase_if(entries, [](const auto& e) { return !valid_utf8(e.first); });
   std::stable_sort(entries.begin(), entries.end(),
@@ -70,7 +70,7 @@ bool LiteralTables::any_allowed(const LiteralSet& s, Range r) const {
   return any_allowed(s.subset, r.lo, r.hi);
 }
 
-// Returns true if the subset allows some string from `lo` to hi - 1. It tests 64 strings at a time.
+// Returns true if the subset allows some string from `lo` to hi - 1. The loop tests 64 strings at a time.
 bool LiteralTables::any_allowed(uint32_t subset, uint32_t lo, uint32_t hi) const {
   if (lo >= hi) return false;
   if (subset == 0) return true;
@@ -103,8 +103,8 @@ uint8_t LiteralTables::inside_character(const LiteralSet& s) const {
   return static_cast<uint8_t>(at - s.depth);
 }
 
-// Returns the strings of s whose next byte is `byte`. Their first `depth` bytes are equal, so they are sorted
-// by the next one. A string that ends here comes first, as if its next byte were -1.
+// Returns the strings of s whose next byte is `byte`. Their first `depth` bytes are equal, so the strings are
+// sorted by the next byte. A string that ends here comes first, as if its next byte were -1.
 LiteralTables::Range LiteralTables::with_byte(const LiteralSet& s, uint8_t byte) const {
   const auto& texts = tables_[s.table]->texts;
   const auto at = [&](const std::string& t) {

@@ -25,17 +25,17 @@
 namespace structgen {
 
 struct LiteralTable {
-  // Distinct strings in the order of their bytes, which is that of their code points.
+  // The strings in the order of their bytes, which is the order of their code points; all are distinct.
   std::vector<std::string> texts;
   std::vector<uint32_t> labels;
 };
 
-// A state that reads one of many strings of a table: those with the numbers `lo` to hi - 1 that are in the
-// subset. Their first `depth` bytes are equal and have been read. `escape` counts the bytes of an escape that
-// is not finished; 0 without one.
+// A state of the automaton that reads one of many strings of a table. The strings that can still be read have
+// the numbers `lo` to hi - 1 and are in the subset. Their first `depth` bytes are equal and have been read.
+// `escape` counts the bytes of an unfinished escape sequence; 0 means that there is none.
 struct LiteralSet {
   uint32_t table = 0;
-  // The number of a bitset of the allowed strings; 0 allows all.
+  // The index of an interned bitset of the allowed strings; 0 allows every string.
   uint32_t subset = 0;
   uint32_t lo = 0, hi = 0;
   uint32_t depth = 0;
@@ -46,11 +46,11 @@ struct LiteralSet {
 
 class LiteralTables;
 
-// Reads literal sets in one spelling. The state is an argument of its functions.
+// Reads literal sets in one spelling. It keeps no state; its functions get the state as an argument.
 class LiteralReader {
  public:
-  // Moves the state over one byte. Returns false if no string goes on with it. Sets `done` if the byte ends a
-  // string, whose number is then `s.lo`.
+  // Moves the state over one byte. Returns false if no string goes on with the byte. Sets `done` if the byte
+  // is the terminator of a string, whose number is then `s.lo`.
   virtual bool step(const LiteralTables& tables, LiteralSet& s, uint8_t byte, bool& done) const = 0;
   virtual ByteSet first_bytes(const LiteralTables& tables, const LiteralSet& s) const = 0;
 
@@ -60,26 +60,26 @@ class LiteralReader {
 };
 
 // The literal tables of an arena and their subsets. Equal tables are stored once, because schemas repeat
-// their names.
+// their property names.
 class LiteralTables {
  public:
-  // `reader` reads the arena's spelling; null without literal sets.
+  // `reader` reads the arena's spelling; null for an arena without literal sets.
   explicit LiteralTables(const LiteralReader* reader) : reader_(reader) { subsets_.emplace_back(); }
-  // Makes a table of sorted strings and returns its number. Of equal strings the first keeps its label;
-  // strings that the spelling cannot write are dropped.
+  // Makes a table. It sorts the strings and drops two kinds: duplicates, of which the first keeps its label,
+  // and strings that the spelling cannot write. Returns the number of the table.
   uint32_t add(std::vector<std::pair<std::string, uint32_t>> entries);
-  // Makes a table in which the label of each string is its number.
+  // Makes a table in which the label of each string is its number in sorted order.
   uint32_t add(std::vector<std::string> texts);
   // Takes no lock.
   const LiteralTable& table(uint32_t id) const { return *tables_[id]; }
   uint32_t add_subset(std::span<const uint64_t> bits);
   std::span<const uint64_t> subset(uint32_t id) const { return subsets_[id]; }
   // Brings a state into normal form, so that equal states are one node: `lo` and `hi` move to allowed
-  // strings, and a subset that allows all of them becomes 0. Returns false if no string is left.
+  // strings, and a subset that allows all strings between them becomes 0. Returns false if no string is left.
   bool normalise(LiteralSet& s) const;
   bool step(LiteralSet& s, uint8_t byte, bool& done) const { return reader_->step(*this, s, byte, done); }
   ByteSet first_bytes(const LiteralSet& s) const { return reader_->first_bytes(*this, s); }
-  // Returns how many continuation bytes the current character lacks; 0 inside an escape.
+  // Returns how many continuation bytes the current UTF-8 character still lacks; 0 inside an escape.
   uint8_t inside_character(const LiteralSet& s) const;
 
   // ---- for readers ----
@@ -88,7 +88,8 @@ class LiteralTables {
   };
   bool allowed(const LiteralSet& s, uint32_t i) const;
   bool any_allowed(const LiteralSet& s, Range r) const;
-  // Return the strings of s that go on with a byte, or with a code point from `first` to `last`.
+  // with_byte() returns the strings of s that go on with a byte, with_codepoints() those that go on with a
+  // code point from `first` to `last`.
   Range with_byte(const LiteralSet& s, uint8_t byte) const;
   Range with_codepoints(const LiteralSet& s, int64_t first, int64_t last) const;
   bool any_allowed(uint32_t subset, uint32_t lo, uint32_t hi) const;

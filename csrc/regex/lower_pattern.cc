@@ -20,10 +20,10 @@ namespace structgen {
 
 namespace {
 constexpr RegexId kUnset{0xFFFFFFFFu};
-// In place of rest(), whose node is made only if it is needed.
+// Stands for rest(), so that the node of rest() is made only if it is needed.
 constexpr RegexId kRest{0xFFFFFFFEu};
 // The body of a counter is copied at most this many times. Copies are needed if assertions in the body look
-// past it.
+// at the text behind it.
 constexpr uint32_t kMaxUnrolled = 16;
 
 uint32_t count(uint32_t n) { return n == kNoLimit ? kUnbounded : n; }
@@ -51,10 +51,10 @@ RegexId PatternLowering::character(uint32_t c) {
   return remember(characters_, c, [&] { return set(CodepointSet::one(c)); });
 }
 
-// Returns the language of a sequence. Characters in a row become one literal in UTF-8.
+// Returns the language of a sequence. Neighbouring characters in UTF-8 become one literal.
 RegexId PatternLowering::plain_cat(const PatternNode& n) {
   std::vector<RegexId> parts;
-  // The UTF-8 bytes of the last kids, while these are single characters.
+  // The UTF-8 bytes of the last characters, as long as the kids are single characters.
   std::string run;
   const auto flush = [&] {
     if (run.size() == 1) parts.push_back(arena_.byte(static_cast<uint8_t>(run[0])));
@@ -99,8 +99,9 @@ RegexId PatternLowering::plain(uint32_t node) {
   return plain_[node] = out;
 }
 
-// Shortens a node beside any text: the first kid (`left`) or last kid (`right`) of a sequence is dropped if
-// it may be empty, and X{m,n} becomes X{m}. So a search for `^\s*name.*` has a smaller automaton.
+// Shortens a node beside which any text may stand. In a sequence a first kid (`left`) or a last kid (`right`)
+// that matches the empty text is dropped; X{m,n} becomes X{m}. So a search for `^\s*name.*` has a smaller
+// automaton.
 RegexId PatternLowering::trimmed(uint32_t node, bool left, bool right) {
   check_depth();
   const PatternNode& n = pattern_.nodes[node];
@@ -135,8 +136,8 @@ bool PatternLowering::swallows(Placed next) const {
   return next.start == next.later && (next.later == kRest || next.later == RegexArena::anything());
 }
 
-// Returns a node without assertions, followed by `next`. Behind a node that reads nothing at the start of the
-// text, `next` stands at the start, too.
+// Returns a node without assertions, followed by `next`. If the node stands at the start of the text and
+// reads nothing, `next` stands at the start, too; otherwise `next` stands later.
 Placed PatternLowering::placed_plain(uint32_t node, Placed next) {
   const PatternNode& n = pattern_.nodes[node];
   const RegexId body = swallows(next) ? trimmed(node, false, true) : plain(node);
@@ -150,7 +151,7 @@ Placed PatternLowering::placed_plain(uint32_t node, Placed next) {
   return {arena_.alt(arena_.cat(some, next.later), next.start), later};
 }
 
-// Returns the terminator if `next` allows the text to end here; otherwise the empty language.
+// Returns the terminator if `next` allows the text to end here, and the empty language otherwise.
 RegexId PatternLowering::at_end(RegexId next) {
   if (next == kRest) return end_;
   const char end = static_cast<char>(spelling_.end);
@@ -168,7 +169,8 @@ Placed PatternLowering::alternatives(const PatternNode& n, Placed next) {
   return {arena_.alt(start), arena_.alt(later)};
 }
 
-// Returns a look-ahead in front of the language K: K & X.* for (?=X), K & ~(X.*) for (?!X).
+// Returns a look-ahead followed by the language K: K & X.* for (?=X), and K & ~(X.*) for (?!X). The start of
+// the text and later places are computed alike.
 Placed PatternLowering::placed_look(const PatternNode& n, Placed next) {
   next = {value(next.start), value(next.later)};
   const RegexId any = RegexArena::anything();
@@ -177,7 +179,7 @@ Placed PatternLowering::placed_look(const PatternNode& n, Placed next) {
   return {apply(next.start, body.start), apply(next.later, body.later)};
 }
 
-// From right to left; `after` grows by the least length of each kid.
+// The kids are visited from right to left; `after` grows by the least length of each kid.
 bool PatternLowering::closed(uint32_t node, uint32_t after) const {
   check_depth();
   const PatternNode& n = pattern_.nodes[node];
@@ -199,9 +201,9 @@ bool PatternLowering::closed(uint32_t node, uint32_t after) const {
   }
 }
 
-// Returns a repetition whose body has assertions, in front of `next`. If none of them looks past the body,
-// its language is repeated. Otherwise copies are written from right to left, each in front of the copies
-// behind it.
+// Returns a repetition whose body has assertions, followed by `next`. If no assertion looks beyond the body,
+// the body's language is repeated. Otherwise copies of the body are written from right to left, each followed
+// by the language of the copies behind it.
 Placed PatternLowering::placed_repeat(const PatternNode& n, Placed next) {
   next = {value(next.start), value(next.later)};
   if (closed(n.a, 0)) {
@@ -212,7 +214,7 @@ Placed PatternLowering::placed_repeat(const PatternNode& n, Placed next) {
     return {arena_.alt(arena_.cat(arena_.minus(body, epsilon), next.later), next.start), later};
   }
   if (n.max > kMaxUnrolled) throw NeedsContext{};
-  // What may follow copy i.
+  // Here `out` is the language that may follow copy i.
   Placed out = next;
   for (uint32_t i = n.max; i-- > 0;) {
     out = placed(n.a, out);
@@ -242,7 +244,8 @@ Placed PatternLowering::placed(uint32_t node, Placed next) {
 
 RegexId PatternLowering::full() { return placed(pattern_.root, {end_, end_}).start; }
 
-// Searches for each alternative. One that begins with `^` gets no .* in front; all others share one.
+// Searches for each alternative of the pattern. An alternative that begins with `^` gets no .* in front; all
+// others share one.
 RegexId PatternLowering::search() {
   const PatternNode& root = pattern_.nodes[pattern_.root];
   std::vector<uint32_t> branches{pattern_.root};

@@ -19,27 +19,28 @@
 
 namespace structgen {
 
-// The language of a node at the start of the text, and at any later place.
+// Two languages of one node: where it stands at the start of the text, and where it stands later.
 struct Placed {
   RegexId start, later;
 };
 
-// Thrown at an assertion that this lowering does not serve. lower() then calls lower_with_context().
+// Thrown at an assertion that PatternLowering cannot lower. lower() catches it and calls
+// lower_with_context().
 struct NeedsContext {};
 
 class PatternLowering {
  public:
   PatternLowering(RegexArena& arena, const Pattern& pattern, const Spelling& spelling);
 
-  // search(): the texts that contain a match. full(): those that are one. Each with the terminator of the
-  // spelling.
+  // search() returns the texts that contain a match, full() those that are a match as a whole. Each text ends
+  // with the terminator of the spelling.
   RegexId search();
   RegexId full();
 
   // Returns the texts that a node without assertions matches.
   RegexId plain(uint32_t node);
   RegexId set(const CodepointSet& set) { return spelling_.characters(arena_, set); }
-  // Returns every text of the spelling, without its terminator.
+  // Returns every text of the spelling, without the terminator (`end()`).
   RegexId any_text();
   RegexId end() const { return end_; }
 
@@ -50,29 +51,31 @@ class PatternLowering {
   Placed placed_repeat(const PatternNode& n, Placed next);
   Placed placed_look(const PatternNode& n, Placed next);
   Placed alternatives(const PatternNode& n, Placed next);
-  // Returns the texts of `node` without parts that make no difference beside any text: `a+b?` in front of .*
-  // becomes `a`. Any text may stand in front (`left`) or behind (`right`).
+  // Returns the texts of `node`, without parts that make no difference beside any text: `a+b?` followed by .*
+  // becomes `a`. `left` says that any text may stand before the node, `right` that any text may stand behind
+  // it.
   RegexId trimmed(uint32_t node, bool left, bool right);
   RegexId trimmed_cat(const PatternNode& n, bool left, bool right);
   RegexId plain_cat(const PatternNode& n);
   RegexId character(uint32_t c);
   RegexId at_end(RegexId next);
-  // Returns true if `next` is any text.
+  // Returns true if `next` is any text, followed by its terminator.
   bool swallows(Placed next) const;
-  // Returns true if every assertion in `node` looks only at the node and at the next `after` characters.
+  // Returns true if every assertion in `node` looks only at characters of the node and at the next `after`
+  // characters behind it.
   bool closed(uint32_t node, uint32_t after) const;
 
   RegexArena& arena_;
   const Pattern& pattern_;
   const Spelling& spelling_;
-  // Returns any text with its terminator.
+  // Returns the language of any text, followed by its terminator.
   RegexId rest();
   // Returns rest() for the placeholder kRest, and `next` otherwise.
   RegexId value(RegexId next);
 
-  // The terminator: one byte, or epsilon().
+  // The terminator of a text in the spelling: one byte, or epsilon().
   RegexId end_;
-  // kUnset until any_text() is called, which a pattern `^...$` never does.
+  // The result of any_text(), or kUnset before the first use: a pattern `^...$` never needs it.
   RegexId any_text_;
   std::vector<RegexId> plain_;
   std::vector<RegexId> classes_;

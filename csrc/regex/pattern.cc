@@ -21,7 +21,7 @@ uint32_t saturating_mul(uint32_t a, uint32_t b) {
   return product >= kNoLimit ? kNoLimit : static_cast<uint32_t>(product);
 }
 
-// Appends a node for a unit of work, so that a long pattern meets the limit of its call.
+// Appends a node. It costs a unit of work, so that a long pattern meets the limit of its call.
 uint32_t push(Pattern& p, const PatternNode& n) {
   charge();
   p.nodes.push_back(n);
@@ -46,7 +46,8 @@ uint32_t Pattern::add_class(CodepointSet set) {
   PatternNode n;
   n.kind = PatternKind::kClass;
   n.shortest = n.longest = 1;
-  // Patterns repeat their classes: an equal one among the last 16 is lowered only once.
+  // Patterns repeat their classes. So the latest 16 sets are searched for an equal one, which is then lowered
+  // only once.
   const std::size_t oldest = sets.size() > 16 ? sets.size() - 16 : 0;
   std::size_t i = sets.size();
   while (i > oldest && !(sets[i - 1] == set)) --i;
@@ -59,7 +60,8 @@ uint32_t Pattern::add_class(CodepointSet set) {
   return push(*this, n);
 }
 
-// The lengths of a sequence are sums. An alternation has the least `shortest` and the greatest `longest`.
+// The lengths of a sequence are the sums of its parts' lengths. An alternation takes the least `shortest` and
+// the greatest `longest` of its parts.
 uint32_t Pattern::add_list(PatternKind kind, std::span<const uint32_t> parts) {
   if (parts.size() == 1) return parts[0];
   const bool cat = kind == PatternKind::kCat;

@@ -26,15 +26,22 @@
 // - next(r, b) is empty() exactly if no text goes on with b. Nodes with & or ~ (`boolean`) need a
 //   search for that. The slot of `next` is filled before the search, because the search may come back
 //   to it, and cleared if the search throws.
-// - The rules for texts of the arena's spelling (all_bodies, join_runs, c{m,n} any* = c{m} any*) are read off
-// the structure of nodes, so the same calls make the same nodes, whatever was made before. This is why
-// character() is a node of its own: the bytes a to z may be characters in one place and a part of something
-// else in another.
+// - The rules for texts of the arena's spelling (all_bodies, join_runs, c{m,n} any* = c{m} any*) hold
+//   from the first node on. What they ask of a node (character, body()) is read off its structure, so
+//   the same calls make the same nodes, whatever was made before. This is why character() is a node of
+//   its own: the bytes a to z are the characters a to z in one place, and the middle of something else
+//   in another.
+//
+// Costs. A constructor sorts its kids and looks once into a hash table. A known next() is one read of
+// an array. A new one derives each part once per class of bytes. Recursion is as deep as `height`, at
+// most kMaxHeight.
 //
 // Rejected.
 // - Copies for counters: x{0,5000} would be 5000 nodes, and each derivative another 5000.
-// - Multiplying & over | out everywhere: exponential. It is done for nested languages of look-arounds alone
-//   (distributed), which would otherwise have a new state for each character.
+// - Multiplying & over | out everywhere: exponential. It is done for nested languages of look-arounds
+//   alone (distributed), which would otherwise have a new state for each character.
+// - Derivatives for `live` of languages without & and ~: their first bytes are read off the structure
+//   (first_bytes), which makes no node for ways that no text goes.
 #include "regex/regex.h"
 
 #include <algorithm>
@@ -48,16 +55,16 @@
 namespace structgen {
 
 namespace {
-// A union or intersection with more kids is refused.
+// A union or an intersection has at most this many kids; a larger one is refused.
 constexpr uint32_t kMaxKids = 50'000;
-// distributed() multiplies out a lazy union from this height on.
+// distributed() multiplies out a lazy union of this height or more.
 constexpr uint16_t kNested = 8;
 // The bytes are counted again after this many new nodes, because counting visits all caches.
 constexpr uint32_t kLook = 512;
-// A node is refused if its derivative would recurse deeper.
+// A derivative recurses at most this deep. A higher node is refused when it is made.
 constexpr uint16_t kMaxHeight = 4'000;
 
-// Returns a + b; kUnbounded stays.
+// Returns a + b, or kUnbounded where the sum does not fit.
 uint32_t add_counts(uint32_t a, uint32_t b) {
   return a == kUnbounded || b == kUnbounded || a + b < a ? kUnbounded : a + b;
 }
@@ -117,7 +124,7 @@ RegexId RegexArena::add(RegexNode node, std::span<const uint32_t> kids, std::str
   return RegexId{id};
 }
 
-// Appends a new node, with copies of `kids` and `text`.
+// Appends a node, which must be new. The arena keeps copies of `kids` and `text`.
 uint32_t RegexArena::append(RegexNode& node, std::span<const uint32_t> kids, std::string_view text) {
   charge(1 + static_cast<int64_t>(kids.size() / 8));
   // If counting throws out_of_memory(), next_look_ stays, so the next node throws again.
@@ -139,9 +146,10 @@ uint32_t RegexArena::append(RegexNode& node, std::span<const uint32_t> kids, std
   return nodes_.emplace_back(node);
 }
 
-// Computes `inside` and `after` from those of the kids. In JSON's spelling [a-z]{0,5} is kText with after 0,
-// and with a closing quote kBody with after 0. A three-byte character behind its first byte is kTail with
-// after 2, and in front of a text and a quote kBody with after 2.
+// Computes `inside` and `after` of a node from those of its kids. In JSON's spelling [a-z]{0,5} is kText with
+// after 0. With a closing quote behind it, it is kBody with after 0. The derivative of a three-byte character
+// by its first byte is kTail with after 2. With a text and a closing quote behind it, it is kBody with after
+// 2.
 void RegexArena::shape(RegexNode& n, std::span<const uint32_t> kids) const {
   constexpr uint8_t kEvery = RegexNode::kEvery, kBroken = RegexNode::kBroken;
   const auto set = [&](RegexNode::Inside inside, uint8_t after) {
@@ -150,7 +158,8 @@ void RegexArena::shape(RegexNode& n, std::span<const uint32_t> kids) const {
   };
   if (n.character) return set(RegexNode::kText, 0);
   switch (n.kind) {
-    // The terminator is the body of the empty text, and continuation bytes are a tail.
+    // The terminator alone is the body of the empty text. Continuation bytes are a tail. Any other set shows
+    // nothing.
     case RegexKind::kBytes: {
       static const ByteSet kContinuation = ByteSet::range(0x80, 0xBF);
       const ByteSet& bytes = sets_[n.a];
@@ -181,8 +190,8 @@ void RegexArena::shape(RegexNode& n, std::span<const uint32_t> kids) const {
       return;
     }
     case RegexKind::kAlt:
-    // The kids must agree on `after`. If they differ in `inside`, an intersection has the narrowest one, and
-    // a union kOther.
+    // The kids must agree on `after`. If they differ in `inside`, an intersection takes the narrowest one,
+    // and a union takes kOther.
     case RegexKind::kAnd: {
       const bool all = n.kind == RegexKind::kAlt;
       bool same = true, tails = false, body = false, text = false;
@@ -210,7 +219,7 @@ void RegexArena::shape(RegexNode& n, std::span<const uint32_t> kids) const {
   }
 }
 
-// Exact for literals and sequences, an estimate for intersections.
+// Computes `shortest` of a node. It is exact for literals and sequences, an estimate for intersections.
 uint32_t RegexArena::structural_length(const RegexNode& n, std::span<const uint32_t> kids,
                                        std::size_t text) const {
   constexpr uint64_t kMany = 1u << 30;
@@ -231,7 +240,7 @@ uint32_t RegexArena::structural_length(const RegexNode& n, std::span<const uint3
       for (uint32_t k : kids) out = std::min(out, of(k));
       break;
     case RegexKind::kAnd:
-      // The sum of the kids, and not the maximum, lets a search see progress in each kid.
+      // An intersection takes the sum of its kids, not the maximum. So a search sees progress in each kid.
       for (uint32_t k : kids) out += of(k);
       break;
     default: break;
@@ -241,7 +250,8 @@ uint32_t RegexArena::structural_length(const RegexNode& n, std::span<const uint3
 
 RegexId RegexArena::bytes(const ByteSet& set) { return bytes(set, false); }
 
-// Returns the node of a set of bytes. With `character` it is another node, marked as RegexNode::character.
+// Returns the node of a set of bytes. With `character` it is marked as RegexNode::character, and is another
+// node.
 RegexId RegexArena::bytes(const ByteSet& set, bool character) {
   if (set.none()) return empty();
   uint64_t h = 11;
@@ -272,7 +282,7 @@ RegexId RegexArena::character(RegexId r) {
 
 RegexId RegexArena::literal(std::string_view text) {
   if (text.empty()) return epsilon();
-  // Each derivative of a literal stores a shorter one, so a long text becomes a chain of short literals.
+  // Each derivative of a literal stores a shorter literal. So a long text becomes a chain of short literals.
   RegexId out = epsilon();
   std::size_t end = text.size();
   while (end > 0) {
@@ -331,7 +341,8 @@ RegexId RegexArena::literal_set_node(const LiteralSet& s) {
       })};
 }
 
-// Returns the derivative of a literal set. At the end of a labelled text it is a kDone with the label.
+// Returns the derivative of a literal set. At the end of a text of a labelled set the derivative is a kDone
+// with the label.
 RegexId RegexArena::derive_literal_set(RegexId r, uint8_t b) {
   LiteralSet s = sets_of_literals_[nodes_[r.v].a];
   bool done;
@@ -377,7 +388,7 @@ RegexId RegexArena::cat(RegexId a, RegexId b) {
   if (a == epsilon()) return b;
   if (b == epsilon()) return a;
   const RegexNode x = nodes_[a.v];
-  // (xy)z becomes x(yz), in a loop, because a recursion would be as deep as the text is long.
+  // (xy)z becomes x(yz). A loop does this, because a recursion would be as deep as the text is long.
   if (x.kind == RegexKind::kCat) {
     std::vector<RegexId> spine;
     for (; nodes_[a.v].kind == RegexKind::kCat; a = RegexId{nodes_[a.v].b})
@@ -390,14 +401,14 @@ RegexId RegexArena::cat(RegexId a, RegexId b) {
     }
     return b;
   }
-  // x{m,n} x{p,q} t = x{m+p,n+q} t: so the derivatives of x{2,5} x* keep one counter.
+  // By the rule x{m,n} x{p,q} t = x{m+p,n+q} t, the derivatives of x{2,5} x* keep one counter.
   const Counter front = counter(a), back = counter(b);
   if (front.element == back.element && (front.counted || back.counted))
     return cat(repeat(front.element, add_counts(front.min, back.min), add_counts(front.max, back.max)),
                back.tail);
   if (a == anything() && b == anything()) return a;
-  // c{m,n} any* t = c{m} any* t for a character c: any* reads the rest. Patterns that match anywhere are full
-  // of such sequences.
+  // The rule c{m,n} any* t = c{m} any* t, for a character c: any* also reads what c{m,n} reads beyond m. Such
+  // sequences are frequent in patterns that match anywhere in a text.
   if (front.max > front.min && nodes_[front.element.v].character && back.star() &&
       back.element == any_character_)
     return cat(repeat(front.element, front.min, front.min), b);
@@ -438,8 +449,8 @@ RegexArena::Counter RegexArena::counter(RegexId r) const {
   return out;
 }
 
-// Joins kids that count one element in ranges that touch or overlap: x{1,3}t | x{2,9}t becomes x{1,9}t.
-// Without this, derivatives of x{0,9}x{0,9} would grow with every character.
+// Joins kids that count the same element in adjacent or overlapping ranges: x{1,3}t | x{2,9}t becomes
+// x{1,9}t. Without this rule the derivative of x{0,9}x{0,9} would grow with every character.
 bool RegexArena::merge_repeats(std::vector<uint32_t>& kids) {
   struct Part {
     Counter of;
@@ -479,8 +490,8 @@ RegexId RegexArena::alt(RegexId a, RegexId b) {
   return alt(std::span<const RegexId>(parts));
 }
 
-// Returns the sorted kids of a union or intersection. Unions in a union, and intersections in an
-// intersection, are replaced by their kids; sets of bytes become one set.
+// Returns the sorted kids of a union or an intersection of `parts`. Unions within unions, or intersections
+// within intersections, are replaced by their kids. All sets of bytes become one set.
 std::vector<uint32_t> RegexArena::flattened(RegexKind kind, std::span<const RegexId> parts) {
   const bool either = kind == RegexKind::kAlt;
   std::vector<uint32_t> kids;
@@ -509,14 +520,15 @@ std::vector<uint32_t> RegexArena::flattened(RegexKind kind, std::span<const Rege
   return kids;
 }
 
-// Returns the union, without kids that a rule below shows to lie in another kid.
+// Returns the union. Kids that a rule below shows to lie within another kid are dropped.
 RegexId RegexArena::alt(std::span<const RegexId> parts) {
   check_depth();
   if (std::ranges::find(parts, anything()) != parts.end()) return anything();
   std::vector<uint32_t> kids = flattened(RegexKind::kAlt, parts);
   const auto nullable = [&](uint32_t k) { return nodes_[k].nullable && k != epsilon().v; };
   if (std::ranges::any_of(kids, nullable)) std::erase(kids, epsilon().v);
-  // Beside all texts no other text counts. A labelled kid stays, because its label would be lost.
+  // A kid that holds every text makes all kids that hold only texts superfluous. A labelled kid stays,
+  // because its label would be lost.
   if (const auto at = std::ranges::find_if(kids, [&](uint32_t k) { return all_bodies(RegexId{k}); });
       at != kids.end())
     std::erase_if(kids, [&, all = *at](uint32_t k) {
@@ -531,8 +543,8 @@ RegexId RegexArena::alt(std::span<const RegexId> parts) {
   return nary(RegexKind::kAlt, kids);
 }
 
-// Drops kids of the given kind that contain another kid: x | (x & y) is x, and x & (x | y) is x. Without
-// this, the states of a look-ahead in a loop would nest without end.
+// Drops the kids of the given kind that contain another kid: x | (x & y) is x, and x & (x | y) is x. Without
+// this rule the states of a look-ahead in a loop would nest in each other without an end.
 void RegexArena::absorb(RegexKind kind, std::vector<uint32_t>& kids) {
   // Comparing takes quadratic time, so a longer list stays as it is.
   constexpr std::size_t kMost = 64;
@@ -558,7 +570,8 @@ RegexId RegexArena::both(RegexId a, RegexId b) {
   return both(std::span<const RegexId>(parts));
 }
 
-// Returns the intersection. The rules below find some that are empty; is_empty() searches all others.
+// Returns the intersection. If a rule below shows that it is empty, the node is empty(); all other cases are
+// left to the search of is_empty().
 RegexId RegexArena::both(std::span<const RegexId> parts) {
   if (std::ranges::find(parts, empty()) != parts.end()) return empty();
   std::vector<uint32_t> kids = flattened(RegexKind::kAnd, parts);
@@ -566,8 +579,8 @@ RegexId RegexArena::both(std::span<const RegexId> parts) {
     const RegexNode& n = nodes_[k];
     if (n.kind == RegexKind::kEmpty) return empty();
     if (n.kind == RegexKind::kNot && std::binary_search(kids.begin(), kids.end(), n.a)) return empty();
-    // `~(any body)` and bodies have no common string. This comes up when a schema denies "contains x", behind
-    // x.
+    // `~(any body)` and a language of bodies have no common string. When a schema denies "contains x", this
+    // case arises once x was read.
     if (n.kind == RegexKind::kNot && all_bodies(RegexId{n.a}) &&
         std::ranges::any_of(kids, [&](uint32_t other) { return nodes_[other].body() == 1; }))
       return empty();
@@ -592,7 +605,8 @@ bool RegexArena::all_bodies(RegexId r) const {
 // one run is a row that all states share (mask/runs.h). Returns false if no text is left.
 bool RegexArena::join_runs(std::vector<uint32_t>& kids) {
   if (end_ == empty() || kids.size() < 2) return true;
-  // Beside other kids the runs stay: many intersections share them.
+  // Only an intersection of nothing but runs is joined. Beside other kids the runs stay, because many
+  // intersections share them.
   Counter out;
   for (std::size_t i = 0; i < kids.size(); ++i) {
     const Counter r = counter(RegexId{kids[i]});
@@ -611,9 +625,9 @@ bool RegexArena::join_runs(std::vector<uint32_t>& kids) {
   return true;
 }
 
-// Multiplies x & (y | z) out to (x & y) | (x & z), if the union is lazy (from look-aheads) and deep.
+// Multiplies x & (y | z) out to (x & y) | (x & z), if the union is lazy (from look-aheads) and already deep.
 // Otherwise each character would nest it deeper, while there are finitely many flat terms. Returns poison()
-// if nothing changed.
+// if it changed nothing.
 RegexId RegexArena::distributed(const std::vector<uint32_t>& kids) {
   check_depth();
   for (std::size_t i = 0; i < kids.size(); ++i) {
@@ -631,7 +645,7 @@ RegexId RegexArena::distributed(const std::vector<uint32_t>& kids) {
   return poison();
 }
 
-// Returns the union or intersection of kids in normal form.
+// Returns the union or intersection of kids in normal form, with flags that follow from the kids' flags.
 RegexId RegexArena::nary(RegexKind kind, std::vector<uint32_t>& kids) {
   if (kids.empty()) return kind == RegexKind::kAlt ? empty() : anything();
   if (kids.size() == 1) return RegexId{kids[0]};
@@ -670,8 +684,8 @@ RegexId RegexArena::negate(RegexId a) {
   return RegexId{nodes_[a.v].negation = append(n, {}, {})};
 }
 
-// Returns a{min,max}. If `a` may be empty, the minimum is 0. Repetitions of x* or x? are one star: (x*){2,5}
-// and (x?)* are x*.
+// Returns a{min,max}. If `a` matches the empty text, the minimum becomes 0. Repetitions of x* or x? become
+// one star: (x*){2,5} and (x?)* are x*.
 RegexId RegexArena::repeat(RegexId a, uint32_t min, uint32_t max) {
   check_depth();
   if (max == 0 || a == epsilon()) return epsilon();
@@ -698,8 +712,10 @@ RegexId RegexArena::repeat(RegexId a, uint32_t min, uint32_t max) {
   return add(n, {}, {});
 }
 
-// Computes the classes of a node from those of its kids: two bytes share a class if every kid that reads the
-// first one treats them alike.
+// ---- derivatives ----
+
+// Computes the classes of a node from those of its kids. Two bytes share a class if every kid that can read
+// the first byte treats them alike.
 const ClassMap* RegexArena::compute_classes(RegexId r) {
   check_depth();
   const RegexNode& n = nodes_[r.v];

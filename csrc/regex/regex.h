@@ -34,7 +34,7 @@
 
 namespace structgen {
 
-// The maximum of a counter, a length or a range of indices that has none.
+// The maximum of a counter, of a length or of a range of indices that has no maximum.
 constexpr uint32_t kUnbounded = 0xFFFFFFFFu;
 
 enum class RegexKind : uint8_t {
@@ -50,50 +50,54 @@ enum class RegexKind : uint8_t {
   kRepeat,    // a{min,max}
   // A set of texts in the arena's spelling, each with its terminator (regex/literals.h).
   kLiteralSet,
-  // A language that captured text decides (mask/fill.h): every byte may follow, and the text may not end.
+  // Stands for a language that captured text decides (mask/fill.h). Every byte may follow, and the text may
+  // not end.
   kPoison,
   // A language whose definition, a LazyLanguage, is asked for on first use. It may refer to itself.
   kLazy,
-  // The empty string with a label: what is left of a labelled kLiteralSet at the end of a text.
+  // The empty string with a label. It is what a labelled kLiteralSet leaves at the end of the text with this
+  // label.
   kDone,
 };
 
-// A node of the algebra. Its language never changes; `emptiness`, `classes`, `next` and `live` are computed
-// on first use.
+// A node of the algebra. The fields that describe its language never change; `emptiness`, `classes`, `next`
+// and `live` are computed on first use.
 struct RegexNode {
   RegexKind kind = RegexKind::kEmpty;
   bool nullable = false;
-  // True if & or ~ occur, so that only a search tells whether the language is empty.
+  // True if the node contains & or ~, so that only a search tells whether the language is empty.
   bool boolean = false;
-  // True if a kLazy occurs whose language may be empty, so that only a search tells.
+  // True if the node contains a kLazy whose language may be empty, so that only a search tells.
   bool lazy = false;
-  // True if a labelled kLiteralSet or a kDone occurs.
+  // True if the node contains a labelled kLiteralSet or a kDone.
   bool labelled = false;
   // True if the structure shows that the language is finite; false says nothing.
   bool finite = false;
-  // True if the language is all spellings of each character of a set (RegexArena::character).
+  // True if the language is every spelling of each character of a set, and nothing else; see
+  // RegexArena::character.
   bool character = false;
-  // What the structure shows of all strings. kText: spelled texts without a terminator. kBody: texts with
-  // one. kTail: continuation bytes of one character. kOther: nothing.
+  // What the structure shows about all strings of the language. kText: they are spelled texts without a
+  // terminator. kBody: texts with a terminator. kTail: continuation bytes of one character. kOther: none of
+  // these is shown.
   enum Inside : uint8_t { kOther, kText, kBody, kTail } inside = kOther;
-  // How many continuation bytes come before the first character, and for kText and kBody that all spellings
-  // of a text are there or none. kEvery: any number. kBroken: perhaps only some spellings of a text are
-  // there. Of a kTail: its number of bytes.
+  // How many continuation bytes come before the first character. For kText and kBody it also says that the
+  // language holds all spellings of a text or none. kEvery: any number may come. kBroken: the language may
+  // hold only some spellings of a text. For a kTail it is the number of its bytes.
   uint8_t after = kBroken;
   static constexpr uint8_t kEvery = 254, kBroken = 255;
-  // Returns 1 + the number of continuation bytes before the first character if the structure shows bodies in
-  // all spellings; otherwise 0.
+  // If the structure shows bodies, with all spellings of a text or none, returns 1 plus the number of
+  // continuation bytes before the first character. Returns 0 otherwise.
   uint8_t body() const {
     return inside == kBody && after < kEvery ? static_cast<uint8_t>(after + 1) : uint8_t{0};
   }
-  // Returns true if the empty string is the only one.
+  // Returns true if the language has only the empty string.
   bool only_ends() const { return kind == RegexKind::kEpsilon || kind == RegexKind::kDone; }
-  // Returns 1 + the label of a kDone, and 0 for other nodes.
+  // Returns 1 + the label of a kDone, and 0 for every other node.
   uint32_t label() const { return kind == RegexKind::kDone ? min + 1 : 0; }
-  // Of nodes with `boolean`: whether the language is empty. 0: unknown, 1: empty, 2: not empty, 3: too much
-  // to tell.
+  // Whether the language is empty: 0 unknown, 1 empty, 2 not empty, 3 too much to tell. Only nodes with
+  // `boolean` use it.
   uint8_t emptiness = 0;
-  // How deep next() recurses from here.
+  // The depth of the recursion of next() from this node.
   uint16_t height = 0;
   // The length of some string, from the structure: an estimate for searches, because shorter ones may exist.
   uint32_t shortest = 0;
@@ -101,14 +105,14 @@ struct RegexNode {
            b = 0;  // children; kBytes: index of the set; kLiteralSet: of the set; kLazy: of its definition
   // The bounds of a kRepeat. `min` is also the label of a kDone, and the state of a kLazy.
   uint32_t min = 0, max = 0;
-  // The kids of a kAlt or kAnd, sorted.
+  // The ids of the kids of a kAlt or kAnd, sorted.
   const uint32_t* kids = nullptr;
   const char* text = nullptr;  // kLiteral
   uint32_t n = 0;              // number of kids, or length of the text
   uint32_t negation = 0;       // the kNot of this node, if there is one
-  // Bytes of one class have one derivative; null until RegexArena::classes() is called.
+  // The partition of the bytes by their derivatives; null before RegexArena::classes is asked.
   const ClassMap* classes = nullptr;
-  // The derivative by each class, or kUnknownNext.
+  // The derivative of each class of bytes, kUnknownNext before its first use.
   uint32_t* next = nullptr;
   // The bytes that may come next; null until RegexArena::live() is called.
   const ByteSet* live = nullptr;
@@ -116,35 +120,35 @@ struct RegexNode {
 
 class RegexArena;
 
-// What a caller stores in an arena derives from this (RegexArena::cache).
+// The base class of what a caller stores in an arena; see RegexArena::cache.
 class RegexCache {
  public:
   virtual ~RegexCache() = default;
   virtual std::size_t byte_size() const = 0;
 };
 
-// Defines the languages of kLazy nodes: one for each state of an automaton.
+// Defines the languages of kLazy nodes, one language for each state, as an automaton does.
 class LazyLanguage {
  public:
   virtual ~LazyLanguage() = default;
-  // Returns the language of a state, which the arena asks for once. It may refer to other states, but only
-  // behind at least one byte, so that there are finitely many derivatives.
+  // Returns the language of a state. It may refer to states of the same definition, but only behind at least
+  // one byte, which keeps the derivatives finite. The arena asks once for each state.
   virtual RegexId unfold(RegexArena& arena, uint32_t state) = 0;
-  // If a shortest text of the state is known without a search, writes it and returns true.
+  // If the definition knows a shortest text of a state without a search, writes it and returns true.
   virtual bool shortest(uint32_t state, std::string& text) const {
     (void)state, (void)text;
     return false;
   }
-  // The number of this definition, for RegexArena::lazy().
+  // The number of this definition for RegexArena::lazy(); set by define().
   uint32_t definition = 0;
 };
 
-// All regexes of a world, and questions about them. A RegexId belongs to one arena.
+// Owns all regexes of a world, and answers questions about them. A RegexId belongs to one arena.
 class RegexArena {
  public:
-  // `spelling` writes the characters of literal sets, and must outlive the arena. All strings of a world have
-  // one spelling, so they share nodes. With `omits`, step() takes a language as empty if it is too much work
-  // to tell (base/effort.h).
+  // `spelling` says how the characters of literal sets are written; the object must outlive the arena. All
+  // strings of a world have one spelling, so they share nodes. With `omits`, step() treats a language as
+  // empty if it takes too much work to tell (base/effort.h).
   explicit RegexArena(const Spelling& spelling = kUtf8, bool omits = false);
   const Spelling& spelling() const { return spelling_; }
   Effort& effort() { return effort_; }
@@ -172,7 +176,7 @@ class RegexArena {
   RegexId negate(RegexId a);
   RegexId minus(RegexId a, RegexId b) { return both(a, negate(b)); }
   // Returns the kids of an intersection without those that only exclude words (complements of finite
-  // languages). Returns nothing for other regexes.
+  // languages). Returns an empty list for any other regex.
   std::vector<RegexId> without_words(RegexId r) const;
   // Appends the literal sets among the words that r excludes. Returns false if r excludes other words as
   // well.
@@ -180,18 +184,18 @@ class RegexArena {
   RegexId repeat(RegexId a, uint32_t min, uint32_t max);
   RegexId optional(RegexId a) { return repeat(a, 0, 1); }
   RegexId star(RegexId a) { return repeat(a, 0, kUnbounded); }
-  // Returns the strings of a table, each with its terminator. `subset` is a bitset of them; an empty one
-  // means all. With `labelled`, a string ends in done(its label), which tells which one was read; otherwise
-  // in epsilon().
+  // Returns the strings of a table in the arena's spelling, each with its terminator. `subset` is a bitset of
+  // the table's strings; an empty one means all. With `labelled`, a string ends in done(its label), which
+  // tells the reader which string was read; otherwise it ends in epsilon().
   RegexId literal_set(uint32_t table, std::span<const uint64_t> subset, bool labelled);
   RegexId done(uint32_t label);
-  // Returns those texts of the literal set `set` that are in the bitset `subset`.
+  // `set` is a node of a literal set. Returns those of its texts that are also in the bitset `subset`.
   RegexId restricted_set(RegexId set, std::span<const uint64_t> subset, bool labelled);
   // Returns the texts of the labelled set whose labels are in `labels`, in ascending order.
   RegexId with_labels(RegexId set, std::span<const uint32_t> labels, bool labelled);
-  // define() makes a definition, which the arena keeps, and lazy() the node of one of its states. `nullable`:
-  // the empty text is in the language. `maybe_empty` false: no state has an empty language, which saves
-  // searches. `body`: RegexNode::body() is 1. `labelled`: texts end in labels.
+  // define() makes a definition, which the arena keeps alive; lazy() makes the node of one of its states.
+  // `nullable`: the language holds the empty text. `maybe_empty` false: no state has an empty language, which
+  // saves searches. `body`: RegexNode::body() is 1. `labelled`: the texts end in labels.
   template <class T, class... Args>
   T& define(Args&&... args) {
     auto made = std::make_unique<T>(std::forward<Args>(args)...);
@@ -204,15 +208,16 @@ class RegexArena {
                bool labelled = false);
   const LiteralSet& literal_set_of(RegexId r) const { return sets_of_literals_[nodes_[r.v].a]; }
   LiteralTables& tables() { return tables_; }
-  // Returns another node for the language of r, marked as RegexNode::character: the same bytes may mean
-  // something else elsewhere.
+  // Returns a node with the language of r that is marked as RegexNode::character. The mark makes it another
+  // node than r, because the same bytes may mean something else elsewhere.
   RegexId character(RegexId r);
   bool is_character(RegexId r) const { return nodes_[r.v].character; }
-  // any_character(): every character of the arena's spelling. end(): its terminator, or empty() if there is
-  // none.
+  // any_character() returns every character in the arena's spelling. end() returns the terminator of texts,
+  // or empty() if the spelling has none.
   RegexId any_character() const { return any_character_; }
   RegexId end() const { return end_; }
-  // Returns the arena's object of type T, which the arena owns and counts.
+  // Returns the object of type T that belongs to this arena, and makes it on first use. The arena owns it and
+  // counts its bytes.
   template <class T, class... Args>
   T& cache(Args&&... args) {
     const auto known = caches_.find(typeid(T));
@@ -221,15 +226,16 @@ class RegexArena {
         *caches_.emplace(typeid(T), std::make_unique<T>(std::forward<Args>(args)...)).first->second);
   }
 
-  // Removes the maximum of each counter that only texts of `reach` bytes or more exceed. Shorter texts are
-  // the same as before. Nothing below a complement changes.
+  // Removes the maximum of each counter that only texts of `reach` bytes or more exceed. So r and the result
+  // hold the same texts of fewer than `reach` bytes. Nothing below a complement changes.
   //
   //     [a-z]{0,61}     reach 32    [a-z]*
   //     ([a-z]-){0,20}  reach 32    ([a-z]-)*, as an element has two bytes
   RegexId lifted(RegexId r, uint32_t reach);
 
   // ---- questions ----
-  // A regex as element{min,max} and a tail. Any other regex x is x{1,1}, with `counted` false.
+  // A regex taken apart as element{min,max} and a tail. A regex x of another form is x{1,1}, and `counted` is
+  // false.
   struct Counter {
     RegexId element, tail = epsilon();
     uint32_t min = 1, max = 1;
@@ -239,11 +245,12 @@ class RegexArena {
   Counter counter(RegexId r) const;
   const RegexNode& node(RegexId r) const { return nodes_[r.v]; }
   bool nullable(RegexId r) const { return nodes_[r.v].nullable; }
-  // Returns the derivative: the texts that may follow byte b in r, or empty() if there are none. An arena
-  // that omits may return an undecided() node, because empty() below a complement would allow too much.
+  // Returns the derivative: the texts that may follow byte b in r. If no text may follow, it is the node
+  // empty(). An arena that omits may return an undecided() node instead: empty() below a complement would
+  // allow too much.
   RegexId next(RegexId r, uint8_t b);
-  // Returns the derivative for a text that is being read. If it is too much work to tell whether any text
-  // follows, an arena that omits returns empty(). All other results have a next byte or may end.
+  // Returns the derivative for a text that is being read. If it takes too much work to tell whether the
+  // derivative is empty, an arena that omits returns empty(). Every other result has a next byte or may end.
   RegexId step(RegexId r, uint8_t b) {
     const RegexId d = next(r, b);
     if (!effort_.omits() || !undecided(d) || has_known_text(d)) return d;
@@ -259,11 +266,12 @@ class RegexArena {
   // The same as is_empty(r), but if this takes too much work, an arena that omits returns false, and r is
   // undecided().
   bool judged_empty(RegexId r);
-  // Take the derivatives by all bytes of a text, run() by next() and walk() by step().
+  // run() takes the derivatives by all bytes of a text, one after the other, by next(); walk() does so by
+  // step().
   RegexId run(RegexId r, std::string_view text);
   RegexId walk(RegexId r, std::string_view text);  // by step()
-  // Computes run(r, text) without the derivatives between, for a set of literals or a repetition minus some
-  // literals of which no text ends within `text`. Returns no value for any other r.
+  // Computes run(r, text) without making the derivatives between. r must be a set of literals, or a
+  // repetition minus some literals, and no text of r may end within `text`. Returns no value otherwise.
   //
   //     {name, number} by `nam`         {e}
   //     any*" & ~{name"} by `nam`       any*" & ~{e"}
@@ -272,29 +280,32 @@ class RegexArena {
   // Returns true if r has no string. Throws kSchemaTooComplex if the search would visit too many nodes.
   bool is_empty(RegexId r);
   const ClassMap& classes(RegexId r);
-  // Returns the partition in which bytes of a class have one derivative of r and one of `other`.
+  // Returns the partition in which bytes share a class if they have the same derivative of r and the same one
+  // of `other`.
   const ClassMap& classes(RegexId r, RegexId other) {
     return *class_maps_.product(&classes(r), &classes(other));
   }
   const ByteSet& live(RegexId r);
   ByteSet steps(RegexId r);
   ClassMaps& class_maps() { return class_maps_; }
-  // Appends every string. Returns false if there are more than `limit`, perhaps infinitely many.
+  // Appends every string of the language. Returns false if there are more than `limit` strings, perhaps
+  // infinitely many.
   bool enumerate(RegexId r, uint32_t limit, std::vector<std::string>& out);
-  // Returns the number of strings; 2^64 - 1 stands for 2^40 or more. After `nodes` nodes it is a lower bound,
-  // and `exact` is false.
+  // Returns the number of strings; 2^64 - 1 stands for 2^40 or more. Once it has visited `nodes` nodes, it
+  // returns a lower bound and sets `exact` to false.
   uint64_t count(RegexId r, uint32_t nodes, bool& exact);
-  // Writes a shortest string, or a short one if the search grows too large. Returns false if there is none.
+  // Writes a shortest string of the language; if the search for it grows too large, a short one. Returns
+  // false if the language is empty.
   bool witness(RegexId r, std::string& out);
-  // Returns a lower bound of the bytes of every string, from the structure.
+  // Returns a lower bound on the length in bytes of every string, from the structure.
   uint32_t least_length(RegexId r);
   const ByteSet& byte_set(uint32_t index) const { return sets_[index]; }
   uint32_t size() const { return nodes_.size(); }
   std::size_t byte_size() const;
   // Returns the bytes of the nodes, without the tables around them. They never become fewer.
   std::size_t node_bytes() const { return nodes_.size() * sizeof(RegexNode) + pool_.byte_size(); }
-  // This arena and the states of its parsers may take so many bytes. A new node beyond the limit throws
-  // out_of_memory().
+  // Limits the bytes that this arena and the states of its parsers may take together. A new node beyond the
+  // limit throws out_of_memory().
   void set_most(std::size_t bytes) { most_ = bytes; }
   std::size_t most() const { return most_; }
 
@@ -328,10 +339,10 @@ class RegexArena {
   bool plenty(RegexId r, uint64_t limit);
   bool near_witness(RegexId r, std::string& out);
   bool promise(RegexId r, std::string_view text);
-  // How many searches for emptiness are running, one inside of another.
+  // The number of searches for emptiness that are running; one search may start another.
   uint32_t searches_ = 0;
   bool needs_escape(RegexId r);
-  // Returns true if r is all texts of the spelling, each with its terminator.
+  // Returns true if r holds every text of the spelling, each with its terminator, and nothing else.
   bool all_bodies(RegexId r) const;
   bool has_short_text(RegexId r);
   void short_texts(RegexId r, uint32_t& left, std::vector<std::string>& out);
@@ -360,7 +371,7 @@ class RegexArena {
   FlatMap<uint32_t, bool> escapes_;
   std::unordered_map<std::type_index, std::unique_ptr<RegexCache>> caches_;
   std::size_t most_ = static_cast<std::size_t>(-1);
-  // The arena counts its bytes again at this many nodes.
+  // The arena counts its bytes again when it has this many nodes.
   uint32_t next_look_ = 0;
   FlatMap<uint64_t, RegexId> lifted_;  // by regex and reach
 };

@@ -28,8 +28,9 @@
 //   visited is empty. So no question is searched twice.
 // - An undecided question is never stored as an answer (base/effort.h).
 //
-// Rejected. Depth first: it would count a counter down. Breadth first: it would try every escape of every
-// character. Determinising and minimising: the automaton may be exponential, and one string is enough.
+// Rejected. Depth-first search: it would count a counter down to its end. Breadth-first search: it would try
+// every escape of every character. Determinising and minimising: the automaton may be exponential, and one
+// string is enough to answer.
 #include <algorithm>
 #include <array>
 #include <functional>
@@ -49,22 +50,25 @@
 namespace structgen {
 
 namespace {
-// A search for emptiness visits at most this many nodes.
+// One search for emptiness visits at most this many nodes.
 constexpr uint32_t kEmptinessBudget = 60'000;
-// A search for a shortest text visits at most this many nodes.
+// One search for a shortest text visits at most this many nodes.
 constexpr uint32_t kWitnessBudget = 4'000;
-// Testing whether a text is in a regex visits at most this many kids. A shared kid counts once for each path
-// to it, of which there may be exponentially many.
+// Testing whether a text is in a regex visits at most this many kids. A shared kid is visited once for each
+// path to it, and there may be exponentially many paths.
 constexpr uint32_t kParts = 500;
 // A search for emptiness that meets lazy nodes, which cost more, visits at most this many nodes.
 constexpr uint32_t kLazyBudget = 10'000;
-// count() returns kManyStrings from kEnoughStrings on.
+// count() returns kManyStrings for kEnoughStrings or more.
 constexpr uint64_t kManyStrings = ~0ull, kEnoughStrings = 1ull << 40;
 constexpr const char* kTooLarge = "an intersection of patterns is too large to decide";
 
 }  // namespace
 
-// Decides by the structure where it tells: a sequence is empty if a kid is, a union if all kids are.
+// ---- emptiness ----
+
+// Decides emptiness by the structure where it can: a sequence is empty if a kid is empty, a union if all kids
+// are.
 bool RegexArena::is_empty(RegexId r) {
   check_depth();
   const RegexNode& n = nodes_[r.v];
@@ -81,7 +85,7 @@ bool RegexArena::is_empty(RegexId r) {
   switch (n.kind) {
     case RegexKind::kCat: result = is_empty(RegexId{n.a}) || is_empty(RegexId{n.b}); break;
     case RegexKind::kAlt: {
-      // A kid with a text shows that the union has one, even if another kid was too much to tell.
+      // A kid with a text shows that the union has one, even if an earlier kid was too much to tell.
       FirstLimit unsure;
       result = true;
       for (uint32_t i = 0; i < n.n && result; ++i)
@@ -97,9 +101,9 @@ bool RegexArena::is_empty(RegexId r) {
   return result;
 }
 
-// Returns true if some kid of a union is known to have a text. The mask of a union is joined from those of
-// its kids, so the parser must read the union where it reads one kid, even if other kids are too much to
-// tell.
+// Returns true if some kid of a union is known to have a text. The mask of a union is joined from the masks
+// of its kids. So the parser must be able to read the union where it can read one kid, even if other kids are
+// too much to tell.
 bool RegexArena::has_known_text(RegexId r) const {
   const RegexNode& n = nodes_[r.v];
   if (n.kind != RegexKind::kAlt) return false;
@@ -110,8 +114,9 @@ bool RegexArena::has_known_text(RegexId r) const {
   return false;
 }
 
-// Returns true if a lazy kid of an intersection knows a text of its own that is in the whole. Multiples of a
-// number of nine digits know their next one, which a search would look for among a billion texts.
+// Returns true if a lazy kid of an intersection knows a text of its own that is in the whole intersection.
+// Example: the multiples of a number of nine digits know their next multiple, which a search would look for
+// among a billion texts.
 bool RegexArena::has_lazy_text(RegexId r) {
   const RegexNode n = nodes_[r.v];
   if (n.kind != RegexKind::kAnd) return false;
@@ -135,7 +140,7 @@ bool RegexArena::judged_empty(RegexId r) {
   return std::move(answer).value_or(false);
 }
 
-// Decides an undecided node with the work that is left now. Returns false if it stays undecided.
+// Decides an undecided node again, with the work that is left now. Returns false if the node stays undecided.
 bool RegexArena::settled_empty(RegexId r) {
   nodes_[r.v].emptiness = 0;
   const bool empty = judged_empty(r);
@@ -143,8 +148,8 @@ bool RegexArena::settled_empty(RegexId r) {
   return empty;
 }
 
-// `text` is a text of r, so the derivatives along it are marked as not empty, and step() follows them. If one
-// of them was omitted, nothing is marked, and it returns false.
+// `text` is a text of r. All derivatives along it are marked as not empty, so that step() follows them.
+// Returns false and marks nothing if a derivative along it was omitted, which stays omitted.
 bool RegexArena::promise(RegexId r, std::string_view text) {
   std::vector<RegexId> way;
   for (char c : text) {
@@ -158,7 +163,7 @@ bool RegexArena::promise(RegexId r, std::string_view text) {
 }
 
 // Returns the infinite language L if r is L without finitely many strings: "any key" for "any key but these".
-// Returns empty() for all other r. A search would look at each of a thousand denied keys.
+// Returns empty() for every other r. A search of r would look at each of a thousand denied keys.
 RegexId RegexArena::infinite_part(RegexId r) {
   const RegexNode n = nodes_[r.v];
   if (n.kind != RegexKind::kAnd) return empty();
@@ -172,8 +177,8 @@ RegexId RegexArena::infinite_part(RegexId r) {
   return out != r && infinite(out) ? out : empty();
 }
 
-// Returns true if some derivative of r has a text and leads back to itself. Only kMost derivatives are
-// visited, so false proves nothing.
+// Returns true if some derivative of r has a text and leads back to itself, so that r is infinite. At most
+// kMost derivatives are visited, so false proves nothing.
 bool RegexArena::infinite(RegexId r) {
   constexpr std::size_t kMost = 256;
   if (const RegexNode& n = nodes_[r.v]; !n.boolean)
@@ -197,8 +202,8 @@ bool RegexArena::infinite(RegexId r) {
   return infinite_.remember(r.v, [&] { return !is_empty(r) && loops(r); });
 }
 
-// Returns true if a short text of some kid is a text of r. Derivatives of the kids are mostly known, while
-// those of the intersection would be new.
+// Returns true if a short text of some kid is a text of r. The kids' derivatives are mostly known, while a
+// search would make those of the intersection.
 bool RegexArena::has_short_text(RegexId r) {
   uint32_t left = kParts;
   std::vector<std::string> texts;
@@ -211,8 +216,8 @@ bool RegexArena::has_short_text(RegexId r) {
   return !effort_.omits() || promise(r, *found);
 }
 
-// Appends short texts of the kids of r without & and ~: of an intersection from the kid with the largest
-// `shortest`, of ~(... & ~x) from x.
+// Appends short texts of the kids of r that hold neither & nor ~. From an intersection only the kid with the
+// largest `shortest` is taken, from ~(... & ~x) it is x.
 void RegexArena::short_texts(RegexId r, uint32_t& left, std::vector<std::string>& out) {
   check_depth();
   constexpr std::size_t kTexts = 64, kSteps = 64;
@@ -259,7 +264,8 @@ void RegexArena::short_texts(RegexId r, uint32_t& left, std::vector<std::string>
   out.push_back(std::move(text));
 }
 
-// Tells from the kids whether the text is in r; kUnknown if a kid is lazy or at the limit kParts.
+// Tells from the kids whether the text is in r. Returns kUnknown if a kid is lazy or the limit kParts is
+// reached.
 RegexArena::Holds RegexArena::holds(RegexId r, std::string_view text, uint32_t& left) {
   check_depth();
   const RegexNode& n = nodes_[r.v];
@@ -282,16 +288,17 @@ RegexArena::Holds RegexArena::holds(RegexId r, std::string_view text, uint32_t& 
 }
 
 namespace {
-// Where a search stands in a spelled character of a JSON string. Only one spelling of each character is
-// tried.
+// The position of a search within a spelled character of a JSON string. The search tries only one spelling of
+// each character.
 enum Spelled : uint8_t {
-  // Not in a JSON string: all bytes are tried.
+  // The language is no body of a JSON string, so the search tries all bytes.
   kAnywhere = 0,
-  // A character begins here. 2, 3 and 4: it lacks one, two or three continuation bytes.
+  // A character begins here. The values 2, 3 and 4 stand for a character that lacks one, two or three
+  // continuation bytes.
   kCharacter = 1,
   // Behind a backslash. Only characters that need an escape are tried.
   kEscape = 5,
-  // Behind \u. 7, 8 and 9: behind \u0, \u00, and \u000 or \u001.
+  // \u was read. The values 7, 8 and 9 stand for \u0, for \u00, and for \u000 or \u001.
   kEscapeU = 6,
 };
 
@@ -307,7 +314,8 @@ uint8_t spelled_after(uint8_t at, uint8_t b) {
   return at == 9 ? uint8_t{kCharacter} : static_cast<uint8_t>(at + 1);
 }
 
-// Returns the bytes to try inside of an escape, one by one, because a class may hold other bytes as well.
+// Returns the bytes that the search tries inside of an escape. It needs them one by one, as a class of bytes
+// may hold other bytes as well.
 std::string_view spelled_bytes(uint8_t at) {
   switch (at) {
     case kEscape: return "\"\\bfnrtu";
@@ -328,7 +336,8 @@ bool RegexArena::needs_escape(RegexId r) {
     return std::ranges::all_of(std::span(n.kids, n.n), [&](uint32_t k) { return needs_escape(RegexId{k}); });
   // The structure does not tell, so the answer is the cautious one.
   if (n.lazy || n.kind == RegexKind::kNot) return true;
-  // A node other than empty() may be empty as well, which makes the answer cautious, too.
+  // derive() may return a node other than empty() whose language is empty. The answer is then "may need an
+  // escape", which is cautious, too.
   return escapes_.remember(r.v, [&] {
     const RegexId begun = derive(r, '\\');
     for (const char c : {'"', '\\', 'b', 'f', 'n', 'r', 't'})
@@ -338,12 +347,13 @@ bool RegexArena::needs_escape(RegexId r) {
   });
 }
 
-// Searches for a nullable node, best first. The distance of a node is the structure's estimate of the bytes
-// to come, and half of the bytes read. Depth first would count a counter down, breadth first would try every
-// escape, and the estimate alone every ASCII text before a longer character.
+// A best-first search for a node that matches the empty text. The distance of a node is the structure's
+// estimate of the bytes to come, plus half of the bytes read. Other orders fail: depth-first search would
+// count a counter down to its end, breadth-first search would try every escape, and the estimate alone would
+// try every ASCII text before a character of several bytes.
 //
-// If a node is found, none on the path to it is empty. If none is found, all visited nodes are empty; within
-// a body only those at the beginning of a character.
+// If such a node is found, no node on the path to it is empty. If none is found, every visited node is empty.
+// Within a body only the visited nodes at the beginning of a character are known to be empty.
 bool RegexArena::search_empty(RegexId start) {
   const uint32_t budget = nodes_[start.v].lazy ? kLazyBudget : kEmptinessBudget;
   ++searches_;
@@ -354,7 +364,7 @@ bool RegexArena::search_empty(RegexId start) {
   };
   std::vector<Visit> visits;
   std::unordered_set<uint64_t> seen;
-  // Twice the distance, and the index of the node.
+  // Twice the distance, and the index of the visited node.
   using Entry = std::pair<uint64_t, uint32_t>;
   std::priority_queue<Entry, std::vector<Entry>, std::greater<>> open;
   const auto push = [&](uint32_t id, uint8_t spelled, uint32_t parent) {
@@ -370,8 +380,8 @@ bool RegexArena::search_empty(RegexId start) {
     }
   };
   push(start.v, nodes_[start.v].body(), 0);
-  // True once an undecided node was met. No path leads through it, and nodes that lead to it are not marked
-  // as empty.
+  // True once the search met a node whose emptiness is undecided. No path leads through such a node, and
+  // nodes that lead to it are not marked as empty.
   bool unsure = false;
   while (!open.empty()) {
     const uint32_t at = open.top().second;
@@ -394,7 +404,7 @@ bool RegexArena::search_empty(RegexId start) {
         unsure = true;
         continue;
       }
-      // The kids decide this node, so is_empty() needs no search.
+      // Without & and ~, and if it is not lazy, a node is decided by its kids: is_empty() needs no search.
       if (n.kind != RegexKind::kAnd && n.kind != RegexKind::kNot && !n.lazy) {
         if (!is_empty(d)) return found(at);
         continue;
@@ -409,9 +419,9 @@ bool RegexArena::search_empty(RegexId start) {
   return true;
 }
 
-// Returns true if there are surely more strings than `limit`. Distinct beginnings belong to distinct strings,
-// so they are counted: along one short text, and over a few levels of derivatives. Nothing is written or
-// searched.
+// Returns true if there are surely more strings than `limit`. Distinct beginnings begin distinct strings, so
+// beginnings are counted: those along one short text, and those of a few levels of derivatives. No string is
+// written, and no search for emptiness runs.
 bool RegexArena::plenty(RegexId r, uint64_t limit) {
   constexpr uint32_t kDerivatives = 500;
   const auto sizes = [](const ClassMap& c) {
@@ -457,8 +467,8 @@ bool RegexArena::plenty(RegexId r, uint64_t limit) {
 }
 
 bool RegexArena::enumerate(RegexId r, uint32_t limit, std::vector<std::string>& out) {
-  // Searches depth first over bytes that may come next. Every node on the path has a string, so one that
-  // occurs twice shows that there are infinitely many.
+  // A depth-first search over bytes that may come next. Every node on its path has a string. So if a node
+  // occurs twice on the path, there are infinitely many strings.
   struct Frame {
     RegexId id;
     int byte;
@@ -503,13 +513,13 @@ bool RegexArena::enumerate(RegexId r, uint32_t limit, std::vector<std::string>& 
   return true;
 }
 
-// Counts the beginnings of each length, which belong to distinct strings. Returns no value if a few lengths
-// do not decide.
+// Counts the beginnings of each length; distinct beginnings begin distinct strings. Returns no value if a few
+// lengths do not decide the number.
 std::optional<uint64_t> RegexArena::count_levels(RegexId start, uint32_t nodes, bool& exact) {
   constexpr int kLevels = 48;
   std::unordered_map<uint32_t, uint64_t> level{{start.v, 1}};
   uint64_t shorter = 0;
-  // By partition: how many bytes each class has. The states of one regex have few partitions.
+  // The number of bytes in each class, by partition. The states of one regex have few partitions.
   std::unordered_map<const ClassMap*, std::array<uint16_t, 256>> sizes;
   const auto sizes_of = [&](const ClassMap& c) -> const std::array<uint16_t, 256>& {
     const auto [slot, fresh] = sizes.try_emplace(&c);
@@ -533,7 +543,7 @@ std::optional<uint64_t> RegexArena::count_levels(RegexId start, uint32_t nodes, 
             exact = false;
             continue;
           }
-          // The derivative was found to be empty after live() was computed.
+          // live() was computed before this derivative was found to be empty.
           if (d == empty()) continue;
           longer[d.v] += n * of_class[i];
           paths += n * of_class[i];
@@ -546,8 +556,8 @@ std::optional<uint64_t> RegexArena::count_levels(RegexId start, uint32_t nodes, 
   return {};
 }
 
-// Counts by length first, which soon shows that there are too many, and then depth first, with the number of
-// each node.
+// First counts by length, which soon shows that there are too many strings. Otherwise counts depth-first, and
+// remembers the number of strings of each node.
 uint64_t RegexArena::count(RegexId start, uint32_t nodes, bool& exact) {
   exact = true;
   if (is_empty(start)) return 0;
@@ -590,7 +600,8 @@ uint64_t RegexArena::count(RegexId start, uint32_t nodes, bool& exact) {
     }
     if (known.size() + path.size() > nodes) {
       exact = false;
-      // At the limit of nodes, what was counted on the path is a lower bound.
+      // The limit of nodes is reached. The strings counted so far for the nodes of the path are a lower
+      // bound.
       uint64_t sum = 0;
       for (const Frame& g : path) add(sum, g.sum);
       return sum;
@@ -600,7 +611,8 @@ uint64_t RegexArena::count(RegexId start, uint32_t nodes, bool& exact) {
   }
 }
 
-// RegexNode::shortest is no bound: it may be larger than the shortest string.
+// Returns a lower bound on the length of every string. RegexNode::shortest is an estimate that may be larger
+// than the length of the shortest string.
 uint32_t RegexArena::least_length(RegexId r) {
   check_depth();
   constexpr uint64_t kMost = 1u << 20;
@@ -626,10 +638,10 @@ uint32_t RegexArena::least_length(RegexId r) {
   });
 }
 
-// A* (Hart, Nilsson and Raphael 1968) over distinct nodes. The cost is the bytes read and a lower bound of
-// those to come; of equal costs the deepest node comes first. If the structure tells the length (dates,
-// identifiers), the search goes straight to the end of one text, where breadth first would visit all
-// beginnings. If a lazy node knows how a text ends, this end is taken.
+// The search is A* (Hart, Nilsson and Raphael 1968) over distinct nodes. The cost is the bytes read plus a
+// lower bound of the bytes to come; of equal costs the deepest node comes first. If the structure tells the
+// length of the texts (dates, identifiers), the search goes straight to the end of one text, where
+// breadth-first search would visit all beginnings. If a lazy node knows how a text ends, this end is taken.
 bool RegexArena::witness(RegexId r, std::string& out) {
   out.clear();
   if (!undecided(r) && is_empty(r)) return false;
@@ -667,7 +679,7 @@ bool RegexArena::witness(RegexId r, std::string& out) {
   while (!open.empty()) {
     const Open at = open.top();
     open.pop();
-    // A shorter path to this node was found meanwhile.
+    // A shorter path to this node was found after this entry was pushed.
     if (reached.at(at.id).depth < at.depth) continue;
     const auto rest = rests.find(at.id);
     if (nodes_[at.id].nullable || rest != rests.end()) {
@@ -693,8 +705,8 @@ bool RegexArena::witness(RegexId r, std::string& out) {
   return false;
 }
 
-// Searches best first by RegexNode::shortest, for a text that may not be shortest: for witness(), when too
-// many short beginnings lead nowhere.
+// A best-first search by RegexNode::shortest; it does not prove that its text is shortest. witness() calls it
+// if too many short beginnings lead nowhere.
 bool RegexArena::near_witness(RegexId r, std::string& out) {
   struct Visit {
     uint32_t id, parent, depth;

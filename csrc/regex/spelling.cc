@@ -20,7 +20,7 @@ namespace {
 
 using Level = SpelledDigit;
 
-// Returns the bytes that write one digit. A hex letter has two, such as a and A.
+// Returns the bytes that write one digit of a code point. A hex letter has two, such as a and A.
 ByteSet digit_byte(const Level& level, uint32_t digit) {
   uint32_t v = level.high | digit;
   if (!level.hex) return ByteSet::of(static_cast<uint8_t>(v));
@@ -43,8 +43,8 @@ constexpr Level kUtf8Three[] = {{4, false, 0xE0, {}}, {6, false, 0x80, {}}, {6, 
 constexpr Level kUtf8Four[] = {
     {3, false, 0xF0, {}}, {6, false, 0x80, {}}, {6, false, 0x80, {}}, {6, false, 0x80, {}}};
 
-// The regex of a set of code points as a tree of digits. Subtrees with all values are shared, and digits with
-// equal subtrees share a branch.
+// Builds the regex of a set of code points as a tree of digits. Subtrees that hold all values are shared, and
+// digits with equal subtrees share one branch.
 class DigitTrie {
  public:
   DigitTrie(RegexArena& arena, std::span<const Level> levels) : arena_(arena), levels_(levels) {
@@ -52,12 +52,12 @@ class DigitTrie {
       shift_[i] = static_cast<uint8_t>(shift_[i + 1] + levels[i].bits);
   }
 
-  // Returns the regex of the code points in `ranges`, which are below 2^shift_[0].
+  // Returns the regex of the code points in `ranges`. All of them are below 2^shift_[0].
   RegexId build(std::span<const CodepointRange> ranges) { return block(0, 0, ranges); }
 
  private:
-  // Returns the regex of the members from `base` to base + 2^shift_[level] - 1, written from digit `level`
-  // on. There must be some.
+  // Returns the regex of the members between `base` and base + 2^shift_[level] - 1, written from digit
+  // `level` on. There must be at least one.
   RegexId block(std::size_t level, uint32_t base, std::span<const CodepointRange> ranges) {
     check_depth();
     if (level == levels_.size()) return RegexArena::epsilon();
@@ -73,7 +73,7 @@ class DigitTrie {
       const uint32_t lo_base = r.lo & ~child_mask;
       const bool whole_first = r.lo == lo_base && (r.hi >= lo_base + child_mask);
       if (whole_first) {
-        // From lo_base to `end` all values are members, so each child is full.
+        // Between lo_base and `end` all values are members, so each child is full.
         const uint32_t end = (r.hi + 1) & ~child_mask;
         add(groups, full(level + 1),
             digit_range(levels_[level], (lo_base - base) >> child_bits, ((end - 1) - base) >> child_bits));
@@ -99,7 +99,7 @@ class DigitTrie {
     return r;
   }
 
-  // Adds bytes in front of the subtree `rest`. Bytes in front of one subtree share a branch.
+  // Adds bytes in front of a subtree `rest`. Bytes in front of the same subtree share a branch.
   static void add(std::vector<std::pair<RegexId, ByteSet>>& groups, RegexId rest, const ByteSet& bytes) {
     for (auto& [r, set] : groups)
       if (r == rest) {
@@ -133,7 +133,7 @@ class DigitTrie {
 
   RegexArena& arena_;
   std::span<const Level> levels_;
-  // shift_[i]: the bits of the digits from i on.
+  // shift_[i] is the number of bits of the digits from index i on.
   std::array<uint8_t, 8> shift_{};
 };
 

@@ -32,24 +32,25 @@ class LiteralReader;
 struct Spelling {
   // Returns the regex of every way to write one character of the set.
   RegexId (*characters)(RegexArena& arena, const CodepointSet& set);
-  // Writes a text in its usual spelling, without its terminator. Null: texts are written as they are.
+  // Writes a text in its usual spelling, without its terminator. Null means that texts are written unchanged.
   std::string (*write)(std::string_view text) = nullptr;
   // The byte that ends a text, as the closing quote of a JSON string; -1 if there is none.
   int end = -1;
-  // Reads literal sets in this spelling; null if it has none.
+  // Reads literal sets in this spelling (regex/literals.h); null if the spelling has no literal sets.
   const LiteralReader* literals = nullptr;
 };
 
 extern const Spelling kUtf8;
 
-// One digit of a code point, in an escape or in UTF-8: a byte with `bits` bits of it.
+// One digit of a code point, in an escape or in UTF-8: a byte that holds `bits` bits of the code point.
 struct SpelledDigit {
   uint8_t bits;
-  // If true, the byte is the hex digit of the number high|digit, in either case. If false, it is this number.
+  // If true, the byte is the hex digit of the number high|digit, in either case. If false, the byte is the
+  // number itself.
   bool hex;
-  // The fixed high bits of the number, above those of the digit.
+  // The fixed high bits of the number whose low bits are the digit.
   uint8_t high;
-  // The bytes in front of the digit, such as `u`. `U` stands for D or d, the hex digit with which every
+  // The bytes in front of the digit, such as `u`. Here `U` stands for D or d, the hex digit with which every
   // surrogate begins (`\uD83D`).
   std::string_view prefix;
 };
@@ -62,10 +63,10 @@ RegexId spell_digits(RegexArena& arena, std::span<const SpelledDigit> digits,
 RegexId utf8_class(RegexArena& arena, const CodepointSet& set);
 
 RegexId any_character(RegexArena& arena, const Spelling& spelling);
-// any_text(): every text without its terminator. any_body(): with it.
+// any_text() returns every text without its terminator, any_body() every text with it.
 RegexId any_text(RegexArena& arena, const Spelling& spelling);
 RegexId any_body(RegexArena& arena, const Spelling& spelling);
-// Returns the terminator: one byte, or epsilon().
+// Returns the terminator of a text: one byte, or epsilon().
 RegexId end_of(RegexArena& arena, const Spelling& spelling);
 // Returns the text in its usual spelling, without its terminator.
 std::string written(std::string_view text, const Spelling& spelling);

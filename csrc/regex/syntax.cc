@@ -12,7 +12,10 @@
 // `\u{...}` and `[^]` are ECMA's. The parser is as lenient as validators of JSON Schema are: a `{` that
 // begins no quantifier is a character.
 //
-// An error has the byte offset of its construct, and says what to write instead. Depth is limited.
+// An error has the byte offset of its construct, and says what is wrong and what to write instead.
+// Depth is limited, so a pattern of a million brackets is an error.
+//
+// Costs. Linear in the text. Classes are sets of ranges (regex/class_syntax.h).
 #include "regex/syntax.h"
 
 #include <algorithm>
@@ -29,9 +32,9 @@ namespace structgen {
 
 namespace {
 
-// A pattern is refused if its groups nest deeper.
+// Groups nest at most this deep; a pattern with deeper groups is refused.
 constexpr int kMaxGroups = 1000;
-// A counter {n} is refused above this.
+// The number n of a counter {n} is at most this.
 constexpr uint32_t kMaxCount = 1'000'000'000;
 
 class Parser {
@@ -153,7 +156,7 @@ bool Parser::atom(uint32_t& node) {
   return true;
 }
 
-// Returns the node of a character. A surrogate, which no text has, is the empty class.
+// Returns the node of a character. A surrogate, which no text contains, becomes the empty class.
 uint32_t Parser::character(uint32_t c) {
   if (in_.flags.ignore_case) return out_.add_class(with_cases(in_, CodepointSet::one(c)));
   if (c >= 0xD800 && c <= 0xDFFF) return out_.add_class({});
@@ -166,8 +169,8 @@ uint32_t Parser::escape(std::size_t start) {
     ++in_.at;
     return out_.add_anchor(PatternKind::kBoundary, c == 'B');
   }
-  // ECMA without the flag `u` reads \A, \Z and \z as letters, which no author means, so they are Python's
-  // anchors.
+  // ECMA without the flag `u` reads \A, \Z and \z as letters, which no author means. They are read as
+  // Python's anchors instead.
   if (c == 'A' || c == 'Z' || (c == 'z' && in_.flavor == Flavor::kEcma)) {
     ++in_.at;
     return out_.add_anchor(c == 'A' ? PatternKind::kStart : PatternKind::kEnd);
@@ -204,13 +207,15 @@ uint32_t Parser::line_end() {
     const uint32_t both[] = {end, before};
     return out_.add_alt(both);
   }
-  // Python's $ also holds in front of a newline at the end.
+  // Python's $ also holds before a newline that ends the text.
   const uint32_t newline[] = {out_.add_char('\n'), out_.add_anchor(PatternKind::kEnd)};
   const uint32_t both[] = {end, out_.add_look(PatternKind::kLookahead, out_.add_cat(newline), false)};
   return out_.add_alt(both);
 }
 
-// Reads a group. Flags that are set inside of it end with it.
+// ---- groups ----
+
+// Reads a group. Flags that are set inside of the group end with it.
 uint32_t Parser::group(std::size_t start) {
   if (++depth_ > kMaxGroups)
     throw Error(ErrorKind::kSchemaTooComplex, "groups nest deeper than " + std::to_string(kMaxGroups))
@@ -260,7 +265,7 @@ uint32_t Parser::python_group(std::size_t start) {
   in_.fail("unknown group syntax after '(?P'", start);
 }
 
-// Two groups may have one name, under which both are reported.
+// Two groups may have one name; both are then reported under it.
 uint32_t Parser::named_group(char close, std::size_t start) {
   const std::size_t begin = in_.at;
   while (!in_.done() && in_.peek() != close && in_.peek() != ')') in_.next_char();
@@ -274,8 +279,8 @@ uint32_t Parser::named_group(char close, std::size_t start) {
   return node;
 }
 
-// Reads (?i), or the beginning of (?i:...), which sets `scoped`. Returns false and reads nothing for other
-// text.
+// Reads (?i), or the beginning of (?i:...), which sets `scoped`. Returns false and reads nothing if other
+// text stands here.
 bool Parser::inline_flags(std::size_t start, bool& scoped) {
   const std::size_t back = in_.at;
   PatternFlags flags = in_.flags;
@@ -347,7 +352,8 @@ uint32_t Parser::quantified(uint32_t node) {
     in_.fail("nothing to repeat: two quantifiers in a row; write (?:...) around the first", here);
   const PatternNode& n = out_.nodes[node];
   const bool assertion = n.asserts && n.longest == 0;
-  // An assertion reads nothing, so it is not repeated: it must hold, or with a minimum of 0 it need not.
+  // An assertion reads no character, so it is not repeated: it must hold, or with a minimum of 0 need not
+  // hold.
   if (assertion && n.kind != PatternKind::kCat && n.kind != PatternKind::kAlt)
     return min == 0 ? out_.add_empty() : node;
   const uint32_t made = out_.add_repeat(node, min, max);
@@ -355,7 +361,7 @@ uint32_t Parser::quantified(uint32_t node) {
   return made;
 }
 
-// Reads {n}, {n,}, {n,m}, or in Python {,m}. Returns false and reads nothing for other text.
+// Reads {n}, {n,}, {n,m}, or in Python {,m}. Returns false and reads nothing if other text stands here.
 bool Parser::counter(uint32_t& min, uint32_t& max) {
   const std::size_t start = in_.at;
   if (!in_.eat("{")) return false;
@@ -384,7 +390,7 @@ bool Parser::counter(uint32_t& min, uint32_t& max) {
   return true;
 }
 
-// Reads a number. Above kNoLimit it is kNoLimit, "no maximum".
+// Reads a number. One beyond kNoLimit becomes kNoLimit, which means "no maximum".
 bool Parser::number(uint32_t& value) {
   const std::size_t begin = in_.at;
   uint64_t v = 0;

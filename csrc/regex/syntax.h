@@ -42,22 +42,25 @@ enum class PatternKind : uint8_t {
   kLookbehind,  // child a matches up to here; negated: does not
 };
 
-// The maximum of a counter, or of the length of a match, that has none.
+// The maximum of a counter, or of the length of a match, that has no maximum.
 constexpr uint32_t kNoLimit = 0xFFFFFFFFu;
 
-// A node of the syntax tree. Only `lazy` may change later.
+// A node of the syntax tree. Only `lazy` may change after the node was made.
 struct PatternNode {
   PatternKind kind = PatternKind::kEmpty;
   bool negated = false;
   bool asserts = false;
-  // True for a lazy kRepeat, which prefers fewer iterations. Its language is the same; only groups.h asks.
+  // True for a lazy kRepeat, which prefers fewer iterations. Its language is the same; only groups.h needs
+  // the flag.
   bool lazy = false;
-  // By the kind: a child, the index of a set, a code point, or the index of the first kid in Pattern::kids.
+  // What the node refers to, by its kind: a child, the index of a set, a code point, or the index of the
+  // first kid in Pattern::kids.
   uint32_t a = 0;
   uint32_t n = 0;  // number of kids
-  // The bounds of a kRepeat; a `max` of kNoLimit is none.
+  // The bounds of a kRepeat; kNoLimit as `max` means that there is no maximum.
   uint32_t min = 0, max = 0;
-  // The fewest and the most code points of a match; a `longest` of kNoLimit is none.
+  // The least and the most code points of a match; kNoLimit as `longest` means that there is no longest
+  // match.
   uint32_t shortest = 0, longest = 0;
 };
 
@@ -65,16 +68,16 @@ struct PatternGroup {
   uint32_t name, node;
 };
 
-// A syntax tree. A node is an index of `nodes`; children come before their parents.
+// A syntax tree. A node is named by its index in `nodes`; children come before their parents.
 struct Pattern {
   std::vector<PatternNode> nodes;  // children before parents
   std::vector<uint32_t> kids;
   std::vector<CodepointSet> sets;
   CodepointSet word;
   uint32_t root = 0;
-  // The names of the groups. A name of several groups stands here once.
+  // The names of the groups; a name that several groups have stands here once.
   std::vector<std::string> names;
-  // The named groups, inner ones before outer ones.
+  // The named groups, inner ones before outer ones; groups.h reports them.
   std::vector<PatternGroup> groups;
 
   std::span<const uint32_t> kids_of(const PatternNode& n) const { return {kids.data() + n.a, n.n}; }
@@ -93,11 +96,11 @@ struct Pattern {
   uint32_t add_list(PatternKind kind, std::span<const uint32_t> parts);
 };
 
-// Parses a pattern. With `ascii`, \d, \w, \s and \b of a Python pattern match ASCII only, up to a (?u). In
-// ECMA they always do.
+// Parses a pattern. With `ascii`, \d, \w, \s and \b of a Python pattern match ASCII characters only, until
+// (?u) changes this. In ECMA they always do.
 Pattern parse_pattern(std::string_view text, Flavor flavor = Flavor::kEcma, bool ascii = false);
 
-// Returns the texts in which the pattern matches, in `spelling`, each with its terminator.
+// Returns the texts in which the pattern matches, in `spelling`, each with the spelling's terminator.
 RegexId lower(RegexArena& arena, const Pattern& pattern, Match match, const Spelling& spelling = kUtf8);
 
 }  // namespace structgen

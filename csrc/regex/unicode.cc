@@ -14,12 +14,12 @@ namespace {
 
 struct UnicodeProperty {
   std::string_view names;
-  // Ranges `begin` to end - 1 of the table of ranges.
+  // The property's ranges are the entries from `begin` to end - 1 of the table of ranges.
   uint32_t begin, end;
 };
 
-// A row of case folding: first, first + stride, ..., last fold to themselves plus `delta`. A to Z are one
-// row.
+// One row of case folding: each of the characters first, first + stride, ..., last folds to itself plus
+// `delta`. A to Z are one row.
 struct FoldRun {
   uint32_t first, last, stride;
   int32_t delta;
@@ -53,7 +53,7 @@ CodepointSet to_set(const uint32_t* flat, const UnicodeProperty& p) {
   return CodepointSet(std::move(out));
 }
 
-// A general category that is a union: L is Lu, Ll, Lt, Lm and Lo.
+// A general category that is the union of others: L is Lu, Ll, Lt, Lm and Lo.
 struct Group {
   std::string_view names, members;
 };
@@ -68,8 +68,8 @@ constexpr Group kGroups[] = {
     {"C,Other", "Cc,Cf,Co,Cn"},
 };
 
-// Returns the set of a general category. Unassigned (Cn) has no table: it has the code points of no other
-// one.
+// Returns the set of a general category. Unassigned (Cn) has no table: it holds the code points of no other
+// category.
 std::optional<CodepointSet> category(std::string_view name) {
   check_depth();
   if (const UnicodeProperty* p = find(kCategory, name)) return to_set(kCategoryRanges, *p);
@@ -96,7 +96,7 @@ std::optional<CodepointSet> script(std::string_view name, bool extensions) {
   CodepointSet out = to_set(kScriptRanges, *p);
   if (!extensions) return out;
   if (names_match(p->names, "Common") || names_match(p->names, "Inherited")) {
-    // A character with script extensions of its own is not in the script Common.
+    // A character with explicit script extensions does not belong to the script Common.
     std::vector<CodepointRange> extra;
     for (const UnicodeProperty& q : kScriptExtra) append(extra, kScriptExtraRanges, q);
     return out - CodepointSet(std::move(extra));
@@ -137,7 +137,7 @@ std::optional<CodepointSet> unicode_property(std::string_view name, std::string_
 }
 
 CodepointSet case_closure(const CodepointSet& set) {
-  // The flag i equates a character f and all characters that fold to f.
+  // Characters that the flag i equates form a class: a character f, and every character that folds to f.
   std::vector<CodepointRange> targets;
   for (const auto& [c, f] : fold_pairs())
     if (set.contains(c) || set.contains(f)) targets.push_back({f, f});
@@ -151,8 +151,8 @@ CodepointSet case_closure(const CodepointSet& set) {
   return CodepointSet(std::move(out));
 }
 
-// Python's re compares by str.lower() and by a list of pairs (Lib/re/_casefix.py). These four classes are
-// missing in Unicode's simple case folding.
+// Python's re compares characters by str.lower() and by a list of pairs (Lib/re/_casefix.py). These four
+// classes are missing in Unicode's simple case folding.
 CodepointSet python_case_closure(const CodepointSet& set) {
   static const CodepointSet equal[] = {{{'I', 'I'}, {'i', 'i'}, {0x130, 0x131}},
                                        {{0x390, 0x390}, {0x1FD3, 0x1FD3}},

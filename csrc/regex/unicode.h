@@ -20,10 +20,10 @@ CodepointSet case_closure(const CodepointSet& set);
 // Returns the set with every character that Python's re makes equal to a member: by str.lower() and by a list
 // of pairs. i, I and the Turkish dotless and dotted letters are equal.
 CodepointSet python_case_closure(const CodepointSet& set);
-// Returns the set with the other case of each ASCII letter.
+// Returns the set and the other case of each of its ASCII letters.
 CodepointSet ascii_case_closure(const CodepointSet& set);
 
-// The sets of \s, \w and \d, in ECMA and in Python.
+// The sets that \s, \w and \d name, in ECMA and in Python.
 const CodepointSet& ecma_space();    // \s
 const CodepointSet& ascii_word();    // [A-Za-z0-9_]
 const CodepointSet& ascii_digit();   // [0-9]

@@ -35,7 +35,7 @@ string digit(int d) { return string(1, static_cast<char>('0' + d)); }
 
 // ---- dates and times: RFC 3339 ----
 
-// Each month has its number of days; February has 29 in leap years only.
+// Returns the pattern of a date. Each month has its number of days; February has 29 only in leap years.
 string date() {
   const string leap_year =
       any_of({"\\d\\d(?:0[48]|[2468][048]|[13579][26])", "(?:[02468][048]|[13579][26])00"});
@@ -45,13 +45,14 @@ string date() {
 }
 
 // A leap second is 23:59:60 in UTC, so the local time is 23:59 plus the offset. One pattern compares the
-// hours of both digit by digit, another the minutes, and both are intersected. One of all combinations would
-// have 2,881 alternatives.
+// hours of both digit by digit, another one the minutes, and the patterns are intersected. One pattern of all
+// combinations would have 2,881 alternatives.
 constexpr const char* kHour = "(?:[01]\\d|2[0-3])";
 constexpr const char* kMinute = "[0-5]\\d";
 constexpr const char* kFraction = "(?:\\.\\d+)?";
 
-// Builds the pattern of hh:mm:60, a sign, and hh:mm, whose hours (or minutes) must be one of the added pairs.
+// Builds the pattern of hh:mm:60, a sign, and hh:mm. The hours (or the minutes) of time and offset must be a
+// pair that was added.
 struct PairList {
   bool hours;
   char sign;
@@ -66,7 +67,7 @@ struct PairList {
 };
 
 // With the sign + the local time is one minute before the offset: the hours are equal, unless the offset's
-// minutes are 00. With the sign - time and offset add up to 23:59.
+// minutes are 00. With the sign - the time and the offset add up to 23:59.
 string leap_equal_hours() {
   PairList tens{true, '+', {}}, units{true, '+', {}};
   for (int d = 0; d < 3; ++d) tens.add(digit(d) + "\\d", digit(d) + "\\d");
@@ -93,8 +94,8 @@ string leap_opposite() {
   return hours.look() + tens.look() + units.look();
 }
 
-// Returns the pattern of leap seconds whose offset is + a full hour, such as 00:59:60+01:00: the local hour
-// is one less.
+// Returns the pattern of the leap seconds whose offset is + a full hour, such as 00:59:60+01:00: the local
+// hour is one less.
 string leap_full_hour() {
   string out;
   for (int o = 0; o < 24; ++o) {
@@ -166,7 +167,7 @@ string idn_email() { return mail("\\u0080-\\u{10FFFF}", idn_hostname_pattern("."
 
 // ---- resource identifiers: RFC 3986, 3987 ----
 
-// What an IRI allows beyond a URI; empty for a URI.
+// The characters that an IRI allows beyond those of a URI; empty for a URI.
 struct UriPieces {
   // Unreserved characters beyond ASCII (ucschar).
   string wide;
@@ -225,10 +226,11 @@ string uuid() { return "[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}"; }
 string json_pointer() { return "(?:/(?:[^~/]|~[01])*)*"; }
 string relative_json_pointer() { return "(?:0|[1-9]\\d*)(?:#|" + json_pointer() + ")"; }
 
-// The format `regex` is checked down to this depth of groups, and deeper ones are any text, because balanced
-// groups are no regular language. It is three because a mask walks all levels. What is accepted is ECMA-262
-// with annex B, where a lone `]`, `{` or `}` is a character: brackets and groups are closed, escapes are
-// complete, and only what can be repeated is (a look-behind as well).
+// The pattern of the format `regex` checks groups down to this depth and takes any text in deeper ones,
+// because balanced groups are no regular language. So it accepts more than the format. The depth is three,
+// because a mask walks all levels. Otherwise it accepts ECMA-262 with annex B, where a lone `]`, `{` or `}`
+// is a character: brackets and groups are closed, escapes are complete, and only what can be repeated is
+// repeated; a repeated look-behind passes, too.
 constexpr int kGroupDepth = 3;
 
 string regex() {
@@ -282,7 +284,7 @@ const FormatInfo* find_format(std::string_view name) {
 
 std::span<const FormatInfo> all_formats() { return kFormats; }
 
-// Returns the parsed pattern of a format, which the first call of the process parses.
+// Returns the parsed pattern of a format. It is parsed once for the whole process, by the first call.
 static const Pattern& parsed(const FormatInfo& format) {
   static std::array<Pattern, std::size(kFormats)> patterns;
   static std::array<std::atomic<bool>, std::size(kFormats)> known;

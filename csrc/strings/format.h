@@ -19,15 +19,15 @@ class RegexArena;
 
 struct FormatInfo {
   std::string_view name;
-  // True if the regex accepts what the specification accepts; false if it accepts more.
+  // True if the regex accepts exactly what the specification accepts; false if it accepts more.
   bool exact;
   // For the report: what of the format is not enforced; empty if `exact`.
   std::string_view note;
-  // Returns an ECMA pattern for the whole text.
+  // Returns an ECMA pattern that matches the whole text.
   std::string (*pattern)();
 };
 
-// Returns the format of this name, or null. An unknown format constrains nothing.
+// Returns the format of this name, or nullptr for an unknown name, which constrains nothing.
 const FormatInfo* find_format(std::string_view name);
 std::span<const FormatInfo> all_formats();
 

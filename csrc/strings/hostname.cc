@@ -21,8 +21,8 @@ string punycode() {
   return "(?:[A-Za-z0-9-]+-)?[B-Zb-z0-9][B-Zb-z0-9][0-9]{0,4}[A-Za-z](?:[A-Za-z0-9]*[A-Za-z])?";
 }
 
-// Returns a look-ahead that refuses host names with a label "xn--..." that is certainly invalid. `begin`
-// matches all text that may stand before a label.
+// Returns a look-ahead that refuses host names with a label "xn--..." that is certainly invalid. `begin` is a
+// pattern of all text that may stand before a label.
 string sound_a_labels(const string& begin, const string& dot) {
   return "(?!" + begin + "[Xx][Nn]--(?!" + punycode() + "(?:[" + dot + "]|$)))";
 }
@@ -76,7 +76,8 @@ string idn_hostname_pattern(const string& dot) {
       "(?=" +
       labels("(?:[^\\u30FB" + dot + "]*|" + any + "*" + kana + any + "*)", dot) +
       "$)"
-      // These conditions follow from the line above and bidi_rule. Written out, they save a search.
+      // The next conditions follow from the line above and bidi_rule. They are written out so that a search
+      // need not find that out.
       "(?!" +
       begin + "[" + kRight + "]" + any +
       "*\\u30FB)"

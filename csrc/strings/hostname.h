@@ -12,12 +12,12 @@
 
 namespace structgen {
 
-// Returns the pattern of one label of a host name (RFC 1123), without the rules of labels that begin with
-// "xn--".
+// Returns the pattern of one label of a host name by RFC 1123. The rules of labels that begin with "xn--" are
+// not part of it.
 std::string hostname_label();
 std::string hostname_pattern();
-// Returns the pattern of an internationalised host name. `dot` is the inside of a character class: what
-// separates labels.
+// Returns the pattern of an internationalised host name. `dot` is the inside of a character class: the
+// characters that separate labels.
 std::string idn_hostname_pattern(const std::string& dot);
 
 }  // namespace structgen

@@ -14,14 +14,14 @@ namespace structgen {
 
 namespace {
 
-// Texts that begin with a character from `lo` to `hi`, and the regex of what follows it.
+// Texts that begin with a character from `lo` to `hi`, and the regex of what follows this character.
 struct Piece {
   uint32_t lo, hi;
   RegexId rest;
 };
 
-// The lazy language of texts as they are spelled inside a JSON string. A state is the regex of the texts
-// before they are spelled.
+// The lazy language of texts as they are spelled inside a JSON string. A state is the number of a regex: the
+// texts before they are spelled.
 class Inside : public LazyLanguage {
  public:
   explicit Inside(RegexArena& arena) : arena_(arena) {}
@@ -37,7 +37,8 @@ class Inside : public LazyLanguage {
   RegexArena& arena_;
 };
 
-// What all grammars of an arena share: the definition of the lazy language, and the spelled regexes.
+// What all grammars of an arena share: the definition of the lazy language, and the regexes that were
+// spelled.
 struct Shared : RegexCache {
   explicit Shared(RegexArena& arena) : definition(arena.define<Inside>(arena).definition) {}
   const uint32_t definition;
@@ -46,7 +47,8 @@ struct Shared : RegexCache {
 };
 Shared& shared(RegexArena& arena) { return arena.cache<Shared>(arena); }
 
-// Splits r by the last `bytes` bytes of one character, sorted by the bits that these bytes hold.
+// Splits r by the last `bytes` bytes of one character. The pieces are sorted by the bits of the code point
+// that these bytes hold.
 std::vector<Piece> pieces(RegexArena& arena, RegexId r, uint32_t bytes) {
   check_depth();
   if (bytes == 0) return {{0, 0, r}};
@@ -80,8 +82,8 @@ std::vector<Piece> first_characters(RegexArena& arena, RegexId r) {
   return out;
 }
 
-// An alternative for each regex behind a first character: the spellings of the characters that lead there,
-// then the regex spelled.
+// For each regex that may follow a first character, the result has an alternative: the spellings of the
+// characters that lead to it, then the spelled regex.
 RegexId Inside::unfold(RegexArena& arena, uint32_t state) {
   const RegexId r{state};
   std::vector<Piece> found = first_characters(arena, r);
@@ -98,14 +100,14 @@ RegexId Inside::unfold(RegexArena& arena, uint32_t state) {
   return arena.alt(std::span<const RegexId>(parts));
 }
 
-// Returns true if every text of r begins with a whole character. Then what stands in front of r ends with
-// one, and both can be spelled apart.
+// Returns true if every text of r begins with a whole character. Then what stands in front of r ends with a
+// whole character, and both can be spelled on their own.
 bool at_character(RegexArena& arena, RegexId r) {
   return (arena.live(r) & ByteSet::range(0x80, 0xBF)).none();
 }
 
-// Spells a regex kid by kid if the kids hold whole characters. Otherwise the result is a lazy node, which
-// splits the texts into characters.
+// Spells a regex kid by kid, where the kids hold whole characters. Everywhere else the result is a lazy node,
+// which splits the texts into characters.
 RegexId spell(RegexArena& arena, RegexId r) {
   const RegexNode n = arena.node(r);
   const Spelling& spelling = arena.spelling();

@@ -15,7 +15,7 @@ namespace {
 enum Mode : uint32_t {
   kPlain = 0,
   kBackslash = 1,
-  // Behind \u: hex digits follow.
+  // \u was read; hex digits follow.
   kHex = 2,
   // Behind the escape of a high surrogate: that of a low one must follow.
   kNeedBackslash = 3,
@@ -55,7 +55,8 @@ bool may_be_raw(uint8_t b) { return b >= 0x20 && b != '"' && b != '\\'; }
 
 }  // namespace
 
-// Moves the state over an escaped character. Only the strings that go on with it are left.
+// Moves the state over a character whose escape was read. Only the strings that go on with this character are
+// left.
 bool JsonLiterals::take_codepoint(const LiteralTables& tables, LiteralSet& s, uint32_t cp) const {
   const LiteralTables::Range r = tables.with_codepoints(s, cp, cp);
   s.lo = r.lo;
@@ -65,9 +66,9 @@ bool JsonLiterals::take_codepoint(const LiteralTables& tables, LiteralSet& s, ui
   return tables.normalise(s);
 }
 
-// Reads a hex digit of \uXXXX. The digits so far stand for a range of code points. High surrogates in it also
-// stand for the characters above U+FFFF whose pairs begin with them: behind `\uD8` only such characters are
-// left.
+// Reads a hex digit of \uXXXX. The digits read so far stand for a range of code points. High surrogates in
+// the range also stand for the characters above U+FFFF whose pairs begin with one of them: after `\uD8` only
+// such characters are left.
 bool JsonLiterals::step_hex(const LiteralTables& tables, LiteralSet& s, uint32_t digit) const {
   const uint32_t e = s.escape;
   const uint32_t count = digits_of(e) + 1;
@@ -150,11 +151,11 @@ bool JsonLiterals::step(const LiteralTables& tables, LiteralSet& s, uint8_t byte
       if (byte == '\\') {
         LiteralSet t = s;
         if (tables.table(s.table).texts[t.lo].size() == t.depth)
-          // The first string ends here. The next one tells what may follow.
+          // The first string ends here. The next string tells what may follow.
           ++t.lo;
         if (!tables.normalise(t)) return false;
         const auto& text = tables.table(s.table).texts[t.lo];
-        // The text so far ends inside a character of several bytes.
+        // The text read so far ends inside a character of several bytes.
         if ((static_cast<uint8_t>(text[t.depth]) & 0xC0) == 0x80) return false;
         if (plain_ && !any_escaped(tables, t, 0, '\\', true) && !any_escaped(tables, t, 0, 0x1F, false))
           return false;
@@ -198,8 +199,8 @@ ByteSet JsonLiterals::first_bytes(const LiteralTables& tables, const LiteralSet&
         if (tables.allowed(s, i)) out.add('"');
         ++i;
       }
-      // No escape begins inside a character of several bytes. The next byte of the strings shows whether one
-      // has begun.
+      // No escape begins inside a character of several bytes. The next byte of the strings shows whether the
+      // text stands inside one.
       if (plain_) {
         LiteralSet after = s;
         bool done;

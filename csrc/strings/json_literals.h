@@ -14,7 +14,7 @@ namespace structgen {
 
 class JsonLiterals : public LiteralReader {
  public:
-  // With `plain`, only the escapes of JSON writers are read (plain_escape() in json_spelling.h).
+  // With `plain`, only the escapes that JSON writers use are read (plain_escape() in json_spelling.h).
   constexpr explicit JsonLiterals(bool plain) : plain_(plain) {}
   bool step(const LiteralTables& tables, LiteralSet& s, uint8_t byte, bool& done) const override;
   ByteSet first_bytes(const LiteralTables& tables, const LiteralSet& s) const override;

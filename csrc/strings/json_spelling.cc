@@ -134,7 +134,7 @@ const Spelling kMarkupEntities{with_entities<kMarkup>, write_entities<kMarkup>};
 
 std::string json_body(std::string_view text) { return write_json(text) + '"'; }
 
-// Undoes json_body(). It reads only what that writes: short escapes, and \u00XX below U+0020.
+// Undoes json_body(). It reads only what json_body() writes: short escapes, and \u00XX below U+0020.
 std::string from_json_body(std::string_view body) {
   std::string out;
   body.remove_suffix(1);

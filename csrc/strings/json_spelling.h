@@ -14,15 +14,16 @@
 namespace structgen {
 
 // The inside of a JSON string up to its closing quote. kJson has every spelling of RFC 8259 (raw, short
-// escapes, \uXXXX, surrogate pairs). kPlainJson has those of JSON writers, which escape only what must be
-// escaped.
+// escapes, \uXXXX, surrogate pairs). kPlainJson has the spellings of JSON writers, which escape only what
+// must be escaped.
 extern const Spelling kJson, kPlainJson;
-// The inside of a quoted attribute of XML, where & and " are `&amp;` and `&quot;`. In kMarkupEntities < and >
-// are `&lt;` and `&gt;` as well.
+// The inside of a quoted attribute of XML, where & and " are written `&amp;` and `&quot;`. kMarkupEntities
+// also writes < and > as `&lt;` and `&gt;`.
 extern const Spelling kQuotedEntities, kMarkupEntities;
 
-// Returns the byte that JSON writers put behind the backslash for a character: a letter, the character
-// itself, or 'u' for \u00XX with digits in lower case. Returns 0 for a character that they do not escape.
+// Returns how JSON writers escape a character: the byte behind the backslash, which is a letter, the
+// character itself, or 'u' for \u00XX with digits in lower case. Returns 0 for a character that they do not
+// escape.
 constexpr char plain_escape(uint32_t c) {
   switch (c) {
     case '"':
@@ -36,7 +37,7 @@ constexpr char plain_escape(uint32_t c) {
   }
 }
 
-// json_body(): a text as JSON writers write it, without the opening quote but with the closing one.
+// json_body() returns a text as JSON writers write it, without the opening quote but with the closing one.
 // from_json_body() undoes it.
 std::string json_body(std::string_view text);
 std::string from_json_body(std::string_view body);

@@ -70,7 +70,7 @@ void split_fragment(std::string_view uri, std::string_view& absolute, std::strin
   fragment = hash == std::string_view::npos ? std::string_view{} : uri.substr(hash + 1);
 }
 
-// RFC 3986, section 5.2.2. The paths of `urn:` and `tag:` have no levels, so their dots stay.
+// This is section 5.2.2 of RFC 3986. The paths of `urn:` and `tag:` have no levels, so their dots stay.
 std::string resolve_uri(std::string_view base, std::string_view reference) {
   std::string_view ref, fragment, base_absolute, unused;
   split_fragment(reference, ref, fragment);

@@ -97,7 +97,7 @@ Captured::ValueNumber Captured::intern(const std::string& text) {
         const ValueNumber n{static_cast<uint32_t>(values_.size())};
         values_.push_back(std::move(v));
         Undo undo([&] { values_.pop_back(); });
-        // Of an array only the first item is indexed, because behind() and covered() ask about no other.
+        // Of an array only the first item is indexed, because behind() and covered() ask about no other item.
         const auto& parts = values_.back().parts;
         for (std::size_t i = 0; i < (text[0] == '[' ? std::min<std::size_t>(1, parts.size()) : parts.size());
              ++i) {
@@ -167,8 +167,9 @@ Captured::ChunkId Captured::chunk(Values values) {
 
 CapturedId Captured::add(CapturedId set, const std::string& value) { return add(set, intern(value)); }
 
-// Adds a value as a chunk of its own, which then absorbs every chunk that is no larger, as carries do in a
-// binary counter. kMostMerged limits a chunk because it becomes one alternative of a regex.
+// Adds a value to the set as a chunk of its own. This chunk then absorbs every chunk that is no larger, as
+// carries do in a binary counter. A chunk becomes one alternative of a regex, whose size is limited
+// (kMostMerged).
 CapturedId Captured::add(CapturedId set, ValueNumber value) {
   if (contains(set, value)) return set;
   std::vector<ChunkId> next = lists_[set.v].chunks;

@@ -24,10 +24,11 @@
 // captured value.
 //
 // Invariants.
-// - Two values are equal in JSON exactly if canonical() gives them one text: keys sorted, numbers as digits
-//   and exponent, strings in one spelling.
-// - A set is a list of chunks whose sizes double. It names the smaller set from which it was made by adding
-//   one value (List::before); a question about it goes on from the answer for that one.
+// - Two values are equal in JSON exactly if canonical() gives them one text: keys sorted, numbers as
+//   digits and exponent, strings in one spelling.
+// - A set is a list of chunks whose sizes double. A chunk is a sorted list of numbers of values. A set also
+//   names the smaller set from which it was made by adding one value (List::before). A question about a set
+//   continues from the answer for the smaller set.
 //
 // Rejected. One formula over all values, as for strings: a token took 6 to 9 ms from the first objects on,
 // and after 150 objects there was no answer.
@@ -50,12 +51,12 @@ namespace structgen {
 
 class Lowering;
 
-// The number of a set of captured values. Set 0 is empty.
+// The number of a set of captured values: an index of Captured::lists_. Set 0 is empty.
 using CapturedId = Id<struct CapturedTag>;
 
 class Captured {
  public:
-  // The name of the first item of an array, in behind() and covered().
+  // Names the first item of an array in the questions behind() and covered().
   static constexpr std::string_view kFirstItem = "";
 
   Captured(FormulaSpace& formulas, Lowering& lowering) : formulas_(formulas), lowering_(lowering) {}
@@ -75,16 +76,16 @@ class Captured {
   // Returns the names of all members of the set's objects, and kFirstItem if some array has an item.
   std::vector<std::string> keys(CapturedId set) const;
   std::vector<std::string> first_items(CapturedId set) const;
-  // Takes those values of the set whose member `part` is `value`, and returns them without this member. For
-  // kFirstItem the first item of an array counts as the member.
+  // Returns what is left of those values of the set whose member `part` is `value`, once this member is
+  // removed. With kFirstItem the first item of an array takes the member's place.
   CapturedId behind(CapturedId set, std::string_view part, const std::string& value);
   std::vector<std::string> texts(CapturedId set) const;
-  // Returns the values that the member `part` must not get. `rests` are the possible sets of the other
-  // members, as texts. A value v is returned if each of them, together with `part`: v, is a value of the set.
-  // Without `rests` all values of `part` in the set are returned.
+  // Returns the values that the member `part` must not get. Each text of `rests` is one possible set of the
+  // other members. A value v is returned if every one of these sets makes, together with `part`: v, a value
+  // of the set. With no `rests` it returns all values that `part` has in the set.
   CapturedId covered(CapturedId set, std::string_view part, const std::vector<std::string>& rests);
 
-  // member(): the formula of the values in the set. outside(): the formula of all others.
+  // member() returns the formula of the values in the set, outside() the formula of all other values.
   ValueId member(CapturedId set);
   ValueId outside(CapturedId set);
   std::size_t byte_size() const { return held_ + value_index_.byte_size() + list_index_.byte_size(); }
@@ -108,7 +109,7 @@ class Captured {
   };
   struct List {
     std::vector<ChunkId> chunks;
-    // The set is `before` and the value `last`.
+    // The set is `before` with the value `last` added.
     CapturedId before;
     ValueNumber last;
   };
@@ -119,9 +120,10 @@ class Captured {
   ValueNumber intern(const std::string& text);
   bool find(const std::string& text, ValueNumber& out) const;
   static bool composite(const std::string& text) { return text[0] == '{' || text[0] == '['; }
-  // Returns the value of a member, or of an array's first item; null if there is none.
+  // Returns the value of an object's member `name`, or of an array's first item; null if there is none.
   const std::string* part(ValueNumber value, std::string_view name) const;
-  // without() removes the member `name` from a value. with() adds this member to the text `rest`.
+  // without() returns the value with the member `name` removed. with() returns the text `rest` with this
+  // member added.
   std::string without(ValueNumber value, std::string_view name) const;
   std::string with(const std::string& rest, std::string_view name, const std::string& value) const;
   ValueId formula(const std::vector<std::string>& texts);
@@ -130,14 +132,15 @@ class Captured {
   Lowering& lowering_;
   std::vector<Value> values_;
   InternTable value_index_;
-  // By member: the values that have it. The key is the name, a line break and the member's value.
+  // Finds the values that have a given member. The key is the member's name, a line break and the member's
+  // value.
   std::unordered_map<std::string, Values> having_;
   std::vector<Chunk> chunks_;
   InternTable chunk_index_;
   std::vector<List> lists_{1};
   InternTable list_index_;
   std::map<std::pair<CapturedId, std::string>, CapturedId> behind_, covered_;
-  // About how many bytes the sets take.
+  // An estimate of the bytes that the sets take.
   std::size_t held_ = 0;
 };
 

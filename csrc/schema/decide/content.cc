@@ -32,8 +32,8 @@ RegexId Solver::strings(ValueId v) {
   return texts_.decided(held.texts);
 }
 
-// Adds the strings that satisfy p to `out`. `plain` gets the conditions on the text of the string, `value`
-// those on the JSON value that the text denotes. An Or among the conjuncts is multiplied out.
+// Adds the strings that satisfy p to `out`. Conditions on the text of the string go to `plain`, conditions on
+// the JSON value that the text denotes go to `value`. An Or among the conjuncts is multiplied out.
 void Solver::take_contents(TypedId p, Contents& out) {
   check_depth();
   if (!(formulas_[p].has & kHasContent)) {
@@ -68,12 +68,13 @@ void Solver::take_contents(TypedId p, Contents& out) {
     }
   }
   const TypedId beside = formulas_.all_of(plain);
-  // Every string satisfies written_free_ (write_without), so this condition restricts only the value.
+  // Every string that can be written meets written_free_ (write_without), so this formula restricts nothing.
+  // Then only the value of the JSON text is restricted.
   if (some && (beside == FormulaSpace::yes() || beside == written_free_)) return out.values.push_back(value);
   std::vector<std::string> kept;
-  // Conditions on text and value go together only if the text is one of some constants, which are parsed. If
-  // `some` is false, all conditions on the value are negated, and a constant that is no JSON text satisfies
-  // them.
+  // Conditions on text and value can be combined only if the text is one of some constants: each constant is
+  // parsed. If all conditions on the value are negated (`some` is false), a constant that is no JSON text
+  // satisfies them, too.
   if (!texts_.constants(beside, kept)) content_too_complex();
   std::erase_if(kept, [&](const std::string& text) {
     return !holds_value(text, value) && (some || holds_value(text, FormulaSpace::yes()));
@@ -81,8 +82,8 @@ void Solver::take_contents(TypedId p, Contents& out) {
   out.texts = formulas_.either(out.texts, formulas_.strings(std::move(kept)));
 }
 
-// Tells whether the text is JSON and its value satisfies v. It is parsed between `[` and `]`: JSON gives a
-// list of one value, and a text such as `1, 2` a list of two.
+// Tells whether the text is JSON and its value satisfies v. The text is parsed between `[` and `]`. One JSON
+// value then gives a list of one value, and a text such as `1, 2` gives a list of two.
 bool Solver::holds_value(const std::string& text, ValueId v) {
   auto list = told([&] { return Json::parse("[" + text + "]"); }, [](const Error&) { return true; });
   return list && list->size(0) == 1 && nonempty(formulas_.both(v, lowering_.values(*list, 0)));

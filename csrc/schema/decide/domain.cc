@@ -17,9 +17,10 @@ namespace structgen {
 
 namespace {
 
-// A domain is listed up to at least this many values, so that a longer array seldom needs another list.
+// A domain is enumerated up to at least this many values, even if fewer are asked for, so that a longer array
+// seldom needs a new enumeration.
 constexpr uint32_t kMinCap = 64;
-// A question that needs a longer list is too complex.
+// A question that needs more values of a domain than this is too complex.
 constexpr uint32_t kMaxValues = 1u << 20;
 
 std::size_t bytes_of(const std::vector<std::string>& texts) {
@@ -30,8 +31,8 @@ std::size_t bytes_of(const std::vector<std::string>& texts) {
 
 }  // namespace
 
-// Returns the values that `enumerate` finds, or "at least `cap`", and remembers them. `cap` is rounded up to
-// a power of two, so that the domains of an array of n items are made log n times.
+// Returns the values that `enumerate` finds, or "at least `cap`", and remembers them under a key. It rounds
+// `cap` up to a power of two, so that the domains of an array of n items are made log n times.
 template <class Index, class F>
 const Domain& Domains::listed(Index& index, typename Index::key_type key, uint32_t cap, F&& enumerate) {
   check_depth();
@@ -53,7 +54,7 @@ const Domain& Domains::listed(Index& index, typename Index::key_type key, uint32
 const Domain& Domains::of(ValueId value, uint32_t cap) {
   static const Domain endless{true, kUnbounded, {}};
   if (value == FormulaSpace::yes()) return endless;
-  // The formula contains itself (a tree in a tree), so no value is the largest.
+  // The values contain values of their own formula (a tree in a tree), so there is no largest value.
   if (open_.find(value.v)) return endless;
   return listed(domains_, value, cap, [&](uint32_t most, Domain& d) {
     open_.emplace(value.v, true);
@@ -86,7 +87,7 @@ bool Domains::few(ValueId value, uint32_t most, std::vector<std::string>& out) {
   return true;
 }
 
-// Appends all values of a formula, kind by kind, until there are `cap`.
+// Appends all values of a formula, kind by kind, until there are `cap` values.
 void Domains::enumerate(ValueId value, uint32_t cap, Domain& out) {
   check_depth();
   constexpr std::pair<Kind, const char*> kWords[] = {
@@ -123,8 +124,8 @@ void Domains::enumerate(ValueId value, uint32_t cap, Domain& out) {
   if (out.values.size() >= cap) out.abundant = true;
 }
 
-// Returns the regex of all numbers without an exponent. Each is spelled in one way but for -0, which
-// canonical() turns into 0.
+// Returns the regex of all numbers without an exponent. It reads every number in one way, but zero also as
+// -0; canonical() turns both into one text.
 RegexId Domains::plain_numbers() {
   if (plain_numbers_ != RegexArena::empty()) return plain_numbers_;
   RegexArena& regexes = solver_.regexes();
@@ -135,8 +136,8 @@ RegexId Domains::plain_numbers() {
              regexes.cat(regexes.optional(regexes.byte('-')), regexes.cat(whole, regexes.optional(fraction)));
 }
 
-// Appends all arrays by the beginnings with 0, 1, 2 ... items. Each beginning can be completed, so `cap` of
-// one length show `cap` arrays.
+// Appends all arrays, level by level: the prefixes with 0, 1, 2 ... items. Every prefix can be completed, so
+// `cap` different prefixes of one length are at least `cap` arrays.
 void Domains::enumerate_array(TypedId p, uint32_t cap, Domain& out) {
   if (p == FormulaSpace::no() || !solver_.array_productive(p)) return;
   std::set<std::pair<std::string, TypedId>> level{{"", p}};
@@ -173,8 +174,8 @@ void Domains::enumerate_array(TypedId p, uint32_t cap, Domain& out) {
   }
 }
 
-// Appends all objects, depth first through their states. One with `cap` free keys of a class is abundant at
-// once.
+// Appends all objects, depth-first through the object states. An object with a class of at least `cap` free
+// keys is abundant at once.
 void Domains::enumerate_object(ObjectId start, uint32_t cap, Domain& out) {
   Objects& objects = solver_.objects();
   using Members = std::map<std::string, std::string>;

@@ -24,10 +24,10 @@
 namespace structgen {
 
 struct Domain {
-  // There are at least `cap` values, and `values` is empty.
+  // Tells that there are at least `cap` values; `values` is then empty.
   bool abundant = false;
   uint32_t cap = 0;
-  // All values as canonical texts, sorted.
+  // The canonical texts of all values, sorted.
   std::vector<std::string> values;
 };
 
@@ -44,8 +44,8 @@ class Domains {
   bool some_outside(ValueId value, CapturedId set);
   // Tells whether some object or array satisfies `p` and is not in the set.
   bool some_outside(Kind kind, TypedId p, CapturedId set);
-  // Returns the condition on the value of the member `key` under which the object can still become none of
-  // the set. The state `next` stands behind this member.
+  // Returns the condition on the value of the member `key` under which the object can still become a value
+  // outside of the set. The state `next` says which members may follow this one.
   ValueId apart(CapturedId set, std::string_view key, ObjectId next);
   // Writes every value of a formula. Returns false if there are `most` values or more, or if counting them
   // takes too much work.
@@ -65,10 +65,10 @@ class Domains {
   Captured& captured_;
   std::unordered_map<ValueId, Domain> domains_;
   std::unordered_map<ObjectId, Domain> left_;
-  // The formulas that are being listed.
+  // The formulas whose values are being listed.
   FlatMap<uint32_t, bool> open_;
   RegexId plain_numbers_{};
-  // About how many bytes the values take.
+  // An estimate of the bytes that the values take.
   std::size_t held_ = 0;
 };
 

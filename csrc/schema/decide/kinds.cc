@@ -46,15 +46,16 @@ std::size_t Solver::byte_size() const {
 // proves nothing. Most schemas are a type with at most one condition; they are decided here without a plan
 // (plan.h), which for 67,000 properties would use up the solver's steps.
 //
-// Conditions are counted for each kind of value. v is satisfied if it allows a kind without conditions, or
-// with one that some value meets by itself (`alone`). Any other condition counts 2, which is too many.
+// The function counts the conditions on each kind of value. The answer is yes if v allows a kind that has no
+// condition, or a kind with one condition that some value meets. A condition that some value meets (`alone`)
+// counts 1. Any other condition counts 2, which is too many.
 bool Solver::plainly_nonempty(ValueId v) {
   check_depth();
   if (const Formula& s = formulas_[v]; s.op == Op::kSchema) {
     if (lowering_.broken(s.location())) return false;
     v = lowering_.lower(s.location());
   }
-  // The form does not show which values were captured.
+  // The form of the formula does not show whether a value is one of the captured values.
   if (formulas_[v].has & kHasOutside) return false;
   uint32_t mask = kAllKinds, conditions[kKinds] = {};
   for (ValueId k : formulas_.conjuncts(v)) {
@@ -64,7 +65,7 @@ bool Solver::plainly_nonempty(ValueId v) {
       mask &= f.a;
       continue;
     }
-    // `{}` or `[]` satisfies the condition.
+    // The value `{}` or `[]` satisfies the condition.
     if (row.closes) continue;
     if (!row.about) return false;
     const bool alone = (row.family == Family::kNumber || row.family == Family::kText) &&
@@ -76,8 +77,8 @@ bool Solver::plainly_nonempty(ValueId v) {
   return false;
 }
 
-// Tells whether some value of kind k satisfies v. The form is looked at first (values/witness.h), because
-// most strings and numbers need no automaton.
+// Tells whether some value of kind k satisfies v. It asks plainly_nonempty() (values/witness.h) first,
+// because most strings and numbers need no automaton.
 bool Solver::kind_nonempty(ValueId v, Kind k) {
   const TypedId p = restrict(v, k);
   if (p == FormulaSpace::no()) return false;
@@ -120,14 +121,16 @@ Outside Solver::outside_of(TypedId p) {
   return out;
 }
 
-// Returns the condition on the other items of an array behind its first one: `items 2..` becomes `items 1..`,
-// and a range from 0 on asks for the value of this item. "At least 2 items from index 0" becomes the choice
-// of FormulaSpace::counted().
+// ---- arrays ----
+
+// Returns the condition on the remaining items of an array, once one item is written. All ranges of indices
+// move down by one: `items 2..` becomes `items 1..`. A range that begins at 0 asks for the value of the
+// written item. "At least 2 items from index 0" becomes the choice that FormulaSpace::counted makes.
 TypedId Solver::shift(TypedId p, FlatMap<uint32_t, TypedId>& memo) {
   const Formula f = formulas_[p];
   const uint32_t first = f.a == 0 ? 0 : f.a - 1, end = f.d == kUnbounded ? f.d : f.d - 1;
   const OpRow& row = formulas_.row(p);
-  // Unique::extend() changes the atom kUnique once the item's text is known.
+  // The atom kUnique stays unchanged. Unique::extend changes it once the item's text is known.
   if (row.family == Family::kConstant || row.family == Family::kComparison) return p;
   if (row.family == Family::kItems) {
     const ValueId v = f.value();
@@ -163,7 +166,7 @@ TypedId Solver::extend(const ItemCell& cell, std::string_view text) {
   return cell.capture ? unique_->extend(cell.rest, text) : cell.rest;
 }
 
-// Nearly all arrays are such conjunctions, of `items`, `prefixItems`, `minItems` and `maxItems`.
+// Handles conjunctions of `items`, `prefixItems`, `minItems` and `maxItems`, which nearly all arrays are.
 std::optional<std::vector<ItemRange>> Solver::item_ranges(TypedId p) {
   const auto kids = formulas_.conjuncts(p);
   uint32_t need = 0;
@@ -171,7 +174,8 @@ std::optional<std::vector<ItemRange>> Solver::item_ranges(TypedId p) {
   for (TypedId k : kids) {
     const Formula& l = formulas_[k];
     if (l.op == Op::kTrue) continue;
-    // "Item l.a exists and satisfies V": l.a + 1 items must exist, and V restricts this one.
+    // The conjunct says that item l.a exists and satisfies V. So l.a + 1 items must exist, and V restricts
+    // the item at this index.
     if (l.op == Op::kItemSome && l.c == 1 && l.d == l.a + 1)
       need = std::max(need, l.d);
     else if (l.op != Op::kItemAll)
@@ -198,7 +202,7 @@ std::optional<bool> Solver::simple_array(TypedId p) {
   return std::ranges::all_of(*ranges, [&](const ItemRange& r) { return nonempty(r.value); });
 }
 
-// A "no" is stored if it depends on no formula that is still being decided, as in Solver::nonempty().
+// A stored "no" obeys the rule of Solver::nonempty: it depends on no formula that is still being decided.
 bool Solver::array_productive(TypedId p) {
   check_depth();
   if (p == FormulaSpace::no()) return false;
@@ -218,8 +222,9 @@ bool Solver::array_productive(TypedId p) {
   return result;
 }
 
-// Searches breadth first: the rests behind 0 items, 1 item, 2 items ... Counts and ranges only fall, so there
-// are finitely many. Items have positions, so the conjuncts cannot be met one by one, as those of members.
+// Searches breadth first: the rests behind 0 items, behind 1 item, behind 2 items ... Items have positions,
+// so the search cannot meet one conjunct after the other, as the search for members does. Counts and ranges
+// only fall, so there are finitely many rests.
 bool Solver::search_array(TypedId p) {
   check_depth();
   std::vector<TypedId> queue{p};

@@ -33,12 +33,19 @@
 //
 // Invariants.
 // - A yes is exact. A no may be wrong: then the formula keeps the values, and the masks are the same.
-// - The reader of the text (engine/distinct.h) decides three beginnings itself: a text of a list, a word such
-//   as `true`, and a number behind which no digit counts any more.
+// - The texts of a list run out. The reader of the text knows which are left, and refuses beginnings of none.
+// - Two beginnings are left to the reader of the text: a word such as `true`, and a number behind which no
+//   digit counts any more (Unique::lasting, Lenient::fate in engine/lenient.cc).
 // - While an array is decided, its own answer is no. So an array within its own items does not last.
-// - Behind a beginning with n values excluded, some value is left that is at most kFar + kNear (log4(n) + 1)
-// bytes longer than the shortest one, or one more item or key longer: k choices make 4^k values.
-// - Where two items or more must still be written, n of them take log4(n) bytes each (dense()).
+// - Behind a beginning with n values excluded, some value is left that is longer than the shortest one by at
+//   most kFar + kNear (log4(n) + 1) bytes, or by one more item or key, which is longer than its shortest by
+//   no more than that. Proof: k choices make 4^k values, since every byte of a choice that counts differs
+//   from the others in value, and a path costs what its choices and the way to the first one cost.
+// - Where two items or more must still be written, n of them take log4(n) bytes each (dense()). The shortest
+//   `{}` may differ from all members only by a key whose value is long, so such items do not last.
+//
+// Costs. Each answer is remembered. A question walks the rests of an array and, for a pattern, at most
+// kMostStates states of an automaton.
 //
 // Rejected. An answer for each state of the text, "is another value left here": it has to know the values,
 // and they are what the states must not hold.
@@ -54,16 +61,17 @@
 namespace structgen {
 
 namespace {
-// spread() answers `multiplies = false` for an automaton with more states.
+// spread() visits at most this many states of an automaton. For a larger automaton it answers `multiplies =
+// false`.
 constexpr std::size_t kMostStates = 256;
-// A choice is a state in which at least kMany bytes may follow; each of them, and the path from it to the
-// next choice, adds at most kNear bytes to the shortest string. A language multiplies if every beginning is
-// at most kFar extra bytes in front of a choice.
+// A language of strings multiplies if every beginning is at most kFar extra bytes in front of a choice. A
+// choice is a state in which at least kMany bytes may follow. Each of these bytes, and the path from it to
+// the next choice, makes the shortest string longer by at most kNear bytes.
 constexpr uint32_t kFar = 12, kNear = 4, kMany = 8;
-// The items of a list of at most this many texts (listed()) are kept in the states and not beside them: one
-// state for each subset of the texts is few.
+// The states, and no table beside them, keep the items of a list with at most this many texts (listed()).
+// Such a list needs few states: one for each subset of its texts.
 constexpr uint32_t kShortList = 4;
-// Stands for the length of the shortest value where no value is known.
+// Stands for the length in bytes of the shortest value, where no value is known.
 constexpr uint32_t kNoValue = 1u << 30;
 }  // namespace
 
@@ -114,8 +122,8 @@ RegexId Unique::listed(TypedId q) {
   return set.hi - set.lo > kShortList ? texts : RegexArena::empty();
 }
 
-// Tells whether each of n different values can be at most log4(n) bytes longer than the shortest one. The
-// formula must be endless().
+// Tells whether each of n different values can be at most log4(n) bytes longer than the shortest value. The
+// value formula must be endless().
 bool Unique::dense(ValueId value) {
   const auto of = [&](Kind k) { return solver_.restrict(value, k); };
   const auto has = [&](Kind k) { return of(k) != FormulaSpace::no(); };
@@ -135,8 +143,9 @@ bool Unique::dense(ValueId value) {
   return std::min(number, string) <= other && (number <= string || spread.dense);
 }
 
-// Tells whether every beginning of a value can become infinitely many values, but for the beginnings that
-// Unique::lasting() names. An object with infinitely many free keys can get one more key at any place.
+// Tells whether every beginning of a value can become infinitely many values, except for the beginnings that
+// Unique::lasting names. An object with infinitely many free keys can get one more key wherever its text
+// stands.
 bool Unique::endless(ValueId value) {
   check_depth();
   if (value == FormulaSpace::yes()) return true;
@@ -165,8 +174,8 @@ bool Unique::endless(ValueId value) {
          });
 }
 
-// Tells whether p is "all integers", "all numbers from 0 on" or "all integers from a bound >= 0 on": then any
-// digits make a larger number that satisfies p. All other formulas have the answer no.
+// Tells whether p is one of these: all integers, all numbers from 0 on, all integers from a bound >= 0 on.
+// Then any more digits make a larger number that also satisfies p. The answer is no for any other formula.
 bool Unique::endless_numbers(TypedId p) {
   const auto kids = formulas_.conjuncts(p);
   const bool whole = std::ranges::any_of(kids, [&](TypedId k) { return formulas_[k].op == Op::kInteger; });
@@ -179,7 +188,8 @@ bool Unique::endless_numbers(TypedId p) {
 }
 
 // Tells how many strings a beginning can become (Spread). A path costs the bytes that it adds to the shortest
-// string. Two bytes of a choice may begin two spellings of one character, so half of the bytes count.
+// string from the state at its start. Two bytes of a choice may begin two spellings of one character; at most
+// half of the bytes are such doubles.
 Unique::Spread Unique::spread(RegexId language) {
   if (const Spread* known = spreads_.find(language.v)) return *known;
   RegexArena& regexes = solver_.regexes();
@@ -190,7 +200,7 @@ Unique::Spread Unique::spread(RegexId language) {
     uint32_t bytes;
   };
   std::vector<std::vector<Step>> steps;
-  // end[i]: the bytes from state i to the nearest end.
+  // end[i] is the number of bytes from state i to the nearest end.
   std::vector<uint32_t> end;
   for (std::size_t i = 0; i < states.size(); ++i) {
     solver_.spend(20);
@@ -223,8 +233,8 @@ Unique::Spread Unique::spread(RegexId language) {
     for (const Step& s : steps[i]) least = std::min(least, end[s.to] + 1);
     return least;
   });
-  // near[i]: the cost of the cheapest path from state i to a choice; 0 at a choice. Costs only rise: a state
-  // that stops being a choice may raise those of others.
+  // near[i] is the cost of the cheapest path from state i to a choice, 0 at a choice. The rounds of settle()
+  // only raise costs: a state that stops being a choice may raise the costs of others.
   std::vector<uint32_t> near(states.size());
   const auto choices = [&](uint32_t most) {
     std::ranges::fill(near, 0);
@@ -245,9 +255,9 @@ Unique::Spread Unique::spread(RegexId language) {
   return spreads_[language.v] = out;
 }
 
-// The names of the plan and the written keys are in the language and cannot be used. They are finitely many,
-// so the answer holds without them. How many keys must still be written is not known, so keys must be
-// `dense`, too.
+// The language also holds the names of the plan and the written keys, which may not be used. There are
+// finitely many of these, so the answer holds without them. The number of keys that must still be written is
+// not known here, so the keys must also be `dense`.
 bool Unique::lasting(RegexId keys) {
   if (!spreads_.find(keys.v) && !decided([&] { return spread(keys), true; })) spreads_[keys.v] = {};
   const Spread found = spreads_[keys.v];

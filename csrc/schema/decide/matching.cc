@@ -19,8 +19,8 @@ bool Matching::add(uint32_t count, const std::vector<std::string>& values) {
   return true;
 }
 
-// Searches depth first, with a stack of (group, next value to try). Owners change only along a complete path,
-// so a failed path undoes nothing.
+// Searches depth first, with an explicit stack of (group, next value to try). Owners change only when a path
+// is complete, so a failed path undoes nothing.
 bool Matching::augment(GroupId start) {
   ++round_;
   std::vector<std::pair<GroupId, uint32_t>> stack{{start, 0}};
@@ -64,8 +64,8 @@ bool Matching::complete() {
   return true;
 }
 
-// A value is spare if some matching does without it: it is free, or its group can take a spare one instead.
-// The loop marks such values until nothing changes.
+// If a value is free, or can be made free by giving its group another free value, some matching does without
+// it. The loop spreads `spare`, the mark of these values, from group to group until nothing changes.
 std::vector<std::string> Matching::needed() const {
   std::vector<bool> spare(texts_.size());
   for (uint32_t v = 0; v < texts_.size(); ++v) spare[v] = owner_[v] == kFree;

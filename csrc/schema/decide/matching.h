@@ -22,11 +22,12 @@ namespace structgen {
 
 class Matching {
  public:
-  // `spend` pays for the steps of the search. It may throw.
+  // The search calls `spend` to pay for its steps; `spend` may throw.
   explicit Matching(std::function<void(uint32_t)> spend) : spend_(std::move(spend)) {}
-  // Adds a group of `count` items, each with one of the `values`. Returns false if there are fewer values.
+  // Adds a group of `count` items, each of which takes one of the `values`. Returns false if there are fewer
+  // values than items.
   bool add(uint32_t count, const std::vector<std::string>& values);
-  // Matches all groups. Returns false if this is impossible.
+  // Matches all groups. Returns false if there is no matching.
   bool complete();
   // Returns the values that every matching uses. complete() must have returned true.
   std::vector<std::string> needed() const;

@@ -19,15 +19,17 @@
 namespace structgen {
 
 namespace {
-// distance() returns kFar after this many steps.
+// One distance() takes at most this many steps; if they do not suffice, it returns kFar.
 constexpr uint32_t kMaxSteps = 3'000;
-// distance() searches at most this many members beyond the lower bound.
+// The search of distance() goes at most this many members beyond the lower bound.
 constexpr uint32_t kMaxMembers = 40;
 constexpr std::size_t kEnough = 3;
 }  // namespace
 
-// Returns a lower bound of the members that p asks for: the names that it asks for one by one, or its largest
-// count.
+// ---- distance ----
+
+// Returns a lower bound of the number of members that p still asks for: the number of names that are asked
+// for one by one, or the largest count.
 uint32_t Objects::least_members(TypedId p) const {
   std::vector<NameId> names;
   uint32_t most = 0;
@@ -42,8 +44,8 @@ uint32_t Objects::least_members(TypedId p) const {
   return std::max(most, static_cast<uint32_t>(names.size()));
 }
 
-// Tells whether n more members can make an object that meets p. Known keeps what is proved; a search that
-// ends at kMaxSteps proves nothing.
+// Tells whether n further members can make an object that meets p. What the search proves is stored in Known;
+// a search that ends at kMaxSteps proves no "no" and stores nothing.
 bool Objects::within(PlanId plan_id, TypedId p, const Gone& gone, uint32_t n) {
   check_depth();
   if (p == FormulaSpace::no()) return false;
@@ -77,8 +79,8 @@ bool Objects::within(PlanId plan_id, TypedId p, const Gone& gone, uint32_t n) {
   return found;
 }
 
-// Tells whether n members can meet p, one of which the count `literal` asks for. The number of members does
-// not depend on their order, so this one comes first.
+// Tells whether n members can meet p, of which at least one is asked for by the count `literal`. The number
+// of members does not depend on their order, so this one is taken to come next.
 bool Objects::within_literal(PlanId plan_id, TypedId p, TypedId literal, const Gone& gone, uint32_t n) {
   return some_member(plan_id, p, literal, gone,
                      [&](TypedId rest, const Gone& next) { return within(plan_id, rest, next, n - 1); });
@@ -101,7 +103,7 @@ uint32_t Objects::distance(PlanId plan_id, TypedId p, const Gone& gone) {
   return out;
 }
 
-// Returns the conditions on the members to come: the rest, and the required names that are missing.
+// Returns the conditions on the members to come: the rest, and the required names that were not written.
 TypedId Objects::demanded(const ObjectState& st) {
   const Plan& plan = plans_[st.plan];
   std::vector<TypedId> kids{st.rest};
@@ -110,7 +112,8 @@ TypedId Objects::demanded(const ObjectState& st) {
   return formulas_.all_of(kids);
 }
 
-// If the rest asks for nothing, the required names that are missing are counted.
+// Returns the number of members that the object still needs. If the rest asks for nothing, these are the
+// required names that are missing.
 uint32_t Objects::members_needed(ObjectId s) {
   const ObjectState st = states_[s.v];
   const Plan& plan = plans_[st.plan];
@@ -126,8 +129,8 @@ void Objects::wanted(TypedId p, std::unordered_set<TypedId>& seen, std::vector<R
   if (f.op == Op::kSome) out.push_back(RegionId{f.a});
   if (f.op == Op::kAll || f.op == Op::kMost) return;
   for (TypedId k : formulas_.kids(p)) {
-    // An exactly-one may need a branch to be false, so the counts in the branch's negation are wanted, too.
-    // The negation of an exactly-one wants the same counts.
+    // An exactly-one may need one of its branches to be false. So the counts in the branch's negation are
+    // collected, too. The negation of an exactly-one (no branch, or two branches) asks for the same counts.
     if (f.op == Op::kOne) wanted(formulas_.negate(k), seen, out);
     wanted(k, seen, out);
   }
@@ -152,18 +155,18 @@ Offers Objects::wanted_offers(ObjectId s) {
   return out;
 }
 
-// Returns offers that bring the object one member nearer to its end. One that leads to an unknown distance is
-// left out.
+// Returns offers that bring the object one member nearer to its end. An offer that leads to an unknown
+// distance is left out.
 Offers Objects::useful(ObjectId s) {
   const Offers all = offers(s);
   const ObjectState st = states_[s.v];
   const Plan& plan = plans_[st.plan];
-  // The object at the nearest end may be a captured value, which is forbidden.
+  // The object at the nearest end may be a captured value, which is forbidden, so every offer is returned.
   if (st.outside.v != 0) return all;
   Offers out;
   out.close = all.close;
   out.names.assign(all.names.size(), 0);
-  // Every required name has to come, and their order changes no length, so one is enough.
+  // Every required name has to come, and the order of names changes no length, so one name is enough.
   if (st.rest == FormulaSpace::yes()) {
     for (PlanNameId i : names_in(all.names))
       if (has_bit(plan.required, i)) {
@@ -180,8 +183,9 @@ Offers Objects::useful(ObjectId s) {
         return true;
     return false;
   };
-  // Without an order of keys, a member that the first unmet count asks for may come next. With one, another
-  // member may have to come first, so a second round tries all offers.
+  // The first round tries only members that the first unmet count asks for: without an order of keys one of
+  // them may come next. With an order, another member may have to come first, so the second round tries all
+  // offers.
   std::vector<TypedId> branches, others;
   TypedId literal = FormulaSpace::no();
   const bool asked = far > 0 && !solver_.branch(demanded(st), branches, literal, others);

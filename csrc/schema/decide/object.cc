@@ -21,18 +21,27 @@
 // apart (take_alike), and tries all other keys one by one (some_member).
 //
 // Invariants.
-// - Each step of search() lowers a count, so the search ends. A member that meets no count could be dropped
-//   from any object that satisfies the formula, so search() writes none and misses nothing.
-// - Memos are keyed by the whole situation. A no is stored only if no open formula was met (Solver::tainted).
-// - Judges::possible pretends that no key is written. Written keys only take possibilities away, so its no is
-//   right.
-// - A state has the texts of all free keys that were written (`written`), or records that one is missing
-//   (`unknown_key`). Then the next free key may be a duplicate, and the mask tries its text (mask/fill.h).
-// - `outside` is the set of captured values that agree with the written members. apart() refuses a member
-//   behind which every object is in the set; the plan and the search ignore it.
+// - Each step of search() lowers a count, so the search ends. A member that meets no count can be dropped
+//   from any object that satisfies the formula. So the search never writes such members and misses nothing.
+// - Memos are keyed by the whole situation, compared in full. A no is stored only if the search met no open
+//   formula (Solver::tainted).
+// - Judges::possible pretends that no key is written. Written keys only take possibilities away, so a no of
+//   that question is right.
+// - A state has the texts of all free keys that were written (`written`), or records that one text is missing
+//   (`unknown_key`). In the second case the next free key may be a duplicate, so the mask tries the text of
+//   the key (mask/fill.h).
+// - A state whose object must differ from captured values has the set of the captured values that agree with
+//   the written members (`outside`). The plan and the search ignore the set. apart() refuses a member if
+//   every object that can still follow is in the set.
 //
-// Rejected. Every subset of names as a state that is built in advance: 2^n. All cells of all offered names: a
-// text takes one name, so has_cell() looks for one cell of each.
+// Costs. Without a rest: a few words per state. With a rest: a step for each conjunct that mentions a name
+// (may_write). The keys of n members are kept in sorted tables whose sizes double, which takes n log n steps
+// for all keys.
+//
+// Rejected.
+// - Every subset of names as a state that is built in advance: 2^n.
+// - All cells of all offered names: a text takes one name, so has_cell() looks for one cell of each name
+//   only.
 #include "schema/decide/object.h"
 
 #include <algorithm>
@@ -50,8 +59,8 @@ namespace structgen {
 
 namespace {
 constexpr uint32_t kMaxSearchDepth = 1'000;
-// In a conjunction of at most this many conjuncts each name visits all. In a larger one the conjuncts that
-// mention a name are looked up (Parts).
+// A conjunction of at most this many conjuncts is visited as a whole for each name. In a larger one the
+// conjuncts that mention a name are looked up (Parts).
 constexpr std::size_t kFewParts = 32;
 }  // namespace
 
@@ -81,8 +90,8 @@ bool Objects::productive(TypedId p) {
   return search(id, plans_.forget(plan, plan.rest, none.names), none);
 }
 
-// Returns a lower bound of the keys of the class that can still be written; 0: there are none. Throws instead
-// of 0 if the class may have more keys than were counted (KeyClass::exact).
+// Returns a lower bound of the number of keys of the class that can still be written; 0 means that none can.
+// Throws if the bound would be 0 but the class may have more keys than were counted (KeyClass::exact).
 uint64_t Objects::remaining(const Plan& plan, KeyClassId cls, const Bits& taken) const {
   const KeyClass& c = plan.classes[cls.v];
   if (c.keys == kEndless) return kEndless;
@@ -99,8 +108,8 @@ void Objects::take_one(const Plan& plan, KeyClassId cls, Bits& taken) const {
   ++taken[cls.v];
 }
 
-// Returns the questions that split() asks about a rest. `productive` is exact. `possible` ignores which keys
-// were written, so one answer serves all states of an object.
+// Returns the two questions that split() asks about a rest. `productive` is exact. `possible` ignores which
+// keys were written, so one remembered answer serves all states of an object.
 Solver::Judges Objects::judges(PlanId plan_id, Solver::Judge productive) {
   return {
       std::move(productive),
@@ -108,10 +117,10 @@ Solver::Judges Objects::judges(PlanId plan_id, Solver::Judge productive) {
       nullptr};
 }
 
-// Tells whether some set of members meets p. The answer is exact.
+// Tells whether some set of members meets p. The answer is exact; productive_ remembers it.
 //
-// For p = some({a}) and some(any key, 3): a is forced; then some(any key, 2) is left, which an endless class
-// of keys meets at once. So two steps suffice, and no keys are tried.
+// For p = some({a}) and some(any key, 3): a is forced; then some(any key, 2) is left, and an endless class of
+// keys meets it at once. So the answer needs two steps and no enumeration.
 bool Objects::search(PlanId plan_id, TypedId p, Gone gone) {
   check_depth();
   if (p == FormulaSpace::no()) return false;
@@ -128,7 +137,7 @@ bool Objects::search(PlanId plan_id, TypedId p, Gone gone) {
   return result;
 }
 
-// Decides p in four ways, the cheapest first.
+// Decides p in four ways, from the cheapest to the dearest.
 bool Objects::decide(PlanId plan_id, TypedId p, const Gone& at) {
   check_depth();
   Gone gone = at;
@@ -173,7 +182,7 @@ bool Objects::take_forced(PlanId plan_id, TypedId& p, Gone& gone, bool& dead) {
   for (uint32_t i = 0; i < all.size(); ++i) all[i] = PartId{i};
   bool any = false;
   for (PlanNameId name : forced) {
-    // Two counts may ask for one name.
+    // Two counts may ask for one name, which is written once.
     if (has_bit(gone.names, name)) continue;
     const std::vector<PartId> touched = parts ? parts->touched(name) : all;
     solver_.spend(static_cast<uint32_t>(touched.size()));
@@ -201,8 +210,8 @@ bool Objects::take_forced(PlanId plan_id, TypedId& p, Gone& gone, bool& dead) {
   return any;
 }
 
-// Tells whether a key of the class can be written so that `fewer` is left: p with one member less to count.
-// If so, any number of such keys can be written.
+// Tells whether a key of the class can be written such that the rest is `fewer`: p with one member less to
+// count. If so, one such key after the other can be written.
 bool Objects::repeats(const Plan& plan, TypedId p, KeyClassId cls, ValueId start, ValueId value,
                       TypedId fewer) {
   std::vector<Cell> cells;
@@ -212,8 +221,8 @@ bool Objects::repeats(const Plan& plan, TypedId p, KeyClassId cls, ValueId start
   return std::ranges::any_of(cells, [&](const Cell& cell) { return cell.rest == fewer; });
 }
 
-// Tells whether p treats the name like a free key: no list of names has it, and each other conjunct only
-// restricts its value. `values` gets these conditions.
+// Tells whether p treats the name as it treats free keys. For this no list of names in p may contain the
+// name. Each other conjunct may only restrict the value of the name; these conditions go to `values`.
 bool Objects::names_alike(const Plan& plan, const Parts& parts, PlanNameId name,
                           std::vector<ValueId>& values) {
   return !parts.by_name.count(name) && std::ranges::all_of(parts.wide, [&](PartId part) {
@@ -226,9 +235,10 @@ bool Objects::names_alike(const Plan& plan, const Parts& parts, PlanNameId name,
   });
 }
 
-// Meets the count `literal`, "at least n members of a region" with n > 1, by keys that p treats alike. They
-// do no harm, so no other choice has to be tried. An endless class is always enough; other keys are counted.
-// Returns false if no key was taken. Sets `dead` if the keys do not suffice and no other key helps.
+// Meets the count `literal`, "at least n members of a region" with n > 1, by keys that p treats alike. Such a
+// key does no harm, so no other choice has to be tried. A class with infinitely many keys is always enough;
+// other keys are counted. Returns false if it took nothing. Sets `dead` if the keys do not suffice and no
+// other key helps.
 bool Objects::take_alike(PlanId plan_id, TypedId& p, Gone& gone, TypedId literal, bool& dead) {
   Plan& plan = plans_[plan_id];
   const Formula l = formulas_[literal];
@@ -241,7 +251,7 @@ bool Objects::take_alike(PlanId plan_id, TypedId& p, Gone& gone, TypedId literal
   const TypedId others = formulas_.all_of(conjuncts);
   const auto with = [&](uint32_t n) { return formulas_.both(others, formulas_.some(region, value, n)); };
   uint64_t supply = 0;
-  // True if keys that p treats in another way may help.
+  // Tells whether keys that p treats in another way may help.
   bool more = false;
   bool exact = true;
   Gone after = gone;
@@ -285,7 +295,8 @@ bool Objects::take_alike(PlanId plan_id, TypedId& p, Gone& gone, TypedId literal
   }
   if (!exact && !solver_.effort().omits())
     throw Error(ErrorKind::kSchemaTooComplex, "too many keys of one pattern to count them");
-  // All keys that p treats alike are used up. The search goes on with the others and a smaller count.
+  // All keys that p treats alike are used up. The count is lowered by their number, and the search goes on
+  // with the other keys.
   dead = !more;
   if (supply == 0) return dead;
   gone = std::move(after);
@@ -330,7 +341,7 @@ bool Objects::some_member(PlanId plan_id, TypedId p, TypedId literal, const Gone
 }
 
 // Tells whether members can meet all conjuncts of `left`. A conjunct that the empty object meets is left out
-// if it shares no keys with an unmet one, because no member that is written can violate it.
+// if it shares no keys with an unmet conjunct, because no member that the search writes can violate it.
 bool Objects::possible(PlanId plan_id, const Left& left, const Gone& gone) {
   Plan& plan = plans_[plan_id];
   const Parts& parts = *left.parts;
@@ -357,7 +368,10 @@ bool Objects::possible(PlanId plan_id, const Left& left, const Gone& gone) {
   return search(plan_id, plans_.forget(plan, formulas_.all_of(chosen), gone.names), gone);
 }
 
-// Returns the names that are used up behind `name`: itself, and the earlier names of its chain.
+// ---- states ----
+
+// Returns the names that are used up once `name` is written: the name itself, and the earlier names of its
+// chain, which can no longer come.
 Bits Objects::after(const Plan& plan, const Bits& used, PlanNameId name) const {
   Bits out = used;
   add_bit(out, name);
@@ -416,8 +430,8 @@ CapturedId Objects::values_of(ObjectId s, std::string_view name) {
 
 ObjectId Objects::read_fresh(ObjectId s) { return with_outside(s, {}); }
 
-// Returns the steps behind which the object can still differ from the set. A step with `capture` keeps the
-// whole set, and read() narrows it once the value is known.
+// Returns only the steps behind which the object can still become a value outside of the set. A step with
+// `capture` keeps the whole set; read() narrows it once the member's value is known.
 std::vector<Objects::Step> Objects::apart(CapturedId set, std::string_view name, std::vector<Step> steps) {
   if (set.v == 0) return steps;
   const std::string key = Captured::key(name);
@@ -434,7 +448,8 @@ std::vector<Objects::Step> Objects::apart(CapturedId set, std::string_view name,
   return out;
 }
 
-// Returns the free keys behind which the object could only become a captured value.
+// Returns the free keys that may not be written, because behind each of them the object could only become a
+// captured value.
 std::vector<std::string> Objects::refused_keys(ObjectId s, KeyClassId cls) {
   std::vector<std::string> out;
   const ObjectState st = states_[s.v];
@@ -472,14 +487,15 @@ std::vector<Cell> Objects::split_name(ObjectId s, PlanNameId name, bool first) {
   return cells;
 }
 
-// Tells whether name_cells() would return a cell, at less cost: of all names on offer a text writes only one.
+// Tells at less cost whether name_cells() would return a cell. For most names nothing more is needed: a text
+// writes only one of the names on offer.
 bool Objects::has_cell(ObjectId s, PlanNameId name) {
   const auto it = cells_.find((static_cast<uint64_t>(s.v) << 32) | name.v);
   return it != cells_.end() ? !it->second.empty() : !split_name(s, name, true).empty();
 }
 
-// Returns the ways to write a member with a key of the class. They are kept under a number above those of the
-// names.
+// Returns the ways to write a member with a key of the class. They are remembered under a number above those
+// of the plan's names.
 const std::vector<Cell>& Objects::free_cells(ObjectId s, KeyClassId cls) {
   const ObjectState st = states_[s.v];
   Plan& plan = plans_[st.plan];
@@ -498,8 +514,8 @@ const std::vector<Cell>& Objects::free_cells(ObjectId s, KeyClassId cls) {
   return cells_.emplace(key, std::move(cells)).first->second;
 }
 
-// Computes has_cell() from the conjuncts that mention the name. Without this, offers() would derive all of
-// 500 conjuncts for each of 500 names.
+// Returns the answer of has_cell(), computed from the conjuncts that mention the name. Without this function,
+// offers() would derive all of 500 conjuncts for each of 500 names.
 bool Objects::may_write(ObjectId s, const Parts& parts, PlanNameId name, const Bits& next) {
   check_depth();
   const ObjectState st = states_[s.v];
@@ -527,8 +543,9 @@ bool Objects::may_write(ObjectId s, const Parts& parts, PlanNameId name, const B
   return found;
 }
 
-// Computes the offers of a state. A world that omits (base/effort.h) leaves out an offer that takes too much
-// work to decide. An answer without offers is then not kept (refuse_starved()).
+// Computes the offers of a state and remembers them. A world that omits parts (base/effort.h) leaves out an
+// offer that takes too much work to decide; refuse_starved() then keeps an answer without any offer from
+// being remembered.
 const Offers& Objects::offers(ObjectId s) {
   check_depth();
   if (offers_[s.v]) return *offers_[s.v];
@@ -543,7 +560,8 @@ const Offers& Objects::offers(ObjectId s) {
   out->close = solver_.closes(st.rest) && !solver_.captured().contains(st.outside, "{}");
   out->close = out->close && names_without(plan.required, used).empty();
   for (const std::vector<PlanNameId>& chain : plan.chains) {
-    // True behind a required name of the chain that is missing: later names would pass over it.
+    // Set once the chain has a required name that was not written. Every later name would pass over it, so
+    // later names may not come.
     bool passed = false;
     for (PlanNameId i : chain) {
       blocked[i.v] = passed;
@@ -590,8 +608,8 @@ std::vector<Objects::Step> Objects::take_name(ObjectId s, PlanNameId name) {
   return apart(st.outside, text, std::move(out));
 }
 
-// A later name of a chain rules out the first one, as the first one itself does. If the two states differ in
-// nothing else, the later names are read from the state behind the first.
+// Writing a later name of a chain rules out the first name. So does writing the first name. If the two states
+// differ in nothing else, the later names are read from the state behind the first.
 std::vector<ObjectId> Objects::later(ObjectId s, Bits& names) {
   std::vector<ObjectId> out;
   const Plan& plan = plan_of(s);
@@ -645,8 +663,8 @@ std::vector<Objects::Step> Objects::take_free(ObjectId s, KeyClassId cls, const 
   return leave(std::move(out));
 }
 
-// Adds a key to a set of written keys, a list of literal tables. The new table absorbs every one that is no
-// larger, as in a binary counter, so a key is merged log n times.
+// Adds a key to a set of written keys. The set is a list of literal tables. As in a binary counter, the new
+// table absorbs every table that is no larger, so each key is merged log n times.
 WrittenId Objects::write_key(WrittenId written, const std::string& text) {
   LiteralTables& tables = solver_.regexes().tables();
   std::vector<uint32_t> list = written_[written.v];
@@ -682,12 +700,13 @@ RegexId Objects::free_language(ObjectId s, KeyClassId cls) {
   if (const std::vector<std::string> refused = refused_keys(s, cls); !refused.empty())
     taken.push_back(regexes.literal_set(regexes.tables().add(refused), {}, false));
   const RegexId language = plan.classes[cls.v].language;
-  // Excluded keys are excluded in every spelling, so a key is left in all spellings or in none.
+  // A name or a written key is excluded in every spelling, so the language that is left has all spellings of
+  // a key or none.
   return taken.empty() ? language : regexes.minus(language, regexes.alt(std::span<const RegexId>(taken)));
 }
 
-// Keys in an element (not in JSON) have another spelling, without labels and literal tables, so the language
-// is built from the patterns of the class.
+// The keys in an element (not in JSON) have another spelling, with neither labels nor literal tables that
+// states share. So this language is built from the patterns of the class.
 RegexId Objects::free_texts(ObjectId s, KeyClassId cls, Texts& texts) {
   const ObjectState& st = states_[s.v];
   const Plan& plan = plans_[st.plan];

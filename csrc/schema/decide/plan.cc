@@ -47,7 +47,7 @@ namespace {
 constexpr std::size_t kMaxClasses = 256;
 // A class of at most this many keys is written out as names.
 constexpr uint32_t kFiniteClass = 64;
-// count_keys() visits at most this many nodes for one class. The count is then a lower bound.
+// count_keys() visits at most this many nodes for one class; beyond them the count is only a lower bound.
 constexpr uint32_t kCountNodes = 3'000;
 }  // namespace
 
@@ -72,8 +72,8 @@ void Plans::collect_region(RegionId r, std::vector<NameId>& names, std::vector<V
   for (RegionId k : x.kids) collect_region(k, names, leaves);
 }
 
-// Collects the names, languages and ordered `properties` (maps) of a formula. `seen` has the visited
-// formulas.
+// Collects the names, the languages and the ordered `properties` (maps) of a formula. `seen` holds the
+// formulas that were visited.
 void Plans::collect(TypedId f, Plan& plan, std::vector<MapId>& maps, FlatMap<uint32_t, bool>& seen) {
   check_depth();
   charge();
@@ -84,7 +84,7 @@ void Plans::collect(TypedId f, Plan& plan, std::vector<MapId>& maps, FlatMap<uin
   for (TypedId k : formulas_.kids(f)) collect(k, plan, maps, seen);
 }
 
-// Returns the formula with true in place of every kOrder.
+// Returns the formula with every kOrder (the atom that orders keys) replaced by true.
 TypedId Plans::strip_order(TypedId f, Memo& memo) {
   const Formula& n = formulas_[f];
   if (!(n.has & kHasOrder)) return f;
@@ -111,7 +111,7 @@ PlanId Plans::plan_of(TypedId p) {
   expand_finite(*plan);
   std::vector<NameId>& n = plan->names;
   sort_unique(n);
-  // A name with a lone surrogate has no spelling.
+  // A name with a lone surrogate has no spelling, so it can never be written.
   std::erase_if(n, [&](NameId x) { return !valid_utf8(formulas_.text(x)); });
   std::sort(n.begin(), n.end(), [&](NameId x, NameId y) { return formulas_.text(x) < formulas_.text(y); });
   std::vector<std::pair<std::string, uint32_t>> entries;
@@ -132,8 +132,8 @@ PlanId Plans::plan_of(TypedId p) {
 }
 
 // Puts the names into chains. A map is the list of names of one `properties`. Each name belongs to the first
-// map that lists it, and names of one map alone are ordered, so chains have no cycles. The maps [a, b] and
-// [b, a] disagree about `a`, so `a` is in no chain.
+// map that lists it, and only names of one map are ordered, so chains have no cycles. The maps [a, b] and [b,
+// a] contradict each other about `a`, so `a` gets no place in a chain.
 void Plans::order_names(Plan& plan, const std::vector<MapId>& maps) {
   plan.chain_of.assign(plan.names.size(), kNoChain);
   plan.position.assign(plan.names.size(), 0);
@@ -144,7 +144,7 @@ void Plans::order_names(Plan& plan, const std::vector<MapId>& maps) {
   std::vector<bool> torn(plan.names.size(), false);
   for (MapId m : maps) {
     std::vector<PlanNameId> chain;
-    // By chain: the highest position that this map has met.
+    // The highest position that this map has met, for each chain.
     FlatMap<uint32_t, uint32_t> last;
     for (NameId n : solver_.lowering().map_names(m)) {
       const PlanNameId* const at = index.find(n.v);
@@ -161,7 +161,8 @@ void Plans::order_names(Plan& plan, const std::vector<MapId>& maps) {
       position = static_cast<uint32_t>(chain.size());
       chain.push_back(*at);
     }
-    // The loop above served the names of earlier maps. The new chain is already in the order of the map.
+    // The loop above handled the names that earlier maps list. The names of this new chain stand in the order
+    // of the map already.
     plan.chains.push_back(std::move(chain));
   }
   if (std::find(torn.begin(), torn.end(), true) == torn.end()) return;
@@ -193,8 +194,9 @@ void Plans::expand_finite(Plan& plan) {
   });
 }
 
-// Splits the free keys by every pattern of the plan. If this gives too many classes or takes too much work, a
-// world that omits (base/effort.h) goes on with fewer, and its objects lack the keys of the others.
+// Splits the free keys by every pattern of the plan and drops empty classes. If there are too many classes,
+// or if it takes too much work to tell them apart, a world that omits parts (base/effort.h) goes on with
+// fewer classes, and its objects have no keys of the missing ones.
 void Plans::find_classes(Plan& plan) {
   if (plan.classes_known) return;
   RegexArena& regexes = solver_.regexes();
@@ -226,7 +228,7 @@ void Plans::find_classes(Plan& plan) {
   plan.classes_known = true;
 }
 
-// Counts the keys of each class, names of the plan not included, which must all be known by now.
+// Counts the keys of each class, without the names of the plan. So the plan must have all its names by now.
 void Plans::count_keys(Plan& plan) {
   if (plan.leaves.empty()) return;
   find_classes(plan);
@@ -245,7 +247,7 @@ void Plans::count_keys(Plan& plan) {
 }
 
 // Tells whether p has a condition that a further member can violate although no list names its key: "at most
-// n", or "every key of a pattern ...". A One or a Not with a pattern counts as such.
+// n", or "every key of a pattern ...". A One or a Not counts as such a condition if it mentions any pattern.
 bool Plans::limits_members(TypedId p, FlatMap<uint32_t, bool>& seen) {
   check_depth();
   const Formula& f = formulas_[p];
@@ -262,8 +264,8 @@ bool Plans::limits_members(TypedId p, FlatMap<uint32_t, bool>& seen) {
   return false;
 }
 
-// Splits the formula into `value`, `required` and `rest`. "Every member in L satisfies V" moves V to the
-// values of the names in L. For free keys class_value() reads V from the formula.
+// Splits the formula into `value`, `required` and `rest`. A conjunct "every member in L satisfies V" moves V
+// to the values of the names in L. For free keys class_value() reads V from the formula.
 void Plans::take_apart(Plan& plan) {
   const TypedId self = plan.formula;
   const auto kids = formulas_.conjuncts(self);
@@ -294,9 +296,9 @@ void Plans::take_apart(Plan& plan) {
     }
   }
   for (uint32_t i = 0; i < plan.names.size(); ++i) plan.value[i] = formulas_.all_of(values[i]);
-  // The required names that `rest` mentions as well. They stay there, so that its counts see the member. A
-  // region such as a pattern mentions a name only if a member can violate the condition: for "at least n" a
-  // required member counts like any other.
+  // The required names that the rest mentions, too. They stay in the rest, so that counts there see the
+  // member. A region such as a pattern mentions a name only where a member can violate the condition: in "at
+  // least n" required members count as all others do.
   std::vector<PlanNameId> named;
   bool wide = false;
   const TypedId counting = formulas_.all_of(rest);
@@ -312,8 +314,10 @@ void Plans::take_apart(Plan& plan) {
   plan.rest = formulas_.all_of(rest);
 }
 
-// Follows the structure of the region. A language has a class if KeyClass::in says so, and a name if its
-// regex matches.
+// ---- questions ----
+
+// Follows the structure of the region. A language contains a class as KeyClass::in says. It contains a name
+// if its regex matches; this answer is remembered.
 bool Plans::hits(const Plan& plan, RegionId r, PlanNameId name, KeyClassId cls) {
   check_depth();
   charge();
@@ -354,7 +358,7 @@ bool Plans::name_ok(Plan& plan, PlanNameId name) {
   return plan.ok[name.v] == 2;
 }
 
-// Joins the V of all conjuncts "every member in L satisfies V" whose L has the class.
+// Joins the V of all conjuncts "every member in L satisfies V" whose region L contains the class.
 ValueId Plans::class_value(Plan& plan, KeyClassId cls) {
   if (plan.class_value.empty()) {
     const TypedId self = plan.formula;
@@ -378,8 +382,9 @@ TypedId Plans::derive(const Plan& plan, TypedId p, PlanNameId name, KeyClassId c
   return derive(plan, p, name, cls, memo);
 }
 
-// Follows the structure of the formula. A count whose region has the key asks for the key's value and goes
-// down by one (FormulaSpace::counted). All other nodes are made again from the derivatives of their kids.
+// Follows the structure of the formula. A count whose region contains the key asks for the value of the key
+// and goes down by one (FormulaSpace::counted). Any other node is rebuilt from the derivatives of its
+// operands.
 TypedId Plans::derive(const Plan& plan, TypedId p, PlanNameId name, KeyClassId cls, Memo& memo) {
   charge();
   const Formula f = formulas_[p];
@@ -411,8 +416,8 @@ TypedId Plans::forget(const Plan& plan, TypedId p, const Bits& gone) {
   return forget(plan, p, gone, memo);
 }
 
-// Turns a count over names into a count over those that are not gone, which may decide it: "at least 2 of {a,
-// b}" is false once `a` was passed over.
+// Turns a count over names into a count over those names that are not gone. This may decide the count: "at
+// least 2 of {a, b}" is false once `a` was passed over.
 TypedId Plans::forget(const Plan& plan, TypedId p, const Bits& gone, Memo& memo) {
   check_depth();
   charge();
@@ -456,8 +461,8 @@ void Plans::names_of(const Plan& plan, TypedId p, std::vector<PlanNameId>& names
   walk_names(plan, p, names, wide, seen);
 }
 
-// Returns the conjuncts of p by name. The table of answers is emptied at kKept entries, because a text has
-// few states at a time.
+// Returns the conjuncts of p, indexed by name, and remembers them for the plan. The table is emptied at kKept
+// entries, because a text has few states at a time.
 std::shared_ptr<const Parts> Plans::parts(PlanId plan_id, TypedId p) {
   constexpr std::size_t kKept = 256;
   const uint64_t key = (static_cast<uint64_t>(plan_id.v) << 32) | p.v;

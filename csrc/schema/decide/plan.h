@@ -23,14 +23,14 @@ namespace structgen {
 
 using PlanId = Id<struct PlanTag>;
 using PlanNameId = Id<struct PlanNameTag>;
-// The number of a class of keys of a plan.
+// The number of a class of a plan: an index of Plan::classes.
 using KeyClassId = Id<struct KeyClassTag>;
 // The number of a chain of a plan: of names in a fixed order.
 using ChainId = Id<struct ChainTag>;
-// The number of a conjunct in Parts.
+// The number of a part of a conjunction: an index of Parts::kids.
 using PartId = Id<struct PartTag>;
 
-// A set of names of a plan as bits, or a list of counts, one word for each class.
+// A set of names of a plan, one bit for each name, or a list of counts, one word for each class.
 using Bits = std::vector<uint64_t>;
 inline bool has_bit(const Bits& b, PlanNameId i) { return (b[i.v >> 6] >> (i.v & 63)) & 1; }
 inline void add_bit(Bits& b, PlanNameId i) { b[i.v >> 6] |= 1ull << (i.v & 63); }
@@ -49,50 +49,51 @@ inline std::vector<PlanNameId> names_without(Bits b, const Bits& other) {
 
 constexpr PlanNameId kNoName{0xFFFFFFFFu};
 constexpr ChainId kNoChain{0xFFFFFFFFu};
-// Stands for infinitely many keys.
+// The number of keys of a class that has infinitely many.
 constexpr uint64_t kEndless = ~0ull;
 
-// A class of free keys: keys that are no names of the plan and that no region of the plan tells apart. With
-// "patternProperties": {"^x": ...} the free keys that begin with x are one class, and all others another.
+// A class of free keys. A free key is no name of the plan, and no region of the plan tells two keys of one
+// class apart. With "patternProperties": {"^x": ...} the free keys that begin with x are one class, and all
+// others another.
 struct KeyClass {
   // The keys with their closing quotes. Names of the plan may be among them.
   RegexId language;
-  // in[i]: the keys match pattern i of Plan::leaves.
+  // in[i] tells whether the keys match pattern i (Plan::leaves).
   std::vector<bool> in;
   // The number of keys, names of the plan not counted.
   uint64_t keys = kEndless;
-  // False if `keys` is a lower bound only.
+  // Tells whether `keys` is the exact number; otherwise it is a lower bound.
   bool exact = true;
 };
 
 // What a formula of objects says that does not depend on the written keys. `classes`, and the fields computed
 // from them, are filled when they are first needed (Plans::find_classes).
 struct Plan {
-  // The formula without kOrder, which `chains` replaces.
+  // The formula without kOrder; `chains` holds the order of keys.
   TypedId formula;
   // The conjuncts that neither `required` nor `value` holds. Each written key changes them (derive()).
   TypedId rest;
-  // The names, sorted by text.
+  // The names, sorted by text like the literal table.
   std::vector<NameId> names;
   std::vector<std::string> texts;
-  // The literal table of the names: label i is name i.
+  // The literal table of the names; a label of the table is an index of `names`.
   uint32_t table = 0;
-  // Lists of names, each to be written in the order of its list.
+  // Lists of names. The names of one chain must be written in the order of the list.
   std::vector<std::vector<PlanNameId>> chains;
   // The chain of each name; kNoChain if it has none.
   std::vector<ChainId> chain_of;
   std::vector<uint32_t> position;
-  // The languages of the schema's patterns (KeyClass::in).
+  // The languages of the schema's patterns, as formulas; KeyClass::in is parallel to this list.
   std::vector<ValueId> leaves;
   std::vector<KeyClass> classes;
   bool classes_known = false;
-  // True if some class has finitely many keys.
+  // Tells whether some class has finitely many keys.
   bool limited = false;
   // The names that `formula` simply requires. `rest` does not mention them again.
   Bits required;
-  // value[i]: the condition that `formula` simply puts on the value of name i.
+  // The condition on the value of each name that `formula` states outright, by the name's index.
   std::vector<ValueId> value;
-  // ok[i]: whether some value meets value[i]. 0: not known, 1: no, 2: yes.
+  // ok[i] tells whether some value meets value[i]: 0 if it is not known, 1 for no, 2 for yes.
   std::vector<uint8_t> ok;
   std::vector<ValueId> class_value;
 
@@ -101,20 +102,21 @@ struct Plan {
   PlanNameId find(std::string_view text) const;
 };
 
-// The conjuncts of a formula, and for each name those that mention it: few of a thousand.
+// The conjuncts of a formula (its kids), indexed by the names that they mention. A thousand conjuncts have
+// few that mention one given name.
 struct Parts {
   std::vector<TypedId> kids;
-  // The conjuncts that the empty object violates.
+  // The conjuncts that the empty object does not satisfy.
   std::vector<PartId> open;
-  // The conjuncts that any key may change, because they have a region that is no list of names.
+  // The conjuncts with a region that is no list of names. Every written key may change such a conjunct.
   std::vector<PartId> wide;
-  // By name: the conjuncts with a list of names that has this name.
+  // For each name, the conjuncts with a list of names that contains it.
   std::unordered_map<PlanNameId, std::vector<PartId>> by_name;
-  // Returns the conjuncts that the name may change, sorted.
+  // Returns the conjuncts that may change when the name is written, sorted.
   std::vector<PartId> touched(PlanNameId name) const;
 };
 
-// Keeps all plans of a grammar, and answers questions about them that need the solver.
+// Keeps all plans of a grammar, and answers the questions about a plan that need the solver.
 class Plans {
  public:
   explicit Plans(Solver& solver) : solver_(solver), formulas_(solver.formulas()) {}
@@ -126,21 +128,22 @@ class Plans {
   const Plan& operator[](PlanId id) const { return *plans_[id.v]; }
   std::size_t size() const { return plans_.size(); }
 
-  // Makes the classes of a plan, before any question about a class.
+  // Makes the classes of a plan. Callers call it before any question about a class.
   void find_classes(Plan& plan);
-  // Returns the condition that Plan::formula simply puts on the values of a class's keys.
+  // Returns the condition that Plan::formula states outright on the values of a class's keys.
   ValueId class_value(Plan& plan, KeyClassId cls);
   bool name_ok(Plan& plan, PlanNameId name);
-  // Tells whether the region contains the name, or with kNoName the keys of the class.
+  // Tells whether the region contains the name, or, with name = kNoName, the keys of the class.
   bool hits(const Plan& plan, RegionId r, PlanNameId name, KeyClassId cls);
   // Returns the derivative of p by a key: the condition on the members behind it. Its kVal atoms are the
   // condition on the key's own value.
   TypedId derive(const Plan& plan, TypedId p, PlanNameId name, KeyClassId cls);
-  // Removes names that can no longer be written from every list of names: with a and b gone, a count over {a,
-  // b, c} becomes a count over {c}.
+  // Removes the names in `gone`, which can no longer be written, from every list of names: a count over {a,
+  // b, c} becomes a count over {c} when a and b are gone.
   TypedId forget(const Plan& plan, TypedId p, const Bits& gone);
   std::shared_ptr<const Parts> parts(PlanId plan, TypedId p);
-  // Writes the names in the lists of names of p. Sets `wide` if p also has a region of another form.
+  // Writes the names that the lists of names in p contain. Sets `wide` if p also has a region of another
+  // form.
   void names_of(const Plan& plan, TypedId p, std::vector<PlanNameId>& names, bool& wide);
 
  private:

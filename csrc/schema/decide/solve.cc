@@ -47,15 +47,16 @@ namespace structgen {
 namespace {
 // spend() throws after this many steps since the last refill(), unless the world omits (base/effort.h).
 constexpr uint64_t kBudget = 1'200'000;
-// If values that must exist nest deeper, as in {"required": ["a"]} in {"required": ["a"]} ..., the question
-// is too complex.
+// At most this many values may have to exist inside of each other, as in {"required": ["a"]} in {"required":
+// ["a"]} ...; a deeper value is too complex.
 constexpr uint32_t kMaxDepth = 1'500;
-// Applicators such as `allOf` may nest at most so deep.
+// At most this many applicators in place, such as `allOf`, may stand inside of each other.
 constexpr uint32_t kMaxRestrictDepth = 2'000;
 constexpr std::size_t kMaxCells = 3'000;
-// exclusive() first tries split_by_truth() with this many steps.
+// exclusive() tries split_by_truth() with this many steps before it makes its own cells.
 constexpr uint32_t kTrialSteps = 200;
-// exclusive() gives up if more branches than this may hold beside some branch of an exactly-one (its rivals).
+// exclusive() gives up if a branch of an exactly-one has more rivals than this: branches that may hold beside
+// it.
 constexpr std::size_t kMaxRivals = 2;
 // exclusive() serves an exactly-one only if at least this many branches ask about the value, with as many
 // different questions.
@@ -69,8 +70,10 @@ void Solver::spend(uint32_t steps) {
     throw Error(ErrorKind::kSchemaTooComplex, "the combination of subschemas is too large to decide exactly");
 }
 
-// Tells whether the formula depends on a reference that leads nowhere. It and its negation then accept
-// nothing: `not {"$ref": "#/missing"}` must not accept everything.
+// ---- restriction ----
+
+// Tells whether the formula depends on a reference that leads nowhere. Then neither the formula nor its
+// negation accepts anything: `not {"$ref": "#/missing"}` must not accept everything.
 bool Solver::unknown(ValueId v) {
   if (!lowering_.schemas().any_broken() && !lowering_.any_broken()) return false;
   check_depth();
@@ -78,7 +81,7 @@ bool Solver::unknown(ValueId v) {
   spend();
   // While v is open the answer is no: a loop of dynamic references back to v says nothing new about v.
   unknown_.emplace(v.v, 0);
-  // An error removes the entry.
+  // An error ends the search and removes the entry.
   Undo forget([&] { unknown_.erase(v.v); });
   const Formula f = formulas_[v];
   bool out = false;
@@ -96,9 +99,9 @@ struct Looping {
 };
 }  // namespace
 
-// Calls restrict_once() until it meets no loop of dynamic references, which shows only when references are
-// followed. The schema that closes a loop is marked as broken. Then everything is restricted again, because
-// finished negations may have another answer now.
+// Calls restrict_once() until it meets no loop of dynamic references. Such a loop shows only when the
+// references are followed. The schema at which a loop closes is marked as broken. Then the restriction begins
+// again, because negations that were already restricted may change their answer.
 TypedId Solver::restrict(ValueId v, Kind k) {
   if (restrict_depth_ > 0) return restrict_once(v, k);
   for (;;) try {
@@ -109,7 +112,8 @@ TypedId Solver::restrict(ValueId v, Kind k) {
     }
 }
 
-// Follows the structure of the formula. Conditions on kind k stay; all others become true.
+// Follows the structure of the formula. A condition on kind k stays as it is. A condition on another kind
+// becomes true.
 TypedId Solver::restrict_once(ValueId v, Kind k) {
   check_depth();
   const Formula f = formulas_[v];
@@ -132,7 +136,7 @@ TypedId Solver::restrict_once(ValueId v, Kind k) {
   spend();
   TypedId out;
   if (f.op == Op::kSchema)
-    // Neither a broken schema nor its negation (below) allows a value.
+    // A broken schema allows no value. Its negation (below) allows none, either.
     out = lowering_.broken(f.location()) ? FormulaSpace::no() : restrict(lowering_.lower(f.location()), k);
   else if (f.op == Op::kNot)
     out = unknown(formulas_.kids(v)[0]) ? FormulaSpace::no()
@@ -145,7 +149,9 @@ TypedId Solver::restrict_once(ValueId v, Kind k) {
   return out;
 }
 
-// `levels` bounds the depth, so check_depth() is not needed.
+// ---- non-emptiness ----
+
+// `levels` bounds the depth, so no check_depth() is needed.
 std::optional<LocationId> Solver::schema_of(ValueId v, uint32_t levels) const {
   const Formula& f = formulas_[v];
   if (f.op == Op::kSchema) {
@@ -158,8 +164,9 @@ std::optional<LocationId> Solver::schema_of(ValueId v, uint32_t levels) const {
   return std::nullopt;
 }
 
-// While v is being decided it counts as empty, and low_ records who relied on this. A "no" is not stored if
-// low_ is below v's own depth: it then depends on a formula that is still open.
+// While v is being decided it counts as empty, and low_ records that this answer was used. If v turns out to
+// have no value while low_ is below v's own depth, the "no" depends on a formula that is still open. Such a
+// "no" is not stored.
 bool Solver::nonempty(ValueId v) {
   check_depth();
   if (v == FormulaSpace::yes()) return true;
@@ -205,7 +212,7 @@ bool Solver::nonempty(ValueId v) {
   return result;
 }
 
-// Strings, numbers and constants come first: no formula of a member or item is asked for them.
+// Strings, numbers and constants come first: to decide them, no formula of a member or item is asked.
 bool Solver::compute_nonempty(ValueId v) {
   if (plainly_nonempty(v)) return true;
   FirstLimit unsure;  // one kind with a value decides, whatever the others are
@@ -240,7 +247,7 @@ TypedId Solver::substitute(TypedId x, ValueId value, bool truth, FlatMap<uint32_
   });
 }
 
-// Returns v if p is "not val(v)"; otherwise nothing.
+// Returns the formula v if p is "not val(v)", otherwise nothing.
 std::optional<ValueId> Solver::denied_val(TypedId p) const {
   if (formulas_[p].op != Op::kNot) return std::nullopt;
   const Formula& denied = formulas_[formulas_.kids(p)[0]];
@@ -284,9 +291,9 @@ class Solver::Branches {
   Branches(Solver& solver, ValueId value, const Judges& judges)
       : solver_(solver), formulas_(solver.formulas_), value_(value), judges_(judges) {}
 
-  // Finds the exactly-one among the conjuncts of d, and groups its branches by what they say about the rest.
-  // Returns false if there is none of kManyBranches branches, or if a branch is no conjunction of value and
-  // rest.
+  // Finds the "exactly one" among the conjuncts of d, and groups its branches by what they say about the
+  // rest. Returns false if no conjunct is an exactly-one of kManyBranches branches, or if some branch is no
+  // conjunction of a value and a rest.
   bool read(TypedId d) {
     TypedId one = FormulaSpace::no();
     for (TypedId k : formulas_.conjuncts(d)) {
@@ -321,8 +328,9 @@ class Solver::Branches {
     return true;
   }
 
-  // Finds the rivals of each group: the groups that can hold beside it. Two groups exclude each other by
-  // their rests, or with `by_value` also by their values. Returns false if a group has more than kMaxRivals.
+  // Finds the rivals of each group: the other groups that can hold at the same time. Two groups exclude each
+  // other if their rests do, or, with `by_value`, if their values do. Returns false if some group has more
+  // than kMaxRivals rivals.
   bool find_rivals(bool by_value) {
     for (Group& g : groups_) {
       g.rivals.clear();
@@ -346,8 +354,8 @@ class Solver::Branches {
     }
   }
 
-  // Makes a cell for each group, in which the group's rivals are false, and one for the branches that do not
-  // speak of the value.
+  // Makes one cell for each group, in which the group's rivals are false, and one cell for the branches that
+  // say nothing about the value.
   void split_by_branch(std::vector<Cell>& out) {
     const auto denied = [&](const Group& g) {
       return formulas_.either(formulas_.negate(formulas_.val(g.any)), formulas_.negate(g.rest));
@@ -365,9 +373,9 @@ class Solver::Branches {
     solver_.split(formulas_.all_of(rest), value_, judges_, out);
   }
 
-  // Makes a cell for each set of groups that can hold together, for formulas whose groups seldom exclude each
-  // other: with optional discriminators, an object without any satisfies all branches. Returns false and
-  // appends nothing if there are more than about two sets for each group.
+  // Makes one cell for each set of groups that can hold together. This serves formulas whose groups seldom
+  // exclude each other: with optional discriminators, an object without any discriminator satisfies all
+  // branches at once. Returns false and appends nothing if there are more than about two sets for each group.
   bool split_by_rests(std::vector<Cell>& out) {
     if (!untouched_.empty()) return false;
     std::vector<Cell> leaves;
@@ -382,26 +390,27 @@ class Solver::Branches {
   }
 
  private:
-  // The branches with one rest. `one`: exactly one of their values. `any`: at least one.
+  // The branches that share one rest. `one` says that exactly one of their value conditions holds, `any` that
+  // at least one holds.
   struct Group {
     TypedId rest;
     ValueId one, any;
     std::vector<ValueId> values;
-    // The groups that can hold beside this one.
+    // The groups that can hold together with this group.
     std::vector<const Group*> rivals;
-    // The keys that the rest requires, each with the constant that it must have; sorted by key.
+    // The keys that the rest requires, each with the constant that the rest asks of it; sorted by key.
     std::vector<std::pair<NameId, std::string>> tags;
   };
 
-  // Returns the key if the conjunct is about one key; otherwise nothing.
+  // Returns the key of a conjunct that is about one key, otherwise nothing.
   std::optional<NameId> only_key(const Formula& f) const {
     if (f.op != Op::kAll && f.op != Op::kSome) return std::nullopt;
     const Region& r = formulas_.region(RegionId{f.a});
     return r.kind == Region::kNames && r.names.size() == 1 ? std::optional(r.names[0]) : std::nullopt;
   }
 
-  // Reads the constants of the required keys, such as "kind": "click". Two groups with different constants of
-  // one key exclude each other without a search, as nearly all pairs of many branches do.
+  // Reads the constants of the keys that the group's rest requires, such as "kind": "click". Two groups with
+  // different constants of one key exclude each other without a search. Of many branches nearly all pairs do.
   void find_tags(Group& g) {
     std::vector<NameId> required;
     const auto kids = formulas_.conjuncts(g.rest);
@@ -460,28 +469,31 @@ class Solver::Branches {
   std::vector<Group> groups_;
   // The branches that do not speak of the value. If one of them holds, no other branch does.
   std::vector<TypedId> untouched_;
-  // given_: the conjuncts beside the exactly-one. others_: given_, and "no branch of untouched_ holds".
-  // beside_: those of others_ that do not speak of the value, as one conjunction.
+  // given_ holds the conjuncts beside the exactly-one. others_ holds given_ and the condition that no branch
+  // of untouched_ holds. beside_ is the conjunction of those formulas in others_ that say nothing about the
+  // value.
   std::vector<TypedId> given_, others_;
   TypedId beside_;
 };
 
 // Splits "exactly one of many branches holds", where branch i says that the value is in V_i and the rest
-// meets R_i. split_by_truth() would ask about every V_i and give up to 2^n cells. This gives one cell for
-// each R_i; cells may overlap, because the parser is nondeterministic.
+// meets R_i. split_by_truth() would ask about every V_i and give up to 2^n cells. exclusive() gives one cell
+// for each R_i. The cells may overlap, because the parser is nondeterministic.
 //
-// The cell of branch i must deny the branches that could hold beside it. Most cannot, because R_i excludes
-// R_j (other constants of a discriminator) or V_i excludes V_j; at most kMaxRivals may remain. An example is
-// oneOf over 50 kinds of events, each with {"kind": {"const": ...}}, at the key `data`.
+// The cell of branch i must deny the branches that could hold beside it. Most branches cannot: R_i excludes
+// R_j (each asks for another constant of a discriminator), or V_i excludes V_j. At most kMaxRivals branches
+// may remain. An example is oneOf over 50 kinds of events, each with {"kind": {"const": ...}}, at the key
+// `data`.
 //
-// Returns false and appends nothing if the derivative has another form.
+// Returns false, with nothing appended, if the derivative has another form.
 bool Solver::exclusive(TypedId d, ValueId value, const Judges& judges, std::vector<Cell>& out) {
   Branches branches(*this, value, judges);
   if (!branches.read(d)) return false;
-  // The rests come first, because they need no question about values.
+  // The rests are compared first, because they need no question about values.
   bool few = branches.find_rivals(false);
   if (!few) {
-    // If each branch has a type of its own, split_by_truth() gives fewer cells, and soon.
+    // If the values tell the branches apart (each branch has a type of its own), split_by_truth() gives fewer
+    // cells. Its cells are taken if it ends within kTrialSteps.
     uint32_t steps = kTrialSteps;
     std::vector<Cell> cells;
     Judges trial = judges;
@@ -500,7 +512,7 @@ bool Solver::exclusive(TypedId d, ValueId value, const Judges& judges, std::vect
   return branches.split_by_rests(out);
 }
 
-// Adds a cell. Cells with one rest become one cell, with either value.
+// Adds a cell. Two cells with one rest become one cell, whose value satisfies either of the two formulas.
 void Solver::add_cell(Cell cell, std::vector<Cell>& out) {
   for (Cell& c : out)
     if (c.rest == cell.rest) {
@@ -518,8 +530,8 @@ void Solver::split(TypedId d, ValueId value, const Judges& judges, std::vector<C
   check_depth();
   if (judges.trial && (*judges.trial == 0 || --*judges.trial == 0)) return;
   if (judges.enough && *judges.enough) return;
-  // A conjunct val(v) or not val(v) moves to `value`, and val(v) becomes true or false elsewhere. New
-  // conjuncts of this form may arise.
+  // A conjunct val(v) or not val(v) decides this question: its condition goes to `value`, and all other
+  // occurrences of val(v) become true or false. New conjuncts of this form may arise, so the loop repeats.
   for (bool again = true; again;) {
     again = false;
     if (d == FormulaSpace::no()) return;
@@ -549,7 +561,8 @@ void Solver::split(TypedId d, ValueId value, const Judges& judges, std::vector<C
     if (!holds([&] { return judges.productive(d); })) return;
     return add_cell({value, d}, out);
   }
-  // Each branch of the Or gives its own cells, which may overlap.
+  // Each branch of the Or gives its own cells. The parser keeps them side by side, so they need not exclude
+  // each other.
   if (formulas_[d].op == Op::kOr) {
     for (TypedId k : formulas_.kids(d)) split(k, value, judges, out);
     return;
@@ -558,7 +571,8 @@ void Solver::split(TypedId d, ValueId value, const Judges& judges, std::vector<C
   split_by_truth(d, value, judges, out);
 }
 
-// Splits by one atom val(v): the cells in which the value satisfies v, and those in which it does not.
+// Splits by one atom val(v) of the derivative: the cells in which the value satisfies v, and the cells in
+// which it does not.
 void Solver::split_by_truth(TypedId d, ValueId value, const Judges& judges, std::vector<Cell>& out) {
   const ValueId v = first_val(d);
   for (bool truth : {true, false}) {
@@ -603,8 +617,8 @@ bool Solver::branch(TypedId p, std::vector<TypedId>& branches, TypedId& literal,
     for (TypedId k : formulas_.kids(chosen)) branches.push_back(with(k));
     return true;
   }
-  // An exactly-one has an alternative for each branch: this one holds, and no other does. Its negation has
-  // others: no branch holds, or two do.
+  // An exactly-one has an alternative for each branch: it holds and all others are false. Its negation has
+  // other alternatives: no branch holds, or two branches hold.
   const bool negated = f.op == Op::kNot;
   const TypedId one = negated ? formulas_.kids(chosen)[0] : chosen;
   const std::vector<TypedId> parts(formulas_.kids(one).begin(), formulas_.kids(one).end());

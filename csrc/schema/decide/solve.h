@@ -40,11 +40,11 @@ struct Cell {
 struct ItemCell {
   ValueId value;
   TypedId rest;
-  // True if the item's text is captured and handed to Solver::extend().
+  // Tells that the text of the item is captured and passed to Solver::extend.
   bool capture = false;
 };
 
-// Items in a row that must exist: their number, and the formula of each.
+// A range of items that must exist: their number, and the formula that each of them satisfies.
 struct ItemRange {
   ValueId value;
   uint32_t count;
@@ -70,90 +70,95 @@ class Domains;
 class Objects;
 class Unique;
 
-// Decides formulas for one grammar, with Objects and with Unique (arrays with uniqueItems).
-// write/productions.cc asks for the next member or item; how values are written is no matter of the Solver.
+// Decides formulas for one grammar. It owns the deciders of objects (Objects) and of arrays with uniqueItems
+// (Unique). write/productions.cc asks the Solver for the next member or item. The Solver does not know how
+// values are written.
 class Solver {
  public:
   Solver(Lowering& lowering, FormulaSpace& formulas, RegexArena& regexes, Texts& texts, Numbers& numbers);
   ~Solver();
 
-  // Returns the condition that v puts on values of kind k. For {"type": "string", "minimum": 3} and numbers
-  // it is no().
+  // Returns the condition of v on values of kind k. {"type": "string", "minimum": 3} allows no number, so its
+  // restriction to numbers is no().
   TypedId restrict(ValueId v, Kind k);
   bool nonempty(ValueId v);
-  // Returns the strings that satisfy v, each as a body with its closing quote. Throws if some have to hold
-  // JSON texts.
+  // Returns the strings that satisfy v, each as a body and its closing quote. Throws if some of them have to
+  // hold JSON texts.
   RegexId strings(ValueId v);
   // Separates conditions on the text of a string from conditions on the JSON value that the text spells
   // (content.cc).
   Contents contents(TypedId p);
-  // Says that only strings of `texts` can be written: no string of an XML-like element holds the mark that
-  // closes the element. Strings that hold JSON text need no such check, because the grammar of this text
-  // excludes the mark (content.cc).
+  // Declares that the layout can write only strings that satisfy `texts`: no string of an XML-like element
+  // holds the mark that closes the element. A string that holds JSON text needs no such check, because the
+  // grammar of the JSON text excludes the mark (content.cc).
   void write_without(TypedId texts) { written_free_ = texts; }
   RegexId numbers(ValueId v) { return numbers_.language(restrict(v, Kind::kNumber)); }
-  // Tells whether the empty object or array satisfies p.
+  // Tells whether the empty object or array satisfies p, so that no further member or item is needed.
   bool closes(TypedId p) const;
-  // Returns f(). In a world that omits (base/effort.h), returns `otherwise` if f() meets a limit or a
-  // reference that leads nowhere. `otherwise` must allow no text that f() might refuse.
+  // Returns f(). In a world that omits parts (base/effort.h), returns `otherwise` if f() meets a limit or a
+  // reference that leads nowhere. `otherwise` must never allow a text that f() might refuse.
   template <class T, class F>
   T attempt(T otherwise, F&& f);
 
   bool array_productive(TypedId p);
-  // The formula has no atom kUnique.
+  // Returns the cells of the next item; p must not contain the atom kUnique.
   std::vector<Cell> array_cells(TypedId p);
-  // The formula may have the atom kUnique.
+  // Returns the cells of the next item; p may contain the atom kUnique.
   std::vector<ItemCell> item_cells(TypedId p);
-  // Returns the rest of an array behind an item of the cell, whose JSON text is `text`.
+  // Returns the rest of an array behind an item of the cell. `text` is the JSON text of the item.
   TypedId extend(const ItemCell& cell, std::string_view text);
 
-  // Takes apart a conjunction of "every item of a range satisfies V" and "item i exists and satisfies V".
-  // Returns the ranges of the items that must exist, by index; nothing for any other formula.
+  // Takes apart a conjunction of "every item in a range satisfies V" and "item i exists and satisfies V".
+  // Returns the ranges of the items that must exist, by index. Returns nothing for any other formula.
   std::optional<std::vector<ItemRange>> item_ranges(TypedId p);
 
   // ---- excluded captured values ----
   //
-  // Splits p into the captured values that it excludes, and its other conjuncts.
+  // Splits p into the captured values that it excludes and the conjuncts beside this condition.
   Outside outside_of(TypedId p);
-  // Returns p with constants in place of every atom "outside of the captured values".
+  // Returns p with every atom "outside of the captured values" replaced by the negation of these values as
+  // constants.
   TypedId spell_out(TypedId p, FlatMap<uint32_t, TypedId>& memo);
 
   using Judge = std::function<bool(TypedId)>;
-  // What split() asks about a rest.
+  // The questions that split() asks about a rest.
   struct Judges {
-    // Whether the rest can be completed.
+    // Tells whether the rest can be completed.
     Judge productive;
     // A cheaper question, for exclusive(): a "no" means that the rest cannot be completed, a "yes" means
     // nothing.
     Judge possible;
-    // split() may stop once `*enough` is true.
+    // split() stops early once `*enough` is true.
     const bool* enough = nullptr;
-    // The steps that split() may still take; null for no limit. At 0 the caller splits in another way.
+    // The steps that split() may still take, or null for no limit. When none are left, the caller splits in
+    // another way.
     uint32_t* trial = nullptr;
     // True if a cell that takes too much work to decide is left out (attempt()). A search sets it to false,
     // because the "no" of a search must be exact.
     bool omits = false;
   };
-  // Takes the derivative apart into cells and appends them to `out`. Its kVal atoms ask about the value,
-  // which also satisfies `value`.
+  // Takes the derivative apart into cells and appends them to `out`. Its kVal atoms are questions about the
+  // value, which also satisfies `value`.
   void split(TypedId derivative, ValueId value, const Judges& judges, std::vector<Cell>& out);
-  // Chooses a conjunct of p that the empty object or array violates. If it is a count, returns false, with
-  // the count in `literal` and the other conjuncts in `others`. Otherwise it is a union (Or, One, not One):
-  // returns true, with each of its alternatives, joined with the other conjuncts, in `branches`.
+  // Chooses a conjunct of p that the empty object or array does not satisfy. A count is preferred: then
+  // branch() returns false, `literal` is the count, and `others` holds the other conjuncts. If there are only
+  // unions (Or, One, not One), it returns true. `branches` then holds each alternative of one union, joined
+  // with the other conjuncts.
   bool branch(TypedId p, std::vector<TypedId>& branches, TypedId& literal, std::vector<TypedId>& others);
   // Takes f apart into a condition on the value and one on the rest. Returns false if f is no such
   // conjunction.
   bool value_and_rest(TypedId f, ValueId& value, TypedId& rest);
-  // Pays for steps of a search. Throws kSchemaTooComplex beyond the limit since the last refill().
+  // Pays for steps of a search. Throws kSchemaTooComplex if the steps since the last refill() exceed the
+  // limit.
   void spend(uint32_t steps = 1);
   void refill() { spent_ = 0; }
-  // Returns the first schema in the formula, at most `levels` connectives deep, for error messages.
+  // Returns the first schema in the formula, at most `levels` connectives deep; errors name this schema.
   std::optional<LocationId> schema_of(ValueId v, uint32_t levels) const;
   const Effort& effort() const { return regexes_.effort(); }
   void omit() { ++omitted_; }
   const uint64_t& omitted() const { return omitted_; }
-  // Tells whether the running search has asked a formula that is still being decided. Its "no" must not be
-  // stored, because that formula may turn out to have a value.
+  // Tells whether the running search has asked an open formula, which is still being decided. A "no" must not
+  // be stored then, because the open formula may turn out to have a value.
   bool tainted() const { return low_ != kClean; }
 
   Objects& objects() const { return *objects_; }
@@ -199,9 +204,9 @@ class Solver {
   FlatMap<uint64_t, TypedId> restricted_;
   FlatMap<uint64_t, bool> restricting_;
   FlatMap<uint32_t, bool> unknown_;
-  // By formula: whether it has a value. 1: no, 2: yes.
+  // The answers of nonempty() by formula: 1 for no, 2 for yes.
   FlatMap<uint32_t, uint8_t> nonempty_;
-  // The formulas that are being decided, with the depths of their calls.
+  // The formulas that are being decided; the value is the depth of the call.
   FlatMap<uint32_t, uint32_t> open_;
   FlatMap<uint32_t, uint8_t> array_productive_;
   TypedId written_free_ = FormulaSpace::yes();
@@ -213,8 +218,8 @@ class Solver {
   uint64_t omitted_ = 0;
 };
 
-// Throws if an answer has no alternatives because parts were omitted while it was made. It must not be
-// stored, because more work may find some.
+// Throws if an answer without alternatives must not be stored. Parts that were omitted while the answer was
+// made may be the only alternatives, and more work may find them.
 inline void refuse_starved(bool empty, const Omissions& omissions) {
   if (empty && omissions.any())
     throw Error(ErrorKind::kBudgetExceeded, "what may follow takes too much work to tell");

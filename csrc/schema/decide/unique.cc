@@ -20,11 +20,17 @@
 //
 // Invariants.
 // - A formula has at most one atom kUnique, because all uniqueItems of one array capture the same items.
-// - "None of the captured values" is a conjunct of its own (outside_of). In any other place it is spelled
-//   out, value by value.
+// - A formula says "none of the captured values" only as a conjunct of its own (outside_of). In any other
+//   place the condition is spelled out, value by value. decide/captured.h says how the condition changes when
+//   a part of a value is written.
 //
-// Rejected. One atom for each value read: each new formula had n parts, so n items took n^2 memory. Offering
-// every value outside of C: masks then ran into arrays that could not be completed.
+// Costs. Captured values: schema/decide/captured.h. Matching (matching.h) only looks at
+// items whose values can be listed (domain.h); an item with more values than the array can use (`abundant`)
+// always finds a value and is left out.
+//
+// Rejected.
+// - One atom for each value read: each new formula had n parts, so n items took n^2 memory.
+// - Offering every value outside of C: masks then ran into arrays that could not be completed.
 #include "schema/decide/unique.h"
 
 #include <algorithm>
@@ -38,7 +44,7 @@
 namespace structgen {
 
 namespace {
-// A question about an array with more states is too complex.
+// A question about an array with more states than this is too complex.
 constexpr std::size_t kMaxReachable = 5'000;
 }  // namespace
 
@@ -83,7 +89,8 @@ void Unique::polarity(TypedId x, bool sign, bool& positive, bool& negative,
   }
 }
 
-// Returns the formula as a union of branches "unique(C) and Q" and "not unique(C) and Q", with no atom in Q.
+// Returns the formula as a union of branches "unique(C) and Q" and "not unique(C) and Q"; Q does not contain
+// the atom.
 std::vector<TypedId> Unique::branches(TypedId p) {
   if (!(formulas_[p].has & kHasUnique)) return {p};
   const TypedId atom = find_atom(p);
@@ -98,9 +105,10 @@ std::vector<TypedId> Unique::branches(TypedId p) {
     for (TypedId k : formulas_.disjuncts(f))
       if (const TypedId b = formulas_.both(condition, k); b != FormulaSpace::no()) out.push_back(b);
   };
-  // `with` is the formula if the atom is true, `without` if it is false. A positive atom alone makes
-  // `without` imply `with`, so the branch of `without` needs no condition; a negative atom alone is the
-  // opposite case. A branch without the condition captures no items.
+  // `with` is the formula with the atom true, `without` the formula with the atom false. If the atom occurs
+  // only positively, `without` implies `with`, so the branch of `without` needs no condition on the atom. If
+  // it occurs only negatively, the branch of `with` needs none. A branch without the condition captures no
+  // items.
   add(negative && !positive ? FormulaSpace::yes() : atom, with);
   add(positive && !negative ? FormulaSpace::yes() : formulas_.negate(atom), without);
   return out;
@@ -149,7 +157,7 @@ ItemCell Unique::fresh(const ItemCell& cell) {
   return {fresh, solver_.outside_of(cell.rest).rest, cell.capture};
 }
 
-// Appends the cell, restricted to items behind which the array can still differ from the set.
+// Appends the cell, restricted to items behind which the array can still become a value outside of the set.
 void Unique::add_outside(CapturedId set, ItemCell cell, std::vector<ItemCell>& out) {
   if (!captured_.has(set, Captured::kFirstItem)) return out.push_back(cell);
   const uint32_t cap = captured_.size(set) + 1;
@@ -159,7 +167,8 @@ void Unique::add_outside(CapturedId set, ItemCell cell, std::vector<ItemCell>& o
   };
   CapturedId bad;
   if (cell.capture) {
-    // An excluded array begins with this item. Its other items decide what may come next.
+    // An excluded array begins with this item. What is left of that array decides which items may come behind
+    // it.
     for (const std::string& first : captured_.first_items(set))
       if (captured_.contains(covered(extend(cell.rest, first)), first)) bad = captured_.add(bad, first);
   } else {
@@ -170,7 +179,9 @@ void Unique::add_outside(CapturedId set, ItemCell cell, std::vector<ItemCell>& o
   out.push_back({cell.value, formulas_.both(cell.rest, formulas_.atom(Op::kArrayOutside, set.v)), true});
 }
 
-// Returns the cells of a formula of arrays without the atom kUnique.
+// ---- unique(C) ----
+
+// Returns the cells of a formula of arrays without the atom kUnique, and remembers them if they are final.
 std::vector<Cell> Unique::plain_cells(TypedId q) {
   if (const auto it = plain_cells_.find(q); it != plain_cells_.end()) return it->second;
   const Omissions omissions(solver_.omitted());
@@ -232,14 +243,16 @@ bool Unique::distinct(CapturedId list, TypedId q) {
   return search(list, q, used);
 }
 
-// Finds such an array. `used` gets those of its values that few others could replace.
+// Finds an array of distinct items that satisfies q and has no item in the list. `used` gets those of its
+// values that few others could replace.
 bool Unique::search(CapturedId list, TypedId q, Values& used) {
   std::vector<TypedId> path;
   return search(q, list, static_cast<uint32_t>(reachable(q).size()), used, path);
 }
 
 // Searches depth first for an array of distinct items. An item with more values than the array has items gets
-// none here: some value is left for it at the end. A rest that is in `path` already would be a detour.
+// no value here: at the end some value is still left for it. A rest that is already in `path` would be a
+// detour.
 bool Unique::search(TypedId q, CapturedId list, uint32_t bound, Values& used, std::vector<TypedId>& path) {
   check_depth();
   if (solver_.closes(q)) return true;
@@ -287,7 +300,10 @@ std::optional<CapturedId> Unique::refused(CapturedId list, TypedId rest, ValueId
   return list;
 }
 
-// Returns the formula of all items that can still come. A captured value that satisfies it may be repeated.
+// ---- not unique(C) ----
+
+// Returns the formula of the values of all items that can still come. A captured value that satisfies it may
+// be repeated.
 ValueId Unique::repeats(TypedId q) {
   check_depth();
   if (const auto* known = repeats_.find(q.v)) return *known;
@@ -301,7 +317,8 @@ ValueId Unique::repeats(TypedId q) {
   return out;
 }
 
-// Tells whether a later item can equal a captured one, or another later item.
+// Tells whether two equal items are still possible: a later item equals a captured one, or two later items
+// are equal.
 bool Unique::repeat_productive(CapturedId list, TypedId q) {
   if (!solver_.array_productive(q)) return false;
   const ValueId captured = captured_.member(list);
@@ -331,8 +348,8 @@ bool Unique::productive(TypedId p) {
 std::vector<ItemCell> Unique::cells(TypedId p) {
   check_depth();
   if (const Outside o = solver_.outside_of(p); o.set.v != 0 || o.rest != p) {
-    // A reader (parse/productions.h) gets the text of an item for one condition. If the formula also asks for
-    // two equal items, it could be for either, so the captured values are spelled out.
+    // The formula may also ask for two equal items. Then a reader (parse/productions.h) would get the text of
+    // an item for either of two conditions and could not tell which, so the captured values are spelled out.
     for (TypedId b : branches(o.rest))
       if (parts(b).mode == kRepeat) {
         FlatMap<uint32_t, TypedId> memo;
@@ -366,7 +383,7 @@ std::vector<ItemCell> Unique::cells(TypedId p) {
         if (s.mode == kDistinct) {
           const std::optional<CapturedId> never = refused(s.list, rest, c.value);
           if (!never || !domains_.some_outside(c.value, *never)) continue;
-          // If no item can follow, the text need not be captured.
+          // If no further item can follow, the text need not be captured.
           const ValueId value = formulas_.both(c.value, captured_.outside(*never));
           const bool more = !plain_cells(rest).empty();
           add(value, more ? join(kDistinct, s.list, rest) : rest, more);

@@ -9,9 +9,11 @@
 //     not unique(C):  the next item is in C and nothing more is asked, or it joins C
 //
 // A captured value can make the array impossible to complete if later items have few values. So later items
-// are matched with their values (Kuhn's algorithm), and a value that every matching uses may not be written
-// now. Cost: a node for each of the log n chunks of captured strings and numbers; O(n) per item if captured
-// values are arrays or objects. Arrays whose items never run out are read without the atom (lasting()).
+// are matched with their values (Kuhn's algorithm); a value without which no matching exists may not be
+// written now. Items with more values than the array can use never get in the way. Cost: one node for each of
+// the log n chunks of captured strings and numbers; O(n) per item if captured values are arrays or objects; a
+// matching if some item has few values. An array all of whose items have infinitely many values, or are texts
+// of one list, is read without the atom kUnique, and its items are compared beside the states (lasting()).
 #pragma once
 
 #include <algorithm>
@@ -36,25 +38,26 @@ class Unique {
 
   bool productive(TypedId p);
   std::vector<ItemCell> cells(TypedId p);
-  // Returns the rest of an array behind an item that was captured. `text` is its JSON text.
+  // Returns the rest of an array behind an item that was captured and whose JSON text is `text`.
   TypedId extend(TypedId rest, std::string_view text);
-  // Tells whether another item may follow whatever the last item was. If not, its text decides.
+  // Tells whether another item may follow, whatever the text of the last item was. A "no" means that this
+  // text decides.
   bool surely_more(TypedId rest);
-  // Tells whether `rest` only asks the last item to differ from others. An item that differs from all others
-  // then changes nothing for later items.
+  // Tells whether `rest` asks of the last item no more than to differ from other items. If so, an item that
+  // differs from all others changes nothing for later items.
   bool asks_apart(TypedId rest) { return parts(solver_.outside_of(rest).rest).mode != kRepeat; }
-  // Tells whether the items of the arrays of p must differ and nothing else depends on their values: every
-  // beginning of an item can become infinitely many values (lasting.cc). Three beginnings are exempt, because
-  // engine/distinct.h decides them: a number behind which no digit counts, a word such as `true`, and a text
-  // of a list (listed()).
+  // Tells whether the items of the arrays of p must differ and nothing else depends on their values. For this
+  // every beginning of an item must be able to become infinitely many values (lasting.cc). Three beginnings
+  // are exempt, since the reader of the text (engine/distinct.h) decides them itself: a number behind which
+  // no digit counts any more, a word such as `true`, and a text of a list (listed()).
   bool lasting(TypedId p);
-  // If the items of q are texts of a list, and each array of q may close behind each item, returns the list
-  // as a literal set; otherwise empty(). q has no atom kUnique.
+  // If the items of q are texts of one list, and an array of q may close behind each item, returns the list
+  // as a literal set; otherwise empty(). q must not contain the atom kUnique.
   RegexId listed(TypedId q);
-  // Tells whether every beginning of a key (KeyClass::language) can become infinitely many keys. A written
-  // key then forbids one byte only: the closing quote that would repeat it.
+  // Tells whether every beginning of a key of this language (KeyClass::language) can become infinitely many
+  // of its keys. If so, a written key forbids only one byte: the closing quote that would repeat it.
   bool lasting(RegexId keys);
-  // Tells whether some array asks for two equal items (`"not": {"uniqueItems": true}`).
+  // Tells whether some array was asked to have two equal items (`"not": {"uniqueItems": true}`).
   bool asked_alike() const { return asked_alike_; }
   std::size_t byte_size() const { return held_; }
   // Returns the rest behind an item that differs from all others. With `any`, later items may repeat.
@@ -69,8 +72,8 @@ class Unique {
   CapturedId first_items(TypedId p) {
     return captured_.covered(solver_.outside_of(p).set, Captured::kFirstItem, {});
   }
-  // Returns the cell without the items that excluded arrays have at this index. The item then tells the array
-  // apart from all of them, so nothing is captured for them.
+  // Returns the cell without the items that excluded arrays have at this index. An item of the new cell tells
+  // the array apart from all excluded arrays, so they ask for no capture.
   ItemCell fresh(const ItemCell& cell);
 
  private:
@@ -111,9 +114,9 @@ class Unique {
   bool lasts(TypedId p);
   bool endless(ValueId value);
   bool endless_numbers(TypedId p);
-  // How strings of a language branch. `multiplies`: every beginning can become many strings (the constants of
-  // lasting.cc). `dense`: the shortest string already meets a choice, and each further choice costs one byte.
-  // `bytes`: the length of the shortest string.
+  // How many strings of a language begin alike. `multiplies`: every beginning can become many strings, as the
+  // constants of lasting.cc define. `dense`: already the shortest string meets a choice, and each further
+  // choice costs one byte. `bytes`: the length of the shortest string.
   struct Spread {
     bool multiplies = false, dense = false;
     uint32_t bytes = 0;
@@ -134,10 +137,10 @@ class Unique {
   FlatMap<uint32_t, ValueId> repeats_;
   FlatMap<uint32_t, bool> lasting_;
   FlatMap<uint32_t, Spread> spreads_;
-  // By formula: the answer of endless_array(), "no" while it is being decided.
+  // The answers of endless_array(), which is "no" for an array that is being decided.
   FlatMap<uint32_t, bool> endless_arrays_;
   mutable bool asked_alike_ = false;
-  // About how many bytes lists and cells take.
+  // An estimate of the bytes that lists and cells take.
   std::size_t held_ = 0;
 };
 

@@ -30,7 +30,7 @@
 namespace structgen {
 
 namespace {
-// A Boolean operator with more kids throws kSchemaTooComplex.
+// A Boolean operator has at most this many kids; a larger one throws kSchemaTooComplex.
 constexpr uint32_t kMaxKids = 2'000'000;
 constexpr uint32_t kEndOfArray = kUnbounded;
 }  // namespace
@@ -59,8 +59,9 @@ std::size_t FormulaSpace::byte_size() const {
          negated_.byte_size() + decimals_.size() * (sizeof(Decimal) + 24);
 }
 
-// Returns the node that is equal to `f`. The caller has sorted `kids` if their order does not matter. An Or
-// of eight or more numeric constants is marked as a number set; fewer are cheaper as atoms.
+// Returns the node that is equal to `f`, and adds it if there is none. If the order of `kids` does not
+// matter, the caller has sorted them. An Or of eight or more numeric constants is marked as a set of numbers;
+// fewer are cheaper as atoms.
 uint32_t FormulaSpace::add(Formula f, std::span<const uint32_t> kids) {
   constexpr std::size_t kMany = 8;
   if (f.op == Op::kOr && kids.size() >= kMany &&
@@ -95,7 +96,8 @@ uint32_t FormulaSpace::atom_node(Op op, uint32_t a, uint32_t b, uint32_t c, uint
   return add(f, {});
 }
 
-// The mask of all kinds is true, and that of none false, so that the rules for true and false apply.
+// The mask of all kinds becomes true and the mask of no kind false, so that the rules for true and false
+// apply.
 uint32_t FormulaSpace::types_node(uint32_t mask) {
   if (mask == kAllKinds) return yes().node;
   return mask == 0 ? no().node : atom_node(Op::kTypes, mask);
@@ -119,8 +121,9 @@ TypedId FormulaSpace::strings(std::vector<std::string> texts) {
   return atom(Op::kStrings, string_set_index_.number(h, string_sets_, std::move(texts)));
 }
 
-// `"required": []`, `"minItems": 0` and an `additionalProperties` without any key are always true; two names
-// cannot be three members. Such counts become yes() or no(), by which other code recognises them.
+// `"required": []`, `"minItems": 0` and an `additionalProperties` for which no key is left are always true;
+// two names cannot be three members. Such counts become yes() or no(), so that other code recognises them by
+// their ids.
 TypedId FormulaSpace::all(RegionId region, ValueId value) {
   const Region& r = regions_[region.v];
   if (value == yes() || (r.kind == Region::kNames && r.names.empty())) return yes();
@@ -138,7 +141,7 @@ TypedId FormulaSpace::most(RegionId region, ValueId value, int64_t n) {
   if (n < 0) return no();
   const Region& r = regions_[region.v];
   if (value == no() || (r.kind == Region::kNames && static_cast<int64_t>(r.names.size()) <= n)) return yes();
-  // "At most 0 satisfy V" and "all satisfy not V" have one id.
+  // "At most 0 satisfy V" means "all satisfy not V". Both have one id.
   if (n == 0) return all(region, deny(value));
   return atom(Op::kMost, region.v, value.v, static_cast<uint32_t>(n));
 }
@@ -181,7 +184,7 @@ F FormulaSpace::nary(Op op, std::span<const F> kids) {
   SmallVector<uint32_t, 32> flat;
   uint32_t mask = op == Op::kAnd ? kAllKinds : 0;
   bool has_types = false;
-  // All masks of kinds become one: by `&` in an And, by `|` in an Or.
+  // All kids that are a mask of kinds become one mask: by `&` in an And, by `|` in an Or.
   const auto take = [&](F k) {
     const Formula& f = nodes_[k.v];
     if (f.op == Op::kTypes) {
@@ -191,7 +194,8 @@ F FormulaSpace::nary(Op op, std::span<const F> kids) {
       flat.push_back(k.v);
     }
   };
-  // An And in an And, or an Or in an Or, is replaced by its kids, which were flattened when they were made.
+  // An And in an And, or an Or in an Or, is replaced by its kids. One level suffices, because these kids were
+  // flattened when they were made.
   for (F k : kids) {
     if (k == zero) return zero;
     if (nodes_[k.v].op == op)
@@ -206,7 +210,7 @@ F FormulaSpace::nary(Op op, std::span<const F> kids) {
   }
   std::sort(flat.begin(), flat.end());
   flat.shrink(std::unique(flat.begin(), flat.end()));
-  // Of a kid and its negation an And is false, an Or true.
+  // A kid and its negation: an And of both is false, an Or is true.
   for (uint32_t k : flat)
     if (nodes_[k].op == Op::kNot && std::binary_search(flat.begin(), flat.end(), nodes_[k].kids[0]))
       return zero;
@@ -219,8 +223,8 @@ F FormulaSpace::nary(Op op, std::span<const F> kids) {
   return F{add(f, flat)};
 }
 
-// Returns "exactly one of the kids holds". If one kid is true, all others must be false; if two are, it is
-// false.
+// Returns "exactly one of the kids holds". If one kid is true, all others must be false. If two kids are
+// true, the formula is false.
 template <FormulaType F>
 F FormulaSpace::one_of(std::vector<F> kids) {
   check_depth();
@@ -267,8 +271,9 @@ ValueId FormulaSpace::deny(ValueId x) {
   return denied_.remember(x.v, [&] { return negate_new(x); });
 }
 
-// Negates a formula of either type. De Morgan's laws exchange And and Or. A count becomes the opposite count
-// in a TypedId alone: as a ValueId it also holds for values that are no objects.
+// Negates a formula of either type; deny() and negate() remember the result. De Morgan's laws exchange And
+// and Or. Only a TypedId turns a count into the opposite count: a ValueId with a count also holds for values
+// that are no objects.
 template <FormulaType F>
 F FormulaSpace::negate_new(F x) {
   check_depth();
@@ -284,7 +289,8 @@ F FormulaSpace::negate_new(F x) {
   }
   if constexpr (std::same_as<F, TypedId>)
     if (const Count count = row(x).count; count != Count::kNone) {
-      // not (all) = at least 1 does not; not (at least n) = at most n - 1; not (at most n) = at least n + 1.
+      // not (all) = at least 1 member does not; not (at least n) = at most n - 1; not (at most n) = at least
+      // n + 1.
       const ValueId value = count == Count::kAll ? deny(f.value()) : f.value();
       const int64_t n = count == Count::kAll ? 1 : f.c + (count == Count::kSome ? -1 : int64_t{1});
       const Count other = count == Count::kSome ? Count::kMost : Count::kSome;
@@ -316,8 +322,8 @@ const Decimal& FormulaSpace::short_decimal(TextId id) {
   return out;
 }
 
-// Returns the number of a region. The constant in the hash makes a region and a name with the same number
-// differ.
+// Returns the number of a region; equal regions have one number. The hash contains a constant, so that a
+// region and a name with the same number differ.
 RegionId FormulaSpace::add_region(Region r) {
   uint64_t h = mix(r.kind, r.language.v);
   for (NameId n : r.names) h = mix(h, n.v);
@@ -348,7 +354,8 @@ RegionId FormulaSpace::language(ValueId keys) {
   return add_region({Region::kLanguage, keys, {}, {}});
 }
 
-// The complement of all keys is no key, and that of a complement is the region itself.
+// Returns the complement of a region. The complement of all keys is no key, and that of a complement is the
+// region itself.
 RegionId FormulaSpace::region_not(RegionId x) {
   const Region& f = regions_[x.v];
   if (f.kind == Region::kAny) return names({});
@@ -365,7 +372,8 @@ RegionId FormulaSpace::region_and(std::vector<RegionId> kids) {
   return add_region({Region::kAnd, {}, {}, kids});
 }
 
-// Made of intersections and complements (De Morgan), so that equal regions have one form.
+// Returns the union. De Morgan's law makes it of intersections and complements, so that equal regions have
+// one form.
 RegionId FormulaSpace::region_or(std::vector<RegionId> kids) {
   for (RegionId& k : kids) k = region_not(k);
   return region_not(region_and(std::move(kids)));

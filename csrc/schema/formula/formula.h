@@ -47,7 +47,7 @@
 
 namespace structgen {
 
-// A formula of either type, ValueId or TypedId.
+// A formula of one of the two types, ValueId or TypedId, for code that treats both alike.
 template <class F>
 concept FormulaType = std::same_as<F, ValueId> || std::same_as<F, TypedId>;
 
@@ -59,20 +59,21 @@ struct Truth {
 };
 
 using TextId = Id<struct TextTag>;
-// The number of a sorted set of texts.
+// The number of a sorted set of texts in a FormulaSpace.
 using StringSetId = Id<struct StringSetTag>;
 using RegionId = Id<struct RegionTag>;
-// The number of a key of objects, which is that of its text.
+// The number of a key of objects; it is the number of the key's text.
 using NameId = Id<struct NameTag>;
 
-// A node, which never changes. The comments of Op (ops.h) say what `a` to `d` mean for each operator.
+// A node. The comments of Op (ops.h) say which of `a` to `d` an operator uses, and what they mean. A node
+// never changes.
 struct Formula {
   Op op = Op::kTrue;
   uint32_t a = 0, b = 0, c = 0, d = 0;
-  // The operands, of the formula's own type.
+  // The operands, of the formula's own type; FormulaSpace::kids reads them.
   const uint32_t* kids = nullptr;
   uint32_t n = 0;
-  // Which operators occur in the formula: bits such as kHasVal.
+  // The bits kHasVal, kHasOrder and so on: which operators occur in the formula or in its operands.
   uint32_t has = 0;
   LocationId location() const { return LocationId{a}; }  // of kSchema
   TextId text() const { return TextId{a}; }              // of kPattern, kFormat and the numbers but kInteger
@@ -80,8 +81,8 @@ struct Formula {
   ValueId value() const { return ValueId{op == Op::kVal ? a : b}; }  // of kVal, kContent and the counts
 };
 
-// A set of keys: the names of `properties`, the language of `patternProperties` or `propertyNames`, or a
-// combination. `additionalProperties` is about And(Not names, Not pattern).
+// A set of keys of objects: the names of `properties`, the language of a `patternProperties` or
+// `propertyNames`, or a combination of regions. `additionalProperties` is about And(Not names, Not pattern).
 struct Region {
   enum RegionKind : uint8_t { kNames, kLanguage, kAny, kNot, kAnd, kOr } kind = kAny;
   // For kLanguage: the strings that satisfy this formula are the keys.
@@ -115,8 +116,8 @@ class FormulaSpace {
   F one_of(std::vector<F> kids);
   const Formula& operator[](FormulaType auto f) const { return nodes_[f.v]; }
   auto kids(FormulaType auto f) const { return as<decltype(f)>({nodes_[f.v].kids, nodes_[f.v].n}); }
-  // Return the kids of an And, or of an Or; for any other formula `f` alone. The result points to `f`, so the
-  // deleted overloads refuse a temporary.
+  // conjuncts() returns the kids of an And, disjuncts() those of an Or; for any other formula both return `f`
+  // alone. The result points to `f`, which must live longer; so the deleted overloads refuse a temporary.
   template <FormulaType F>
   auto conjuncts(const F& f) const {
     return operands(Op::kAnd, f);
@@ -128,9 +129,9 @@ class FormulaSpace {
   void conjuncts(FormulaType auto&&) const = delete;
   void disjuncts(FormulaType auto&&) const = delete;
   const OpRow& row(FormulaType auto f) const { return structgen::row(nodes_[f.v].op); }
-  // Returns true for an Or of many numeric constants (`"enum": [1, 2, ..., 100]`). With `uniqueItems` it is a
-  // chunk of the captured items, which every later item denies. Its negation is one Not over the Or: with a
-  // Not for each constant, each item would cost as much as all before it.
+  // Returns true for an Or of many numeric constants (`"enum": [1, 2, ..., 100]`). With `uniqueItems` such an
+  // Or is a chunk of the captured items, which every later item denies. So its negation stays one Not over
+  // the Or. If each constant were negated, each item would cost as much as all items before it.
   bool is_number_set(FormulaType auto x) const {
     return nodes_[x.v].op == Op::kOr && nodes_[x.v].b == kNumberSet;
   }
@@ -140,8 +141,8 @@ class FormulaSpace {
   // Makes a ValueId of a condition on values of kind `k`, which all other kinds satisfy. A condition that is
   // plainly false forbids the kind: `{"minLength": 3, "maxLength": 2}` accepts no string, and it accepts 5.
   ValueId literal(Kind k, TypedId f) { return f == no() ? types(kAllKinds & ~kind_bit(k)) : ValueId{f.v}; }
-  // Returns the negation. An atom of strings also holds for every number, so its negation is a Not over the
-  // atom.
+  // Returns the negation. An atom of strings also holds for every number, so its negation is no atom but a
+  // Not over the atom.
   ValueId deny(ValueId x);
   // Returns the TypedId from which literal() made `v`, which may also be a set of numbers or a constant.
   static TypedId of_its_kind(ValueId v) { return TypedId{v.v}; }
@@ -154,7 +155,7 @@ class FormulaSpace {
     return TypedId{atom_node(op, a, b, c, d)};
   }
   TypedId atom(Op op, TextId text, uint32_t b = 0) { return atom(op, text.v, b); }
-  // Returns the question "the member's value satisfies the formula", for derivatives.
+  // Returns the question "the member's value satisfies the formula", which occurs in derivatives.
   TypedId val(ValueId value);
   // Returns "the string has `min` to `max` code points"; a `max` of kUnbounded is none.
   TypedId length(uint32_t min, uint32_t max);
@@ -162,23 +163,23 @@ class FormulaSpace {
   // Returns "the string is the JSON text of a value that satisfies the formula".
   TypedId content(ValueId value) { return value == no() ? no() : atom(Op::kContent, 0, value.v); }
   const std::vector<std::string>& string_set(StringSetId id) const { return string_sets_[id.v]; }
-  // Of the members whose key is in the region, all satisfy the formula (all()), at least n do (some()), at
-  // most n do (most()).
+  // Return counts of members whose key is in the region: all() says that all of them have a value that
+  // satisfies the formula, some() that at least n have one, most() that at most n have one.
   TypedId all(RegionId region, ValueId value);
   TypedId some(RegionId region, ValueId value, uint32_t n);
   TypedId most(RegionId region, ValueId value, int64_t n);
-  // The same of the items with an index from `first` to end - 1; an `end` of kUnbounded is the end of the
-  // array.
+  // Return counts of items: all items with an index from `first` to end - 1 satisfy the formula, at least n
+  // do, or at most n do. `end` = kUnbounded is the end of the array.
   TypedId item_all(uint32_t first, uint32_t end, ValueId value);
   TypedId item_some(uint32_t first, uint32_t end, ValueId value, uint32_t n);
   TypedId item_most(uint32_t first, uint32_t end, ValueId value, int64_t n);
   // Returns the count that `count` names, by one of the functions above. kAll needs no `n`.
   TypedId members(Count count, RegionId region, ValueId value, int64_t n);
   TypedId items(Count count, uint32_t first, uint32_t end, ValueId value, int64_t n);
-  // Returns what a count asks once one member (or item) of its region is written, whose value is not known.
-  // `same` is the count over the members behind it, and fewer(n) is that count with the number n. "At least 2
-  // satisfy V" becomes: this member does and at least 1 other, or this member does not and at least 2 others
-  // do.
+  // Returns what a count asks once one member (or item) of its region is written, whose value is not known
+  // yet. `same` is the count over the members behind it, and fewer(n) is that count with the number n. "At
+  // least 2 satisfy V" becomes: this member does and at least 1 of the others, or this member does not and at
+  // least 2 of the others.
   template <typename F>
   TypedId counted(Count count, ValueId value, TypedId same, F&& fewer, uint32_t n) {
     if (count == Count::kAll) return both(val(value), same);
@@ -187,15 +188,15 @@ class FormulaSpace {
     const TypedId hit = val(value);
     return either(both(hit, less), both(negate(hit), same));
   }
-  // Applies `f` to each kid of an And, Or, One or Not, and joins the results by the same operator. Formulas
-  // share kids, so callers remember the results.
+  // Applies `f` to each kid of an And, Or, One or Not, and joins the results by the same operator. Callers
+  // remember the results, because formulas share kids.
   TypedId map_kids(FormulaType auto x, auto&& f) {
     check_depth();
     SmallVector<TypedId, 16> mapped;
     for (auto k : kids(x)) mapped.push_back(f(k));
     return rebuild(nodes_[x.v].op, mapped);
   }
-  // The same, but memo has the results of kids that were met before.
+  // The same, but the result for each formula is remembered in `memo`.
   template <FormulaType F>
   F map_kids(F x, FlatMap<uint32_t, F>& memo, auto&& f) {
     return memo.remember(x.v, [&] { return map_kids(x, f); });
@@ -205,8 +206,8 @@ class FormulaSpace {
   NameId intern_name(std::string_view name) { return NameId{intern_text(name).v}; }
   std::string_view text(TextId id) const { return texts_[id.v]; }
   std::string_view text(NameId name) const { return texts_[name.v]; }
-  // decimal(): the number that a text spells, parsed once. short_decimal() throws kSchemaTooComplex if it has
-  // too many digits for an automaton (Decimal::require_short).
+  // decimal() returns the number that a text spells, which is parsed once. short_decimal() throws
+  // kSchemaTooComplex if the number has too many digits for an automaton (Decimal::require_short).
   const Decimal& decimal(TextId id);
   const Decimal& short_decimal(TextId id);
 
@@ -227,7 +228,7 @@ class FormulaSpace {
   std::size_t byte_size() const;
 
  private:
-  // The field `b` of an Or that is a number set.
+  // The field `b` of an Or for which is_number_set() is true.
   static constexpr uint32_t kNumberSet = 1;
   template <class Kids>
   using List = std::span<const std::ranges::range_value_t<Kids>>;
@@ -261,7 +262,7 @@ class FormulaSpace {
   InternTable string_set_index_;
   std::deque<Region> regions_;
   InternTable region_index_;
-  // By number; their bytes lie in the pool.
+  // The texts by number; their bytes lie in the pool.
   std::vector<std::string_view> texts_;
   InternTable text_index_;
   std::unordered_map<TextId, Decimal> decimals_;

@@ -16,14 +16,14 @@
 
 namespace structgen {
 
-// The kinds of JSON values. `true` and `false` are kinds, so that `"enum": [true, 1]` needs only a mask of
-// kinds for `true`.
+// The kinds of JSON values. `true` and `false` are kinds of their own, so `"enum": [true, 1]` needs only a
+// mask of kinds for `true`.
 enum class Kind : uint8_t { kNull, kFalse, kTrue, kNumber, kString, kArray, kObject };
 constexpr int kKinds = 7;
 constexpr uint32_t kAllKinds = (1u << kKinds) - 1;
 constexpr uint32_t kind_bit(Kind k) { return 1u << static_cast<uint32_t>(k); }
 
-// The operators. Each gives the fields `a` to `d` of a Formula its own meaning.
+// The operators. What the fields `a` to `d` of a Formula mean depends on its operator.
 enum class Op : uint8_t {
   kTrue,
   kFalse,
@@ -31,50 +31,50 @@ enum class Op : uint8_t {
   kOr,
   // Exactly one kid holds (`oneOf`).
   kOne,
-  // The negation of its kid, which formula.cc restricts to a few operators.
+  // The negation of its kid; formula.cc lists the few operators that the kid may have.
   kNot,
-  // A subschema that is not lowered yet; a = its location.
+  // A subschema that has not been lowered yet; a = the number of its location.
   kSchema,
   kTypes,  // a = mask of kinds
-  // In the derivative of an object by a member: "the member's value satisfies formula a".
+  // A question in the derivative of an object by a member: "the member's value satisfies formula a".
   kVal,
-  // The string has a match of the regex.
+  // The string contains a match of the regex.
   kPattern,  // a = text index
   kFormat,   // a = text index (name)
   kLength,   // a = min, b = max code points
-  // The string is one of a set of texts (`enum`, `const`); a = the sorted set.
+  // The string is one of a set of texts (`enum`, `const`); a = index of the sorted set.
   kStrings,
   // The string is the JSON text of a value that satisfies formula b (schema/decide/content.cc).
   kContent,
   // The number is whole. b = 1, for draft 4, where 1.0 is no integer: it is written without fraction and
   // exponent.
   kInteger,
-  // The number is at least the bound; a = its text, b = 1: the bound itself is excluded.
+  // The number is at least the bound. a = text index of the bound; b = 1: the bound itself is excluded.
   kAtLeast,
   kAtMost,
   kMultiple,  // a = text index
   kEqual,     // a = text index
-  // How many members, with a key in region a, have a value that satisfies formula b. kAll: all. kSome: at
-  // least c. kMost: at most c.
+  // Counts of the members whose key is in region a and whose value satisfies formula b. kAll: all members of
+  // the region do. kSome: at least c do. kMost: at most c do.
   kAll,
   kSome,
   kMost,
-  // Always true; a = the list of names in whose order keys are written.
+  // Always true; a = the list of names that gives the order in which keys are written.
   kOrder,
-  // How many items, with an index from a to d - 1, satisfy formula b. kItemAll: all. kItemSome: at least c.
-  // kItemMost: at most c.
+  // Counts of the items with an index from a to d - 1 that satisfy formula b. kItemAll: all do. kItemSome: at
+  // least c do. kItemMost: at most c do.
   kItemAll,
   kItemSome,
   kItemMost,
-  // Items differ from each other and from the captured values a. A formula of arrays has at most one such
-  // atom (schema/decide/unique.h).
+  // Items differ from each other and from the set a of captured values. A formula of arrays has at most one
+  // such atom (schema/decide/unique.h).
   kUnique,
-  // The array or object is none of the captured values a (schema/decide/captured.h).
+  // The array or object differs from all values of the set a of captured values (schema/decide/captured.h).
   kArrayOutside,
   kObjectOutside,
 };
 
-// Operators that the same code treats.
+// The families of operators. The operators of a family are treated by the same code.
 enum class Family : uint8_t {
   kConstant,
   kConnective,
@@ -83,33 +83,34 @@ enum class Family : uint8_t {
   kText,
   kContent,
   kNumber,
-  // How many members with a key in a region satisfy a formula.
+  // How many members, with a key in a region, have a value that satisfies a formula.
   kMembers,
   // How many items in a range of indices satisfy a formula.
   kItems,
   kOrder,
-  // Items differ from each other.
+  // The condition that items differ from each other.
   kComparison,
   kOutside,
 };
 
-// What a count asks: every one, at least n, or at most n.
+// How many members or items a count asks for: every one, at least n, or at most n.
 enum class Count : uint8_t { kNone, kAll, kSome, kMost };
 
-// Bits of Formula::has: the operator occurs somewhere in the formula. A search for it skips formulas without
-// the bit.
+// Bits of Formula::has. A bit says that an operator occurs somewhere in a formula; a search for the operator
+// skips formulas without its bit.
 constexpr uint32_t kHasVal = 1, kHasOrder = 2, kHasUnique = 4, kHasMultiple = 8, kHasContent = 16,
                    kHasOutside = 32;
 
-// What holds of an operator whatever its fields are.
+// The properties of an operator that do not depend on its fields.
 struct OpRow {
   Op op;
   Family family;
-  // The kind of values that it restricts; all others satisfy its atoms. No value: all kinds.
+  // The kind of values that the operator restricts; values of other kinds satisfy its atoms. No value: all
+  // kinds.
   std::optional<Kind> about = {};
   Count count = Count::kNone;
-  // True if `{}` or `[]` satisfies the atom: for "every member ..." and "at most n", but not for "at least
-  // n". For And, Or, One and Not the kids decide.
+  // True if `{}` or `[]` satisfies the atom, as it satisfies "every member ..." and "at most n", but not "at
+  // least n". For And, Or, One and Not the kids decide.
   bool closes = false;
   uint32_t has = 0;
 };
@@ -159,9 +160,9 @@ static_assert([] {
   return kOps.back().op == Op::kObjectOutside;  // the last operator
 }());
 
-// Throws kUnsupportedSchema, where an operator of another family is expected.
+// Throws kUnsupportedSchema. Code calls it for an operator of another family than it expects.
 [[noreturn]] void unknown_operator(Op op);
-// Throws kSchemaTooComplex, where no grammar can be made of a kContent (schema/decide/content.cc).
+// Throws kSchemaTooComplex. Code calls it if it can make no grammar of a kContent (schema/decide/content.cc).
 [[noreturn]] void content_too_complex();
 
 constexpr const OpRow& row(Op op) { return kOps[static_cast<std::size_t>(op)]; }

@@ -35,7 +35,7 @@ namespace structgen {
 namespace {
 // A chain of references to references (`a` is `$ref` b, b is `$ref` c, ...) has at most this many steps.
 constexpr uint32_t kMaxReferenceChain = 1'000;
-// A constant nests at most so deep: its formula nests alike, and derivatives recurse.
+// A constant array or object nests at most this deep: its formula nests as deep, and derivatives recurse.
 constexpr uint32_t kMaxConstantDepth = 500;
 }  // namespace
 
@@ -46,8 +46,8 @@ ValueId Lowering::reference(Loc l) {
     const Json& j = schemas_.json(l);
     if (j.type(l.node) == JsonType::kTrue) return FormulaSpace::yes();
     if (j.type(l.node) == JsonType::kFalse) return FormulaSpace::no();
-    // A value that is no schema (`"items": 5`) constrains nothing, and the report names it. Nor does an empty
-    // object.
+    // A value that is no schema (`"items": 5`) constrains nothing; the report names it. An empty object
+    // constrains nothing, either.
     if (!j.is_object(l.node) || j.size(l.node) == 0) return FormulaSpace::yes();
     const JsonRef ref = j.find(l.node, "$ref");
     const bool bare =
@@ -69,8 +69,8 @@ ValueId Lowering::node_of(const Loc& l) {
       loc_index_.number(mix(mix(mix(mix(0, l.doc.v), l.node), l.resource.v), l.scope.v), locs_, l)});
 }
 
-// Returns the kSchema node of a broken reference. Its location is that of the reference's text, so that
-// raise_broken() can name it, and two broken references are two nodes.
+// Returns the kSchema node of a broken reference. Its location is that of the reference's text. So
+// raise_broken() can name the reference, and two broken references have two nodes.
 ValueId Lowering::broken_reference(Loc at, JsonRef text) {
   at.node = text;
   const ValueId f = node_of(at);
@@ -138,8 +138,8 @@ void Lowering::lower_types(const Loc& at, const Keywords& o, Conjuncts& out) {
       for (uint32_t i = 0; i < j.size(t); ++i) take(j.item(t, i));
     else
       take(t);
-    // A number is a kind of value, and an integer a number with a condition, which adds nothing beside
-    // `number`.
+    // A number is a kind of value; an integer is a number with a condition. Beside `number`, `integer` in the
+    // list of types adds nothing.
     if (number || integer) {
       if (integer && !number && !(mask & kind_bit(Kind::kNumber)))
         out.push_back(
@@ -153,8 +153,8 @@ void Lowering::lower_types(const Loc& at, const Keywords& o, Conjuncts& out) {
 }
 
 // Returns the formula of an `enum`. `"enum": ["a", "b", 1, null]` is: a string in the set {a, b}, or a number
-// equal to 1, or null. So a thousand strings are one atom, and later one state. Each kind of value has a
-// conjunct, and one more says which kinds there are.
+// equal to 1, or null. A set of a thousand strings is one atom and later one state. Each kind of value has a
+// conjunct, and one more conjunct says which kinds may occur.
 ValueId Lowering::values(const Json& j, JsonRef array, DocumentId doc) {
   uint32_t mask = 0;
   std::vector<std::string> strings;
@@ -182,8 +182,8 @@ ValueId Lowering::values(const Json& j, JsonRef array, DocumentId doc) {
   if (!strings.empty())
     add(Kind::kString, formulas_.literal(Kind::kString, formulas_.strings(std::move(strings))));
   if (!numbers.empty()) add(Kind::kNumber, formulas_.literal(Kind::kNumber, formulas_.any_of(numbers)));
-  // A formula of arrays holds for arrays alone, so a union of them would refuse the strings of the enum. Each
-  // union gets the alternative "a value of another kind".
+  // A formula of arrays holds for arrays only, and so a union of them would refuse the strings of the same
+  // enum. So each union gets the alternative "a value of another kind".
   if (!arrays.empty())
     add(Kind::kArray,
         formulas_.either(formulas_.types(kAllKinds & ~kind_bit(Kind::kArray)), formulas_.any_of(arrays)));
@@ -203,8 +203,9 @@ MapId Lowering::map_of(uint64_t key, const std::vector<NameId>& names) {
   });
 }
 
-// Returns the formula of one JSON value. For `[1, 2]`: an array, item 0 is 1, item 1 is 2, there is an item
-// 1, and none from index 2 on. For an object: it has exactly these names, in the order of the schema.
+// Returns the formula of one JSON value. That of `[1, 2]` is: an array, item 0 is 1, item 1 is 2, there is an
+// item 1, and there is no item from index 2 on. That of an object says in the same way that it has exactly
+// these names; they are written in the schema's order.
 ValueId Lowering::constant(const Json& j, JsonRef node, DocumentId doc) {
   check_depth();
   const uint64_t key = key_of(doc, node);
@@ -258,7 +259,10 @@ ValueId Lowering::constant(const Json& j, JsonRef node, DocumentId doc) {
   return out;
 }
 
-// An empty `anyOf`, which drafts forbid, constrains nothing, and the report names it.
+// ---- logic ----
+
+// Lowers references, `allOf`, `anyOf`, `oneOf`, `not` and `if`. An empty `anyOf`, which drafts forbid,
+// constrains nothing; the report names it.
 void Lowering::lower_logic(const Loc& at, const Keywords& o, Conjuncts& out) {
   const Json& j = o.json;
   for (Word w : {Word::kRef, Word::kDynamicRef}) {
@@ -286,8 +290,8 @@ void Lowering::lower_logic(const Loc& at, const Keywords& o, Conjuncts& out) {
     const ValueId test = sub(at, o[Word::kIf]);
     const ValueId yes = o.schema(Word::kThen) ? sub(at, o[Word::kThen]) : FormulaSpace::yes();
     const ValueId no = o.schema(Word::kElse) ? sub(at, o[Word::kElse]) : FormulaSpace::yes();
-    // `if I then T else E` is (I and T) or (not I and E). Without T or E, a disjunction with one I is enough,
-    // and smaller.
+    // `if I then T else E` is (I and T) or (not I and E). Without T or without E, a disjunction that mentions
+    // I only once suffices; the formula and its derivatives are smaller.
     if (yes == FormulaSpace::yes())
       out.push_back(formulas_.either(test, no));
     else if (no == FormulaSpace::yes())
@@ -302,7 +306,7 @@ void Lowering::lower_numbers(const Loc&, const Keywords& o, Conjuncts& out) {
   const auto put = [&](TypedId f) { out.push_back(formulas_.literal(Kind::kNumber, f)); };
   const auto text = [&](Word w) { return formulas_.intern_text(j.text(o[w])); };
   const auto yes = [&](Word w) { return o.has(w) && j.type(o[w]) == JsonType::kTrue; };
-  // In draft 4 `"exclusiveMinimum": true` stands beside `minimum`; later it is a number.
+  // Draft 4 has `"exclusiveMinimum": true` beside `minimum`; in later drafts `exclusiveMinimum` is a number.
   const bool old = o.draft == Draft::k4;
   // Recipe, keyword 3: its formula, in the lower_... of its kind.
   if (o.number(Word::kMinimum))
@@ -316,8 +320,8 @@ void Lowering::lower_numbers(const Loc&, const Keywords& o, Conjuncts& out) {
   if (o.number(Word::kMultipleOf)) put(formulas_.atom(Op::kMultiple, text(Word::kMultipleOf)));
 }
 
-// Returns the value of a keyword such as `minItems` as a whole number. A count beyond 2^31, which no text
-// has, becomes 2,000,000,000 (Decimal::count).
+// Returns the value of a keyword such as `minItems` as a whole number. A count beyond 2^31 is more than any
+// text has; it becomes 2,000,000,000 (Decimal::count).
 uint32_t Lowering::count(const Loc& at, JsonRef number, bool round_up) {
   return Decimal::parse_any(schemas_.json(at).text(number)).count(round_up);
 }
@@ -338,7 +342,8 @@ void Lowering::lower_strings(const Loc& at, const Keywords& o, Conjuncts& out) {
   if (o.schema(Word::kJsonContent)) put(formulas_.content(sub(at, o[Word::kJsonContent])));
 }
 
-// `format` has a vocabulary of its own, so it counts even if the validation vocabulary is turned off.
+// Lowers `format`. It belongs to a vocabulary of its own, so it counts even if the validation vocabulary is
+// turned off.
 void Lowering::lower_format(const Keywords& o, Conjuncts& out) {
   const Json& j = o.json;
   if (o.string(Word::kFormat) && schemas_.options().enforce_formats && find_format(j.text(o[Word::kFormat])))
@@ -346,8 +351,11 @@ void Lowering::lower_format(const Keywords& o, Conjuncts& out) {
         Kind::kString, formulas_.atom(Op::kFormat, formulas_.intern_text(j.text(o[Word::kFormat])))));
 }
 
-// `properties` and `patternProperties` ask something of all members with given keys, `additionalProperties`
-// of all members with other keys. `propertyNames` forbids members whose key is not in its language.
+// ---- objects ----
+
+// Lowers the keywords of objects. `properties` and `patternProperties` ask something of all members with
+// given keys. `additionalProperties` asks it of all members with other keys. `propertyNames` forbids every
+// member whose key is not in its language.
 void Lowering::lower_objects(const Loc& at, const Keywords& o, Conjuncts& out) {
   const Json& j = o.json;
   const auto put = [&](TypedId f) { out.push_back(formulas_.literal(Kind::kObject, f)); };
@@ -397,8 +405,8 @@ void Lowering::lower_objects(const Loc& at, const Keywords& o, Conjuncts& out) {
   lower_dependencies(at, o, out);
 }
 
-// `{"dependentRequired": {"a": ["b"]}}` says: there is no `a`, or there is a `b`. `dependencies` is older,
-// with a list of names or a schema.
+// `{"dependentRequired": {"a": ["b"]}}` says: there is no `a`, or there is a `b`. `dependencies` is the older
+// keyword, with a list of names or a schema.
 void Lowering::lower_dependencies(const Loc& at, const Keywords& o, Conjuncts& out) {
   const Json& j = o.json;
   for (Word w : {Word::kDependentRequired, Word::kDependentSchemas, Word::kDependencies}) {
@@ -414,7 +422,7 @@ void Lowering::lower_dependencies(const Loc& at, const Keywords& o, Conjuncts& o
           if (j.is_string(j.item(then, k))) names.push_back(present(name_of(j.text(j.item(then, k)))));
         consequence = formulas_.all_of(names);
       } else if (j.is_string(then) && w == Word::kDependencies) {
-        // The single name of draft 3, which real schemas still write.
+        // In draft 3 the value is a single name, which real schemas still write.
         consequence = present(name_of(j.text(then)));
       } else if ((j.is_object(then) || j.is_bool(then)) && w != Word::kDependentRequired) {
         consequence = sub(at, then);
@@ -424,9 +432,11 @@ void Lowering::lower_dependencies(const Loc& at, const Keywords& o, Conjuncts& o
   }
 }
 
-// Up to 2019-09 `items` may be a list of schemas, and `additionalItems` is for the items behind. Later the
-// list is `prefixItems`, and `items` is for the items behind. `minItems: 3` says "there is an item with index
-// 2".
+// ---- arrays ----
+
+// Lowers the keywords of arrays. Up to 2019-09 `items` may be a list of schemas, and `additionalItems` is for
+// the items behind the list. Later the list is `prefixItems`, and `items` is for the items behind it.
+// `minItems: 3` says "there is an item with index 2".
 void Lowering::lower_arrays(const Loc& at, const Keywords& o, Conjuncts& out) {
   const Json& j = o.json;
   const auto put = [&](TypedId f) { out.push_back(formulas_.literal(Kind::kArray, f)); };

@@ -19,18 +19,18 @@ namespace structgen {
 // The number of a list of names that gives the order of keys (Lowering::map_names).
 using MapId = Id<struct MapTag>;
 
-// The order in which keys are written: that of `properties` (kSchema), or any.
+// The order in which keys are written. kSchema: the order of `properties`. kAny: any order.
 enum class PropertyOrder : uint8_t { kSchema, kAny };
 
-// Turns schemas into formulas when they are first asked for. It lives as long as the productions of its
-// grammar.
+// Turns schemas into formulas when they are first asked for, and remembers them. A Lowering lives as long as
+// its grammar's productions.
 class Lowering {
  public:
   Lowering(SchemaSet& schemas, FormulaSpace& formulas, PropertyOrder order)
       : schemas_(schemas), formulas_(formulas), order_(order) {}
 
   ValueId root() { return reference(schemas_.root()); }
-  // Returns the formula of a location, as a kSchema node names it.
+  // Returns the formula of the schema at the location that a kSchema node names.
   ValueId lower(LocationId location);
   // Returns true for a kSchema node whose reference leads nowhere, or in a loop back to itself. Neither this
   // node nor its negation has a value, so an `anyOf` can still use its other branches.
@@ -48,14 +48,14 @@ class Lowering {
   const Loc& location(LocationId location) const { return locs_[location.v]; }
   SchemaSet& schemas() { return schemas_; }
   const std::vector<NameId>& map_names(MapId map) const { return maps_[map.v]; }
-  // Returns the formula of an `enum`: any of the values of a JSON array. This array belongs to no document;
-  // it may be one of captured values (schema/decide).
+  // Returns the formula of an `enum`: any of the values of a JSON array. This overload takes an array that
+  // belongs to no document, such as one of captured values (schema/decide).
   ValueId values(const Json& json, JsonRef array) { return values(json, array, kNoDocument); }
 
-  // Returns the formula of a schema: of its target if it is only a `$ref`, a constant for `true` and `false`,
-  // otherwise a kSchema node for lower().
+  // Returns the formula of a schema. If the schema is only a `$ref`, this is the formula of its target;
+  // `true` and `false` are constants; any other schema is a kSchema node, which lower() expands.
   ValueId reference(Loc l);
-  // Returns the formula of the subschema at `node` inside of the schema `at`.
+  // Returns the formula of the subschema that stands at `node` inside the schema `at`.
   ValueId sub(const Loc& at, JsonRef node) { return reference(schemas_.child(at, node)); }
   FormulaSpace& formulas() { return formulas_; }
 
@@ -73,13 +73,14 @@ class Lowering {
   void lower_objects(const Loc& at, const Keywords& o, Conjuncts& out);
   void lower_dependencies(const Loc& at, const Keywords& o, Conjuncts& out);
   void lower_arrays(const Loc& at, const Keywords& o, Conjuncts& out);
-  // The document of values that belong to none. Such values are lowered once, so their formulas are not kept,
-  // and their keys have no order.
+  // Stands for the document of values that belong to no document. Their formulas are not remembered, because
+  // such values are lowered once, and their keys have no order.
   static constexpr DocumentId kNoDocument{0xFFFFFFFFu};
   ValueId values(const Json& json, JsonRef array, DocumentId doc);
   MapId map_of(uint64_t key, const std::vector<NameId>& names);
   ValueId constant(const Json& json, JsonRef node, DocumentId doc);
-  // The objects without the member (absent()), and with it (present()).
+  // absent() returns the formula of the objects that lack the member, present() that of the objects that have
+  // it.
   ValueId absent(NameId name) {
     return formulas_.literal(Kind::kObject, formulas_.all(formulas_.name(name), FormulaSpace::no()));
   }
@@ -95,12 +96,12 @@ class Lowering {
   PropertyOrder order_;
   std::vector<Loc> locs_;
   InternTable loc_index_;
-  // By location: its formula.
+  // The formula of each location that was lowered.
   FlatMap<uint32_t, ValueId> lowered_;
   std::set<LocationId> broken_, looping_;
   std::vector<std::vector<NameId>> maps_;
   FlatMap<uint64_t, MapId> map_index_;
-  // By key_of(document, node): the formula of a constant.
+  // The formula of each constant, by key_of(document, node).
   FlatMap<uint64_t, ValueId> constants_;
   // How deep the constant nests that is being lowered.
   uint32_t constant_depth_ = 0;

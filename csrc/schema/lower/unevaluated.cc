@@ -10,28 +10,29 @@
 namespace structgen {
 
 namespace {
-// The keys or items of a schema object form at most this many groups, each a conjunct of the formula.
+// The keys, or the items, of one schema object form at most this many groups. Each group becomes a conjunct
+// of the formula.
 constexpr std::size_t kMaxGroups = 4'096;
-// Subschemas of one value nest at most so deep.
+// Subschemas that apply to the same value nest at most this deep.
 constexpr std::size_t kMaxPath = 1'000;
 }  // namespace
 
 // Collects what a subschema evaluates where `condition` holds. A branch of `anyOf` or `oneOf` (`conditional`)
-// must hold itself as well. A branch of `allOf` holds anyway.
+// evaluates something only if the branch itself also holds. A branch of `allOf` must hold anyway.
 void Unevaluated::collect_kid(const Loc& at, JsonRef node, ValueId condition, bool conditional) {
   if (conditional) condition = lowering_.formulas().both(condition, lowering_.sub(at, node));
   if (condition == FormulaSpace::no()) return;
   collect(lowering_.schemas().child(at, node), condition, false);
 }
 
-// Collects the members or items that a schema and its subschemas for the same value evaluate. `top`: this
-// schema has the unevaluated keyword itself, which then does not count. That of a subschema evaluates
-// everything.
+// Collects the members or items that a schema evaluates, together with the subschemas that apply to the same
+// value. `top` says that this schema has the unevaluated keyword itself, which then does not count. An
+// unevaluated keyword of a subschema evaluates everything.
 void Unevaluated::collect(const Loc& at, ValueId condition, bool top) {
   check_depth();
   SchemaSet& schemas = lowering_.schemas();
   if (!schemas.json(at).is_object(at.node)) return;
-  // References lead in a loop, which the scan reports, or the solver if they are dynamic.
+  // References lead in a loop. The scan reports the loop or, if the references are dynamic, the solver does.
   if (std::find(path_.begin(), path_.end(), at) != path_.end()) return;
   if (path_.size() > kMaxPath)
     throw Error(ErrorKind::kSchemaTooComplex, "subschemas nest too deeply").in(schemas.pointer(at_));
@@ -71,8 +72,8 @@ void Unevaluated::collect(const Loc& at, ValueId condition, bool top) {
   path_.pop_back();
 }
 
-// Collects the keys that the keywords of one schema object evaluate. With `additionalProperties` these are
-// all keys.
+// Collects the keys that the keywords of one schema object evaluate. If it has `additionalProperties`, all
+// keys are evaluated: by this keyword or by those beside it.
 void Unevaluated::collect_keys(const Loc&, const Keywords& o, ValueId condition, bool top) {
   FormulaSpace& formulas = lowering_.formulas();
   const Json& j = o.json;
@@ -141,7 +142,7 @@ bool Unevaluated::group_keys(KeyGroups& out) {
   return true;
 }
 
-// The condition has a conjunct for each group of keys.
+// Returns the condition on unevaluated members, with a conjunct for each group of keys.
 ValueId Unevaluated::properties(ValueId rest) {
   if (rest == FormulaSpace::yes()) return rest;
   FormulaSpace& formulas = lowering_.formulas();
@@ -154,8 +155,8 @@ ValueId Unevaluated::properties(ValueId rest) {
                 "too many conditional patterns to say which keys are unevaluated")
         .in(lowering_.schemas().pointer(at_), "unevaluatedProperties");
   std::vector<ValueId> out;
-  // Patterns with the same conditions are one set. A key may match several sets, so there is a group for each
-  // choice of sets: the keys that match these and no other.
+  // Patterns with the same conditions are one set. A key may match several sets of patterns, so there is a
+  // group for each choice of sets: the keys that match all chosen sets and no other set.
   for (std::size_t mask = 0; mask < (std::size_t{1} << n); ++mask) {
     std::vector<RegionId> inside = groups.open;
     Conditions evaluating = groups.everything;
@@ -182,8 +183,9 @@ ValueId Unevaluated::properties(ValueId rest) {
   return formulas.all_of(out);
 }
 
-// Returns the condition on unevaluated items, with a conjunct for each range between two of the `ends`.
-// `contains` is treated apart, because the items themselves decide which it evaluates.
+// Returns the condition on unevaluated items, with a conjunct for each range of indices; `ends` holds the
+// ends of the ranges. `contains` is treated in another way, because the items themselves decide which of them
+// it evaluates.
 ValueId Unevaluated::items(ValueId rest) {
   if (rest == FormulaSpace::yes()) return rest;
   FormulaSpace& formulas = lowering_.formulas();
@@ -193,7 +195,7 @@ ValueId Unevaluated::items(ValueId rest) {
   for (const Items& i : items_)
     if (i.condition == FormulaSpace::yes()) first = std::max(first, i.end);
   if (first == kUnbounded) return FormulaSpace::yes();
-  // The conditions of `contains`, each once.
+  // The conditions of `contains`, each of them once.
   std::vector<ValueId> conditional;
   for (const Contains& c : contains_) {
     if (c.condition == FormulaSpace::yes())
@@ -211,10 +213,10 @@ ValueId Unevaluated::items(ValueId rest) {
         .in(lowering_.schemas().pointer(at_), "unevaluatedItems");
   std::vector<ValueId> out;
   for (std::size_t mask = 0; mask < (std::size_t{1} << conditional.size()); ++mask) {
-    // Condition c_i evaluates the items that satisfy C_i, and U is `rest`. Each item must satisfy U, or a C_i
-    // whose c_i holds. This is written over all sets M of conditions: some condition in M holds, or each item
-    // satisfies U or a C_i with i not in M. For the set M of all false conditions the second half is what was
-    // to be said.
+    // Let condition c_i evaluate the items that satisfy C_i, and let U be `rest`. The formula must say: each
+    // item satisfies U, or a C_i whose c_i holds. It is written as a conjunction over all sets M of
+    // conditions: some condition in M holds, or each item satisfies U or a C_i with i not in M. If M is the
+    // set of the conditions that are false, the second half must hold, and this is the condition above.
     ValueId value = rest, escape = FormulaSpace::no();
     for (std::size_t c = 0; c < conditional.size(); ++c) {
       if ((mask >> c) & 1) {

@@ -36,7 +36,7 @@ class Lowering;
 class Unevaluated {
  public:
   Unevaluated(Lowering& lowering, const Loc& at) : lowering_(lowering), at_(at) {}
-  // Returns the condition "every unevaluated member satisfies `rest`". items() does so for items.
+  // Returns the condition "every unevaluated member satisfies `rest`"; items() does the same for items.
   ValueId properties(ValueId rest);
   ValueId items(ValueId rest);
 
@@ -46,7 +46,7 @@ class Unevaluated {
     ValueId condition;
     RegionId region;
   };
-  // The items before index `end` are evaluated if `condition` holds.
+  // The items with an index below `end` are evaluated if `condition` holds.
   struct Items {
     ValueId condition;
     uint32_t end;
@@ -56,14 +56,14 @@ class Unevaluated {
     ValueId condition;
     ValueId value;
   };
-  // Conditions each of which suffices to evaluate some keys.
+  // Several conditions, each of which suffices to evaluate some keys.
   using Conditions = std::set<ValueId>;
-  // Keys grouped by the conditions that evaluate them.
+  // The keys of properties(), grouped by the set of conditions that evaluate them.
   struct KeyGroups {
-    // The complements of the patterns whose keys are always evaluated. Every group keeps only keys in all of
-    // them.
+    // The complements of the patterns whose keys are always evaluated. Every group keeps only keys in these
+    // complements.
     std::vector<RegionId> open;
-    // All names, those that are always evaluated first.
+    // All names; the names that are always evaluated come first.
     std::vector<NameId> known;
     // The conditions that evaluate every key, such as `additionalProperties` in a branch. They are in every
     // group.
@@ -82,7 +82,7 @@ class Unevaluated {
   std::vector<Keys> keys_;
   std::vector<Items> items_;
   std::vector<Contains> contains_;
-  // The schemas from `at_` down to the one that is being collected.
+  // The schemas from `at_` down to the one whose keywords are being collected.
   std::vector<Loc> path_;
 };
 

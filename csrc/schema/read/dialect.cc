@@ -64,7 +64,7 @@ constexpr WordInfo kWords[] = {
     {"maxProperties", Word::kMaxProperties, Form::kCount, About::kObject, k4, k20},
     {"dependentRequired", Word::kDependentRequired, Form::kObject, About::kObject, k19, k20},
     {"dependentSchemas", Word::kDependentSchemas, Form::kMap, About::kObject, k19, k20},
-    // Dropped in 2019-09, but optional tests of the official suite and real schemas use it.
+    // 2019-09 dropped this keyword, but optional tests of the official suite and real schemas still use it.
     {"dependencies", Word::kDependencies, Form::kMixed, About::kObject, k4, k20},
     {"title", Word::kAnnotation, Form::kAny, About::kAny, k4, k20},
     {"description", Word::kAnnotation, Form::kAny, About::kAny, k4, k20},
@@ -81,8 +81,8 @@ constexpr WordInfo kWords[] = {
 
 }  // namespace
 
-// Looks a keyword up in a hash table with open addressing, of four cache lines. A compile makes few look-ups,
-// and each node of a std::map on their way would miss the cache.
+// Looks a keyword up in a hash table with open addressing, which fits into four cache lines. A compile makes
+// few look-ups; each node of a std::map on their way would miss the cache.
 const WordInfo* find_word(std::string_view text) {
   constexpr uint8_t kNone = 0xFF;
   static_assert(std::size(kWords) < 128);

@@ -72,7 +72,8 @@ enum class Word : uint8_t {
   kContentAnnotation,  // contentEncoding, contentMediaType, contentSchema: annotations that a report names
 };
 
-// The type of a keyword's value. With a value of another type the keyword constrains nothing.
+// The type that the value of a keyword must have. If the value has another type, the keyword constrains
+// nothing.
 enum class Form : uint8_t {
   kAny,
   kString,
@@ -92,7 +93,8 @@ enum class Form : uint8_t {
   kMixed,   // an object of schemas or arrays of names (dependencies)
 };
 
-// The kind of values that a keyword restricts; all others satisfy it. Integers are numbers here.
+// The kind of values that a keyword restricts; values of other kinds satisfy the keyword. Integers are
+// numbers here.
 enum class About : uint8_t { kAny, kNumber, kString, kArray, kObject };
 
 struct WordInfo {
@@ -112,11 +114,11 @@ std::string_view schemas_in(Form form);
 // Returns true if the keyword can make a value invalid, perhaps with another one beside it, as `then` and
 // `minContains` need.
 bool asserts(const WordInfo& w);
-// Returns the row of a keyword; null if no draft has it.
+// Returns the row of a keyword; null for a text that no draft knows.
 const WordInfo* find_word(std::string_view text);
 inline bool holds_schemas(const WordInfo& w) { return w.form >= Form::kSchema; }
 inline bool in_draft(const WordInfo& w, Draft d) { return w.first <= d && d <= w.last; }
-// Sets `out` to the draft whose metaschema has this URI. Returns false if there is none.
+// Sets `out` to the draft whose metaschema has this URI. Returns false if no known metaschema has it.
 bool draft_of_uri(std::string_view uri, Draft& out);
 
 }  // namespace structgen

@@ -26,8 +26,8 @@
 namespace structgen {
 
 namespace {
-// An object with this many members gets a hash table for find(). Most have fewer than ten, and comparing ten
-// names is faster than one hash.
+// An object with at least this many members gets a hash table for find(). Objects in a schema mostly have
+// fewer than ten members, and comparing ten names is faster than one hash.
 constexpr uint32_t kIndexFrom = 24;
 }  // namespace
 
@@ -46,8 +46,8 @@ JsonRef Json::find(JsonRef object, std::string_view key) const {
   return it == index.end() ? kNoJson : it->second;
 }
 
-// Builds one Json without recursion: open_ is the stack of containers that are not closed, and elements_ has
-// their finished elements, those of the innermost one last.
+// Builds one Json. It does not recurse: open_ is the stack of containers that are not closed, and elements_
+// holds the finished elements of all these containers, those of the innermost container last.
 //
 // For `{"a": [1, 2]}`, just before `]` is read: open_ = {object, array}, keys_ = {"a"}, elements_ = {1, 2}.
 // close() then moves 1 and 2 into the array's range of children_, and the array becomes an element of the
@@ -62,7 +62,7 @@ class JsonParser {
 
   Json run() {
     if (rest().starts_with("\xEF\xBB\xBF")) at_ = 3;
-    // Enough for a schema of usual density, so that the buffers rarely grow.
+    // The buffers are reserved for a schema of usual density, so they rarely grow.
     const std::size_t scale = std::min<std::size_t>(size_, 1u << 20);
     out_.nodes_.reserve(scale / 16 + 8);
     out_.children_.reserve(scale / 32 + 8);
@@ -85,8 +85,8 @@ class JsonParser {
   }
 
  private:
-  // A container that is not closed yet. Its elements are those from elements_[begin] on, up to those of the
-  // next container.
+  // A container that is not closed yet. Its elements begin at elements_[begin]; they end where those of the
+  // next container in open_ begin.
   struct Open {
     JsonRef node;
     uint32_t begin;
@@ -95,17 +95,18 @@ class JsonParser {
     JsonRef key, value;
   };
 
-  // Throws an error with the offset at which the parser stands.
+  // Throws an error that names the offset at which the parser stands.
   [[noreturn]] void fail(const std::string& what) const {
     throw Error(ErrorKind::kGrammar, "invalid JSON: " + what).at(static_cast<int64_t>(at_));
   }
   void space() {
     while (in_[at_] == ' ' || in_[at_] == '\n' || in_[at_] == '\t' || in_[at_] == '\r') ++at_;
   }
-  // std::string has a NUL behind the text.
+  // No test for the end is needed, because std::string puts a NUL behind the text.
   char peek() const { return in_[at_]; }
   std::string_view rest() const { return {in_ + at_, size_ - at_}; }
-  // Appends a node. Reading 16 bytes of text costs a unit of work, which is charged here for each 1 KB.
+  // Appends a node. Reading 16 bytes of text costs one unit of work. The units are charged here, 1 KB of text
+  // at a time, because every document consists of nodes.
   JsonRef add(JsonType type, uint32_t begin = 0, uint32_t n = 0) {
     if (at_ >= charged_ + 1024) {
       charge(static_cast<int64_t>((at_ - charged_) / 16));
@@ -115,8 +116,8 @@ class JsonParser {
     return static_cast<JsonRef>(out_.nodes_.size() - 1);
   }
 
-  // Reads a scalar, or opens a container. Returns kNoJson for a container with elements; `{}` and `[]` are
-  // complete at once.
+  // Reads a scalar and returns its node, or opens a container. For a container with elements it returns
+  // kNoJson; `{}` and `[]` are complete at once.
   JsonRef value() {
     switch (peek()) {
       case '{': return open(JsonType::kObject, '}');
@@ -141,7 +142,7 @@ class JsonParser {
     if (type == JsonType::kObject) member_key();
     return kNoJson;
   }
-  // Reads a key and its colon. The key stays in keys_ until its value is complete.
+  // Reads a key and the colon behind it. The key stays in keys_ until its value is complete.
   void member_key() {
     space();
     if (peek() != '"') fail("expected a member name in double quotes");
@@ -151,8 +152,8 @@ class JsonParser {
     ++at_;
     space();
   }
-  // Adds a complete value to the innermost container, and reads the comma or closing bracket behind it. If
-  // this closes the container, returns it as a complete value; otherwise kNoJson.
+  // Adds a complete value to the innermost container, and reads the comma or the closing bracket behind it.
+  // Returns the container if this closed it, because it is now a complete value itself; otherwise kNoJson.
   JsonRef after_element(JsonRef element) {
     const bool object = out_.nodes_[open_.back().node].type == JsonType::kObject;
     elements_.push_back({object ? keys_.back() : kNoJson, element});
@@ -168,8 +169,8 @@ class JsonParser {
     ++at_;
     return close();
   }
-  // Moves the elements of the innermost container to its range of children_ and keys_. They lie side by side,
-  // because every container inside of it has moved its own.
+  // Moves the elements of the innermost container from elements_ to its range of children_ and keys_. They
+  // are contiguous, because every container inside of it has already moved its own.
   JsonRef close() {
     const Open o = open_.back();
     open_.pop_back();
@@ -184,9 +185,10 @@ class JsonParser {
     elements_.resize(o.begin);
     return o.node;
   }
-  // Removes members of the innermost object whose key comes again later: `{"a": 1, "b": 2, "a": 3}` keeps `b`
-  // and the last `a`. In a small object keys are compared pairwise, without memory. A large one needs a hash
-  // table: hostile schemas have objects with a million keys.
+  // Removes members of the innermost object whose key occurs again later: `{"a": 1, "b": 2, "a": 3}` keeps
+  // `b` and the last `a`, in the order of the members that stay. The keys of a small object are compared
+  // pairwise, which needs no memory. A large object needs a hash table, because hostile schemas have objects
+  // with a million keys.
   void drop_duplicates(std::size_t begin) {
     const std::span<Element> all(elements_.begin() + static_cast<std::ptrdiff_t>(begin), elements_.end());
     bool twice = false;
@@ -216,8 +218,9 @@ class JsonParser {
     at_ += w.size();
     return add(type);
   }
-  // Reads a number of RFC 8259, which has no `+1`, `.5`, `1.` or `01`. Behind a leading `0` only a fraction
-  // or an exponent may come; the number `01` ends before the `1`, which the caller reports.
+  // Reads a number by the grammar of RFC 8259, which has no `+1`, `.5`, `1.` or `01`. After a leading
+  // `0` only a fraction or an exponent may follow; in `01` the number ends before the `1`, and the
+  // caller reports the `1`.
   JsonRef number() {
     const std::size_t begin = at_;
     const auto digits = [&] {
@@ -243,8 +246,8 @@ class JsonParser {
     }
     return add(JsonType::kNumber, static_cast<uint32_t>(begin), static_cast<uint32_t>(at_ - begin));
   }
-  // Reads a string and decodes it in place. Behind the first escape, bytes move to the front, to `to`. Bytes
-  // above 0x7F are not checked here.
+  // Reads a string and decodes it in place. The bytes before the first escape stay where they are; those
+  // behind it move to the front, to `to`. Bytes above 0x7F are not checked here.
   JsonRef string() {
     const std::size_t begin = ++at_;
     run_of_characters();
@@ -277,10 +280,10 @@ class JsonParser {
     }
     return v;
   }
-  // Reads one escape, writes its character to `out`, and returns its number of bytes. Two surrogates, a high
-  // and a low one, are one character. A high surrogate alone stands for itself: JSON allows it, and a
-  // `pattern` or `const` may have one. In `"\ud83d\u0041"` the second escape is then read again from its
-  // backslash.
+  // Reads one escape, writes its character to `out`, and returns the character's number of bytes. A high
+  // surrogate and a low surrogate behind it make one character. A high surrogate alone stands for itself:
+  // JSON allows it, and a `pattern` or `const` may contain one. In `"\ud83d\u0041"` the second escape is no
+  // low surrogate, so it is read again from its backslash.
   std::size_t escape(char* out) {
     ++at_;
     const char c = peek();
@@ -313,14 +316,14 @@ class JsonParser {
     return character.copy(out, character.size());
   }
 
-  // The text that is read, in out_.text_, and its number of bytes.
+  // The text that is read, which is also out_.text_, and its number of bytes.
   char* in_ = nullptr;
   std::size_t size_;
   std::size_t at_ = 0, charged_ = 0;
   Json out_;
   std::vector<Open> open_;
   std::vector<Element> elements_;
-  // The keys whose values are not complete: one for each open object.
+  // The keys that were read and whose values are not complete: one for each open object.
   std::vector<JsonRef> keys_;
 };
 

@@ -20,7 +20,7 @@ constexpr JsonRef kNoJson = 0xFFFFFFFFu;
 
 class Json {
  public:
-  // Parses a JSON text. Throws kGrammar with the offset of the fault.
+  // Parses a JSON text. Throws kGrammar, which names the offset of the fault.
   static Json parse(std::string_view text);
 
   JsonType type(JsonRef r) const { return nodes_[r].type; }
@@ -29,8 +29,8 @@ class Json {
   bool is_string(JsonRef r) const { return type(r) == JsonType::kString; }
   bool is_number(JsonRef r) const { return type(r) == JsonType::kNumber; }
   bool is_bool(JsonRef r) const { return type(r) == JsonType::kTrue || type(r) == JsonType::kFalse; }
-  // Returns the text of a string, decoded to UTF-8, or of a number, as written. Half of a surrogate pair
-  // becomes three bytes.
+  // Returns the text of a string, decoded to UTF-8, or of a number, as written. Half of a surrogate pair is
+  // decoded to three bytes.
   std::string_view text(JsonRef r) const { return {text_.data() + nodes_[r].begin, nodes_[r].n}; }
   uint32_t size(JsonRef r) const { return nodes_[r].n; }
   JsonRef item(JsonRef r, uint32_t i) const { return children_[nodes_[r].begin + i]; }

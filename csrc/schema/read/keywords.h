@@ -14,12 +14,12 @@
 
 namespace structgen {
 
-// The keywords of one schema object. If a keyword is missing or has a value of another type, `string`,
-// `number` and the other questions say false. Such a keyword constrains nothing, as the report says
-// (SchemaSet::scan_word).
+// The keywords of one schema object. `string`, `number` and the other questions answer false if the keyword
+// is missing or its value has another type. Such a keyword constrains nothing; the scan has named it in the
+// report (SchemaSet::scan_word).
 struct Keywords {
   const Json& json;
-  // The value of each Word; kContentAnnotation is the last.
+  // The value of each keyword, by Word; kContentAnnotation is the last Word.
   JsonRef values[static_cast<std::size_t>(Word::kContentAnnotation) + 1];
   Draft draft;
   bool validates;

@@ -18,9 +18,10 @@ namespace structgen {
 
 constexpr uint32_t kNotInPlace = 0xFFFFFFFFu;
 
-// Returns the indices of the references that lie on a loop, in order. above[v] is the schema that applies
-// schema v to its own value, as by `allOf`; its number is smaller. It is kNotInPlace if v is about a member,
-// an item or another value. A reference is a pair: the schema with the reference, and its target.
+// Returns the indices of the references that lie on a loop, in order. above[v] describes schema v: if another
+// schema applies v to its own value, as by `allOf`, it is that schema, whose number is smaller; if v is about
+// a member, an item or another value, it is kNotInPlace. A reference is a pair: the schema that holds it, and
+// its target.
 std::vector<uint32_t> looping_references(std::span<const uint32_t> above,
                                          std::span<const std::pair<uint32_t, uint32_t>> references);
 

@@ -23,8 +23,10 @@
 // - Every keyword that constrains nothing has a note, and no other keyword has one.
 // - A document comes from the caller, or it is unknown. Nothing is fetched.
 //
-// Rejected. A map from every URI to its node, made in advance: most entries would never be read, and it would
-// lack pointers into the middle of a schema (`#/$defs/a/properties/b`).
+// Costs. Linear in the schemas that are reached. A document that no reference reaches is not parsed.
+//
+// Rejected. A map from every URI to its node, made in advance: most entries would never be read, and the map
+// would still lack pointers into the middle of a schema (`#/$defs/a/properties/b`).
 #include "schema/read/resolve.h"
 
 #include <algorithm>
@@ -52,8 +54,9 @@ void append_segment(std::string& out, std::string_view segment) {
   }
 }
 
-// Returns null if the value has the type that the keyword needs; otherwise what is wrong, for the report. A
-// wrong type (`"minLength": "3"`) constrains nothing and is no error, as in common validators.
+// Returns null if the value has the type that the keyword needs. Otherwise returns what is wrong, for the
+// report. A keyword with a value of the wrong type (`"minLength": "3"`) constrains nothing and is no error;
+// common validators treat it alike.
 const char* misshapen(const Json& j, Form form, JsonRef v, Draft draft) {
   const auto unless = [](bool fits, const char* why) { return fits ? nullptr : why; };
   const bool schema = j.is_object(v) || j.is_bool(v);
@@ -106,7 +109,8 @@ SchemaSet::SchemaSet(std::string_view root, const Documents& others, const Schem
   others_ = nullptr;
 }
 
-// Adds a document. Its root is a resource even without an `$id`, with the URI that the caller gave.
+// Adds a document. Its root is a resource even without an `$id`; the resource then has the URI that the
+// caller gave.
 DocumentId SchemaSet::add_document(const std::string& uri, Json json) {
   const DocumentId doc{static_cast<uint32_t>(documents_.size())};
   documents_.push_back(std::make_unique<Json>(std::move(json)));
@@ -122,8 +126,8 @@ DocumentId SchemaSet::add_document(const std::string& uri, Json json) {
   return doc;
 }
 
-// Adds a schema that the engine wrote. The scan meets every target of its references, so they wait for
-// nothing.
+// Adds a schema that the engine wrote. The scan itself meets every target of its references. So they need not
+// wait in pending_ for resolve_pending(), and no search for loops.
 Loc SchemaSet::add(std::string_view schema) {
   added_ = std::min(added_, documents_.size());
   const DocumentId doc = add_document("", Json::parse(schema));
@@ -136,8 +140,8 @@ Loc SchemaSet::add(std::string_view schema) {
   return Loc{doc, 0, resource, dynamic_ ? push_scope({}, resource) : ScopeId{}};
 }
 
-// Returns the draft that `$schema` names, or `inherited` if it is not known. Sets `validates` to false if the
-// metaschema turns the validation vocabulary off.
+// Returns the draft that `$schema` names, or `inherited` if it names none that is known. Sets `validates` to
+// false if the metaschema turns the validation vocabulary off.
 Draft SchemaSet::dialect_of(DocumentId doc, JsonRef node, Draft inherited, bool& validates) {
   const Json& j = *documents_[doc.v];
   const bool forced = doc == DocumentId{} && node == 0 && options_.force_draft;
@@ -145,8 +149,8 @@ Draft SchemaSet::dialect_of(DocumentId doc, JsonRef node, Draft inherited, bool&
   if (s == kNoJson || !j.is_string(s)) return forced ? options_.draft : inherited;
   Draft d = inherited;
   if (draft_of_uri(j.text(s), d)) return forced ? options_.draft : d;
-  // If the caller passed this metaschema, its own `$schema` gives the draft, and its `$vocabulary` says
-  // whether validation keywords count.
+  // The `$schema` may name a metaschema that the caller passed. Then the metaschema's own `$schema` gives the
+  // draft, and its `$vocabulary` says whether validation keywords count.
   if (!others_) return forced ? options_.draft : inherited;
   for (const auto& [uri, text] : *others_) {
     if (uri != j.text(s)) continue;
@@ -163,8 +167,10 @@ Draft SchemaSet::dialect_of(DocumentId doc, JsonRef node, Draft inherited, bool&
   return forced ? options_.draft : d;
 }
 
-// Visits the schema at `node` and all schemas inside of it, unless it was visited. `keyword` and `parent` say
-// how it was reached, for pointers.
+// ---- scan ----
+
+// Visits the schema at `node` and all schemas inside of it, unless it was visited before. `keyword` and
+// `parent` say how it was reached; pointers need this.
 void SchemaSet::scan(DocumentId doc, JsonRef node, ResourceId resource, VisitId parent,
                      std::string_view keyword) {
   if (scanned_.size() <= doc.v) scanned_.resize(doc.v + 1);
@@ -185,21 +191,22 @@ void SchemaSet::scan(DocumentId doc, JsonRef node, ResourceId resource, VisitId 
   }
 }
 
-// Returns the resource of the schema: a new one if the schema has an `$id` or is the root of a document. In
-// drafts 4 to 7 `"$id": "#name"` is an anchor in its old spelling and starts no resource.
+// Returns the resource to which the schema belongs. Makes the resource if the schema has an `$id` of its own,
+// or is the root of a document. In drafts 4 to 7, `"$id": "#name"` is the old spelling of an anchor and
+// starts no resource.
 ResourceId SchemaSet::enter_resource(Visit& v) {
   const Json& j = *documents_[v.doc.v];
   if (!j.is_object(v.node)) return v.resource;
   const bool is_root = v.node == 0;
-  // The constructor or add() has set the draft of a document's root. Any other schema has the draft of its
-  // resource, unless it has both an identifier and a `$schema`.
+  // At the root of a document the draft is already set, by the constructor or add(). Any other schema
+  // inherits the draft of its resource, unless it has both an identifier and a `$schema`.
   Draft draft =
       is_root ? resources_[resource_roots_.at(key_of(v.doc, 0)).v].draft : resources_[v.resource.v].draft;
   bool validates = is_root || resources_[v.resource.v].validates;
   const JsonRef id_new = j.find(v.node, "$id"), id_old = j.find(v.node, "id");
   if (is_root || id_new != kNoJson || id_old != kNoJson) draft = dialect_of(v.doc, v.node, draft, validates);
   const JsonRef id = draft == Draft::k4 ? id_old : id_new;
-  // Up to draft 7 a `$ref` hides its siblings, so an `$id` beside it names nothing.
+  // In drafts up to 7 a `$ref` hides its siblings, so an `$id` beside it names nothing.
   const bool hidden = draft <= Draft::k7 && j.find(v.node, "$ref") != kNoJson;
   const bool has_id = id != kNoJson && j.is_string(id) && !hidden;
   ResourceId resource = v.resource;
@@ -231,12 +238,13 @@ ResourceId SchemaSet::enter_resource(Visit& v) {
   return resource;
 }
 
-// Looks at every keyword of one schema. `todo` gets the schemas inside of it.
+// Looks at every keyword of one schema, and appends the schemas inside of it to `todo`.
 void SchemaSet::scan_schema(VisitId visit, std::vector<Visit>& todo) {
   const Visit v = visits_[visit.v];
   const Json& j = *documents_[v.doc.v];
   if (!j.is_object(v.node)) {
-    // In `{"properties": {"a": 5}}` the value of `a` is no schema. The report names the parent's keyword.
+    // In `{"properties": {"a": 5}}` the value of `a` is no schema. The report names the parent's keyword, and
+    // `a` is left unconstrained.
     if (!j.is_bool(v.node) && v.parent != kNoVisit) {
       const std::string which =
           v.index != kNoIndex ? std::to_string(v.index) : "'" + std::string(v.member) + "'";
@@ -261,8 +269,8 @@ void SchemaSet::scan_schema(VisitId visit, std::vector<Visit>& todo) {
   }
 }
 
-// `todo` gets the schemas inside of a keyword's value, even if the keyword has no effect (`then` without
-// `if`), because references may lead to them.
+// Appends the schemas inside of a keyword's value to `todo`. They are visited even if the keyword has no
+// effect (`then` without `if`), because references may lead to them.
 void SchemaSet::push_schemas(VisitId visit, Form form, std::string_view key, JsonRef value,
                              std::vector<Visit>& todo) const {
   const Visit& v = visits_[visit.v];
@@ -290,8 +298,8 @@ void SchemaSet::push_schemas(VisitId visit, Form form, std::string_view key, Jso
   }
 }
 
-// Checks the value of one keyword, and adds the schemas inside of it to `todo`. References, anchors and notes
-// for the report are stored for later.
+// Checks the value of one keyword, and appends the schemas inside of it to `todo`. Its references, anchors
+// and notes for the report are stored for later steps.
 void SchemaSet::scan_word(VisitId visit, const WordInfo& w, std::string_view key, JsonRef value,
                           std::vector<Visit>& todo) {
   const Visit v = visits_[visit.v];
@@ -314,7 +322,7 @@ void SchemaSet::scan_word(VisitId visit, const WordInfo& w, std::string_view key
     case Word::kSchemaUri: {
       Draft d = Draft::k2020;
       const auto given = [&](const auto& document) { return document.first == j.text(value); };
-      // An unknown `$schema` matters at the root alone, whose draft all schemas inherit.
+      // An unknown `$schema` matters only at the root, from which all other schemas inherit the draft.
       if (v.node != 0 || options_.force_draft) break;
       if (!j.is_string(value) || (!draft_of_uri(j.text(value), d) && std::ranges::none_of(*others_, given)))
         notes_.push_back(
@@ -408,8 +416,8 @@ void SchemaSet::check_value(VisitId visit, const WordInfo& w, std::string_view k
     }
     default: break;
   }
-  // A malformed count is noted and rounded: `"minItems": -1` is 0, `"minItems": 2.5` is 3, `"maxItems": 2.5`
-  // is 2.
+  // A malformed count is noted in the report and rounded: `"minItems": -1` is read as 0, `"minItems": 2.5` as
+  // 3, `"maxItems": 2.5` as 2.
   if (w.form != Form::kCount) return;
   const Decimal d = Decimal::parse_any(j.text(value));
   if (d.negative) {
@@ -431,8 +439,8 @@ void SchemaSet::check_pattern(VisitId visit, std::string_view keyword, std::stri
   }
 }
 
-// Resolves the references of all documents, and scans their targets. A reference without a target is noted as
-// broken and is no error: an `anyOf` has other branches.
+// Resolves the references of all documents, and scans their targets. A reference without a target is only
+// noted as broken: an `anyOf` with a broken branch has other branches.
 void SchemaSet::resolve_pending() {
   for (std::size_t i = 0; i < pending_.size(); ++i) {  // grows: a target may be new to the scan
     const Pending p = pending_[i];
@@ -442,7 +450,7 @@ void SchemaSet::resolve_pending() {
     try {
       target = resolve(Loc{v.doc, v.node, v.resource, {}}, p.reference, keyword);
     } catch (const Error& e) {
-      // Only schemas that need the broken reference are refused.
+      // The reference has no target. Only schemas that need the reference are refused.
       if (e.kind() != ErrorKind::kUnsupportedSchema ||
           !dangling(Loc{v.doc, v.node, v.resource, {}}, p.reference))
         throw;
@@ -461,7 +469,7 @@ void SchemaSet::resolve_pending() {
   find_loops();
 }
 
-// Returns true if the schema applies to the value of its parent, as in `allOf` or `not`, but not in
+// Returns true if the schema applies to the same value as its parent, as in `allOf` or `not`, but not in
 // `properties`. An `if` without `then` and `else` is not lowered, so no loop leads through it.
 bool SchemaSet::in_place(const Visit& v) const {
   if (v.parent == kNoVisit || v.keyword == "$ref") return false;
@@ -485,8 +493,8 @@ bool SchemaSet::in_place(const Visit& v) const {
   }
 }
 
-// Finds the references on loops and notes them as broken. The target of a `$dynamicRef` depends on a scope,
-// which is not known here; Solver::restrict finds those loops.
+// Finds the references that lie on a loop and notes them as broken. A `$dynamicRef` does not count here: its
+// target depends on a scope, which the scan does not know. Solver::restrict finds those loops.
 void SchemaSet::find_loops() {
   std::vector<std::pair<uint32_t, uint32_t>> references;
   for (const Pending& p : pending_)
@@ -505,7 +513,10 @@ void SchemaSet::find_loops() {
   }
 }
 
-// Finds a resource by its absolute URI. A document that the caller passed is read and scanned on first use.
+// ---- resolution ----
+
+// Finds a resource by its absolute URI. If the caller passed a document with this URI, it is read and scanned
+// on first use.
 bool SchemaSet::find_resource(const std::string& uri, ResourceId& out) {
   if (const auto it = by_uri_.find(uri); it != by_uri_.end()) {
     out = it->second;
@@ -524,12 +535,12 @@ bool SchemaSet::find_resource(const std::string& uri, ResourceId& out) {
   return false;
 }
 
-// Follows a JSON Pointer from `node`. Returns false if it leads nowhere. `resource` becomes the innermost one
-// on the way: `#/$defs/n/items` ends in that of `n` if `n` has an `$id`.
+// Follows a JSON Pointer from `node`. Returns false if it leads nowhere. `resource` becomes the innermost
+// resource on the path: `#/$defs/n/items` ends in the resource of `n` if `n` has an `$id`.
 bool SchemaSet::find_pointer(ResourceId& resource, DocumentId doc, JsonRef& node,
                              std::string_view pointer) const {
   const Json& j = *documents_[doc.v];
-  // An index has at most nine digits, so `std::stoul` cannot fail below.
+  // The pointer's indices have at most nine digits and nothing but digits, so `std::stoul` cannot fail below.
   while (!pointer.empty()) {
     if (pointer[0] != '/') return false;
     pointer.remove_prefix(1);
@@ -558,7 +569,8 @@ bool SchemaSet::find_pointer(ResourceId& resource, DocumentId doc, JsonRef& node
   return true;
 }
 
-// Returns false if the scan has noted the reference as broken. If none is broken, nothing is resolved here.
+// Returns false if the scan has noted the reference as broken. The scan resolved every reference, so if none
+// is broken, nothing is resolved here.
 bool SchemaSet::resolves(const Loc& from, std::string_view reference) {
   if (broken_.empty()) return true;
   if (looping_.count(key_of(from.doc, from.node))) return false;
@@ -596,8 +608,8 @@ bool SchemaSet::dangling(const Loc& from, std::string_view reference) {
          find_resource(std::string(absolute), resource);
 }
 
-// Resolves `#/a/b` or `#name` in the same resource, or a URI, perhaps with such a fragment. Relative URIs
-// follow RFC 3986 (strings/uri.h). The fragment is percent-decoded first.
+// Resolves a reference: `#/a/b` or `#name` in the same resource, or a URI, perhaps with such a fragment.
+// Relative URIs are resolved by RFC 3986 (strings/uri.h). The fragment is percent-decoded first.
 Loc SchemaSet::resolve(const Loc& from, std::string_view reference, std::string_view keyword) {
   const auto fail = [&](const std::string& why) -> Error {
     return Error(ErrorKind::kUnsupportedSchema,
@@ -630,8 +642,8 @@ Loc SchemaSet::resolve(const Loc& from, std::string_view reference, std::string_
   return out;
 }
 
-// A `$dynamicRef` is first resolved like a `$ref`. If this leads to a `$dynamicAnchor`, the target is the
-// same anchor of the outermost resource of the dynamic scope that has it.
+// A `$dynamicRef` is first resolved like a `$ref`. If this leads to a `$dynamicAnchor`, the target is
+// replaced by the same dynamic anchor of the outermost resource of the dynamic scope that has it.
 //
 //     tree    {"$id": "tree", "$dynamicAnchor": "node",
 //              "properties": {"kids": {"items": {"$dynamicRef": "#node"}}}}
@@ -646,7 +658,8 @@ Loc SchemaSet::resolve_dynamic(const Loc& from, std::string_view reference) {
   const std::string name = percent_decode(fragment);
   if (name.empty() || name[0] == '/' || !resources_[target.resource.v].dynamic_anchors.count(name))
     return target;
-  // From the innermost resource to the outermost, so that the last match stays.
+  // The loop goes from the innermost resource to the outermost, so the outermost match is the last one and
+  // stays.
   for (ScopeId s = from.scope; s != ScopeId{}; s = scopes_[s.v].first) {
     const Resource& r = resources_[scopes_[s.v].second.v];
     const auto it = r.dynamic_anchors.find(name);
@@ -660,8 +673,8 @@ Loc SchemaSet::resolve_dynamic(const Loc& from, std::string_view reference) {
   return target;
 }
 
-// The same for `$recursiveRef` of 2019-09, whose anchor is `$recursiveAnchor: true` at the root of a
-// resource.
+// Does what resolve_dynamic() does, for `$recursiveRef` of 2019-09. Its anchor is `$recursiveAnchor: true` at
+// the root of a resource.
 Loc SchemaSet::resolve_recursive(const Loc& from) {
   Loc target = resolve(from, "#", "$recursiveRef");
   if (!resources_[target.resource.v].recursive_anchor) return target;
@@ -676,8 +689,9 @@ Loc SchemaSet::resolve_recursive(const Loc& from) {
   return target;
 }
 
-// Returns the scope behind `resource`. A scope that has the resource stays as it is: a look-up takes the
-// outermost match, which a second entry does not change. So a recursive schema has finitely many scopes.
+// Returns the scope after `resource` is entered; equal scopes have one number. A scope that already has the
+// resource stays as it is: a look-up takes the outermost match, which a second entry does not change. So a
+// recursive schema has finitely many scopes.
 ScopeId SchemaSet::push_scope(ScopeId scope, ResourceId resource) {
   for (ScopeId s = scope; s != ScopeId{}; s = scopes_[s.v].first)
     if (scopes_[s.v].second == resource) return scope;
@@ -687,8 +701,8 @@ ScopeId SchemaSet::push_scope(ScopeId scope, ResourceId resource) {
 Loc SchemaSet::child(const Loc& parent, JsonRef node) {
   Loc out{parent.doc, node, parent.resource, parent.scope};
   if (resource_roots_.size() > 1 || dynamic_) {
-    // resource_roots_ has the root of each document. With no others, no schema inside of a document begins a
-    // resource.
+    // resource_roots_ has an entry for the root of each document. If there are no others, no schema inside of
+    // a document begins a resource.
     const auto it = resource_roots_.find(key_of(parent.doc, node));
     if (it != resource_roots_.end()) {
       out.resource = it->second;
@@ -698,8 +712,10 @@ Loc SchemaSet::child(const Loc& parent, JsonRef node) {
   return out;
 }
 
-// Makes a pointer from a visit and those above it. A schema below an unknown keyword is reached only by a
-// `$ref`; its pointer begins at this reference, with `/$ref`.
+// ---- pointers ----
+
+// Makes a pointer from a visit and the visits above it. A `$ref` may lead to a schema below an unknown
+// keyword, which the scan reaches only by this reference. The pointer then begins there, with `/$ref`.
 std::string SchemaSet::visit_pointer(VisitId visit) const {
   std::vector<const Visit*> path;
   for (VisitId at = visit; at != kNoVisit; at = visits_[at.v].parent) {

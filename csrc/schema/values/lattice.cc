@@ -16,22 +16,23 @@ namespace structgen {
 
 namespace {
 
-// few_numbers() fails if it would try more multiples, or find more numbers (kFound).
+// few_numbers() fails if it would try more multiples than kTriedMultiples, or if it finds more numbers than
+// kFound.
 constexpr int64_t kTriedMultiples = 4096;
 constexpr std::size_t kFound = 256;
-// No number is more units, so that a step times a quotient stays below 2^63.
+// No number is larger than this many units, so that a product of a step and a quotient stays below 2^63.
 constexpr int64_t kLargest = 1'000'000'000'000'000;
 constexpr int64_t kMostDigits = 16;
 
-// Writes the decimals of a formula as whole numbers of one unit, 10^exponent_, which scan() finds. ok() is
-// false if a condition depends on more than the value of the number.
+// Writes the decimals of one formula as whole numbers of one unit, which is 10^exponent_; scan() finds the
+// unit. ok() is false if a condition depends on more than the value of the number.
 class Scaled {
  public:
   Scaled(FormulaSpace& formulas, TypedId p) : formulas_(formulas) { ok_ = scan(p); }
   bool ok() const { return ok_; }
   uint32_t divisors() const { return divisors_; }
 
-  // Returns the decimal in units; no value if it is no whole number of them, or exceeds kLargest.
+  // Returns the decimal in units. Returns no value if it is no whole number of units or exceeds kLargest.
   std::optional<int64_t> of(const Decimal& d) const {
     Wide out = 0;
     bool whole = true;
@@ -39,7 +40,7 @@ class Scaled {
     return d.negative ? -static_cast<int64_t>(out) : static_cast<int64_t>(out);
   }
 
-  // Returns true if every decimal of p is a whole number of units, so that of() has a value.
+  // Returns true if every decimal of p is a whole number of units, so that of() has a value for it.
   bool fits(TypedId p) const {
     check_depth();
     const Formula& f = formulas_[p];
@@ -48,13 +49,13 @@ class Scaled {
   }
 
   struct Bounds {
-    // In units, both included; no value where there is no bound.
+    // The bounds in units, both included; no value if that side has no bound.
     std::optional<int64_t> low, high;
     // Every number that satisfies the formula is a multiple of `step`; 0 if no step is known.
     int64_t step = 0;
   };
-  // Returns bounds and a step that hold for every number of p, and perhaps for more: an open bound counts as
-  // closed, a negation as "every number". Returns no value if they do not fit into 64 bits.
+  // Returns bounds and a step that hold for every number of p, and perhaps for more numbers: an open bound
+  // counts as closed, a negation as "every number". Returns no value if they do not fit into 64 bits.
   std::optional<Bounds> bounds(TypedId p) const {
     check_depth();
     const Formula& f = formulas_[p];
@@ -72,7 +73,7 @@ class Scaled {
     return f.op == Op::kOr || f.op == Op::kOne ? of_some(p) : out;
   }
 
-  // Joins the kids of a conjunction: the tighter bounds, and the least common multiple of the steps.
+  // Joins the kids of a conjunction: it takes the tighter bounds and the least common multiple of the steps.
   std::optional<Bounds> of_all(TypedId p) const {
     Bounds out;
     for (TypedId k : formulas_.kids(p)) {
@@ -92,8 +93,8 @@ class Scaled {
     return out;
   }
 
-  // Joins the kids of a disjunction or an "exactly one": the looser bounds, and the greatest common divisor
-  // of the steps.
+  // Joins the kids of a disjunction or of an "exactly one": it takes the looser bounds and the greatest
+  // common divisor of the steps.
   std::optional<Bounds> of_some(TypedId p) const {
     Bounds out;
     bool first = true, stepped = true;
@@ -113,8 +114,8 @@ class Scaled {
     return out;
   }
 
-  // Returns true if the number of x units satisfies p. `pointed`: it is written with a point and zeros
-  // (12.0), which a condition for whole numbers refuses.
+  // Returns true if the number of x units satisfies p. `pointed` says that it is written with a point and
+  // zeros (12.0), which a condition for whole numbers refuses.
   bool satisfies(TypedId p, int64_t x, bool pointed) const {
     check_depth();
     const Formula& f = formulas_[p];
@@ -162,7 +163,7 @@ class Scaled {
     // Draft 4's `integer` (b = 1) depends on how the number is written.
     if (family != Family::kNumber || (f.op == Op::kInteger && f.b)) return false;
     const Decimal& d = decimal(f);
-    // Finer decimals would leave the integer part no room in 64 bits.
+    // With finer decimals no room would be left for the integer part in 64 bits.
     if (d.exponent < -15) return false;
     exponent_ = std::min(exponent_, d.exponent);
     divisors_ += f.op == Op::kMultiple;
@@ -177,7 +178,7 @@ class Scaled {
 
 }  // namespace
 
-// A formula with fewer than two divisors has a small automaton and is not listed.
+// A formula with fewer than two divisors has a small automaton, so it is not listed here.
 bool few_numbers(FormulaSpace& formulas, TypedId p, std::vector<FewNumber>& out) {
   if (!(formulas[p].has & kHasMultiple)) return false;
   const Scaled scaled(formulas, p);
@@ -185,7 +186,7 @@ bool few_numbers(FormulaSpace& formulas, TypedId p, std::vector<FewNumber>& out)
   const auto bounds = scaled.bounds(p);
   if (!bounds || !bounds->low || !bounds->high || bounds->step == 0) return false;
   const int64_t step = bounds->step, low = *bounds->low, high = *bounds->high;
-  // Division rounds toward zero, so the loop runs one multiple beyond the bounds.
+  // Division rounds toward zero, so the loop begins and ends one multiple beyond the bounds.
   if (high / step - low / step > kTriedMultiples) return false;
   for (int64_t k = low / step - 1; k <= high / step + 1; ++k) {
     if (!scaled.satisfies(p, k * step, false)) continue;

@@ -24,8 +24,8 @@ struct FewNumber {
   bool whole;
 };
 
-// Lists the numbers that satisfy p, if the multiples of p's divisors between its bounds are few. Returns
-// false if they are not, or if p has another form; `out` is then undefined.
+// Lists the numbers that satisfy p, as far as the multiples of p's divisors between its bounds are few.
+// Returns false if there are too many or p has another form; `out` is then undefined.
 bool few_numbers(FormulaSpace& formulas, TypedId p, std::vector<FewNumber>& out);
 
 }  // namespace structgen

@@ -21,13 +21,15 @@
 namespace structgen {
 
 namespace {
-// A bound with more digits than this is far. Beside it a divisor has at most kShortDivisor digits.
+// A bound with more digits than this is far from zero. Beside such a bound a divisor has at most
+// kShortDivisor digits.
 constexpr int64_t kFarBound = 30;
 constexpr std::size_t kShortDivisor = 3;
 
 // The languages of single conditions, shared by all grammars of an arena.
 struct NumberLanguages : RegexCache {
-  // of[spelling][size][narrow]: `size` is a limit of digits (Domain), `narrow` chooses the narrow universe.
+  // of[spelling][size][narrow] is the language for a spelling of numbers, a limit of digits (Domain), and the
+  // narrow or the full universe.
   std::optional<NumberLanguage> of[3][3][2];
   std::size_t byte_size() const override { return sizeof(*this); }
 };
@@ -80,8 +82,8 @@ RegexId Numbers::language(TypedId p) {
   return out;
 }
 
-// A limit of digits is intersected only if nothing else limits them: not without conditions, for `integer`
-// alone, and for divisors whose automata count digits.
+// The limit of digits is intersected only if nothing else limits the digits. It is not needed without
+// conditions, for `integer` alone, and for divisors whose automata count digits.
 RegexId Numbers::finite(TypedId p) {
   const Domain domain = hard(p) ? kNarrow : kAll;
   constexpr uint32_t kSmall = NumberLanguage::kReadableDigits - 8;
@@ -103,16 +105,16 @@ RegexId Numbers::finite(TypedId p) {
   return out;
 }
 
-// Returns the numbers of p up to the largest double, or those of any size if there are none, or if it is too
-// much work to tell.
+// Returns the numbers of p up to the largest double. Returns those of any size if there are none, or if it
+// takes too much work to tell.
 RegexId Numbers::within_doubles(TypedId p, Domain domain) {
   const RegexId out = regexes_.both(combine(p, of(domain, kDouble)), lexemes(kDouble).within_doubles());
   const bool none = FirstLimit().otherwise(true, [&] { return regexes_.is_empty(out); });
   return none ? combine(p, of(domain, kHuge)) : out;
 }
 
-// Returns true if the automaton of a hard divisor reads every number of the formula. It counts digits, so no
-// other limit is needed.
+// Returns true if the automaton of a hard divisor reads every number of the formula. This automaton counts
+// digits, so no other limit of digits is needed.
 bool Numbers::counts_digits(TypedId p) {
   check_depth();
   const Formula& f = formulas_[p];
@@ -126,10 +128,10 @@ bool Numbers::counts_digits(TypedId p) {
   return f.op == Op::kOr && f.n > 0 && std::ranges::all_of(formulas_.kids(p), counts);
 }
 
-// Returns the digits of all constants of a formula together; 1e300 has 301.
+// Returns the sum of the digits of all constants of a formula; 1e300 has 301 digits.
 uint32_t Numbers::size_of_constants(TypedId p) {
   check_depth();
-  // Larger counts change nothing.
+  // Counting stops at kMany, because larger counts change nothing.
   constexpr uint32_t kMany = 4096;
   const Formula f = formulas_[p];
   if (row(f.op).family == Family::kNumber && f.op != Op::kInteger) {
@@ -179,8 +181,10 @@ RegexId Numbers::atom(TypedId p, NumberLanguage& numbers) {
   }
 }
 
-// Sorts the kids of a conjunction. A negated bound is the opposite bound: not (x >= 3) is x < 3. Of two equal
-// bounds the open one is tighter.
+// ---- conjunctions ----
+
+// Sorts the kids of a conjunction. A negated bound is read as the opposite bound: not (x >= 3) is x < 3. Of
+// two equal bounds the open one is tighter.
 Numbers::Conditions Numbers::read(TypedId p) {
   Conditions out;
   for (TypedId k : formulas_.kids(p)) {
@@ -207,7 +211,7 @@ Numbers::Conditions Numbers::read(TypedId p) {
   return out;
 }
 
-// Takes the first of the four ways in numbers.h that applies.
+// Returns the language of a conjunction: it takes the first of the four ways in numbers.h that applies.
 RegexId Numbers::conjunction(TypedId p, Domain domain) {
   RegexId out;
   if (few(p, domain, out)) return out;
@@ -226,8 +230,8 @@ RegexId Numbers::conjunction(TypedId p, Domain domain) {
   return regexes_.both(std::span<const RegexId>(parts));
 }
 
-// Way 1 of numbers.h: the numbers are listed. In kOffered each has only the spellings that its conditions
-// allow.
+// Way 1 of numbers.h: the numbers are few, so each is listed. In kOffered each number has only the spellings
+// that its conditions allow.
 bool Numbers::few(TypedId p, Domain domain, RegexId& out) {
   std::vector<FewNumber> found;
   if (!few_numbers(formulas_, p, found)) return false;
@@ -238,15 +242,15 @@ bool Numbers::few(TypedId p, Domain domain, RegexId& out) {
   return true;
 }
 
-// Way 2 of numbers.h: one automaton of the divisors and the bounds. Without a bound, the divisors have a
-// smaller one.
+// Way 2 of numbers.h: one automaton of the divisors and the bounds. It needs a bound; the divisors alone have
+// a smaller automaton.
 bool Numbers::between(const Conditions& all, Domain domain, std::vector<RegexId>& parts) {
   if (all.divisors.size() != 1 || (!all.low && !all.high)) return false;
   const Decimal& divisor = all.divisors[0];
   if (!NumberLanguage::is_hard(divisor)) return false;
   // The automaton searches through all remainders, digit by digit up to the bound, to tell whether a begun
-  // number can be completed ("at least 10^40 and a multiple of 1001"). A bound that makes this too long is
-  // refused.
+  // number can be completed ("at least 10^40 and a multiple of 1001"). A bound that would make this search
+  // too long is refused here.
   const auto far = [](const std::optional<NumberLanguage::Bound>& b, bool beyond) {
     return b && b->value.negative == beyond && b->value.scientific_exponent() >= kFarBound;
   };
@@ -271,14 +275,14 @@ bool Numbers::joined(const Conditions& all, Domain domain, std::vector<RegexId>&
   return true;
 }
 
-// Returns the language of a formula in a domain, by its structure. Every connective but the conjunction is an
-// operation of the regex algebra.
+// Returns the language of a formula in a domain, by the formula's structure. Every connective but the
+// conjunction is an operation of the regex algebra.
 RegexId Numbers::combine(TypedId p, Domain domain) {
   check_depth();
   domain = kid_domain(p, domain);
   if (p == FormulaSpace::no()) return RegexArena::empty();
-  // In the spelling kAny a number without a condition may be any lexeme of JSON. In all others the numbers
-  // are a language of their own.
+  // In the spelling kAny a number without a condition may be any lexeme of JSON. In every other spelling the
+  // lexemes of all numbers form a language of their own.
   if (p == FormulaSpace::yes())
     return spelling_ != NumberSpelling::kAny ? lexemes(domain).any() : json_number(regexes_);
   auto& memo = memo_[domain];
@@ -290,7 +294,7 @@ RegexId Numbers::combine(TypedId p, Domain domain) {
     case Op::kAnd: out = conjunction(p, domain); break;
     case Op::kOr: {
       std::vector<RegexId> parts;
-      // `"enum": [1, 0.5]` has a fraction, so 1 may be written 1.0, too.
+      // `"enum": [1, 0.5]` names a fraction, so the whole constants of the enum may be written 1.0, too.
       const bool mixed = is(domain, kOffered) && names_fractions(formulas_, p);
       for (TypedId k : formulas_.kids(p))
         parts.push_back(combine(k, mixed && formulas_[k].op == Op::kEqual ? all : domain));
@@ -298,8 +302,8 @@ RegexId Numbers::combine(TypedId p, Domain domain) {
       break;
     }
     case Op::kOne: {
-      // `none`: the lexemes that no kid so far has. `one`: those that exactly one has. So the work is linear
-      // in the kids; a disjunction of conjunctions would be quadratic.
+      // `none` holds the lexemes that no kid so far has, `one` those that exactly one kid has. So the work
+      // grows linearly with the kids; a disjunction of conjunctions would be quadratic.
       RegexId none = lexemes(domain).any(), one = RegexArena::empty();
       for (TypedId k : formulas_.kids(p)) {
         const RegexId r = combine(k, all), offered = domain == all ? r : combine(k, domain);
@@ -312,8 +316,8 @@ RegexId Numbers::combine(TypedId p, Domain domain) {
     case Op::kNot: out = regexes_.minus(lexemes(domain).any(), combine(formulas_.kids(p)[0], all)); break;
     default: out = atom(p, lexemes(domain));
   }
-  // If it is too much work to tell whether the language is empty, it stays: below a complement empty() would
-  // allow too much.
+  // If it takes too much work to tell whether the language is empty, it stays: under a complement, empty()
+  // would allow too much.
   if (!plainly_nonempty(formulas_, p) && regexes_.node(out).boolean && regexes_.judged_empty(out))
     out = RegexArena::empty();
   memo.emplace(p.v, out);

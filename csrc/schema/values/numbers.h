@@ -30,40 +30,41 @@
 
 namespace structgen {
 
-// Turns formulas of numbers into regexes of their lexemes, for one grammar. All grammars of an arena share
-// the languages of single conditions.
+// Turns formulas of numbers into regexes of their lexemes. A Numbers belongs to one grammar. The languages of
+// single conditions belong to the arena, where all grammars share them.
 class Numbers {
  public:
   Numbers(FormulaSpace& formulas, RegexArena& regexes, NumberSpelling spelling)
       : formulas_(formulas), regexes_(regexes), spelling_(spelling) {}
   // Returns the lexemes of the numbers that satisfy p; numbers.cc says how many digits they may have. Throws
-  // if it is too much work to tell whether there is such a number.
+  // if it takes too much work to tell whether there is such a number.
   RegexId language(TypedId p);
 
  private:
-  // Which lexemes a language has. kAll: every lexeme of the numbers that satisfy the formula. kNarrow: those
-  // of a narrower universe (numbers/number.h), for hard divisors. kOffered, kWhole: for the plain spelling
-  // (language() says why); kOffered writes a number that must be whole without zeros behind a point, kWhole
-  // also ends no fraction with a zero. kDouble, kHuge: added to one of these; numbers may have as many digits
-  // as the largest double, or any number of digits.
+  // Which lexemes a language has. kAll: every lexeme of the numbers that satisfy the formula. kNarrow: only
+  // lexemes of a narrower universe (numbers/number.h), for formulas with a hard divisor. kOffered and kWhole
+  // serve the plain spelling; language() says why. kOffered: like kAll, but a number that must be whole has
+  // no zeros behind a point. kWhole: like kOffered, but no fraction ends with a zero. kDouble and kHuge are
+  // added to another domain: numbers may have as many digits as the largest double, or any number of digits.
   enum Domain : uint8_t { kAll, kNarrow, kOffered, kWhole, kDouble, kHuge = 2 * kDouble };
   static Domain of(Domain kind, Domain like) { return static_cast<Domain>(kind | (like & ~kWhole)); }
   static bool is(Domain d, Domain kind) { return (d & kWhole) == kind; }
   struct Conditions {
     std::optional<NumberLanguage::Bound> low, high;
-    // `integer` is the divisor 1. Divisors are replaced by their common multiple while this has few digits.
+    // The divisors; `integer` is the divisor 1. Divisors are replaced by their common multiple while it has
+    // few digits.
     std::vector<Decimal> divisors;
-    // How many divisors there were before.
+    // The number of divisors before they were joined.
     uint32_t asked = 0;
     // True for `integer` of draft 4, which allows neither a point nor an exponent.
     bool without_point = false;
-    // The kids that give `low` and `high`.
+    // The kids from which `low` and `high` come.
     std::vector<TypedId> bounds;
     // The kids that are neither bounds nor divisors.
     std::vector<TypedId> others;
   };
   Conditions read(TypedId p);
-  // The same as language(), but does not decide whether there are any.
+  // Returns the lexemes of p like language(), but does not decide whether there are any.
   RegexId finite(TypedId p);
   RegexId within_doubles(TypedId p, Domain domain);
   bool counts_digits(TypedId p);
@@ -81,7 +82,7 @@ class Numbers {
   FormulaSpace& formulas_;
   RegexArena& regexes_;
   NumberSpelling spelling_;
-  // By domain; the arena owns them.
+  // The languages of conditions, by domain; the arena owns them.
   NumberLanguage* lexemes_[2 * kHuge] = {};
   FlatMap<uint32_t, RegexId> memo_[2 * kHuge];
   FlatMap<uint32_t, bool> hard_;

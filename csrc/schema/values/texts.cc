@@ -16,8 +16,12 @@
 // characters only gets another counter, and a length that holds anyway is left out (with_length()). In the
 // arena's own spelling constants are one literal set, which is one state whatever their number.
 //
-// Invariants. A language has all writings of a text or none. In the arena's spelling a language without a
-// text is empty(), unless this is too much work to tell: below a complement empty() would allow too much.
+// Invariants. A language has either all writings of a text or none. In the arena's spelling a language
+// without a text is empty(), unless the question takes too much work. Then the language stays undecided(),
+// because under a complement empty() would allow too much.
+//
+// Costs. One node of the algebra per atom, remembered by formula. A pattern is lowered once per arena.
+// Emptiness is asked only of a result with & or ~.
 #include "schema/values/texts.h"
 
 #include <algorithm>
@@ -37,7 +41,8 @@ namespace structgen {
 
 namespace {
 
-// If at least this many texts of a list are left, they become a subset of the list's literal table.
+// If other conditions leave at least this many texts of a list, these become a subset of the list's literal
+// table.
 constexpr uint32_t kLongList = 64;
 
 // Languages that all grammars of an arena share.
@@ -83,7 +88,8 @@ RegexId Texts::one(std::string_view text) {
 RegexId Texts::any_of(std::vector<std::string> texts) {
   std::erase_if(texts, [](const std::string& t) { return !valid_utf8(t); });
   if (texts.empty()) return RegexArena::empty();
-  // A literal set reads all escapes of each text. No labels are needed.
+  // In the arena's spelling the texts are a literal set, which reads all escapes of each text. Labels are not
+  // needed.
   if (decides_) return regexes_.literal_set(regexes_.tables().add(std::move(texts)), {}, false);
   std::vector<RegexId> parts;
   for (const std::string& t : texts) parts.push_back(one(t));
@@ -102,15 +108,15 @@ RegexId Texts::of(TypedId p) {
   if (p == FormulaSpace::yes()) return all_;
   return memo_.remember(p.v, [&] {
     const RegexId r = combine(p);
-    // If it is too much work to tell whether the language is empty, it stays: below a complement empty()
+    // If it takes too much work to tell whether the language is empty, it stays: under a complement, empty()
     // would allow too much.
     const bool doubtful = decides_ && !plainly_nonempty(formulas_, p) && regexes_.node(r).boolean;
     return doubtful && regexes_.judged_empty(r) ? RegexArena::empty() : r;
   });
 }
 
-// Returns the language of a formula: a connective is an operation of the regex algebra, and all else is an
-// atom.
+// Returns the language of a formula by its structure: a connective is an operation of the regex algebra, and
+// any other formula is an atom.
 RegexId Texts::combine(TypedId p) {
   const OpRow& row = formulas_.row(p);
   if (row.family != Family::kConnective) return atom(formulas_[p]);
@@ -119,7 +125,7 @@ RegexId Texts::combine(TypedId p) {
   std::vector<RegexId> parts;
   for (TypedId k : formulas_.kids(p)) parts.push_back(of(k));
   if (row.op == Op::kOr) return regexes_.alt(std::span<const RegexId>(parts));
-  // `none`: the texts that no kid so far has. `one`: those that exactly one has.
+  // `none` holds the texts that no kid so far has, `one` those that exactly one kid has.
   RegexId none = all_, one = RegexArena::empty();
   for (const RegexId r : parts) {
     one = regexes_.alt(regexes_.minus(one, r), regexes_.both(none, r));
@@ -128,7 +134,7 @@ RegexId Texts::combine(TypedId p) {
   return one;
 }
 
-// JSON Schema searches for a pattern in the text, hence Match::kSearch.
+// Returns the language of an atom. JSON Schema searches for a pattern in the text, hence Match::kSearch.
 RegexId Texts::atom(const Formula& f) {
   // Recipe, keyword 6, of strings with an atom of its own: its case; also in conjunction() if it is a length.
   switch (f.op) {
@@ -148,8 +154,8 @@ RegexId Texts::atom(const Formula& f) {
   }
 }
 
-// Takes the shortest list of a conjunction without the texts that other conjuncts refuse. Another list is
-// asked by binary search, a length by counting characters, all else by its regex.
+// Takes the shortest list of a conjunction, and drops the texts that other conjuncts refuse. Another list is
+// asked by binary search, a length by counting characters, and any other conjunct by its regex.
 bool Texts::some_of(TypedId p, StringSetId& list, Bits& kept) {
   check_depth();
   const Op op = formulas_[p].op;
@@ -197,8 +203,8 @@ bool Texts::some_of(TypedId p, StringSetId& list, Bits& kept) {
   return true;
 }
 
-// Returns the bitset of the texts of `list` that are in `other`. Those of the shorter list are looked up in
-// the longer one.
+// Returns the bitset of the texts of `list` that are also in `other`, and remembers it. The texts of the
+// shorter list are looked up in the longer one.
 std::span<const uint64_t> Texts::common(StringSetId list, StringSetId other) {
   const auto& texts = formulas_.string_set(list);
   const auto& others = formulas_.string_set(other);
@@ -234,8 +240,9 @@ std::vector<std::string> Texts::listed(StringSetId list, const Bits& kept) const
   return out;
 }
 
-// Returns the regex of the texts of constants(). Many become a subset of the table of the whole list, for a
-// bit a text. Few get a table of their own, so that equal texts of different lists have one regex.
+// Returns the regex of the texts that constants() lists. Many texts become a subset of the table of the whole
+// list, which costs a bit for each text. Few texts become a table of their own, so that equal texts of
+// different lists have one regex.
 std::optional<RegexId> Texts::constants(TypedId p) {
   StringSetId list;
   Bits bits;
@@ -251,17 +258,17 @@ std::optional<RegexId> Texts::constants(TypedId p) {
   return any_of(listed(list, bits));
 }
 
-// Returns all texts of `min` to `max` characters, as one counter.
+// Returns all texts of `min` to `max` characters, as one counted repetition.
 RegexId Texts::length(uint32_t min, uint32_t max) {
   return regexes_.cat(regexes_.repeat(any_character(regexes_, spelling_), min, max), end_);
 }
 
-// Computes the fewest and the most code points of the texts of r, terminator included, from its structure.
-// Returns false if r has & or ~, or bytes that are no whole character.
+// Computes how many code points the texts of r have at least and at most, terminator included, from the
+// structure of r. Returns false if r has & or ~, or bytes that are no whole character.
 bool Texts::lengths(RegexId r, uint64_t& min, uint64_t& max) {
   check_depth();
   const RegexNode& n = regexes_.node(r);
-  // A length above this counts as this.
+  // Lengths beyond this count as this; no schema asks for so long a string.
   constexpr uint64_t kMany = 1ull << 40;
   uint64_t lo, hi;
   if (regexes_.is_character(r)) {
@@ -294,8 +301,9 @@ bool Texts::lengths(RegexId r, uint64_t& min, uint64_t& max) {
   }
 }
 
-// Returns the language of a conjunction. If a conjunct is a list of texts, each is tested against the others:
-// every if/then and oneOf over a discriminator has such conjunctions, for which automata would be far larger.
+// Returns the language of a conjunction. If one conjunct is a list of texts, each text is tested against the
+// others. Every if/then and oneOf over a discriminator has such conjunctions, for which an intersection of
+// automata would be far larger.
 RegexId Texts::conjunction(TypedId p) {
   if (const auto list = constants(p)) return *list;
   std::vector<RegexId> parts;

@@ -26,14 +26,16 @@ namespace structgen {
 class Texts {
  public:
   Texts(FormulaSpace& formulas, RegexArena& regexes, const Spelling& spelling);
-  // Returns the texts that satisfy p, spelled. Whether there is one may be undecided (RegexArena::undecided).
+  // Returns the texts that satisfy p, spelled. The arena may not know whether there is one
+  // (RegexArena::undecided).
   RegexId of(TypedId p);
-  // The same, or empty() if no text satisfies p. Throws if this is too much work to tell.
+  // Returns of(p), or empty() if no text satisfies p. Throws if this takes too much work to tell.
   RegexId decided(TypedId p);
   // Returns every text, spelled, with its terminator.
   RegexId all() const { return all_; }
   RegexId one(std::string_view text);
-  // Returns all spellings of several texts. A text that is not UTF-8 (half of a surrogate pair) has none.
+  // Returns all spellings of several texts. A text that is not UTF-8 (half of a surrogate pair) has no
+  // spelling and is dropped.
   RegexId any_of(std::vector<std::string> texts);
   // If p is a list of texts, perhaps with further conditions (`enum` beside `maxLength`), writes the texts
   // that satisfy it. Returns false if p has no list.
@@ -62,8 +64,8 @@ class Texts {
   const bool decides_;
   const RegexId end_, all_;
   FlatMap<uint32_t, RegexId> memo_;
-  // tables_: the literal table of each list. common_: for two lists, the subset of the first one that is in
-  // the second.
+  // tables_ holds the literal table of each list. For a pair of lists, common_ holds the subset of the first
+  // list that is also in the second.
   FlatMap<uint32_t, uint32_t> tables_;
   FlatMap<uint64_t, uint32_t> common_;
 };

@@ -12,10 +12,11 @@ namespace structgen {
 // Returns true if some text or number surely satisfies p. After a false an automaton has to decide.
 bool plainly_nonempty(FormulaSpace& formulas, TypedId p);
 
-// Returns true for `integer` and for constants that are all whole. In the plain spelling such numbers have no
-// point.
+// Returns true for `integer` and for constants that are all whole. In the plain spelling these numbers are
+// written without a point.
 bool asks_whole(FormulaSpace& formulas, TypedId p);
-// Returns true for constants one of which has a fraction. With `"enum": [0.5, 1]` 1 may also be written 1.0.
+// Returns true for constants of which at least one has a fraction. With `"enum": [0.5, 1]` the number 1 may
+// also be written 1.0.
 bool names_fractions(FormulaSpace& formulas, TypedId p);
 
 }  // namespace structgen

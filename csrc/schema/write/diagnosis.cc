@@ -51,7 +51,7 @@ std::vector<Loc> needed_by(SchemaSet& schemas, const Loc& at, const std::functio
       const JsonRef property = j.find(o[Word::kProperties], j.text(name));
       if (property != kNoJson) inner.push_back(schemas.child(at, property));
     }
-  // `minItems` asks for the items of the tuple and, if it is larger, for one behind it.
+  // `minItems` asks for items of the tuple and, if it is larger than the tuple, for one item behind it.
   const auto count = [&](Word w, uint32_t otherwise) {
     return o.number(w) ? Decimal::parse_any(j.text(o[w])).count(true) : otherwise;
   };
@@ -65,7 +65,7 @@ std::vector<Loc> needed_by(SchemaSet& schemas, const Loc& at, const std::functio
     inner.push_back(schemas.child(at, o[Word::kJsonContent]));
   if (o.schema(Word::kContains) && count(Word::kMinContains, 1) > 0)
     inner.push_back(schemas.child(at, o[Word::kContains]));
-  // If no branch has an instance, the first one stands for all.
+  // If no branch has an instance, the first branch is returned for all.
   for (Word w : {Word::kAnyOf, Word::kOneOf}) {
     bool empty = o.array(w) && j.size(o[w]) > 0;
     for (uint32_t i = 0; empty && i < j.size(o[w]); ++i) empty = none(schemas.child(at, j.item(o[w], i)));
@@ -78,7 +78,8 @@ std::vector<Loc> needed_by(SchemaSet& schemas, const Loc& at, const std::functio
 void raise_unsatisfiable(SchemaSet& schemas, Lowering& lowering, Solver& solver) {
   Loc at = schemas.root();
   constexpr int kMaxSteps = 200;
-  // A schema that was decided among others may be too hard alone. It then counts as having instances.
+  // Within the whole schema, keywords around an inner schema may have made it easy to decide. Alone it may be
+  // too hard; then it counts as having instances.
   const auto none = [&](const Loc& part) {
     solver.refill();
     return told([&] { return !solver.nonempty(lowering.reference(part)); }).value_or(false);
@@ -96,7 +97,7 @@ void raise_unsatisfiable(SchemaSet& schemas, Lowering& lowering, Solver& solver)
   throw Error(ErrorKind::kUnsatisfiableSchema, "no value satisfies this schema").in(schemas.pointer(at));
 }
 
-// With several hard keywords the cause is not known.
+// If the schema has several hard keywords, the cause is not known, so none is named.
 void place(Error& e, const SchemaSet& schemas, const Lowering& lowering) {
   if (!e.schema()) return;
   const Loc& at = lowering.location(*e.schema());

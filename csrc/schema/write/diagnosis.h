@@ -12,11 +12,11 @@
 
 namespace structgen {
 
-// Throws kUnsatisfiableSchema. The error names the innermost schema without an instance that every instance
-// of the root, or some value in every instance, would have to satisfy.
+// Throws kUnsatisfiableSchema. Of the schemas that every instance of the root, or some value in every
+// instance, would have to satisfy, the error names the innermost one that has no instance.
 [[noreturn]] void raise_unsatisfiable(SchemaSet& schemas, Lowering& lowering, Solver& solver);
-// Completes an error that has the number of its schema: with the schema's pointer and, if only one keyword of
-// it can be the cause, this keyword.
+// Completes an error that has the number of its schema. It adds the pointer of the schema and, if only one
+// keyword of the schema can be the cause, this keyword.
 void place(Error& e, const SchemaSet& schemas, const Lowering& lowering);
 
 }  // namespace structgen

@@ -19,8 +19,8 @@ namespace structgen {
 namespace {
 
 // A reader removes one newline in front of a string and one behind it. Returns the texts of which such a
-// reader gets a text of `r`: beside a newline at the beginning or end of a text another one must stand, which
-// gives four alternatives.
+// reader gets a text of `r`. If a text of `r` begins or ends with a newline, another newline must stand
+// beside it; this gives four alternatives.
 RegexId within_newlines(RegexArena& regexes, RegexId r) {
   const RegexId newline = regexes.byte('\n');
   const RegexId begins = regexes.cat(newline, RegexArena::anything());
@@ -34,7 +34,7 @@ RegexId within_newlines(RegexArena& regexes, RegexId r) {
 // This many names on offer, or fewer, get an alternative each. Beyond that the key is captured and looked up.
 constexpr std::size_t kApartInElements = 500;
 
-// Returns an ECMA pattern for texts that contain one of these.
+// Returns an ECMA pattern that matches a text if it contains one of the texts.
 std::string found_in(const std::vector<std::string>& texts, const std::vector<std::string>& more) {
   std::string out;
   for (const std::vector<std::string>* some : {&texts, &more})
@@ -48,7 +48,7 @@ std::string found_in(const std::vector<std::string>& texts, const std::vector<st
   return out;
 }
 
-// Returns the kinds of JSON values of one kind of Written, as a mask.
+// Returns a mask of the kinds of JSON values that belong to one kind of Written.
 uint32_t kinds(std::size_t written) {
   switch (static_cast<Written>(written)) {
     case Written::kText: return kind_bit(Kind::kString);
@@ -61,16 +61,17 @@ uint32_t kinds(std::size_t written) {
   return 0;
 }
 
-// Appends a terminal that reads the mark, if the layout has it.
+// Appends a terminal that reads the mark, if the layout has this mark.
 void add_mark(RegexId mark, std::vector<Symbol>& to) {
   if (mark != RegexArena::epsilon()) to.push_back(Symbol::terminal(mark));
 }
 
 }  // namespace
 
-// Returns the objects of `root` that can be written as elements: no string has the mark that ends a string,
-// and no key the one that ends a key. In a nested layout this concerns every depth, which only a second
-// schema can say. `keys` and `values` switch the two conditions on; unwritable() tries each alone.
+// Returns the objects of `root` that can be written as elements: no string contains the mark that ends a
+// string, and no key the mark that ends a key. In a nested layout this holds at every depth. Only a schema
+// can restrict every depth, so the conditions are written as a second schema. `keys` and `values` turn the
+// two conditions on; unwritable() tries each alone.
 ValueId JsonProductions::arguments(ValueId root, bool keys, bool values) {
   const ElementText& text = layout_.elements->text;
   const auto finding = [&](const std::vector<std::string>& texts) {
@@ -95,7 +96,7 @@ ValueId JsonProductions::arguments(ValueId root, bool keys, bool values) {
   return formulas_.both(root, lowering_.reference(written));
 }
 
-// Throws an error that says why none of the schema's values can be written as elements.
+// Throws an error that says why the schema has values and none can be written as elements.
 void JsonProductions::unwritable(ValueId root) {
   solver_.refill();
   std::string why = "parameters outside JSON need an object schema";
@@ -107,8 +108,8 @@ void JsonProductions::unwritable(ValueId root) {
   throw Error(ErrorKind::kUnsatisfiableSchema, why).in(schemas_->pointer(schemas_->root()));
 }
 
-// Adds the members of an object, or the items of an array, between two marks. If the layout is `bare` (no
-// blanks inside), an empty one is an alternative of its own.
+// Adds the members of an object, or the items of an array, between two marks. In layouts without blanks
+// inside (`bare`) an empty object or array is an alternative of its own.
 void JsonProductions::add_inside(RegexId begin, Symbol inside, bool closes, bool more, RegexId end,
                                  Alternatives& out) {
   const ElementLayout& layout = *layout_.elements;
@@ -156,8 +157,8 @@ void JsonProductions::expand_items(const Rule& r, Alternatives& out) {
     }
 }
 
-// Returns true if the object or array may end here. In a `bare` layout an empty one is left to add_inside(),
-// because no blanks stand between its marks.
+// Returns true if the object or array may end here. In a `bare` layout an empty one is written by
+// add_inside(), because no blanks stand between its marks; then the answer is false.
 bool JsonProductions::may_end(const Rule& r) {
   const bool first = r.kind == kFirstMembers || r.kind == kFirstItems;
   if (first && layout_.elements->text.bare) return false;
@@ -165,8 +166,8 @@ bool JsonProductions::may_end(const Rule& r) {
   return solver_.objects().offers(r.object()).close;
 }
 
-// Adds the keys that may come next: an alternative for each known name, and one for each class, with the key
-// captured.
+// Adds the keys that may come next. Each known name is an alternative. The keys of a class are one
+// alternative together, in which the key is captured.
 void JsonProductions::add_elements(const Rule& r, const Offers& offers, Alternatives& out) {
   const ElementMarks<RegexId>& marks = layout_.elements->marks;
   const RegexId before = r.kind == kMembers ? regexes_.cat(marks.between, marks.before) : marks.before;
@@ -179,7 +180,8 @@ void JsonProductions::add_elements(const Rule& r, const Offers& offers, Alternat
   if (may_end(r)) out.add({});
   const Plan& plan = solver_.objects().plan_of(r.object());
   const std::vector<PlanNameId> names = names_in(offers.names);
-  // Too many alternatives would slow down every step, so the key is captured and looked up once it is read.
+  // Too many alternatives would slow down every step of the parser. So the key is captured, and the name is
+  // looked up once it is read.
   if (names.size() > kApartInElements) {
     std::vector<std::string> texts;
     for (PlanNameId i : names) texts.push_back(plan.texts[i.v]);
@@ -205,7 +207,7 @@ void JsonProductions::add_elements(const Rule& r, const Offers& offers, Alternat
 // Returns the key in `read`, which is a key and the mark that ends it.
 std::string JsonProductions::key_of(std::string_view read) const {
   const ElementText& text = layout_.elements->text;
-  // The mark may be a special token, which is read as bytes from 0xFF on; UTF-8 has no such byte.
+  // The mark may also be a special token, which is read as bytes from 0xFF on; no UTF-8 text contains 0xFF.
   std::string_view key = read.substr(0, std::min(read.find(text.middle), read.find('\xFF')));
   if (!text.keys->write) return std::string(key);
   std::string out;
@@ -233,7 +235,7 @@ void JsonProductions::add_members(const std::vector<Objects::Step>& steps, std::
     out.add({call({kElement, step.value, name}), call({kMembers, step.next})});
 }
 
-// Returns what follows a value: the marks that close it and its element, and blanks.
+// Returns what follows a value: the marks that close the value and its element, then blanks.
 RegexId JsonProductions::behind(const Rule& r, Written kind) {
   const ElementMarks<RegexId>& marks = layout_.elements->marks;
   const ElementText& text = layout_.elements->text;
@@ -248,7 +250,7 @@ RegexId JsonProductions::behind(const Rule& r, Written kind) {
 }
 
 // Adds the value of a member up to the next key, or an item with its marks. Each kind of value has an
-// alternative, because the mark in front may name the kind.
+// alternative of its own, because the mark in front of a value may name the kind.
 void JsonProductions::expand_element(const Rule& r, Alternatives& out) {
   const ElementMarks<RegexId>& marks = layout_.elements->marks;
   const ElementText& text = layout_.elements->text;
@@ -276,7 +278,7 @@ void JsonProductions::expand_element(const Rule& r, Alternatives& out) {
     const RegexId close = behind(r, Written::kText);
     const Contents held = solver_.contents(strings);
     RegexId texts = strings_->of(held.texts);
-    // If any string is allowed, removing newlines changes nothing.
+    // If any string is allowed, removing newlines leads to no other set of strings.
     if (text.newlines && strings != free_) texts = within_newlines(regexes_, texts);
     begin(begins(Written::kText));
     sequence.push_back(Symbol::terminal(regexes_.cat(texts, close)));
@@ -291,7 +293,7 @@ void JsonProductions::expand_element(const Rule& r, Alternatives& out) {
   const auto alike = [&](std::size_t a, std::size_t b) {
     return marks.after[a] == marks.after[b] && marks.ends[a] == marks.ends[b];
   };
-  // From kText on, up to this kind, values are written as JSON.
+  // The kinds of Written behind kText, up to this one, are written as JSON.
   const Written last = text.nested ? Written::kNumber : Written::kObject;
   for (std::size_t i = 1; i <= static_cast<std::size_t>(last); ++i) {
     bool seen = false;
@@ -302,7 +304,8 @@ void JsonProductions::expand_element(const Rule& r, Alternatives& out) {
         mask |= kinds(k);
       }
     if (seen || (strings == free_ && alike(i, 0)))
-      // Any string is allowed, and it may look like a number.
+      // Any string is allowed here, and it may look like a number, so an alternative for numbers adds
+      // nothing.
       continue;
     const ValueId value = formulas_.both(v, formulas_.types(mask));
     if (!solver_.nonempty(value)) continue;

@@ -22,26 +22,26 @@
 
 namespace structgen {
 
-// The kinds of values that a mark behind the key may tell apart, as `type="number">` does.
+// The kinds of values that a layout may tell apart by the mark behind the key, such as `type="number">`.
 enum class Written : uint8_t { kText, kNull, kBoolean, kNumber, kArray, kObject };
 constexpr std::size_t kWritten = 6;
 
-// The texts around keys, values and items of a layout. `Mark` is a RegexId, or the number of a grammar's
-// node.
+// The marks of a layout: the texts around keys, values and items. `Mark` is a RegexId, or the number of a
+// node of a grammar.
 template <class Mark>
 struct ElementMarks {
   Mark before{}, middle{}, close{};
-  // In front of an item and behind it, in a nested layout.
+  // The marks in front of an item and behind it. Only a nested layout has them.
   Mark item{}, item_close{};
   std::array<Mark, kWritten> after{};
   // ends[kind] stands behind a value of this kind, in front of the mark that closes its member or item.
   std::array<Mark, kWritten> ends{};
-  // The blanks between elements, and around values that are JSON.
+  // The blanks that may stand between elements, and around values that are JSON.
   Mark blank{};
   // Separates members, and items.
   Mark between{};
 
-  // Calls f(mark) for all marks, in a fixed order.
+  // Calls f(mark) for all marks, in an order that does not depend on the type of mark.
   template <class F>
   void for_each(F&& f) {
     for (Mark* m : {&before, &middle, &close, &item, &item_close, &blank, &between}) f(*m);
@@ -53,24 +53,24 @@ struct ElementMarks {
 struct ElementText {
   // What ends a key (`middle`) and a string (`close`).
   std::string middle, close;
-  // Texts that no key contains.
+  // Texts that may not occur in a key.
   std::vector<std::string> key_never;
   const Spelling* keys = &kUtf8;
   // True if a reader removes one newline in front of a string and one behind it.
   bool newlines = false;
-  // True if strings are written as JSON.
+  // True if strings are written as JSON, like other values.
   bool quoted = false;
   // An ECMA regex that must match somewhere in every key; empty if any key is allowed.
   std::string key_pattern{};
-  // True if arrays and objects inside of the outermost object are elements, and not JSON.
+  // True if arrays and objects inside of the outermost object are written as elements, too, and not as JSON.
   bool nested = false;
-  // True if the key and `middle` are repeated behind `close`.
+  // True if the key is repeated behind `close`, followed by `middle`.
   bool named_end = false;
-  // For a nested layout: blanks stand between elements and nowhere else.
+  // For a nested layout: true if blanks may stand between elements and nowhere else.
   bool bare = false;
 };
 
-// A layout with regexes as marks.
+// A layout whose marks have been lowered to regexes.
 struct ElementLayout {
   ElementMarks<RegexId> marks;
   ElementText text;

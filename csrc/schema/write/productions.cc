@@ -47,11 +47,11 @@
 namespace structgen {
 
 namespace {
-// A flexible gap has at most this many blanks: enough for a dozen levels of indentation, and a model cannot
-// write blanks until its budget is used up.
+// A flexible gap has at most this many blanks: a model that may write blanks can go on until its budget is
+// used up. The limit leaves room for indentation a dozen levels deep.
 constexpr uint32_t kGapLimit = 32;
-// A text stands in at most this many strings, one inside of the other: a quote in five of them takes 32
-// bytes.
+// A text may stand in at most this many strings, one inside of the other: a quote inside of five strings
+// takes 32 bytes.
 constexpr uint32_t kMostInside = 5;
 // Inside of a string, this many names of an object or fewer get an alternative each.
 constexpr std::size_t kApartInString = 64;
@@ -71,7 +71,8 @@ auto JsonProductions::placed(F&& f) {
   }
 }
 
-// Decides whether some value exists, so that a schema without one is refused here and not at the first mask.
+// Prepares the gaps and the excluded texts. Then decides whether some value exists, so that a schema without
+// a value is refused here and not at the first mask.
 JsonProductions::JsonProductions(RegexArena& regexes, std::unique_ptr<SchemaSet> schemas,
                                  const JsonLayout& layout, PropertyOrder order, NumberSpelling numbers)
     : regexes_(regexes),
@@ -113,7 +114,7 @@ JsonProductions::JsonProductions(RegexArena& regexes, std::unique_ptr<SchemaSet>
   root_ = rule({layout_.elements ? kArguments : kValue, root}, 0);
 }
 
-// Makes the regexes of the blanks in gaps, behind commas and behind colons.
+// Prepares the regexes of the blanks in gaps, behind commas and behind colons.
 void JsonProductions::read_gaps() {
   ByteSet blank;
   for (char c : {' ', '\n', '\r', '\t'}) blank.add(static_cast<uint8_t>(c));
@@ -174,9 +175,9 @@ void JsonProductions::expand(RuleId id, const Reading& reading, Alternatives& ou
   });
 }
 
-// Runs f(), which adds the alternatives of a rule as they stand outside of strings; it is told a text without
-// its escapes. They are then escaped once for each string around the rule: in one string the terminal `"a"`
-// becomes `\"a\"`, in every spelling.
+// Runs f(), which adds the alternatives of a rule as they stand outside of strings, and is told a text
+// without its escapes. If the rule stands in JSON strings, the alternatives are then escaped, once for each
+// string. In one string the terminal `"a"` becomes `\"a\"`, in every spelling that JSON has for it.
 template <class F>
 void JsonProductions::at_level(const Rule& r, const Reading& reading, Alternatives& out, F&& f) {
   lenient_ = r.lenient;
@@ -205,8 +206,8 @@ void JsonProductions::at_level(const Rule& r, const Reading& reading, Alternativ
 
 // Returns a symbol for a string that holds the JSON text of a value, without its opening quote.
 Symbol JsonProductions::content(ValueId v) {
-  // Excluded texts are removed from each terminal alone, so none may reach over two. This is certain only of
-  // texts that JSON does not have outside of strings.
+  // Excluded texts are removed from each terminal alone, so none may reach over two terminals. This is
+  // certain only of texts that cannot occur in JSON outside of strings.
   for (const std::string& t : layout_.excludes)
     if (t.find_first_of("\"\\") != std::string::npos ||
         t.find_first_not_of("{}[],: \t\r\n0123456789+-.eEtrufalsn") == std::string::npos)
@@ -219,8 +220,8 @@ Symbol JsonProductions::content(ValueId v) {
   return call({kValue, v});
 }
 
-// Adds the alternatives of a rule. With `nearest` only those that lead to the end with the fewest bytes, for
-// a shortest text.
+// Adds the alternatives of a rule. With `nearest` it adds only those that lead to the end with the fewest
+// bytes, which suffices for a shortest text.
 void JsonProductions::expand_rule(RuleId id, const Reading& reading, Alternatives& out, bool nearest) {
   const Rule r = rules_[id.v];
   switch (r.kind) {
@@ -252,7 +253,7 @@ void JsonProductions::expand_rule(RuleId id, const Reading& reading, Alternative
   }
 }
 
-// Adds what may follow a key, or poison if this depends on a key that a mask does not know.
+// Adds what may follow a key. It adds poison if this depends on a key that a mask does not know.
 void JsonProductions::expand_key(const Rule& r, const Reading& reading, Alternatives& out, bool nearest) {
   std::string key;
   const std::optional<std::vector<Objects::Step>> steps = read_key(r, reading, key);
@@ -264,9 +265,10 @@ void JsonProductions::expand_key(const Rule& r, const Reading& reading, Alternat
     expand_member(r, key, *steps, out, nearest);
 }
 
-// The text of a key matters if it is looked up in a list of names, or if the mark behind the value repeats
-// it. That of a free key also matters if it may repeat an unknown key, if the object must differ from
-// captured values, and if its class has a single key left.
+// The text of a key matters if the key is looked up in a list of names, or if the mark behind the value
+// repeats it. The text of a free key also matters in three cases: an unknown key came before, which this key
+// may repeat; the object must differ from captured values; the class has a single key left, which this key
+// may be.
 std::optional<std::vector<Objects::Step>> JsonProductions::read_key(const Rule& r, const Reading& reading,
                                                                     std::string& key) {
   Objects& objects = solver_.objects();
@@ -308,8 +310,9 @@ void JsonProductions::expand_shortest_rule(RuleId id, const Reading& reading, Al
   if (out.ends.empty()) (this->*add)(r, solver_.objects().offers(r.object()), out);
 }
 
-// If keys have an order, most keys of this object may also follow its first one. So the alternatives are the
-// first key, and the keys behind it: n such objects together have n keys, and not n each.
+// Where keys have an order, most keys of this object may also follow its first key. So the alternatives are
+// the first key, and the keys of the object behind it. n such objects then hold n keys together, not n keys
+// each.
 bool JsonProductions::expand_shared(RuleId id, Alternatives& out) {
   const Rule r = rules_[id.v];
   if (r.kind != kKeys) return false;
@@ -333,9 +336,10 @@ uint64_t JsonProductions::member_bytes(const Plan& plan, PlanNameId name, uint32
   return out + regexes_.node(comma(depth, true).regex()).shortest + regexes_.node(colon().regex()).shortest;
 }
 
-// Bounds the bytes that complete an object, if only the names of its plan ask something: a member for each
-// required name that is missing, and the closing bracket. The names can be written in some order, whatever
-// was written. If a key must come although no name is missing, some name on offer is added.
+// Sets an upper bound of the bytes that complete an object, if only the names of its plan ask something. It
+// counts a member for each required name that is missing, and the closing bracket. The missing names can be
+// written in some order, whatever was written before. If a key must come although no name is missing, it adds
+// some name on offer.
 bool JsonProductions::bound(RuleId id, Bound& out) {
   const Rule r = rules_[id.v];
   if (r.inside > 0 || clean_ != RegexArena::empty()) return false;
@@ -375,9 +379,10 @@ bool JsonProductions::bound(RuleId id, Bound& out) {
   return true;
 }
 
-// Calls f for each branch of a formula of objects. The branches of a union may order keys differently, and
-// the order of one must not bind another, so each becomes an object of its own. `more` says how many may
-// still be split off. A larger union is not split and loses its order.
+// Calls f for each branch of a formula of objects. A conjunction may contain a union whose branches order
+// keys. The order of one branch must not bind the others, so each branch becomes an object of its own. `more`
+// says how many branches may still be split off. A union with more branches is not split and loses its order
+// of keys.
 void JsonProductions::for_each_object(TypedId p, uint32_t& more, const std::function<void(TypedId)>& f) {
   check_depth();
   for (TypedId q : formulas_.disjuncts(p)) {
@@ -405,8 +410,9 @@ void JsonProductions::for_each_object(TypedId p, uint32_t& more, const std::func
   }
 }
 
-// Adds the alternatives of a value, kind by kind: words, numbers, strings, JSON texts in strings, arrays,
-// objects. A world that omits (base/effort.h) leaves out those that take too much work to decide.
+// Adds the alternatives of a value, one kind after the other: words, numbers, strings, JSON texts in strings,
+// arrays, objects. In a world that omits (base/effort.h), alternatives that take too much work to decide are
+// left out.
 void JsonProductions::expand_value(const Rule& r, Alternatives& out) {
   const ValueId v = r.value();
   std::vector<RegexId> words;
@@ -435,7 +441,7 @@ void JsonProductions::expand_value(const Rule& r, Alternatives& out) {
 }
 
 // Adds the opening bracket of an array or object and a call of `inside`. In pretty layout an empty one is
-// "[]", and all others have a line break behind the bracket, so there are two alternatives.
+// written "[]", and any other has a line break behind its bracket, so there are two alternatives.
 void JsonProductions::add_brackets(std::string_view brackets, const Rule& inside, uint32_t depth, bool empty,
                                    bool more, Alternatives& out) {
   if (layout_.mode != JsonLayout::kPretty) return out.add({open(brackets[0]), call(inside)});
@@ -467,7 +473,7 @@ void JsonProductions::add_objects(const Rule& r, Alternatives& out) {
       if (solver_.effort().omits()) objects.offers(start);
       return start;
     });
-    // If the members are too much work, the object may still be written empty.
+    // If the members take too much work to decide, the object may still be written empty.
     if (s == kNone && solver_.effort().omits() && solver_.closes(p))
       out.add({pretty ? text("{") : open('{'), text("}")});
     if (s == kNone) return;
@@ -480,8 +486,8 @@ TypedId JsonProductions::restricted(ValueId v, Kind kind) {
   return solver_.attempt(TypedId(FormulaSpace::no()), [&] { return solver_.restrict(v, kind); });
 }
 
-// Returns true if the array can be completed item by item; array_productive() may say yes without a next
-// item. In a world that omits, the array must also close or have a next item.
+// Returns true if the array can be completed item by item. array_productive() may answer without finding a
+// next item. In a world that omits, the array must also be able to close, or have a next item.
 bool JsonProductions::leads_on(TypedId p) {
   return solver_.attempt(false, [&] {
     return solver_.array_productive(p) &&
@@ -489,8 +495,8 @@ bool JsonProductions::leads_on(TypedId p) {
   });
 }
 
-// Adds the closing bracket, and an alternative for each cell of the next item, which is captured if the rest
-// depends on its text.
+// Adds the closing bracket, and an alternative for each cell of the next item. If the rest depends on the
+// item's text, the item is captured.
 void JsonProductions::expand_array(const Rule& r, Alternatives& out, bool nearest) {
   const TypedId p = r.array();
   const bool first = r.kind == kArrayFirst, pretty = layout_.mode == JsonLayout::kPretty;
@@ -498,8 +504,8 @@ void JsonProductions::expand_array(const Rule& r, Alternatives& out, bool neares
   if (r.b != kAsAsked) return expand_lenient(r, out);
   std::vector<ItemCell> cells =
       solver_.attempt(std::vector<ItemCell>(), [&] { return solver_.item_cells(p); });
-  // A search tries one shortest item of each cell. If it equals an item of a captured array, the rest may be
-  // longer. So a second cell has only items that no captured array has here.
+  // A search tries only one shortest item of each cell, which may make the rest longer if it equals an item
+  // of a captured array. So a second cell has only the items that no captured array has here.
   for (std::size_t i = 0, n = nearest ? cells.size() : 0; i < n; ++i)
     if (formulas_[cells[i].rest].has & kHasOutside)
       if (const ItemCell c = solver_.unique().fresh(cells[i]); solver_.nonempty(c.value)) cells.push_back(c);
@@ -509,8 +515,8 @@ void JsonProductions::expand_array(const Rule& r, Alternatives& out, bool neares
         add_item(r, c.value, call({c.capture ? kItem : kArrayNext, rest}, r.depth), c.capture, out);
 }
 
-// Adds an item with the text in front of it, and the rest of its array. What follows a captured item depends
-// on its text, so rules inside of it are not lenient.
+// Adds an item with the text in front of it, and the rest of its array. If the item is captured, what follows
+// depends on its text, so the rules inside of the item are not lenient.
 void JsonProductions::add_item(const Rule& r, ValueId value, Symbol rest, bool capture, Alternatives& out) {
   std::vector<Symbol> sequence;
   if (r.kind != kArrayFirst)
@@ -524,8 +530,9 @@ void JsonProductions::add_item(const Rule& r, ValueId value, Symbol rest, bool c
   out.add(sequence);
 }
 
-// Adds the next item of a lasting array, which may repeat an earlier one here. Behind a number, more numbers
-// have the lexemes of numbers with a condition, because in the exact grammar they must differ from it.
+// Adds the next item of a lasting array; in this lenient grammar it may repeat an earlier item. Behind a
+// number, further numbers have the lexemes of numbers with a condition, because in the exact grammar they
+// must differ from the first one.
 void JsonProductions::expand_lenient(const Rule& r, Alternatives& out) {
   const TextId zero = formulas_.intern_text("0");
   const TypedId any_number =
@@ -577,7 +584,7 @@ bool JsonProductions::narrow(RuleId id, const Choice& choice, RuleId& out, bool&
   return true;
 }
 
-// Appends the texts of all values of a rule. Returns false if there are `most` or more.
+// Appends the texts of all values of a rule. Returns false if there are `most` values or more.
 bool JsonProductions::values(RuleId id, uint32_t most, std::vector<std::string>& out) {
   const Rule r = rules_[id.v];
   if (r.kind != kValue || r.inside > 0) return false;
@@ -612,8 +619,8 @@ RuleTraits JsonProductions::traits_of(RuleId rule) const {
   return out;
 }
 
-// Expands a reader of an item on whose text the rest depends. If the text is not known, adds the alternatives
-// that hold for every text, and poison for all others.
+// Expands a reader of an item on whose text the rest depends. If the text is not known, as in a mask, it adds
+// the alternatives that hold for every text, and poison for all others.
 void JsonProductions::expand_item(const Rule& r, const Reading& reading, Alternatives& out) {
   const TypedId rest = r.array();
   if (reading.kind == Reading::kText) {
@@ -621,10 +628,10 @@ void JsonProductions::expand_item(const Rule& r, const Reading& reading, Alterna
     return;
   }
   if (reading.kind == Reading::kFresh) {
-    // A fresh item equals none with which it could be compared. If items must differ, its text excludes one
-    // value that later items do not have anyway. If two must be equal, it adds a value that may be repeated.
-    // So the real text has at least the alternatives that need no text, and at most those of the array
-    // without the condition.
+    // The item is fresh: it equals no item that it could be compared with. If items must differ, its text
+    // excludes only one value for later items, which they do not have anyway. If two items must be equal, its
+    // text adds a value that may be repeated. So the alternatives for the real text are at least those that
+    // need no text, and at most those of the array without the condition.
     const bool apart = solver_.unique().asks_apart(rest);
     const TypedId free = solver_.unique().behind_fresh(rest, !apart);
     if (!apart) out.add({call({kArrayNext, solver_.unique().behind_fresh(rest, false)}, r.depth)});
@@ -638,7 +645,7 @@ void JsonProductions::expand_item(const Rule& r, const Reading& reading, Alterna
 }
 
 // Expands a reader of a member's value. The captured objects that the object may still equal are narrowed to
-// those with this member. A fresh value is in none, so the object differs from all.
+// those with this value for this key. A fresh value is in none of them, so the object differs from all.
 void JsonProductions::expand_read(const Rule& r, const Reading& reading, Alternatives& out) {
   if (reading.kind == Reading::kText) {
     const std::string value = Captured::canonical(to_json(reading.text));
@@ -652,8 +659,8 @@ void JsonProductions::expand_read(const Rule& r, const Reading& reading, Alterna
   }
 }
 
-// Adds the closing bracket, and the quote that opens a key. The keys are in a rule behind it, so a state
-// behind `{` need not know them.
+// Adds the closing bracket, and the quote that opens a key. The keys themselves are in a rule behind the
+// quote, so a state behind `{` need not know them.
 void JsonProductions::expand_object(const Rule& r, Alternatives& out) {
   const bool first = r.kind == kObjectFirst, pretty = layout_.mode == JsonLayout::kPretty;
   const Offers& offers = solver_.objects().offers(r.object());
@@ -666,8 +673,8 @@ void JsonProductions::expand_object(const Rule& r, Alternatives& out) {
     out.add({text(pretty ? indent(r.depth) + "\"" : "\""), keys});
 }
 
-// Returns true if an earlier key whose text is not known may leave no key to write. If keys have one
-// character and a mask has read `{"a":1,"`, no further key begins with `a`, and the mask does not know it.
+// Returns true if an earlier key whose text is not known may leave no key to write. Suppose keys have one
+// character and `{"a":1,"` was read: no further key begins with `a`, and a mask does not know the first key.
 bool JsonProductions::may_repeat(const Rule& r, RegexId language) {
   return solver_.objects().state(r.object()).unknown_key && !solver_.unique().lasting(language);
 }
@@ -677,9 +684,9 @@ void JsonProductions::add_keys(const Rule& r, const Offers& offers, Alternatives
   const Plan& plan = solver_.objects().plan_of(r.object());
   Bits names = offers.names;
   if (clean_ != RegexArena::empty() || (inside_ > 0 && plan.names.size() <= kApartInString)) {
-    // Some names get a terminal of their own: those with an excluded spelling, because a literal set allows
-    // all spellings; and all of them inside of a string, because an escaped literal set is none any more, and
-    // holes/ relies on literal sets.
+    // Some names get a terminal of their own. A name with an excluded spelling does, because all names of a
+    // literal set allow all spellings. Inside of a string every name does: an escaped literal set is no
+    // literal set any more, and holes/ relies on literal sets.
     const Bits apart = inside_ > 0 ? names : unclean(plan, solver_.objects().state(r.object()).plan);
     for (PlanNameId i : names_in(offers.names)) {
       if (!has_bit(apart, i)) continue;
@@ -711,8 +718,8 @@ void JsonProductions::expand_member(const Rule& r, std::string_view key,
     if (step.capture)
       out.add(
           {colon(), Symbol::capture(), value, call({kRead, step.next, formulas_.intern_name(key)}, r.depth)});
-    // A search tries one shortest value of each step. If a captured object has it, the rest may be longer. So
-    // another alternative has only values that no captured object has here.
+    // A search tries only one shortest value of each step, which may make the rest longer if a captured
+    // object has this value. So another alternative has only the values that no captured object has here.
     if (step.capture && nearest) {
       Captured& captured = solver_.captured();
       const ValueId fresh =
@@ -725,11 +732,13 @@ void JsonProductions::expand_member(const Rule& r, std::string_view key,
   }
 }
 
-// With `nearest`, returns only the steps behind which the object needs the fewest members.
+// With `nearest`, returns only the steps behind which the object needs the fewest further members; otherwise
+// returns all steps.
 std::vector<Objects::Step> JsonProductions::nearest_steps(const std::vector<Objects::Step>& steps,
                                                           bool nearest) {
   uint32_t least = Objects::kFar;
-  // If the object must differ from captured ones, the fewest members may not suffice.
+  // If the object must differ from captured objects, the fewest members may not suffice. So every step is
+  // kept.
   if (std::ranges::any_of(steps, &Objects::Step::capture)) return steps;
   if (nearest && steps.size() > 1)
     for (const Objects::Step& step : steps)
@@ -764,8 +773,8 @@ std::string JsonProductions::renamed(std::string_view text, std::size_t from, st
 }
 
 // Refuses an excluded text that could leave some string without a spelling. Every character can be written as
-// \uXXXX, with digits in lower or in upper case. If the text occurs in at most one of these two spellings,
-// the other is always left.
+// \uXXXX, with digits in lower case or in upper case. If the excluded text occurs in at most one of these two
+// spellings, the other one is always left.
 void JsonProductions::refuse_unwritten() {
   for (const std::string& t : layout_.excludes) {
     const RegexId parts[] = {RegexArena::anything(), regexes_.literal(t), RegexArena::anything()};
@@ -783,8 +792,8 @@ void JsonProductions::refuse_unwritten() {
   }
 }
 
-// Returns the spellings of `body` without excluded texts. Inside of a string at_level() does this later, on
-// the escaped terminals.
+// Returns the spellings of `body` without excluded texts, and remembers them. Inside of a string at_level()
+// does this later, on the escaped terminals.
 RegexId JsonProductions::clean(RegexId body) {
   if (clean_ == RegexArena::empty() || inside_ > 0) return body;
   return cleaned_.remember(body.v, [&] { return regexes_.both(body, clean_); });
@@ -796,7 +805,7 @@ RegexId JsonProductions::spelled(const Plan& plan, PlanNameId name) {
   return regexes_.literal_set(plan.table, one, false);
 }
 
-// Returns the names of a plan with some spelling that contains an excluded text.
+// Returns the names of a plan of which some spelling contains an excluded text, and remembers them.
 Bits JsonProductions::unclean(const Plan& plan, PlanId id) {
   return unclean_names_[unclean_.remember(id.v, [&] {
     Bits out(plan.words(), 0);
@@ -814,12 +823,12 @@ Symbol JsonProductions::open(char bracket) {
 Symbol JsonProductions::close(char bracket, uint32_t depth, bool nothing_inside) {
   const RegexId end = regexes_.byte(static_cast<uint8_t>(bracket));
   if (layout_.mode == JsonLayout::kPretty) return text(indent(depth - 1) + bracket);
-  // open() has read the gap inside of an empty array or object.
+  // The gap inside of an empty array or object was already read by the terminal of open().
   return Symbol::terminal(nothing_inside ? end : regexes_.cat(gap_, end));
 }
 
-// Returns a comma with its gaps, and with `before_key` the opening quote of a key. In pretty layout each
-// depth has another one.
+// Returns a comma with its gaps, and with the opening quote of a key if `before_key` is true. It is
+// remembered, because in pretty layout each depth has another one.
 Symbol JsonProductions::comma(uint32_t depth, bool before_key) {
   return symbols_.remember(2 * depth + before_key, [&] {
     if (layout_.mode == JsonLayout::kPretty) return text("," + indent(depth) + (before_key ? "\"" : ""));

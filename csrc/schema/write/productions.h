@@ -25,7 +25,7 @@ namespace structgen {
 // At most this many branches of one object are kept apart because they order keys in different ways.
 constexpr uint32_t kOrderBranches = 16;
 
-// What may stand between the lexemes of JSON, and which texts no string may contain.
+// The layout of JSON: what may stand between its lexemes, and which texts no string may contain.
 struct JsonLayout {
   enum Mode : uint8_t {
     // Every gap is at most kGapLimit characters of " \n\r\t".
@@ -33,28 +33,29 @@ struct JsonLayout {
     kCompact,   // nothing in a gap
     kOneBlank,  // at most one blank after "," and ":", nothing elsewhere
     kSpaced,    // one blank after "," and ":", nothing elsewhere
-    // Each member or item stands on its own line, two spaces further in a level, with ": " behind keys. Empty
-    // arrays and objects are [] and {}.
+    // Each member or item stands on a line of its own, indented by two spaces a level. ": " stands behind
+    // keys. An empty array or object is [] or {}.
     kPretty,
     kPattern,  // `pattern` in every gap
   } mode = kFlexible;
   std::string pattern;
-  // Texts that no string and no key contains as it is written.
+  // Texts that no string and no key contains in its written form.
   std::vector<std::string> excludes;
-  // True if constants are those of Python (None, True, False), and strings have the spelling kPlainJson.
+  // True if the constants are written as in Python: None, True and False. Strings then have the spelling
+  // kPlainJson.
   bool python = false;
-  // How the outermost object is written as elements; null if it is JSON.
+  // Says how the outermost object is written as elements; null if it is written as JSON.
   std::shared_ptr<const ElementLayout> elements;
 };
 
 // The productions of one schema. Callers hold the lock of its world.
 class JsonProductions : public Productions {
  public:
-  // Throws kUnsatisfiableSchema if no value satisfies the schema, and kSchemaTooComplex if that is too much
-  // to tell.
+  // Throws kUnsatisfiableSchema if no value satisfies the schema, and kSchemaTooComplex if that takes too
+  // much work to tell.
   JsonProductions(RegexArena& regexes, std::unique_ptr<SchemaSet> schemas, const JsonLayout& layout,
                   PropertyOrder order, NumberSpelling numbers);
-  // parse/productions.h describes the overridden functions below.
+  // The functions below that are overridden are described in parse/productions.h.
   RuleId root() const { return root_; }
   void expand(RuleId rule, const Reading& reading, Alternatives& out) override;
   GrammarTraits traits() const override;
@@ -77,9 +78,10 @@ class JsonProductions : public Productions {
   }
 
  private:
-  // The kinds of rules, by their subject (a state of an object, a formula of arrays, a formula of any value)
-  // and by what was read. A reader is told captured text or a label. Readers come behind kNamed, with which
-  // call() compares.
+  // The kinds of rules, each with its subject and with what was just read. "Of an object" means: the subject
+  // is a state of an object; "of an array": a formula of arrays; "of a value": a formula of any value. A
+  // reader is told the captured text or the label that was read. Readers stand behind kNamed, because call()
+  // compares kinds with it.
   enum RuleKind : uint32_t {
     kValue,       // of a value
     kArrayFirst,  // of an array
@@ -104,9 +106,10 @@ class JsonProductions : public Productions {
     kFreeElement,    // reader, of an object and a class: the key of an element was written
     kListedElement,  // reader, of an object: the known key of an element was written
   };
-  // How a rule of an array treats uniqueItems. kAsAsked: the formula has the condition. kAllowed: items may
-  // repeat here, and a table beside the states refuses repeated ones (engine/distinct.h). kAmongNumbers: the
-  // same behind a number; more numbers have the lexemes of numbers with a condition (numbers/number.h).
+  // How a rule of an array treats uniqueItems. kAsAsked: the rule's formula has the condition. kAllowed: the
+  // grammar lets items repeat, and a table beside the states refuses repeated items (engine/distinct.h).
+  // kAmongNumbers: as kAllowed, but an earlier item was a number; further numbers have the lexemes of numbers
+  // with a condition (numbers/number.h).
   enum Repeats : uint32_t { kAsAsked, kAllowed, kAmongNumbers };
   // A rule. Equal rules have one number, so that equal stacks of the parser are equal.
   struct Rule {
@@ -123,23 +126,26 @@ class JsonProductions : public Productions {
     PlanNameId name() const { return PlanNameId{b}; }
     KeyClassId cls() const { return KeyClassId{b}; }
     RuleKind kind;
-    // The number of the subject (object, array, value or key); the functions above return it as its type.
+    // The subject: an object, an array, a value or a key, by number. The functions above return it as its
+    // type.
     uint32_t a, b = 0;
-    // The level of indentation in pretty layout; 0 in all others.
+    // The levels of indentation, in pretty layout; 0 in all others.
     uint32_t depth = 0;
-    // How many JSON strings the rule stands in, one inside of the other.
+    // How many JSON strings the text of the rule stands in, one inside of the other.
     uint32_t inside = 0;
-    // True if items of lasting arrays, and lasting keys, may repeat (Productions::lenient).
+    // True if items of lasting arrays, and lasting keys (Unique::lasting), may repeat; see
+    // Productions::lenient.
     bool lenient = false;
     friend bool operator==(const Rule&, const Rule&) = default;
   };
-  // Returns f(). An error that names no schema gets the innermost one that was being processed.
+  // Returns f(). An error of f() that names no schema gets the innermost schema that was being processed.
   template <class F>
   auto placed(F&& f);
-  // Returns the number of the rule `r` at this depth, in as many JSON strings as the rule that is being
-  // expanded.
+  // Returns the number of the rule `r` at this depth. It stands in as many JSON strings as the rule that is
+  // being expanded.
   RuleId rule(Rule r, uint32_t depth);
-  // Returns a symbol for the rule; for a reader, one that is told captured text or a label.
+  // Returns a symbol for the rule. If the rule is a reader, the symbol is a Symbol::reader, which is told the
+  // captured text or the label.
   Symbol call(const Rule& r, uint32_t depth = 0) {
     return r.kind >= kNamed ? Symbol::reader(rule(r, depth)) : Symbol::rule(rule(r, depth));
   }
@@ -168,18 +174,18 @@ class JsonProductions : public Productions {
   void expand_read(const Rule& r, const Reading& reading, Alternatives& out);
   void expand_key(const Rule& r, const Reading& reading, Alternatives& out, bool nearest);
   // Returns the steps behind a key that was just read, and sets `key` if its text is known. Returns no value
-  // if they depend on a text that a mask does not know.
+  // if the steps depend on the text and a mask does not know it.
   std::optional<std::vector<Objects::Step>> read_key(const Rule& r, const Reading& reading, std::string& key);
   std::vector<Objects::Step> nearest_steps(const std::vector<Objects::Step>& steps, bool nearest);
   // Returns a lower bound of the bytes of a member without its value.
   uint64_t member_bytes(const Plan& plan, PlanNameId name, uint32_t depth);
-  // to_json() writes `null` for the layout's `None`, and so for false and true. from_json() does the
-  // opposite.
+  // to_json() replaces the words for null, false and true of the layout (`None`) by those of JSON (`null`);
+  // from_json() does the opposite.
   std::string to_json(std::string_view written) const { return renamed(written, 1, 0); }
   std::string from_json(std::string_view json) const { return renamed(json, 0, 1); }
   std::string renamed(std::string_view text, std::size_t from, std::size_t to) const;
   void refuse_unwritten();
-  // Returns the spellings in `body` without any text of JsonLayout::excludes.
+  // Returns those spellings in `body` that contain none of JsonLayout::excludes.
   RegexId clean(RegexId body);
   RegexId spelled(const Plan& plan, PlanNameId name);
   // Returns the names with some spelling that contains a text of JsonLayout::excludes.
@@ -216,23 +222,23 @@ class JsonProductions : public Productions {
   Numbers numbers_;
   Solver solver_;
   RegexId gap_;
-  // The blanks behind a comma and a colon.
+  // The blanks that may stand behind a comma and a colon.
   RegexId after_;
-  // All texts without those of JsonLayout::excludes; empty() if nothing is excluded.
+  // All texts that contain none of JsonLayout::excludes; empty() if nothing is excluded.
   RegexId clean_ = RegexArena::empty();
   FlatMap<uint32_t, RegexId> cleaned_;
   // By plan: the index of its names in unclean_names_.
   FlatMap<uint32_t, uint32_t> unclean_;
   std::vector<Bits> unclean_names_;
-  // Strings, and keys, as elements write them.
+  // Turns formulas of strings, and of keys, into regexes as elements write them.
   std::unique_ptr<Texts> strings_, keys_;
-  // The strings that the layout can write as elements.
+  // The formula of the strings that the layout can write as elements.
   TypedId free_;
   StableVector<Rule> rules_;
   InternTable rule_index_;
   // How many JSON strings the rule stands in that is being expanded.
   uint32_t inside_ = 0;
-  // True while a lenient rule is being expanded.
+  // True if the rule that is being expanded is lenient.
   bool lenient_ = false;
   FlatMap<uint32_t, Symbol> symbols_;
   RuleId root_;
