@@ -39,15 +39,15 @@
 namespace structgen {
 
 namespace {
-// For one way of a slot, show_some() reads the rest of the kept filling behind at most this many tokens.
+// For one link of a slot, show_some() reads the rest of the kept filling behind at most this many tokens.
 constexpr std::size_t kReplayed = 256;
 // nearby() is tried with each of these widths: the number of slots on each side of the change that get new
 // tokens.
 constexpr std::size_t kWidths[] = {1, 4, 16, 64};
 // dies() reads at most this many slots.
 constexpr std::size_t kDies = 12;
-// fill_row() searches for fillings for at most this many ways of a slot. The verdict on the tokens of all
-// other ways stays unknown.
+// fill_row() searches for fillings for at most this many links of a slot. The verdict on the tokens of all
+// other links stays unknown.
 constexpr std::size_t kBuilt = 24;
 }  // namespace
 
@@ -293,7 +293,7 @@ void Canvas::clear(std::size_t slot) {
   assign(slot, kMasked);
 }
 
-// Asks once for each way out of the slot's cloud; all tokens of a way have the same answer. If clouds are
+// Asks once for each link out of the slot's cloud; all tokens of a link have the same answer. If clouds are
 // blind, each token needs a filling of its own.
 bool Canvas::fill_row(std::size_t slot, uint32_t* row) {
   std::fill(row, row + vocabulary_.words(), 0u);
@@ -308,15 +308,15 @@ bool Canvas::fill_row(std::size_t slot, uint32_t* row) {
   if (pad_ != kMasked && !vocabulary_.is_eos(pad_)) ask(pad_);
   change({{slot, kAnyText}});
   if (!range_.any()) return exact;
-  std::vector<Clouds::Way> ways;
-  clouds_->ways(before(slot), [&](const Clouds::Way& w) {
-    if (leads(slot + 1, w.to)) ways.push_back(w);
+  std::vector<Clouds::Link> links;
+  clouds_->links(before(slot), [&](const Clouds::Link& w) {
+    if (leads(slot + 1, w.to)) links.push_back(w);
     return true;
   });
   const bool blind = clouds_->seen_blind();
   exact = exact && !clouds_->lost_ways();
   std::size_t searches = kBuilt;
-  for (const Clouds::Way& w : ways) {
+  for (const Clouds::Link& w : links) {
     const std::vector<TokenId>& tokens = clouds_->tokens(w);
     charge(static_cast<int64_t>(tokens.size() / 16));
     if (blind)
@@ -328,7 +328,7 @@ bool Canvas::fill_row(std::size_t slot, uint32_t* row) {
   return exact;
 }
 
-// Writes those tokens of one way for which it finds a filling. It searches for one filling, and reads the
+// Writes those tokens of one link for which it finds a filling. It searches for one filling, and reads the
 // rest of this filling behind the other tokens. Returns false if some token has no filling.
 bool Canvas::show_some(std::size_t slot, const std::vector<TokenId>& tokens, std::size_t& searches,
                        uint32_t* row) {

@@ -142,7 +142,7 @@ class Canvas {
   StateId walk(StateId s, TokenId t);
   bool ended(const Filling& f);
   bool add_ending(Filling& out);
-  std::optional<Next> next(std::size_t i, StateId s, std::size_t way);
+  std::optional<Next> next(std::size_t i, StateId s, std::size_t link);
   void add_kept(Filling& out);
   bool build(Filling& out);
   std::optional<Filling> begun();

@@ -69,9 +69,9 @@ bool Canvas::add_ending(Filling& out) {
 }
 
 // Returns a token of slot i with the state behind it, or nothing. In an empty slot these are the tokens that
-// the parser reads in state s, with its captured text, in the order of the ways; `way` is the number of the
+// the parser reads in state s, with its captured text, in the order of the links; `link` is the number of the
 // one that is returned.
-std::optional<Canvas::Next> Canvas::next(std::size_t i, StateId s, std::size_t way) {
+std::optional<Canvas::Next> Canvas::next(std::size_t i, StateId s, std::size_t link) {
   if (at(i) != kMasked) {
     const StateId to = walk(s, at(i));
     return to == Parser::dead() ? std::nullopt : std::optional(Next{at(i), to});
@@ -80,17 +80,17 @@ std::optional<Canvas::Next> Canvas::next(std::size_t i, StateId s, std::size_t w
   if (filling_ && i < filling_->size()) {
     const TokenId t = filling_->tokens[i];
     const StateId to = walk(s, t);
-    if (to != Parser::dead() && leads(i + 1, clouds_->of(to)) && way-- == 0) return Next{t, to};
+    if (to != Parser::dead() && leads(i + 1, clouds_->of(to)) && link-- == 0) return Next{t, to};
   }
   std::optional<Next> out;
-  clouds_->ways(clouds_->of(s), [&](const Clouds::Way& w) {
+  clouds_->links(clouds_->of(s), [&](const Clouds::Link& w) {
     if (!leads(i + 1, w.to)) return true;
     const std::vector<TokenId> some = clouds_->examples(w);
     for (std::size_t k = 0; k < some.size(); ++k) {
-      // The examples of a way are taken in another order in each slot, so that captured texts differ.
+      // The examples of a link are taken in another order in each slot, so that captured texts differ.
       const TokenId t = some[(k + i) % some.size()];
       const StateId to = walk(s, t);
-      if (to == Parser::dead() || !leads(i + 1, clouds_->of(to)) || way-- > 0) continue;
+      if (to == Parser::dead() || !leads(i + 1, clouds_->of(to)) || link-- > 0) continue;
       out = Next{t, to};
       return false;
     }
@@ -126,11 +126,11 @@ void Canvas::add_kept(Filling& out) {
 bool Canvas::build(Filling& out) {
   const std::size_t from = out.size();
   // For each slot behind the first `from`: the number that was passed to next().
-  std::vector<std::size_t> ways;
+  std::vector<std::size_t> links;
   for (std::size_t tries = near_ ? near_->stop - from + kTriesNear : 2 * slots_.size() + kTries; tries > 0;
        --tries) {
     const std::size_t i = out.size();
-    if (from + ways.size() == i) {
+    if (from + links.size() == i) {
       if (ended(out)) return true;
       if (keeps_end() && unchanged_from(i) && i <= filling_->size() && filling_->states[i] == out.last()) {
         out.add_rest(*filling_);
@@ -139,25 +139,25 @@ bool Canvas::build(Filling& out) {
       if (add_ending(out)) return true;
       if (i < range_.hi) {
         add_kept(out);
-        ways.resize(out.size() - from);
+        links.resize(out.size() - from);
         if (out.size() > i) continue;
-        ways.push_back(0);
+        links.push_back(0);
       }
     }
-    if (from + ways.size() > i) {
-      if (const std::optional<Next> on = next(i, out.last(), ways.back())) {
+    if (from + links.size() > i) {
+      if (const std::optional<Next> on = next(i, out.last(), links.back())) {
         out.add(on->token, on->state);
         continue;
       }
-      ways.pop_back();
+      links.pop_back();
     }
     // Goes back to the last slot for which there is another token.
-    for (;; ways.pop_back()) {
-      if (ways.empty()) return false;
+    for (;; links.pop_back()) {
+      if (links.empty()) return false;
       out.remove_last();
       if (at(out.size()) == kMasked) break;
     }
-    ++ways.back();
+    ++links.back();
   }
   return false;
 }

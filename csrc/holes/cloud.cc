@@ -439,7 +439,7 @@ bool Clouds::alive(CloudId c) {
   });
 }
 
-bool Clouds::ways(const Entry& e, NodeSetId from, const EachWay& f) {
+bool Clouds::links(const Entry& e, NodeSetId from, const EachLink& f) {
   check_depth();
   const Stride& s = strides_.stride(e.regex, from);
   charge(static_cast<int64_t>(s.left.size()));
@@ -449,15 +449,15 @@ bool Clouds::ways(const Entry& e, NodeSetId from, const EachWay& f) {
     const CloudId entered = enter(e.stack, x.label);
     lost_ = lost_ || cloud(entered).open;
     for (const Entry& next : entries(entered))
-      if (!ways(next, x.nodes, f)) return false;
+      if (!links(next, x.nodes, f)) return false;
   }
   return true;
 }
 
-bool Clouds::ways(CloudId c, const EachWay& f) {
+bool Clouds::links(CloudId c, const EachLink& f) {
   lost_ = cloud(c).open;
   for (const Entry& e : entries(c))
-    if (!ways(e, Strides::kRoot, f)) return false;
+    if (!links(e, Strides::kRoot, f)) return false;
   return true;
 }
 

@@ -69,9 +69,9 @@ class Clouds {
     RegexId regex;
     StackId stack;
   };
-  // A way out of a cloud. Its tokens read the regex, from the trie nodes `from`, to the derivative with the
+  // A link out of a cloud. Its tokens read the regex, from the trie nodes `from`, to the derivative with the
   // number `left` (a Stride numbers these), and lead to the cloud `to`.
-  struct Way {
+  struct Link {
     CloudId to;
     RegexId regex;
     NodeSetId from;
@@ -98,15 +98,15 @@ class Clouds {
   // Returns the tokens of a short text that completes the cloud. Returns null if none was found, or if the
   // cloud has more than a few entries.
   const std::vector<TokenId>* ending(CloudId c);
-  // Calls f for each way out of a cloud until f returns false. Returns false if f did.
-  using EachWay = std::function<bool(const Way&)>;
-  bool ways(CloudId c, const EachWay& f);
-  // Tells whether the last call of ways() met an open cloud. It may then have missed ways, because anything
+  // Calls f for each link out of a cloud until f returns false. Returns false if f did.
+  using EachLink = std::function<bool(const Link&)>;
+  bool links(CloudId c, const EachLink& f);
+  // Tells whether the last call of links() met an open cloud. It may then have missed links, because anything
   // may follow.
   bool lost_ways() const { return lost_; }
-  // tokens() returns all tokens of a way, examples() some of them.
-  const std::vector<TokenId>& tokens(const Way& w) { return strides_.tokens(w.regex, w.from, w.left); }
-  const std::vector<TokenId>& examples(const Way& w) {
+  // tokens() returns all tokens of a link, examples() some of them.
+  const std::vector<TokenId>& tokens(const Link& w) { return strides_.tokens(w.regex, w.from, w.left); }
+  const std::vector<TokenId>& examples(const Link& w) {
     return strides_.stride(w.regex, w.from).left[w.left].examples;
   }
   // Tells whether some cloud was blind. If so, a "yes" needs a text that shows it.
@@ -128,7 +128,7 @@ class Clouds {
   // Returns the cloud of one entry. If the entry's regex may end, what follows it is added.
   CloudId closed(Entry e);
   std::vector<Entry> entries(CloudId c) const;
-  bool ways(const Entry& e, NodeSetId from, const EachWay& f);
+  bool links(const Entry& e, NodeSetId from, const EachLink& f);
   StackId shallow(StackId s, uint32_t symbols);
   uint32_t depth(StackId s);
   bool ends_at_edge(const std::vector<Group>& groups, uint32_t depth);
