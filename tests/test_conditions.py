@@ -905,6 +905,23 @@ def test_a_pattern_of_many_states_is_left_with_the_last_of_its_exits() -> None:
     assert harness.verdict(grammar, b'"a lamp s"') and not harness.verdict(grammar, b'"a lamps"')
 
 
+def test_a_format_is_not_searched_for_a_word_that_it_cannot_spell() -> None:
+    """A date-time has 81,458 pairs of a derivative and a state of the condition."""
+    schema = {"type": "array", "items": {"type": "string", "format": "date-time"}}
+    text = b'["2024-01-01T10:00:00Z", "2024-01-01T10:00:00Z"]'
+    for word, met, units in (("lamps", True, 20_000), ("ZZ", True, 20_000), ('Z"]', False, 1_000_000)):
+        tight = sg.Compiler(COMPILER.vocabulary, limits=sg.Limits(mask=units))
+        assert harness.verdict(tight.json_schema(schema) & sg.without(word), text) is met, word
+
+
+def test_a_phrase_that_a_bounded_string_cannot_hold() -> None:
+    """The proof does not visit each number of characters that may be left."""
+    schema = {"type": "array", "items": {"type": "string", "maxLength": 1024}}
+    grammar = bytes_compiler().json_schema(schema) & sg.containing('", "ti')
+    for text, met in ((b'["datasets", "data", "time"]', True), (b'["datasets", "data"]', False)):
+        assert harness.verdict(grammar, text) is met
+
+
 def test_what_is_too_much_to_tell_names_the_condition() -> None:
     tight = sg.Compiler(COMPILER.vocabulary, limits=sg.Limits(mask=1))
     with pytest.raises(sg.BudgetExceeded, match=r"Limits\(mask=...\); the condition is containing\('x'\)"):

@@ -41,8 +41,8 @@
 namespace structgen {
 
 namespace {
-// reads_whole() answers no if it would visit more pairs of a derivative and a spot than this.
-constexpr std::size_t kMostPairs = 1u << 17;
+// reads_whole() answers no if it would visit more pairs (derivative, spot) than this.
+constexpr std::size_t kMostPairs = 1u << 12;
 // The parser that reads proofs is made anew when its states take more bytes than this.
 constexpr std::size_t kReaderBytes = 16u << 20;
 // bound() compares the bounds behind all labels of a reader if there are at most this many.
@@ -114,9 +114,9 @@ bool Intersection::reads_whole(RegexId r, Spot from) {
   const auto pair = [](RegexId d, Spot s) { return static_cast<uint64_t>(d.v) << 32 | s; };
   FlatMap<uint64_t, bool> seen;
   seen.emplace(pair(r, from), true);
-  while (!todo.empty()) {
-    const auto [d, s] = todo.back();
-    todo.pop_back();
+  // Breadth first: a byte that the path cannot read is mostly near.
+  for (std::size_t i = 0; i < todo.size(); ++i) {
+    const auto [d, s] = todo[i];
     const bool all = facts_->stretches().steps(d, s, [&](uint8_t, RegexId behind, Spot to, bool first) {
       if (first && seen.emplace(pair(behind, to), true).second) todo.push_back({behind, to});
     });

@@ -1,7 +1,5 @@
 #include "holes/path.h"
 
-#include <set>
-
 #include "base/error.h"
 #include "base/work.h"
 #include "parse/productions.h"
@@ -74,23 +72,6 @@ Path::Path(RegexArena& regexes, RegexId whole, bool bordered)
   nodes_.push_back({kState});
   states_.push_back(whole);
   index_.emplace(whole.v, 0);
-}
-
-std::size_t Path::spots_behind(Spot from, const ByteSet& last) {
-  constexpr std::size_t kMany = 64;
-  if (!regexes_) return kNoBound;
-  std::vector<Spot> all{from};
-  std::set<Spot> met{from}, out;
-  for (std::size_t i = 0; i < all.size(); ++i) {
-    if (all.size() > kMany) return kNoBound;
-    bytes(all[i]).for_each([&](uint8_t b) {
-      charge();
-      const Spot to = next(all[i], b);
-      if (last.has(b)) out.insert(to);
-      if (met.insert(to).second) all.push_back(to);
-    });
-  }
-  return out.size();
 }
 
 ByteSet Path::bytes(Spot s) const {

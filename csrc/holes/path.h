@@ -52,7 +52,8 @@ class Path {
   Path(RegexArena& regexes, RegexId whole, bool bordered);
   // A path of parts has at most this many nodes; otherwise the constructor throws kValue.
   static constexpr std::size_t kMostNodes = 4u << 20;
-  // On a path of a regex: returns the derivative for which the spot stands.
+  // Tells whether this is a path of a regex. Then state() returns the derivative for which a spot stands.
+  bool of_regex() const { return regexes_ != nullptr; }
   RegexId state(Spot s) const { return states_[s]; }
 
   Spot first() const { return 0; }
@@ -101,10 +102,6 @@ class Path {
     if (regexes_) return &arena.classes(r, states_[s]);
     return s < nodes_.size() && nodes_[s].kind < kSlot ? &arena.classes(r) : nullptr;
   }
-  // On a path of a regex: returns an upper bound of the number of spots that texts from `from` reach with a
-  // last byte out of `last`. Returns kNoBound on a path of parts, and if there are many such spots.
-  static constexpr std::size_t kNoBound = ~std::size_t{0};
-  std::size_t spots_behind(Spot from, const ByteSet& last);
   // Tells whether only fixed text follows the spot, at least one byte of it.
   bool text_behind(Spot s) const { return s + 1 < last() && holes_[s + 1] == holes_[last()]; }
   // Tells whether exactly one text leads from u to v.

@@ -16,9 +16,13 @@
 //                  which needs no more bytes: `b`, `ab`, `aab`, ...: endless
 //     shortest     `b`: the search for it ends with the first pair that ends
 //
+// A date-time and `without("lamps")` have 81,458 pairs, and all texts end at one spot. Images go over pairs
+// of a node of the structure and a spot instead, of which there are a few hundred. An image may have a spot
+// that no text reaches, so it tells ExitSearch when to stop and not what the exits are.
+//
 // Invariants.
-// - A pair is met once, behind the fewest bytes. So the length of an exit is that of a shortest text, and in
-//   the hole in front of the last text a lower bound.
+// - A pair is met once, behind the fewest bytes. So the length of an exit is that of a shortest text. It is a
+//   lower bound in the hole in front of the last text, and once kNearestPairs pairs were met.
 // - Exits belong to texts of one byte or more. Whether the regex has the empty text is the caller's to know.
 //
 // Rejected. A search from the end backwards: the quotient of a regex by a text has derivatives of its own.
@@ -28,9 +32,11 @@
 
 #include <algorithm>
 #include <optional>
+#include <queue>
 #include <set>
 
 #include "base/depth.h"
+#include "base/told.h"
 #include "base/undo.h"
 #include "holes/anywhere.h"
 #include "parse/productions.h"
@@ -40,8 +46,12 @@ namespace structgen {
 namespace {
 // texts() gives up after kTextSteps steps, and 64 more steps for each text and each byte that is asked for.
 constexpr std::size_t kTextSteps = 4096;
-// A search that has met this many pairs computes the number of all exits, so that it can stop at the last.
-constexpr std::size_t kManyPairs = 256;
+// A search that has met this many pairs computes the image of the regex.
+constexpr std::size_t kManyPairs = 32;
+// A search that has met this many pairs goes on with the nearest ones.
+constexpr std::size_t kNearestPairs = 4096;
+// An image has at most this many spots, and is computed from at most this many images.
+constexpr std::size_t kManySpots = 64, kManyImages = 4096;
 constexpr uint64_t pair_of(RegexId r, Path::Spot s) { return static_cast<uint64_t>(r.v) << 32 | s; }
 
 // Gives the order in which bytes are tried for texts that people read: letters and digits come first.
@@ -50,35 +60,123 @@ std::pair<bool, uint8_t> readable(uint8_t c) {
   return {!plain, c};
 }
 
-// Returns the bytes with which texts of the regex may end. Returns all bytes if the structure does not tell.
-ByteSet last_bytes(const RegexArena& regexes, RegexId r) {
-  check_depth();
-  const RegexNode& n = regexes.node(r);
-  switch (n.kind) {
-    case RegexKind::kBytes: return regexes.byte_set(n.a);
-    case RegexKind::kLiteral: return ByteSet::of(static_cast<uint8_t>(n.text[n.n - 1]));
-    case RegexKind::kCat: {
-      const RegexId tail{n.b};
-      return regexes.node(tail).nullable ? ByteSet::all() : last_bytes(regexes, tail);
-    }
-    case RegexKind::kAnd:
-    case RegexKind::kAlt: {
-      const bool every = n.kind == RegexKind::kAnd;
-      ByteSet out = every ? ByteSet::all() : ByteSet{};
-      for (uint32_t i = 0; i < n.n; ++i) {
-        const ByteSet one = last_bytes(regexes, RegexId{n.kids[i]});
-        out = every ? out & one : out | one;
-      }
-      return out;
-    }
-    default: return ByteSet::all();
-  }
-}
 }  // namespace
 
 std::size_t Stretches::byte_size() const {
   return index_.byte_size() + found_.size() * sizeof(Found) + bytes_;
 }
+
+// Computes images on a path of a regex: where the texts of a regex may end, read off its structure.
+class Stretches::Images {
+ public:
+  // `spots` is a sorted superset of the spots behind the texts of a regex. If `whole` is true, the path reads
+  // every text.
+  struct Image {
+    std::vector<Spot> spots;
+    bool whole = true;
+  };
+  Images(RegexArena& regexes, Path& path) : regexes_(regexes), path_(path) {}
+  // Returns no image if it has many spots or the regex many parts.
+  std::optional<Image> of(RegexId r, Spot from) {
+    Image out = image(r, from);
+    return many_ ? std::nullopt : std::optional(std::move(out));
+  }
+
+ private:
+  const Image& image(RegexId r, Spot from) {
+    check_depth();
+    const auto [at, made] = known_.try_emplace({r.v, from});
+    if (made && !many_) {
+      at->second = make(r, from);
+      many_ = many_ || at->second.spots.size() > kManySpots || known_.size() > kManyImages;
+    }
+    return at->second;
+  }
+
+  Image make(RegexId r, Spot from) {
+    const RegexNode& n = regexes_.node(r);
+    switch (n.kind) {
+      case RegexKind::kEmpty: return {};
+      case RegexKind::kEpsilon: return {{from}};
+      case RegexKind::kBytes: return behind(regexes_.byte_set(n.a), {{from}});
+      case RegexKind::kLiteral: {
+        Image out{{from}};
+        for (uint32_t i = 0; i < n.n; ++i) out = behind(ByteSet::of(static_cast<uint8_t>(n.text[i])), out);
+        return out;
+      }
+      case RegexKind::kCat: return behind(RegexId{n.b}, image(RegexId{n.a}, from));
+      case RegexKind::kRepeat: {
+        Image out{{from}};
+        const uint32_t least = std::min<uint32_t>(n.min, kManySpots);
+        for (uint32_t i = 0; i < least && !many_; ++i) out = behind(RegexId{n.a}, out);
+        for (uint32_t i = least; i < n.max && grow(out, behind(RegexId{n.a}, out)); ++i) {
+        }
+        return out;
+      }
+      case RegexKind::kAlt:
+      case RegexKind::kAnd: {
+        Image out = image(RegexId{n.kids[0]}, from);
+        for (uint32_t i = 1; i < n.n; ++i) {
+          const Image& kid = image(RegexId{n.kids[i]}, from);
+          if (n.kind == RegexKind::kAlt) {
+            grow(out, kid);
+            continue;
+          }
+          std::erase_if(out.spots, [&](Spot s) { return !std::ranges::binary_search(kid.spots, s); });
+          out.whole = out.whole || kid.whole;
+        }
+        return out;
+      }
+      default: {
+        Image out{{from}};
+        while (grow(out, behind(ByteSet::all(), out))) {
+        }
+        if (n.inside != RegexNode::kBody) return out;
+        return behind(ByteSet::of(static_cast<uint8_t>(regexes_.spelling().end)), out);
+      }
+    }
+  }
+
+  Image behind(RegexId r, const Image& from) {
+    Image out{{}, from.whole};
+    for (Spot s : from.spots) grow(out, image(r, s));
+    return out;
+  }
+
+  Image behind(const ByteSet& set, const Image& from) {
+    Image out{{}, from.whole};
+    for (Spot s : from.spots) {
+      const ByteSet there = path_.bytes(s) & set;
+      Image one{{}, there == set};
+      const ClassMap& alike = regexes_.classes(path_.state(s));
+      bool met[256] = {};
+      there.for_each([&](uint8_t b) {
+        if (std::exchange(met[alike.of[b]], true)) return;
+        charge();
+        one.spots.push_back(path_.next(s, b));
+      });
+      std::ranges::sort(one.spots);
+      grow(out, one);
+    }
+    return out;
+  }
+
+  // Adds the texts of `more`. Returns true if the image has become another one and may grow further.
+  bool grow(Image& out, const Image& more) {
+    const Image before = out;
+    out.spots.clear();
+    std::ranges::set_union(before.spots, more.spots, std::back_inserter(out.spots));
+    out.whole = before.whole && more.whole;
+    many_ = many_ || out.spots.size() > kManySpots;
+    return !many_ && (out.spots.size() > before.spots.size() || out.whole != before.whole);
+  }
+
+  RegexArena& regexes_;
+  Path& path_;
+  // True once an image was too large. Images made since are wrong.
+  bool many_ = false;
+  std::map<std::pair<uint32_t, Spot>, Image> known_;
+};
 
 // Searches pairs (derivative, spot) breadth first, so that each exit is first reached by a shortest text.
 class Stretches::ExitSearch {
@@ -92,6 +190,10 @@ class Stretches::ExitSearch {
     else
       next_.push_back({regex_, from_});
     while (!next_.empty() && !(ended_ = all_found())) {
+      if (image_ && seen_.size() > kNearestPairs) {
+        search_nearest();
+        break;
+      }
       todo_.swap(next_);
       ++bytes_;
       for (; !todo_.empty();) {
@@ -133,7 +235,27 @@ class Stretches::ExitSearch {
     }
   }
 
-  // Reads one byte from a pair, in all ways in which both the regex and the path can.
+  // Goes on with those pairs first that seem nearest to an end, until each spot of the image is an exit.
+  // Lengths are lower bounds from here on.
+  void search_nearest() {
+    using Entry = std::tuple<uint32_t, std::size_t, Pair>;
+    const auto later = [](const Entry& x, const Entry& y) {
+      return std::tie(std::get<0>(x), std::get<1>(x)) > std::tie(std::get<0>(y), std::get<1>(y));
+    };
+    std::priority_queue<Entry, std::vector<Entry>, decltype(later)> open(later);
+    std::size_t met = 0;
+    bytes_ = std::max(regexes_.least_length(regex_), 1u);
+    while (!(ended_ = all_found())) {
+      for (const Pair& p : next_) open.emplace(regexes_.node(p.regex).shortest, met++, p);
+      next_.clear();
+      if (open.empty()) return;
+      const Pair nearest = std::get<2>(open.top());
+      open.pop();
+      read(nearest);
+    }
+  }
+
+  // Reads one byte from a pair, wherever both the regex and the path can.
   void read(Pair at) {
     if (path_.single(at.spot)) return step(at.regex, at.spot);
     once_ = false;
@@ -174,15 +296,26 @@ class Stretches::ExitSearch {
     if (s < path_.nodes()) of_.furthest_ = std::max(of_.furthest_, s);
   }
 
-  // Tells whether all exits were found, so that the search may stop. Only a search of kManyPairs pairs asks.
-  // It counts the spots that can be exits once.
+  // Tells whether all exits were found, so that the search may stop. A search of kManyPairs pairs asks the
+  // image. If the path reads every text and all lead to one spot, a shortest text of the regex is enough.
   bool all_found() {
-    if (seen_.size() < kManyPairs || regexes_.node(regex_).labelled) return false;
-    if (!most_) most_ = path_.spots_behind(from_, last_bytes(regexes_, regex_));
-    return left_.size() == *most_;
+    const RegexNode& n = regexes_.node(regex_);
+    if (seen_.size() < kManyPairs || !path_.of_regex() || n.labelled) return false;
+    if (!asked_) {
+      asked_ = true;
+      image_ = Images(regexes_, path_).of(regex_, from_);
+      std::string text;
+      if (image_ && image_->whole && image_->spots.size() == 1 && left_.empty() && !n.nullable &&
+          told([&] { return regexes_.witness(regex_, text); }).value_or(false))
+        leave(image_->spots[0], 0, static_cast<uint32_t>(text.size()));
+    }
+    return image_ && left_.size() == image_->spots.size();
   }
 
-  std::optional<bool> reads_all() const { return all_ && ended_ ? std::nullopt : std::optional(all_); }
+  std::optional<bool> reads_all() const {
+    if (image_ && image_->whole) return true;
+    return all_ && ended_ ? std::nullopt : std::optional(all_);
+  }
 
   Stretches& of_;
   RegexArena& regexes_;
@@ -199,7 +332,8 @@ class Stretches::ExitSearch {
   // pairs were read.
   bool all_ = true, ended_ = false;
   std::set<Spot> left_;
-  std::optional<std::size_t> most_;
+  bool asked_ = false;
+  std::optional<Images::Image> image_;
   std::vector<Exit> found_;
 };
 

@@ -35,7 +35,7 @@ struct Stretch {
   Path::Spot from, to;
   // 1 + the label with which the text ends, or 0.
   uint32_t label;
-  // The number of bytes of a shortest text of the stretch; for text in a hole it may be too small.
+  // The number of bytes of a shortest text; a lower bound if text lies in a hole or the regex is large.
   uint32_t length;
 };
 
@@ -92,6 +92,7 @@ class Stretches {
   std::size_t byte_size() const;
 
  private:
+  class Images;
   class ExitSearch;
   class TextGraph;
   bool ends(RegexId r, Spot here, Spot to, uint32_t label) const {

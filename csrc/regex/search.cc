@@ -16,6 +16,8 @@
 //                         decided by one of the two
 //     search_empty()      best-first over derivatives: those that seem nearest to an end first, by structure
 //                         and by what was read
+//     lifted()            a search that grows: without the maxima of counters, `[a-z]{1,1000} & ~([a-z]*)` is
+//                         empty after a few nodes
 //     undecided           the limit is reached: is_empty() throws or, in a world that omits, says that it is
 //                         not known
 //
@@ -59,7 +61,10 @@ constexpr uint32_t kWitnessBudget = 4'000;
 constexpr uint32_t kParts = 500;
 // A search for emptiness that meets lazy nodes, which cost more, visits at most this many nodes.
 constexpr uint32_t kLazyBudget = 10'000;
-// count() returns kManyStrings for kEnoughStrings or more.
+// A search for emptiness that visits kLiftedVisits nodes asks first whether the language is empty without the
+// maxima of counters that only texts of kLiftedReach bytes or more exceed.
+constexpr uint32_t kLiftedVisits = 256, kLiftedReach = 32;
+// count() returns kManyStrings from kEnoughStrings on.
 constexpr uint64_t kManyStrings = ~0ull, kEnoughStrings = 1ull << 40;
 constexpr const char* kTooLarge = "an intersection of patterns is too large to decide";
 
@@ -383,6 +388,8 @@ bool RegexArena::search_empty(RegexId start) {
   // True once the search met a node whose emptiness is undecided. No path leads through such a node, and
   // nodes that lead to it are not marked as empty.
   bool unsure = false;
+  // True once the language without large maxima was asked for.
+  bool asked = false;
   while (!open.empty()) {
     const uint32_t at = open.top().second;
     open.pop();
@@ -410,6 +417,14 @@ bool RegexArena::search_empty(RegexId start) {
         continue;
       }
       push(d.v, spelled_after(v.spelled, b), at);
+    }
+    if (!asked && visits.size() > kLiftedVisits) {
+      asked = true;
+      const RegexId more = lifted(start, kLiftedReach);
+      if (more != start && told([&] { return is_empty(more); }).value_or(false)) {
+        unsure = false;
+        break;
+      }
     }
     if (visits.size() > budget) too_complex(kTooLarge);
   }
