@@ -880,3 +880,34 @@ def test_a_search_behind_items_without_an_end_is_short() -> None:
         matcher.fill_bitmask(np.zeros((1, oracle.words(SIZE)), np.int32))
     assert structgen._core._work_done() - before < structgen.Limits().mask
     assert matcher.shortest_completion() == b"16,0,0]"
+
+
+# Every byte is a token, so bounds in bytes hold.
+EVERY = [*(bytes([b]) for b in range(256)), *(text for text in TEXTS if len(text) > 1)]
+
+
+def every(**limits: int) -> structgen.Compiler:
+    vocabulary = structgen.Vocabulary.from_bytes([*EVERY, b""], len(EVERY))
+    return structgen.Compiler(vocabulary, limits=structgen.Limits(**limits))
+
+
+def test_a_budget_that_does_not_bind_asks_little_of_boolean_patterns() -> None:
+    row, work = np.zeros((1, oracle.words(len(EVERY) + 1)), np.int32), []
+    for left in (None, 10_000):
+        matcher = every().json_schema({"type": "string", "format": "date-time"}).matcher()
+        before = structgen._core._work_done()
+        for byte in b'"\\u0038853\\u002d02-16\\u007421:\\u00343:':
+            matcher.fill_bitmask(row, 0, left)
+            assert matcher.accept_bytes(bytes([byte]))
+        work.append(structgen._core._work_done() - before)
+    assert work[1] < 3 * work[0]
+
+
+def test_judging_the_tokens_of_a_row_is_bounded() -> None:
+    compiler = every(mask=4_000_000)
+    grammar = compiler.json_schema(INTEGERS, numbers="canonical", strings="plain") & structgen.min_bytes(39)
+    matcher = grammar.matcher()
+    assert matcher.accept_bytes(b"[")
+    before = structgen._core._work_done()
+    matcher.fill_bitmask(np.zeros((1, oracle.words(len(EVERY) + 1)), np.int32), 0, 50)
+    assert structgen._core._work_done() - before < 6 * 4_000_000

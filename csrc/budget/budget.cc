@@ -166,15 +166,22 @@ Finish Budget::by_text(StateId s) {
   return remember(all_.shortest, s.v, [&] {
     FirstLimit none;
     Finish best = none.otherwise(Finish{kTooMany, Finish::kNone}, [&] { return spelled(s); });
-    if (best.tokens == kTooMany && all_.fast && !partial_)
-      if (const uint32_t bytes = all_.lengths.of(all_.masks.blind(s)); bytes < Lengths::kFar)
-        best = {bytes + std::size_t{1}, Finish::kBytes};
+    if (best.tokens == kTooMany)
+      if (const std::size_t bound = in_bytes(all_.masks.blind(s)); bound < kTooMany)
+        best = {bound, Finish::kBytes};
     if (best.tokens == kTooMany) none.rethrow();
     return best;
   });
 }
 
-// Returns the number of by_text(). If by_text() throws, it returns kTooMany, so that a search can go on.
+// Bounds the tokens that complete a blind state, the end token included, by one token a byte. Returns
+// kTooMany if no bound is known. This makes no text.
+std::size_t Budget::in_bytes(StateId s) {
+  const std::size_t bytes = all_.fast && !partial_ ? all_.lengths.of(s) : Lengths::kFar;
+  return bytes < Lengths::kFar ? bytes + 1 : kTooMany;
+}
+
+// Returns the number of by_text(), or kTooMany if it throws, so that a search can go on.
 std::size_t Budget::shortest(StateId s) {
   if (all_.limits) return kTooMany;
   Told<Finish> text = told_with_work_left([&] { return by_text(s); });

@@ -271,6 +271,7 @@ class Budget {
   bool completes(StateId s, std::string_view text);
   Finish spelled(StateId s);
   Finish by_text(StateId s);
+  std::size_t in_bytes(StateId s);
   std::size_t shortest(StateId s);
   Finish finish(StateId s);
   bool sure(StateId s, std::size_t budget) const;

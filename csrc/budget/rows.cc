@@ -228,10 +228,8 @@ Budget::Doubt Budget::in_doubt(const uint32_t* row, std::size_t budget, bool eno
 std::optional<bool> Budget::judge(uint32_t* row, std::size_t budget) {
   const StateId from = all_.masks.blind(here());
   std::vector<TokenId> rest;
-  const bool enough = needed(here()) <= budget;
+  const bool near = in_bytes(from) <= budget, enough = near || needed(here()) <= budget;
   if (!enough && !certain(planned(budget, rest), budget)) return std::nullopt;
-  // The first token of the plan, behind which enough is left.
-  TokenId next = enough ? finish(here()).next : rest[0];
   Trial trial(*this, budget);
   const Doubt doubt = in_doubt(row, budget, enough, trial);
   const auto look = [&] {
@@ -252,6 +250,9 @@ std::optional<bool> Budget::judge(uint32_t* row, std::size_t budget) {
   // With a budget of two tokens the result is exact: a token fits exactly if the text may end behind it.
   if (refused && (doubt.pieces || budget > 2)) exact_ = false;
   if (omits() && partial_) keep_finished(row, budget);
+  // The first token of the plan. It stays even if the work ended before it was checked.
+  const bool checked = near && judged && !trial.tired && trial.by_state() && !none(row);
+  TokenId next = checked ? -1 : enough ? finish(here()).next : rest[0];
   if (next < 0 && none(row)) {
     if (finish(here()).from == Finish::kBytes) next = nearest();
     if (next < 0) {
@@ -259,7 +260,6 @@ std::optional<bool> Budget::judge(uint32_t* row, std::size_t budget) {
       next = rest[0];
     }
   }
-  // The first token of the plan stays even if the work ended before it was checked.
   if (next >= 0) set_bit(row, next);
   return enough && judged && !trial.tired && !unproved_ && trial.by_state();
 }

@@ -35,7 +35,7 @@ constexpr uint64_t kAskedReach = 20'000'000;
 constexpr uint64_t kTextReach = 100'000;
 // sought_within() may take this many times the work of one mask: kSoughtHere from the last state,
 // kSoughtBefore from an earlier one. The work of a mask counts as at most kSoughtLimit units.
-constexpr int64_t kSoughtHere = 4, kSoughtBefore = 8, kSoughtLimit = 50'000'000;
+constexpr int64_t kSoughtHere = 2, kSoughtBefore = 4, kSoughtLimit = 50'000'000;
 }  // namespace
 
 // Returns a search that stops at states whose shortest text fits the rest of the budget.

@@ -6,6 +6,7 @@
 #include <string>
 #include <utility>
 
+#include "base/undo.h"
 #include "base/work.h"
 
 namespace structgen {
@@ -118,12 +119,10 @@ std::size_t Budget::Trial::judged(StateId s) {
 // Returns an upper bound of the tokens that are needed by a token that leads to s, itself and the end token
 // included. The bound in bytes is tried first, because it is cheaper than a completion.
 std::size_t Budget::Trial::tokens_into(StateId s) {
-  Budgets& epoch = of.all_;
-  if (epoch.parser.state(s).accepting) return 2;
+  if (of.parser().state(s).accepting) return 2;
   if (budget == 2) return kTooMany;
-  if (epoch.fast && !of.partial_)
-    if (const std::size_t bytes = epoch.lengths.of(s); bytes + 2 <= budget) return bytes + 2;
-  return of.needed(s) + 1;
+  const std::size_t bound = of.in_bytes(s) + 1;
+  return bound <= budget ? bound : of.needed(s) + 1;
 }
 
 bool Budget::Trial::fits(StateId s, TokenId t) {
@@ -306,87 +305,74 @@ void Budget::Trial::whole_run(StateId inside, const Words& row) {
   }
 }
 
+// Reads a token with its captured text. Returns true if the token fits.
+bool Budget::Trial::fits_alone(TokenId t) {
+  if (trials >= kTrials) {
+    of.exact_ = false;
+    return false;
+  }
+  trials += each;
+  const std::string_view token = of.vocabulary().bytes(t);
+  const StateId s = of.parser().read(of.here(), token);
+  if (s == Parser::dead()) return false;
+  const bool accepting = of.parser().state(s).accepting;
+  if (!(ranged ? fits(s, t) : budget == 2 ? accepting : of.needed(s) + 1 <= budget)) return false;
+  way = of.plan(s);
+  length = token.size();
+  return true;
+}
+
+// Returns the completion that a token, the last one that fitted, shares with the others of its group, if any.
+std::optional<std::string> Budget::Trial::shared(StateId blind, TokenId t) {
+  if (of.all_.productions.traits().asks_alike) return std::nullopt;
+  std::string text = of.bytes_of(way);
+  const bool room = text.size() + 2 <= budget && !of.all_.spelling;
+  // A text of another token may be shorter, and then too short for the range.
+  if (ranged && (of.written_.bytes + length < of.written_.whole.least || !room)) return std::nullopt;
+  // No other token has a longer shortest completion than this text, at one token a byte. If the budget may be
+  // too small for this, only the blind state's completion is shared.
+  if (ranged || budget == 2 || room) return text;
+  Told<Finish> any = told([&] { return of.by_text(blind); });
+  if (!any || any->tokens + 1 > budget || any->from == Finish::kBytes) return std::nullopt;
+  const StateId s = of.parser().read(of.here(), of.vocabulary().bytes(t));
+  return of.completes(s, of.all_.completion.of(blind)) ? std::optional(of.all_.completion.of(blind))
+                                                       : std::nullopt;
+}
+
+// Checks a group: the tokens that lead to one blind state.
+void Budget::Trial::judge_alike(StateId blind, std::span<const TokenId> tokens) {
+  const auto tried = tokens.first(std::min(tokens.size(), kAttempts));
+  const auto one = std::ranges::find_if(tried, [&](TokenId t) { return fits_alone(t); });
+  if (one == tried.end()) return;
+  take(*one);
+  const auto others = tokens.subspan(static_cast<std::size_t>(one - tried.begin()) + 1);
+  if (others.empty()) return;
+  const std::optional<std::string> text = shared(blind, *one);
+  const std::optional<Strings> strings = text ? std::optional<Strings>(*text) : std::nullopt;
+  for (const TokenId t : others) {
+    const bool as_long = !ranged || of.vocabulary().bytes(t).size() == length;
+    if ((strings && as_long && strings->lack(of.vocabulary().bytes(t))) || fits_alone(t)) take(t);
+  }
+}
+
 // Checks the tokens whose captured text decides. Each is read with its text, or takes over the completion
-// that served another token of its group. After kTrials trials the others are refused; a trial with a long
-// completion counts as many trials.
+// that served another token of its group. After kTrials trials the others are refused.
 void Budget::Trial::judge_texts() {
   // Counts the bytes of regexes that trials make. They stay as long as the grammar's world, which must not
   // fill with texts that nobody wrote.
-  struct Tried {
-    World& world;
-    const std::size_t before = world.regexes.node_bytes();
-    ~Tried() { world.tried += world.regexes.node_bytes() - before; }
-  } tried{of.all_.world};
-  const bool alike_asked = of.all_.productions.traits().asks_alike;
-  std::size_t trials = tried.world.tried > tried.world.policy.tried() ? kTrials : 0;
-  // The work of a trial grows as the square of the completion: behind 210 keys that must differ it takes 15
-  // ms.
+  World& world = of.all_.world;
+  const Undo tried(
+      [&, before = world.regexes.node_bytes()] { world.tried += world.regexes.node_bytes() - before; });
+  trials = world.tried > world.policy.tried() ? kTrials : 0;
   const std::size_t rest = ranged ? 0 : of.needed(of.here());
-  const std::size_t each = rest >= kTooMany ? 1 : 1 + rest * rest / kSmallRest;
-  // The completion behind the last token that fitted and, with a range of bytes, the length of this token.
-  std::vector<TokenId> way;
-  std::size_t bytes = 0;
-  const auto fits = [&](TokenId t) {
-    if (trials >= kTrials) {
-      of.exact_ = false;
-      return false;
-    }
-    trials += each;
-    const StateId s = of.all_.parser.read(of.here(), of.vocabulary().bytes(t));
-    if (s == Parser::dead()) return false;
-    way.clear();
-    if (ranged) {
-      if (!this->fits(s, t)) return false;
-      bytes = of.vocabulary().bytes(t).size();
-    } else if (budget == 2) {
-      return of.parser().state(s).accepting;
-    } else if (of.needed(s) + 1 > budget) {
-      return false;
-    }
-    way = of.plan(s);
-    return true;
-  };
-  // Returns the completion of a blind state if it fits the budget behind `t`, a token that leads to it.
-  const auto shared = [&](StateId blind, TokenId t) -> std::optional<std::string> {
-    Told<Finish> any = told([&] { return of.by_text(blind); });
-    if (!any || any->tokens + 1 > budget || any->from == Finish::kBytes) return std::nullopt;
-    const StateId s = of.all_.parser.read(of.here(), of.vocabulary().bytes(t));
-    const std::string& text = of.all_.completion.of(blind);
-    return of.completes(s, text) ? std::optional(text) : std::nullopt;
-  };
-  // The groups are tried in the order of their first tokens. The numbers of states would give another order
-  // after other masks.
+  each = rest >= kTooMany ? 1 : 1 + rest * rest / kSmallRest;
+  // Groups are tried in the order of their first tokens; the order of states would depend on earlier masks.
   std::vector<std::pair<StateId, const std::vector<TokenId>*>> groups;
   for (const auto& [state, tokens] : alike) groups.emplace_back(StateId{state}, &tokens);
   std::ranges::sort(groups, {}, [](const auto& group) { return group.second->front(); });
-  for (const auto& [blind, tokens] : groups) {
-    std::size_t i = 0;
-    bool any = false;
-    for (; i < tokens->size() && !any && i < kAttempts; ++i) any = fits((*tokens)[i]);
-    if (!any) continue;
-    const TokenId tried = (*tokens)[i - 1];
-    take(tried);
-    if (i == tokens->size()) continue;
-    std::optional<std::string> text;
-    if (!alike_asked) {
-      text = of.bytes_of(way);
-      // A shortest completion of any other token is no longer than this text, and takes at most one token for
-      // each byte. If the budget may not have room for these, only the blind state's completion is shared.
-      const bool room = text->size() + 2 <= budget && !of.all_.spelling;
-      if (!ranged && budget != 2 && !room) text = shared(blind, tried);
-      // A text of another token may be shorter, and then too short for the range.
-      if (ranged && (of.written_.bytes + bytes < of.written_.whole.least || !room)) text.reset();
-    }
-    std::optional<Strings> strings;
-    if (text) strings.emplace(*text);
-    for (; i < tokens->size(); ++i) {
-      const TokenId t = (*tokens)[i];
-      const bool as_long = !ranged || of.vocabulary().bytes(t).size() == bytes;
-      if ((strings && as_long && strings->lack(of.vocabulary().bytes(t))) || fits(t)) take(t);
-    }
-  }
+  for (const auto& [blind, tokens] : groups) judge_alike(blind, *tokens);
   for (TokenId t : alone)
-    if (fits(t)) take(t);
+    if (fits_alone(t)) take(t);
 }
 
 }  // namespace structgen

@@ -24,7 +24,9 @@
 // the world (mask/cache_policy.h), all such tokens are refused.
 #pragma once
 
+#include <optional>
 #include <span>
+#include <string>
 #include <unordered_map>
 #include <vector>
 
@@ -66,6 +68,12 @@ struct Budget::Trial {
   // Tokens at which a walk without captured text stops; judge_texts() reads each of them with its own text.
   std::vector<TokenId> alone;
   std::vector<uint32_t> done;
+  // How many trials judge_texts() has made, and as how many a token counts. The work of a trial grows as the
+  // square of its completion: behind 210 keys that must differ it takes 15 ms.
+  std::size_t trials = 0, each = 1;
+  // The completion behind the last token that fitted, and the length of this token.
+  std::vector<TokenId> way;
+  std::size_t length = 0;
   // asks() returns true if the token has to be checked and has no result yet. word(w) returns word w of the
   // row of such tokens. take() notes that a token fits.
   bool asks(TokenId t) const { return aim == kList || (word(static_cast<uint32_t>(t) >> 5) >> (t & 31) & 1); }
@@ -96,6 +104,9 @@ struct Budget::Trial {
   void judge_all(StateId from);
   bool judge_begun(StateId to, RegexId rest, std::span<const TokenId> tokens);
   bool judge_strings(StateId from);
+  bool fits_alone(TokenId t);
+  std::optional<std::string> shared(StateId blind, TokenId t);
+  void judge_alike(StateId blind, std::span<const TokenId> tokens);
   void judge_texts();
 };
 

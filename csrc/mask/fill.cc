@@ -336,7 +336,7 @@ void MaskBuilder::terminal_part(const Item& item, const TerminalMask& t, Part& o
 
 // Raises `worst` to the bounds of a text inside the item: those of its regex and of its stack together.
 void MaskBuilder::note(const Item& item, Worst& worst) {
-  if (!lengths_) return;
+  if (!measures(worst)) return;
   const uint32_t begun = lengths_->begun(item.regex);
   const Growth::LengthRange some = growth_ ? growth_->parts(item.stack).widest : Growth::LengthRange{};
   worst.add({Lengths::sum(begun, lengths_->stack(item.stack)), Lengths::sum(begun, some.from), some.to()});

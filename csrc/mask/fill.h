@@ -158,8 +158,12 @@ class MaskBuilder {
   Worst as_measured(const Worst& worst) const {
     return {lengths_ ? worst.bytes : kNotMeasured, lengths_ && growth_ ? worst.from : kNotMeasured, worst.to};
   }
+  // Returns true if further tokens may change the bounds.
+  bool measures(const Worst& worst) const {
+    return lengths_ && (worst.bytes < Lengths::kFar || (growth_ && worst.from < Lengths::kFar));
+  }
   void note(StateId s, Worst& worst) {
-    if (!lengths_) return;
+    if (!measures(worst)) return;
     const Growth::LengthRange some = growth_ ? growth_->parts(s).widest : Growth::LengthRange{};
     worst.add({lengths_->of(s), some.from, some.to()});
   }

@@ -55,10 +55,10 @@ constexpr uint32_t kEscapePair = 12;
 // One question visits at most this many rules, because an object has a rule for each property. Further rules
 // count as kFar.
 constexpr uint32_t kSteps = 5'000;
-// behind_any() visits at most kDerivatives derivatives of a regex, with at most kDerivativeWork units of
-// work: half a millisecond. At either limit it returns kFar.
-constexpr std::size_t kDerivatives = 256;
-constexpr int64_t kDerivativeWork = 5'000;
+// behind_any() returns kFar for a regex with more derivatives than kDerivatives, or after kDerivativeWork
+// units of work: a fifth of a millisecond.
+constexpr std::size_t kDerivatives = 96;
+constexpr int64_t kDerivativeWork = 2'000;
 // A search for a bound always gets at least this many units of work.
 constexpr int64_t kLeastWork = 1'000;
 
@@ -254,7 +254,12 @@ uint32_t Lengths::regex(RegexId r) {
     case RegexKind::kCat: out = sum(regex(RegexId{n.a}), regex(RegexId{n.b})); break;
     case RegexKind::kRepeat: out = n.min == 0 ? 0 : times(regex(RegexId{n.a}), n.min); break;
     case RegexKind::kAlt:
-      for (uint32_t i = 0; i < n.n; ++i) out = std::min(out, regex(RegexId{n.kids[i]}));
+      // A boolean alternative may take a search. It is asked only if no other one has a bound.
+      for (const bool hard : {false, true})
+        for (uint32_t i = 0; i < n.n && !(hard && out < kFar); ++i)
+          if (const RegexNode& kid = parser_.regexes().node(RegexId{n.kids[i]});
+              (kid.boolean || kid.lazy) == hard)
+            out = std::min(out, regex(RegexId{n.kids[i]}));
       break;
     case RegexKind::kLiteralSet: out = longest(r); break;
     default: out = boolean(r, false);
@@ -286,7 +291,7 @@ uint32_t Lengths::begun(RegexId r) {
       out = sum(begun(RegexId{n.a}), n.min < 2 ? 0 : times(regex(RegexId{n.a}), n.min - 1));
       break;
     case RegexKind::kAlt:
-      for (uint32_t i = 0; i < n.n; ++i) out = std::max(out, begun(RegexId{n.kids[i]}));
+      for (uint32_t i = 0; i < n.n && out < kFar; ++i) out = std::max(out, begun(RegexId{n.kids[i]}));
       break;
     case RegexKind::kLiteralSet: out = longest(r); break;
     default: out = boolean(r, true);
