@@ -718,6 +718,14 @@ NESTED = {"type": "object", "properties": {"b": {"type": "string", "maxLength": 
         # No completion holds for all captured texts: the second key must differ from the first one.
         (TWO_KEYS, "compact", 30, b"{"),
         ({"type": "object", "minProperties": 3}, "compact", 49, b"{"),
+        # Within a key only its own completion shows the longer texts: another member behind the second key.
+        (TWO_KEYS | {"additionalProperties": {"enum": [1, 22]}}, "compact", 80, b'{"a":1,"b'),
+        (
+            {"type": "array", "items": TWO_KEYS | {"additionalProperties": {"enum": [1, 22]}}, "minItems": 1},
+            "compact",
+            54,
+            b'[{"',
+        ),
         # The blanks give an early range of lengths, and a further key a wide one.
         (closed({}) | TWO_KEYS | {"additionalProperties": {"enum": [1, 22]}}, "flexible", 38, b'{"ab":1'),
     ],
@@ -741,6 +749,28 @@ def test_a_token_of_a_row_within_an_exact_number_of_bytes_is_accepted(
             text += TOKENS[token] if token < END else b""
         assert len(text) == size, (seed, text)
         json.loads(text)
+
+
+@pytest.mark.parametrize(("keys", "least", "most"), [(5, 33, 38), (4, 27, 30)])
+def test_a_budget_of_tokens_and_a_range_of_bytes_keep_one_plan(keys: int, least: int, most: int) -> None:
+    """Behind the first token of a text that has both bounds, another text of the range took more tokens than
+    were left, and the row was empty."""
+    tokens = [bytes([b]) for b in range(256)] + [b'{"', b'":"', b'","', b"  "]
+    end = len(tokens)
+    compiler = sg.Compiler(sg.Vocabulary.from_bytes([*tokens, b""], eos_token_ids=[end]))
+    schema = {"type": "object", "minProperties": keys}
+    plain = compiler.json_schema(schema, whitespace="compact", strings="plain", numbers="plain")
+    grammar = plain & sg.min_bytes(least) & sg.max_bytes(most)
+    for seed in harness.seeds(6):
+        matcher, text, source, token = grammar.matcher(), b"", random.Random(seed), 0
+        for left in range(matcher.tokens_needed(), 0, -1):
+            token = source.choice(oracle.mask_of(matcher, end + 1, left).nonzero()[0].tolist())
+            assert matcher.accept_token(token), (seed, text)
+            if token == end:
+                break
+            text += tokens[token]
+        assert token == end and least <= len(text) <= most, (seed, text)
+        assert len(json.loads(text)) >= keys
 
 
 @pytest.mark.parametrize("dialect", DIALECTS)

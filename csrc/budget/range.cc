@@ -38,7 +38,8 @@
 // Invariants. completable() is true behind each token of a row. Behind a beginning of a shortest completion
 // the rest of this completion is left, so a text within `most` can always go on. Under a budget of tokens as
 // well, one text has to keep both bounds: the shortest completion cut into tokens, a text of one byte a
-// token, or the text of ranged_text().
+// token, or the text of ranged_text(). planned_in_range() finds this text again
+// behind each of its tokens.
 //
 // Rejected. The intersection (holes/intersection.h) for every grammar: it is exact, but has a rule for each
 // byte of the bound, so it serves only if growth(s) is not known at the start. States that are pairs of a
@@ -61,6 +62,8 @@ namespace {
 constexpr std::size_t kRangedBytes = 16 << 20;
 // reaches() takes at most this many steps; then it returns no value.
 constexpr std::size_t kReachSteps = 4'000;
+// planned_in_range() looks for plans at most this many bytes back.
+constexpr std::size_t kWritten = 256;
 
 std::size_t less(std::size_t a, std::size_t b) { return a > b ? a - b : 0; }
 }  // namespace
@@ -204,8 +207,8 @@ bool Budget::completable(StateId s, std::size_t bytes, std::size_t tokens) {
   const std::size_t shortest = proved ? n : 0, all = shared < Lengths::kFar ? shared : shortest;
   if (at.missing != 0 && (grows(all_.growth.of(blind), all) || grows(all_.growth.closer(blind), all)))
     return true;
-  // The text captured so far may have a completion that lacks poison.
-  if (at.missing != 0 && shared != n && !parser().unproven() && grows(all_.growth.closer(s), shortest))
+  // The completion of the captured text goes on where that of the blind state meets poison.
+  if (at.missing != 0 && s != blind && !parser().unproven() && grows(all_.growth.closer(s), shortest))
     return true;
   if (at.missing != 0 && !parser().unproven() && !too_long)
     if (const std::optional<bool> fits = longest_fits(blind, at)) return *fits;
@@ -305,9 +308,28 @@ void Budget::keep_range(uint32_t* row, std::size_t free, std::size_t tokens) {
 }
 
 // If the text has followed a plan whose end is in the range, returns the tokens that are left of it;
-// otherwise nothing. Another shortest text may take more tokens.
+// otherwise nothing. Another shortest text may take more tokens. A row may rest on the ranged_text() of its
+// point, so the texts of earlier points are asked first.
 std::vector<TokenId> Budget::planned_in_range(std::size_t tokens) {
   std::vector<TokenId> rest;
+  const auto goes_on = [&] {
+    const WorkScope part(Task::kBudget, judging_work());
+    std::string since;
+    for (std::size_t n = past_.size() - 1; n > 0 && writes(tokens_[n - 1]) && since.size() < kWritten; --n) {
+      since.insert(0, vocabulary().bytes(tokens_[n - 1]));
+      Budget earlier(all_, partial_, mask_work_, past_.first(n), tokens_.first(n - 1),
+                     {written_.whole, written_.bytes - since.size()});
+      Told<std::string> text = told([&] { return earlier.ranged_text(); });
+      std::vector<Piece> pieces;
+      if (!text || text->size() <= since.size() || !text->starts_with(since) ||
+          !all_.cutter.spell(std::string_view(*text).substr(since.size()), pieces) || pieces.size() >= tokens)
+        continue;
+      for (const Piece& p : pieces) rest.push_back(p.token);
+      return true;
+    }
+    return false;
+  };
+  if (told(goes_on).value_or(false)) return rest;
   Told<Reach::Answer> found = told_with_work_left([&] { return planned(tokens, rest); });
   if (!found || *found != Reach::Answer::kYes || !follow(here(), rest) ||
       !written_.whole.has(written_.bytes + bytes_of(rest).size()))
@@ -323,6 +345,8 @@ Finish Budget::ranged_finish() {
 std::string Budget::ranged_text() {
   std::string out;
   StateId s = here();
+  Growth::LengthRange best;
+  uint8_t by = 0;
   for (;;) {
     charge(10);
     const std::size_t now = written_.bytes + out.size();
@@ -337,8 +361,8 @@ std::string Budget::ranged_text() {
       break;
     }
     StateId next = Parser::dead();
-    Growth::LengthRange best;
-    uint8_t by = 0;
+    const Growth::LengthRange before = best;
+    best = {};
     const auto look = [&](uint8_t b) {
       const StateId to = parser().step(s, b);
       if (to == Parser::dead() || !completable(to, out.size() + 1)) return;
@@ -353,7 +377,12 @@ std::string Budget::ranged_text() {
     // If only a completion with the captured text has a range, the way to this range begins with its bytes.
     if (known.proved && all_.growth.of(all_.masks.blind(s)).widest.from >= Growth::kFar)
       look(static_cast<uint8_t>(all_.completion.of(s)[0]));
-    if (next == Parser::dead()) parser().live(s).for_each(look);
+    // The last byte comes again as long as that loses no length: each character of a key has a state of its
+    // own.
+    if (next == Parser::dead()) {
+      if (before.endless()) look(by);
+      if (next == Parser::dead() || before.better(best)) parser().live(s).for_each(look);
+    }
     if (next == Parser::dead()) break;
     // If the byte leads back to the same state, all missing bytes are added at once.
     out.append(next == s ? less(missing, shortest_bytes(s).bytes) : 1, static_cast<char>(by));

@@ -349,13 +349,13 @@ const Parser::KnownFrontier& Parser::frontier(StackId stack) {
       const Omissions omissions(omitted_);
       if (build_frontier(at, f, missing)) {
         const bool starved = f.empty() && omissions.any();
-        if (starved) starved_.push_back(at);
         const std::span<const Item> items = pool_.copy(std::span<const Item>(f.items));
         const std::span<const Pending> lexemes = pool_.copy(std::span<const Pending>(f.lexemes));
         while (frontier_of_.size() <= at.v) frontier_of_.emplace_back();
         frontier_of_[at.v] = 1 + frontiers_.emplace_back(KnownFrontier{
                                      items.data(), lexemes.data(), static_cast<uint32_t>(items.size()),
                                      static_cast<uint32_t>(lexemes.size()), f.accepting, starved});
+        if (starved) starved_.push_back(at);
         todo.pop_back();
       } else {
         todo.push_back(missing);
