@@ -14,9 +14,9 @@
 //     best          `]`; the other one needs at least 1 byte more (floor()), so it is not looked into
 //     then          the rest of the stack: `}`. The completion is `]}`
 //
-// A symbol has several ways if lexemes may run into each other: each pending (parse/alive.h) keeps its
-// own shortest text. Among texts of one length the first in the order of bytes wins, so there is one
-// answer.
+// A symbol has several shortest texts if lexemes may run into each other: one for each pending
+// (parse/alive.h) behind the text. Among texts of one length the first in the order of bytes wins, so
+// there is one answer.
 //
 // What the search misses. A rule in progress hides the alternatives that lead through it. An answer
 // that was found meanwhile is marked with the depth of the shallowest such rule (low). It goes to
@@ -30,9 +30,9 @@
 // rule() searches within a number of bytes, which doubles until no text that was cut off (cut) can be
 // shorter than the best one.
 //
-// The questions. The ways of a thing are its shortest texts, one for each pending behind them.
+// The questions. Each answer has one shortest text for each pending behind it.
 //
-//     question     the ways of                          asks                            kept
+//     question     shortest texts of                    asks                            kept
 //     of()         a state                              all()                           for the epoch
 //     all()        all items of a state                 item(), settle()                -
 //     item()       a regex, then its stacks             stack(), labelled()             -
@@ -96,12 +96,13 @@ std::vector<Completion::Choice> Completion::choices(const LiteralSet& set, RuleI
 // Returns the shortest texts of a labelled regex, each followed by the text of the reader that is told its
 // label. The literal decides what follows, so each literal is tried with its own reader. For {"id": 1,
 // "description": "..."} the shortest pair wins, not the shortest name; of equally short pairs the first wins.
-Completion::Ways Completion::labelled(RegexId r, RuleId reader) {
+Completion::ShortTexts Completion::labelled(RegexId r, RuleId reader) {
   check_depth();
   RegexArena& regexes = parser_.regexes();
-  Ways best;
+  ShortTexts best;
   const auto read = [&](const std::string& text, uint32_t label) {
-    for (Way& w : behind(text.size(), [&] { return rule(reader, Reading::of_label(label), Alive::kClear); }))
+    for (ShortText& w :
+         behind(text.size(), [&] { return rule(reader, Reading::of_label(label), Alive::kClear); }))
       keep(best, w.to, text + w.text, {});
   };
   if (regexes.node(r).kind != RegexKind::kLiteralSet) {
@@ -114,7 +115,8 @@ Completion::Ways Completion::labelled(RegexId r, RuleId reader) {
   if (set.escape != 0) {
     // Inside of an escape each next byte may leave another set of literals.
     regexes.live(r).for_each([&](uint8_t b) {
-      for (Way& w : labelled(regexes.step(r, b), reader)) keep(best, w.to, static_cast<char>(b) + w.text, {});
+      for (ShortText& w : labelled(regexes.step(r, b), reader))
+        keep(best, w.to, static_cast<char>(b) + w.text, {});
     });
     return best;
   }
@@ -132,14 +134,14 @@ void Completion::capture(CaptureId& c, std::string_view text) {
 }
 
 // Returns the shortest texts of one symbol that begins with the pending `from`.
-Completion::Ways Completion::symbol(Symbol s, Pending from) {
+Completion::ShortTexts Completion::symbol(Symbol s, Pending from) {
   if (s.kind() == Symbol::kRule) {
-    Ways found = rule(s.rule_id(), Reading{}, from);
+    ShortTexts found = rule(s.rule_id(), Reading{}, from);
     if (parser_.alive().plain(s.rule_id()) || from == Alive::kClear) return found;
     // In a grammar without lexemes a rule's texts do not depend on the pending. So only those of its shortest
     // texts are kept whose first byte the pending allows.
     const RegexId follow = parser_.alive().follow(from);
-    std::erase_if(found, [&](const Way& w) {
+    std::erase_if(found, [&](const ShortText& w) {
       return !w.text.empty() && follow != RegexArena::empty() &&
              parser_.regexes()
                  .byte_set(parser_.regexes().node(follow).a)
@@ -149,7 +151,7 @@ Completion::Ways Completion::symbol(Symbol s, Pending from) {
   }
   std::vector<Alive::Step> steps;
   parser_.alive().steps(s, from, steps);
-  Ways out;
+  ShortTexts out;
   for (const Alive::Step& step : steps)
     if (step.regex == RegexArena::poison())
       now_.poison = true;
@@ -159,7 +161,7 @@ Completion::Ways Completion::symbol(Symbol s, Pending from) {
 }
 
 // Ends the innermost capture. Returns the shortest texts of the reader that is told the captured text.
-Completion::Ways Completion::read(RuleId reader, CaptureId& c, Pending from) {
+Completion::ShortTexts Completion::read(RuleId reader, CaptureId& c, Pending from) {
   Reading reading;
   reading.kind = Reading::kUnknown;
   if (c.v > 1) {
@@ -172,31 +174,31 @@ Completion::Ways Completion::read(RuleId reader, CaptureId& c, Pending from) {
 }
 
 // Returns the shortest texts of a sequence of symbols. `c` is the capture that is open before it.
-Completion::Ways Completion::sequence(std::span<const Symbol> symbols, Pending from, CaptureId c) {
+Completion::ShortTexts Completion::sequence(std::span<const Symbol> symbols, Pending from, CaptureId c) {
   check_depth();
-  Ways now{{from, "", c}};
+  ShortTexts now{{from, "", c}};
   for (std::size_t i = 0; i < symbols.size() && !now.empty(); ++i) {
     const Symbol s = symbols[i];
     if (s.kind() == Symbol::kCapture) {
-      for (Way& w : now) w.capture = parser_.captures().start(w.capture);
+      for (ShortText& w : now) w.capture = parser_.captures().start(w.capture);
       continue;
     }
     const bool labels =
         s.kind() == Symbol::kTerminal && parser_.regexes().node(s.regex()).labelled && i + 1 < symbols.size();
-    Ways next;
-    for (const Way& w : now) {
+    ShortTexts next;
+    for (const ShortText& w : now) {
       if (s.kind() == Symbol::kTerminal && s.regex() == RegexArena::poison()) {
         now_.poison = true;
         continue;
       }
       CaptureId here = w.capture;
       const std::span<const Symbol> rest = symbols.subspan(i + (labels ? 2 : 1));
-      const Ways parts = behind(w.text.size() + own_text(rest), [&] {
+      const ShortTexts parts = behind(w.text.size() + own_text(rest), [&] {
         return labels                        ? labelled(s.regex(), symbols[i + 1].rule_id())
                : s.kind() == Symbol::kReader ? read(s.rule_id(), here, w.to)
                                              : symbol(s, w.to);
       });
-      for (const Way& part : parts) {
+      for (const ShortText& part : parts) {
         CaptureId after = here;
         capture(after, part.text);
         if (w.text.size() + part.text.size() <= kMaxText) keep(next, part.to, w.text + part.text, after);
@@ -211,10 +213,10 @@ Completion::Ways Completion::sequence(std::span<const Symbol> symbols, Pending f
 // Returns f(), which searches for what follows `bytes` bytes that are already written. The search may write
 // that many bytes less. Afterwards now_.cut is counted from the beginning of these bytes again.
 template <class F>
-Completion::Ways Completion::behind(std::size_t bytes, F&& f) {
+Completion::ShortTexts Completion::behind(std::size_t bytes, F&& f) {
   const uint32_t room = now_.room, cut = std::exchange(now_.cut, kNone);
   now_.room -= static_cast<uint32_t>(std::min<std::size_t>(room, bytes));
-  Ways out = f();
+  ShortTexts out = f();
   now_.cut = static_cast<uint32_t>(std::min<uint64_t>(cut, uint64_t{now_.cut} + bytes));
   now_.room = room;
   return out;
@@ -223,50 +225,50 @@ Completion::Ways Completion::behind(std::size_t bytes, F&& f) {
 // Returns the shortest texts of a set of stacks, symbol by symbol from the top. There are alternatives only
 // where several stacks have different tops. If a capture is open, results are not remembered, because they
 // depend on the captured text.
-Completion::Ways Completion::stack(StackId s, Pending from, CaptureId c) {
+Completion::ShortTexts Completion::stack(StackId s, Pending from, CaptureId c) {
   check_depth();
-  Ways done, now{{from, "", c}};
+  ShortTexts done, now{{from, "", c}};
   while (!now.empty()) {
     // The limit of steps begins anew for each symbol of a stack.
     if (depth_ == 0 && !settling_) steps_ = 0;
-    for (const Way& w : now) work_ += 1 + w.text.size() / 256;
+    for (const ShortText& w : now) work_ += 1 + w.text.size() / 256;
     charge(static_cast<int64_t>(4 * now.size()));
     if (parser_.stacks().has_end(s)) {
-      for (Way& w : now) keep(done, Alive::kClear, std::move(w.text), {});
+      for (ShortText& w : now) keep(done, Alive::kClear, std::move(w.text), {});
       break;
     }
     const auto entries = parser_.stacks().entries(s);
     if (entries.size() != 1) {
-      for (const Way& w : now) {
+      for (const ShortText& w : now) {
         const bool memo = w.capture.v <= 1 && !settling_;
         const Key key{s.v, w.to};
-        Ways best;
+        ShortTexts best;
         if (const Kept::Entry* known = memo ? stacks_.find(key) : nullptr) {
-          best = Kept::ways(*known);
+          best = Kept::texts(*known);
           now_.poison = now_.poison || known->poison;
         } else {
           const bool poison_before = now_.poison;
           now_.poison = false;
           for (const StackEntry& e : entries) {
             const Symbol top = e.top;
-            for (const Way& first : sequence({&top, 1}, w.to, w.capture))
-              for (const Way& rest : stack(e.rest, first.to, first.capture))
+            for (const ShortText& first : sequence({&top, 1}, w.to, w.capture))
+              for (const ShortText& rest : stack(e.rest, first.to, first.capture))
                 keep(best, Alive::kClear, first.text + rest.text, {});
           }
           if (memo && !best.empty() && best[0].text.size() < 4096) stacks_.add(key, best, now_.poison);
           now_.poison = now_.poison || poison_before;
         }
-        for (const Way& rest : best) keep(done, Alive::kClear, w.text + rest.text, {});
+        for (const ShortText& rest : best) keep(done, Alive::kClear, w.text + rest.text, {});
       }
       break;
     }
     const StackEntry e = entries[0];
     const Symbol top = e.top;
-    Ways next;
-    for (const Way& w : now)
-      for (const Way& part : sequence({&top, 1}, w.to, w.capture))
+    ShortTexts next;
+    for (const ShortText& w : now)
+      for (const ShortText& part : sequence({&top, 1}, w.to, w.capture))
         keep(next, part.to, w.text + part.text, part.capture);
-    for (const Way& w : next)
+    for (const ShortText& w : next)
       if (w.text.size() > 64u * kMaxText)
         throw Error(ErrorKind::kBudgetExceeded, "the shortest completion is too long");
     now = std::move(next);
@@ -276,24 +278,25 @@ Completion::Ways Completion::stack(StackId s, Pending from, CaptureId c) {
 }
 
 // Returns the shortest texts of an item: what is left of its regex, then its stacks.
-Completion::Ways Completion::item(const Item& i) {
+Completion::ShortTexts Completion::item(const Item& i) {
   if (i.regex == RegexArena::poison()) {
     now_.poison = true;
     return {};
   }
-  Ways best;
+  ShortTexts best;
   CaptureId c = i.capture;
   if (!parser_.regexes().node(i.regex).labelled) {
     const std::string text = shortest(i.regex);
     capture(c, text);
-    for (const Way& w : stack(i.stack, Alive::kClear, c)) keep(best, w.to, text + w.text, {});
+    for (const ShortText& w : stack(i.stack, Alive::kClear, c)) keep(best, w.to, text + w.text, {});
     return best;
   }
   for (const StackEntry& e : parser_.stacks().entries(i.stack)) {
-    for (const Way& first : labelled(i.regex, e.top.rule_id())) {
+    for (const ShortText& first : labelled(i.regex, e.top.rule_id())) {
       CaptureId here = c;
       capture(here, first.text);
-      for (const Way& rest : stack(e.rest, first.to, here)) keep(best, rest.to, first.text + rest.text, {});
+      for (const ShortText& rest : stack(e.rest, first.to, here))
+        keep(best, rest.to, first.text + rest.text, {});
     }
   }
   return best;
@@ -301,12 +304,12 @@ Completion::Ways Completion::item(const Item& i) {
 
 // Returns the shortest texts of a rule that are known so far. The rule that asks (at_) is visited again when
 // more are known.
-Completion::Ways Completion::settled(const Key& key) {
+Completion::ShortTexts Completion::settled(const Key& key) {
   const auto [it, fresh] = settled_.try_emplace(key);
   if (fresh) todo_.push_back(key);
   std::vector<Key>& users = it->second.users;
   if (at_ && std::find(users.begin(), users.end(), *at_) == users.end()) users.push_back(*at_);
-  return it->second.ways;
+  return it->second.texts;
 }
 
 void Completion::settle() {
@@ -323,15 +326,15 @@ void Completion::settle() {
     alts.symbols.clear();
     alts.ends.clear();
     productions_.expand(RuleId{static_cast<uint32_t>(key.rule >> 32)}, Reading{}, alts);
-    const Ways before = settled_[key].ways;
-    Ways best = before;
+    const ShortTexts before = settled_[key].texts;
+    ShortTexts best = before;
     for (const std::span<const Symbol> symbols : alts.each()) keep_all(best, sequence(symbols, key.from, {}));
     at_ = nullptr;
-    const auto same = [](const Way& x, const Way& y) { return x.to == y.to && x.text == y.text; };
+    const auto same = [](const ShortText& x, const ShortText& y) { return x.to == y.to && x.text == y.text; };
     if (std::equal(best.begin(), best.end(), before.begin(), before.end(), same)) continue;
     bytes_ += std::max(size_of(best), size_of(before)) - size_of(before);
     Settled& known = settled_[key];
-    known.ways = std::move(best);
+    known.texts = std::move(best);
     for (const Key& user : known.users) {
       Settled& u = settled_[user];
       if (u.waiting) continue;
@@ -342,8 +345,8 @@ void Completion::settle() {
 }
 
 // Returns the shortest texts that complete a state. If the search finds none, settle() computes a fixpoint.
-Completion::Ways Completion::all(StateId s) {
-  Ways out;
+Completion::ShortTexts Completion::all(StateId s) {
+  ShortTexts out;
   for (const Item& i : parser_.items(s)) keep_all(out, item(i));
   if (!out.empty()) return out;
   settling_ = true;
@@ -380,7 +383,7 @@ void Completion::begin_search() {
 uint32_t Completion::length(RuleId r) {
   begin_search();
   const auto search = [&] {
-    const Ways found = rule(r, Reading{}, Alive::kClear);
+    const ShortTexts found = rule(r, Reading{}, Alive::kClear);
     return found.empty() ? kNone : static_cast<uint32_t>(found[0].text.size());
   };
   return told(search).value_or(kNone);
@@ -395,7 +398,7 @@ const std::string& Completion::of(StateId s) {
   if (!fresh || parser_.state(s).accepting) return it->second;
   begin_search();
   try {
-    Ways all = this->all(s);
+    ShortTexts all = this->all(s);
     if (all.empty()) throw Error(ErrorKind::kBudgetExceeded, "no completion was found");
     if (now_.poison)
       tainted_states_.insert(s.v);

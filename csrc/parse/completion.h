@@ -56,12 +56,12 @@ class Completion {
   using Pending = Alive::Pending;
   // A shortest text that ends with a given pending (parse/alive.h). Grammars without lexemes have only one
   // pending. `capture` is the capture that is open behind the text.
-  struct Way {
+  struct ShortText {
     Pending to;
     std::string text;
     CaptureId capture;
   };
-  using Ways = std::vector<Way>;
+  using ShortTexts = std::vector<ShortText>;
   // The question for the shortest texts of a rule that begins with the pending `from`.
   struct Key {
     // The rule, together with the label that its reader is told. In stacks_ it is the number of a set of
@@ -78,18 +78,18 @@ class Completion {
   // A search drops texts of more bytes than this.
   static constexpr uint32_t kMaxText = 200'000;
   void begin_search();
-  Ways item(const Item& i);
-  Ways stack(StackId s, Pending from, CaptureId c);
-  Ways symbol(Symbol s, Pending from);
-  Ways rule(RuleId r, const Reading& reading, Pending from);
-  std::optional<Ways> known(const Key& key);
-  Ways within(RuleId r, const Reading& reading, Pending from);
-  Ways search(RuleId r, const Reading& reading, Pending from);
-  void tie(uint64_t least, std::span<const Symbol> symbols, Pending from, Ways& best);
-  void note(const Key& key, uint32_t room, const Ways& best);
+  ShortTexts item(const Item& i);
+  ShortTexts stack(StackId s, Pending from, CaptureId c);
+  ShortTexts symbol(Symbol s, Pending from);
+  ShortTexts rule(RuleId r, const Reading& reading, Pending from);
+  std::optional<ShortTexts> known(const Key& key);
+  ShortTexts within(RuleId r, const Reading& reading, Pending from);
+  ShortTexts search(RuleId r, const Reading& reading, Pending from);
+  void tie(uint64_t least, std::span<const Symbol> symbols, Pending from, ShortTexts& best);
+  void note(const Key& key, uint32_t room, const ShortTexts& best);
   template <class F>
-  Ways behind(std::size_t bytes, F&& f);
-  Ways sequence(std::span<const Symbol> symbols, Pending from, CaptureId c);
+  ShortTexts behind(std::size_t bytes, F&& f);
+  ShortTexts sequence(std::span<const Symbol> symbols, Pending from, CaptureId c);
   // A literal of a set, with its label. `least` is a lower bound of the bytes of the literal and of what its
   // reader reads behind it.
   struct Choice {
@@ -97,8 +97,8 @@ class Completion {
     uint32_t label, least;
   };
   std::vector<Choice> choices(const LiteralSet& set, RuleId reader);
-  Ways labelled(RegexId r, RuleId reader);
-  Ways read(RuleId reader, CaptureId& c, Pending from);
+  ShortTexts labelled(RegexId r, RuleId reader);
+  ShortTexts read(RuleId reader, CaptureId& c, Pending from);
   void capture(CaptureId& c, std::string_view text);
   const std::string& shortest(RegexId r);
   uint32_t floor(RegexId r);
@@ -111,14 +111,14 @@ class Completion {
   static std::size_t size_of(const std::string& text) {
     return 80 + (text.capacity() > 15 ? text.capacity() + 17 : 0);
   }
-  static std::size_t size_of(const Ways& ways);
-  void keep(Ways& best, Pending to, std::string text, CaptureId c);
-  void keep_all(Ways& best, Ways found);
+  static std::size_t size_of(const ShortTexts& texts);
+  void keep(ShortTexts& best, Pending to, std::string text, CaptureId c);
+  void keep_all(ShortTexts& best, ShortTexts found);
   // Results that are kept until the epoch ends. They lie in one pool. As strings in a map they were a million
   // allocations, which took 100 ms to free.
   class Kept {
    public:
-    struct KeptWay {
+    struct KeptText {
       const char* text;
       uint32_t size;
       Pending to;
@@ -126,15 +126,15 @@ class Completion {
     };
     struct Entry {
       Key key;
-      std::span<const KeptWay> ways;
+      std::span<const KeptText> texts;
       // True if the search met poison.
       bool poison;
     };
     // Returns the result for the key, or null if none is stored.
     const Entry* find(const Key& key) const;
     // Stores the result for the key, unless there is one already.
-    void add(const Key& key, const Ways& ways, bool poison);
-    static Ways ways(const Entry& entry);
+    void add(const Key& key, const ShortTexts& texts, bool poison);
+    static ShortTexts texts(const Entry& entry);
     std::size_t byte_size() const { return entries_.byte_size() + index_.byte_size() + pool_.byte_size(); }
 
    private:
@@ -159,7 +159,7 @@ class Completion {
   // rule were skipped. So the result holds only until that rule is closed; later searches may find shorter
   // texts.
   struct Partial {
-    Ways ways;
+    ShortTexts texts;
     // The least depth of an open rule because of which an alternative was skipped. It is kClean if no rule
     // was, and only `room` limited the search.
     uint32_t low;
@@ -177,14 +177,14 @@ class Completion {
   // The shortest texts of a rule that settle() knows so far. It computes a fixpoint if the search finds no
   // text, as where rules need shorter texts of themselves. Texts of a finished fixpoint stay.
   struct Settled {
-    Ways ways;
-    // The rules that read `ways`. They are visited again when a text is added.
+    ShortTexts texts;
+    // The rules that read `texts`. They are visited again when a text is added.
     std::vector<Key> users;
     // True while the rule waits in the work list.
     bool waiting = true;
   };
-  Ways all(StateId s);
-  Ways settled(const Key& key);
+  ShortTexts all(StateId s);
+  ShortTexts settled(const Key& key);
   void settle();
   // The rules of the fixpoint, and the keys of those to visit next.
   std::map<Key, Settled> settled_;

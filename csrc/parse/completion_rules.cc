@@ -1,8 +1,8 @@
-// What a search for shortest texts knows of regexes and rules: their ways, lower bounds of their bytes, and
-// how long an answer holds. completion.cc has the method and the table of the questions.
+// What a search for shortest texts knows of regexes and rules: the texts themselves, lower bounds of their
+// bytes, and how long an answer holds. completion.cc has the method and the table of the questions.
 //
-// In: a rule, what it is told, a pending. Out: its ways. Cost: 10 units of work for each rule that is
-// expanded, once for each pending; a look-up afterwards.
+// In: a rule, what it is told, a pending. Out: its shortest texts. Cost: 10 units of work for each rule that
+// is expanded, once for each pending; a look-up afterwards.
 //
 // A rule in progress hides the alternatives that lead through it. For A -> "x" B | "yyy" and
 // B -> A "z" | "ww", asked for A:
@@ -43,9 +43,9 @@ uint64_t rule_key(RuleId r, const Reading& reading) {
 }
 }  // namespace
 
-std::size_t Completion::size_of(const Ways& ways) {
+std::size_t Completion::size_of(const ShortTexts& texts) {
   std::size_t out = 104;
-  for (const Way& w : ways) out += sizeof(Way) + size_of(w.text);
+  for (const ShortText& w : texts) out += sizeof(ShortText) + size_of(w.text);
   return out;
 }
 
@@ -56,27 +56,27 @@ const Completion::Kept::Entry* Completion::Kept::find(const Key& key) const {
   return known ? &entries_[id] : nullptr;
 }
 
-void Completion::Kept::add(const Key& key, const Ways& ways, bool poison) {
-  std::vector<KeptWay> kept;
-  for (const Way& w : ways)
+void Completion::Kept::add(const Key& key, const ShortTexts& texts, bool poison) {
+  std::vector<KeptText> kept;
+  for (const ShortText& w : texts)
     kept.push_back({pool_.copy(std::span<const char>(w.text)).data(), static_cast<uint32_t>(w.text.size()),
                     w.to, w.capture});
-  const Entry entry{key, pool_.copy(std::span<const KeptWay>(kept)), poison};
+  const Entry entry{key, pool_.copy(std::span<const KeptText>(kept)), poison};
   index_.find_or_add(
       mix(key.rule, key.from), [&](uint32_t i) { return entries_[i].key == key; },
       [&] { return entries_.emplace_back(entry); });
 }
 
-Completion::Ways Completion::Kept::ways(const Entry& entry) {
-  Ways out;
-  for (const KeptWay& w : entry.ways) out.push_back({w.to, {w.text, w.size}, w.capture});
+Completion::ShortTexts Completion::Kept::texts(const Entry& entry) {
+  ShortTexts out;
+  for (const KeptText& w : entry.texts) out.push_back({w.to, {w.text, w.size}, w.capture});
   return out;
 }
 
 // Keeps a text unless `best` has a shorter one with the same pending, or one of the same length that is
 // earlier in the order of bytes.
-void Completion::keep(Ways& best, Pending to, std::string text, CaptureId c) {
-  for (Way& w : best)
+void Completion::keep(ShortTexts& best, Pending to, std::string text, CaptureId c) {
+  for (ShortText& w : best)
     if (w.to == to) {
       if (text.size() < w.text.size() || (text.size() == w.text.size() && text < w.text))
         w = {to, std::move(text), c};
@@ -85,8 +85,8 @@ void Completion::keep(Ways& best, Pending to, std::string text, CaptureId c) {
   best.push_back({to, std::move(text), c});
 }
 
-void Completion::keep_all(Ways& best, Ways found) {
-  for (Way& w : found) keep(best, w.to, std::move(w.text), {});
+void Completion::keep_all(ShortTexts& best, ShortTexts found) {
+  for (ShortText& w : found) keep(best, w.to, std::move(w.text), {});
 }
 
 // Returns a shortest text of a regex, without the byte kEdge, and remembers it. For E{m,n} t it is m times
@@ -188,17 +188,17 @@ uint64_t Completion::own_text(std::span<const Symbol> symbols) {
 
 // Returns the shortest texts of a rule. The outermost call first looks for texts of at most kFirstRoom bytes,
 // then of twice as many, and so on.
-Completion::Ways Completion::rule(RuleId r, const Reading& reading, Pending from) {
+Completion::ShortTexts Completion::rule(RuleId r, const Reading& reading, Pending from) {
   if (depth_ > 0) return within(r, reading, from);
   for (uint32_t room = kFirstRoom;; room *= 2) {
     now_.room = room;
     now_.cut = kNone;
     found_.clear();
     until_.clear();
-    Ways out = within(r, reading, from);
+    ShortTexts out = within(r, reading, from);
     const uint32_t cut = std::exchange(now_.cut, kNone);
     now_.room = kNone;
-    const auto proved = [&](const Way& w) { return w.text.size() < cut; };
+    const auto proved = [&](const ShortText& w) { return w.text.size() < cut; };
     if (cut == kNone || (!out.empty() && std::ranges::all_of(out, proved))) return out;
     if (room > kMaxText)
       throw Error(ErrorKind::kBudgetExceeded, "the shortest completion is too long to find");
@@ -209,25 +209,25 @@ Completion::Ways Completion::rule(RuleId r, const Reading& reading, Pending from
 
 // Returns the shortest texts of a rule if they are known without a search. A rule that is being searched has
 // no texts inside of itself.
-std::optional<Completion::Ways> Completion::known(const Key& key) {
+std::optional<Completion::ShortTexts> Completion::known(const Key& key) {
   if (const Kept::Entry* kept = rules_.find(key)) {
     now_.poison = now_.poison || kept->poison;
-    return Kept::ways(*kept);
+    return Kept::texts(*kept);
   }
   if (const auto it = found_.find(key);
       it != found_.end() && (it->second.exact() || now_.room <= it->second.room)) {
     now_.low = std::min(now_.low, it->second.low);
     now_.cut = std::min(now_.cut, it->second.cut);
-    return it->second.ways;
+    return it->second.texts;
   }
   const auto open = open_.find(key);
   if (open == open_.end()) return std::nullopt;
   now_.low = std::min(now_.low, open->second);
-  return Ways{};
+  return ShortTexts{};
 }
 
 // Returns the shortest texts of a rule, of at most now_.room bytes.
-Completion::Ways Completion::within(RuleId r, const Reading& reading, Pending from) {
+Completion::ShortTexts Completion::within(RuleId r, const Reading& reading, Pending from) {
   check_depth();
   const bool memo = reading.kind == Reading::kNone || reading.kind == Reading::kLabel;
   const bool plain = parser_.alive().plain(r);
@@ -235,7 +235,7 @@ Completion::Ways Completion::within(RuleId r, const Reading& reading, Pending fr
   const Key key{rule_key(r, reading), from};
   if (settling_ && reading.kind == Reading::kNone && plain) return settled(key);
   if (memo)
-    if (std::optional<Ways> ways = known(key)) return *std::move(ways);
+    if (std::optional<ShortTexts> texts = known(key)) return *std::move(texts);
   if (reading.kind == Reading::kText && now_.room == 0) {
     now_.cut = 0;
     return {};
@@ -247,7 +247,7 @@ Completion::Ways Completion::within(RuleId r, const Reading& reading, Pending fr
   const Progress outer = std::exchange(now_, {now_.room});
   const uint32_t mine = depth_++;
   if (memo) open_.emplace(key, mine);
-  Ways best = search(r, reading, from);
+  ShortTexts best = search(r, reading, from);
   if (memo) open_.erase(key);
   depth_ = mine;
   // All texts that were left out are longer than the best one, so nothing shorter was lost.
@@ -260,12 +260,12 @@ Completion::Ways Completion::within(RuleId r, const Reading& reading, Pending fr
 
 // Returns the shortest texts of the alternatives of a rule. Alternatives with the smallest lower bound come
 // first: the end of an object comes before another member.
-Completion::Ways Completion::search(RuleId r, const Reading& reading, Pending from) {
+Completion::ShortTexts Completion::search(RuleId r, const Reading& reading, Pending from) {
   const uint32_t room = now_.room;
   const bool one = !parser_.alive().plain(r);
   Alternatives alts;
   productions_.expand_shortest(r, reading, alts);
-  Ways best;
+  ShortTexts best;
   for (const auto& [least, symbols] : by_cost(alts, [&](std::span<const Symbol> s) { return own_text(s); })) {
     // Only a text that is no longer than the best one can replace it.
     if (!best.empty() && one) now_.room = std::min(room, static_cast<uint32_t>(best[0].text.size()) + 1);
@@ -281,7 +281,7 @@ Completion::Ways Completion::search(RuleId r, const Reading& reading, Pending fr
 
 // Looks for a text of the same length as the best one that is earlier in the order of bytes. If this takes
 // too much work, the best one stays.
-void Completion::tie(uint64_t least, std::span<const Symbol> symbols, Pending from, Ways& best) {
+void Completion::tie(uint64_t least, std::span<const Symbol> symbols, Pending from, ShortTexts& best) {
   // The lower bound of the rules shows that some alternatives have only longer texts, such as one more item.
   const auto seek = [&] {
     if (least + floor_of_rules(symbols) <= best[0].text.size()) keep_all(best, sequence(symbols, from, {}));
@@ -310,7 +310,7 @@ void Completion::tie(uint64_t least, std::span<const Symbol> symbols, Pending fr
 // Remembers the result for a rule that is closed now. It is final if no alternative was skipped because of an
 // open rule and no text was left out. Results that were found inside of this rule and skipped alternatives
 // because of it are dropped, so that a later question searches again.
-void Completion::note(const Key& key, uint32_t room, const Ways& best) {
+void Completion::note(const Key& key, uint32_t room, const ShortTexts& best) {
   forget_from(depth_);
   const bool hidden = now_.low < depth_;
   if (!hidden && now_.cut == kNone) return rules_.add(key, best, now_.poison);
