@@ -92,8 +92,6 @@ namespace {
 // If the vocabulary cannot spell the shortest text of a state, a search from it may take this much work (in
 // trie nodes).
 constexpr uint64_t kSpellReach = 200'000;
-// followed() looks back at most this many bytes.
-constexpr std::size_t kLookBack = 256;
 // completes() remembers the states along a text of at least this many bytes.
 constexpr std::size_t kLongRead = 32;
 }  // namespace

@@ -37,6 +37,8 @@
 
 namespace structgen {
 
+// The plans of earlier points of a text are looked for at most this many bytes back.
+constexpr std::size_t kLookBack = 256;
 // The four constants below also serve rows.cc and trial.cc.
 //
 // The tokens of a mask are checked one by one if there are at most this many. A larger mask is walked down

@@ -62,8 +62,6 @@ namespace {
 constexpr std::size_t kRangedBytes = 16 << 20;
 // reaches() takes at most this many steps; then it returns no value.
 constexpr std::size_t kReachSteps = 4'000;
-// planned_in_range() looks for plans at most this many bytes back.
-constexpr std::size_t kPlansBack = 256;
 
 std::size_t less(std::size_t a, std::size_t b) { return a > b ? a - b : 0; }
 }  // namespace
@@ -315,8 +313,7 @@ std::vector<TokenId> Budget::planned_in_range(std::size_t tokens) {
   const auto goes_on = [&] {
     const WorkScope part(Task::kBudget, judging_work());
     std::string since;
-    for (std::size_t n = past_.size() - 1; n > 0 && writes(tokens_[n - 1]) && since.size() < kPlansBack;
-         --n) {
+    for (std::size_t n = past_.size() - 1; n > 0 && writes(tokens_[n - 1]) && since.size() < kLookBack; --n) {
       since.insert(0, vocabulary().bytes(tokens_[n - 1]));
       Budget earlier(all_, partial_, mask_work_, past_.first(n), tokens_.first(n - 1),
                      {written_.whole, written_.bytes - since.size()});
