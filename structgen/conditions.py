@@ -88,8 +88,7 @@ def Regex(pattern: str) -> Condition:  # noqa: N802, the name is a kind of value
 
 
 def containing(phrases: str | bytes | Iterable[str | bytes] = (), *more: str | bytes) -> Condition:
-    """Returns the text contains one of the phrases. The bytes as written count: ``\\u00e9`` in JSON is not
-    ``é``.
+    """The text contains one of the phrases. The bytes as written count: ``\\u00e9`` in JSON is not ``é``.
 
     ``containing("a") & containing("b")`` asks for both.
 
@@ -101,7 +100,7 @@ def containing(phrases: str | bytes | Iterable[str | bytes] = (), *more: str | b
 
 
 def without(words: str | bytes | Iterable[str | bytes], *more: str | bytes) -> Condition:
-    """Returns the text contains none of these words. The bytes as written count.
+    """The text contains none of these words. The bytes as written count.
 
     Raises:
         TypeError: a word is not a text. ValueError: there is no word, or a word is empty.

@@ -253,8 +253,9 @@ class DistinctRow final : public PlainRow {
     if (!known(s, row) && !beside(s, row, false)) PlainRow::fill(s, row);
   }
 
-  // Far from the end the budget refuses no token. Near the end the exact grammar's states judge. If a text
-  // has too many items to be read again by these states, only the tokens of one known ending are left.
+  // Far from the end the budget refuses no token, and the row stays as it is. Near the end the text is read
+  // again with the states of the exact grammar, which judge the tokens. If the text has too many items for
+  // that, the row keeps only the tokens that begin one known ending.
   bool within(Sequence& s, Row& row, std::size_t budget) const override {
     if (!s.lenient() && !s.crowds(!loose_within(s, budget))) return PlainRow::within(s, row, budget);
     if (!(loose_within(s, budget) && known(s, row)) && !beside(s, row, true))
@@ -288,8 +289,8 @@ class DistinctRow final : public PlainRow {
     return false;
   }
 
-  // Leaves the tokens with which one ending of the text begins. Returns false if this ending takes too many
-  // tokens.
+  // Reduces the row to the tokens that begin one known ending of the text. Returns false if this ending takes
+  // too many tokens.
   static bool ends(Sequence& s, Row& row, std::size_t budget) {
     const LockedWork work(s, Task::kBudget, s.grammar().ending_work());
     const std::optional<std::string> ending = s.ending();

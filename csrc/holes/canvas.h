@@ -159,11 +159,10 @@ class Canvas {
   const TokenId pad_;
   // Holds the token of each slot, or kMasked.
   std::vector<TokenId> slots_;
-  // F (see the top of this file) up to the last slot that was asked for: before_[i] is the cloud before slot
-  // i.
+  // before_[i] is the cloud before slot i, F at the top of this file, up to the last slot that was asked for.
   std::vector<CloudId> before_;
-  // Clouds of F from the time when fewer slots were filled. Each holds at least the texts of the cloud before
-  // this slot today.
+  // By slot: the cloud before the slot at a time when fewer slots were filled, if one is known. It holds at
+  // least the texts of the slot's present cloud.
   std::vector<std::optional<CloudId>> wider_;
   // The change that the question assumes, or none, and where the text may end with this change.
   std::optional<Change> change_;

@@ -99,8 +99,8 @@ std::optional<Canvas::Next> Canvas::next(std::size_t i, StateId s, std::size_t l
   return out;
 }
 
-// Appends tokens of the kept filling, as many as the parser reads and clouds lead on from. A longer beginning
-// leads nowhere if a shorter one does not, so halving finds their number.
+// Appends the longest beginning of the kept filling that the parser reads and behind which the clouds lead to
+// an end. Behind a beginning that leads nowhere no longer one leads to an end, so halving finds its length.
 void Canvas::add_kept(Filling& out) {
   if (!filling_) return;
   Filling longest = out;

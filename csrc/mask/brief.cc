@@ -85,9 +85,8 @@ struct Sums {
   double weighed = 0;  // that part with each summand times x - best
 };
 
-// Sums the weights of a row in one pass: those of all tokens into `all`, those of allowed tokens below the
-// threshold into `below` and `weighed`. An allowed token at or above the threshold sets its bit in `above`
-// instead; the caller adds its weight.
+// Makes the three sums of a row in one pass. An allowed token at or above the threshold is not in `below` and
+// `weighed`; it sets its bit in `above`, and the caller adds its weight.
 STRUCTGEN_CLONES void sums(const float* in, const uint32_t* mask, std::size_t words, double best,
                            float threshold, Sums* out, uint32_t* above) {
   alignas(64) double all[32] = {}, below[32] = {}, weighed[32] = {};

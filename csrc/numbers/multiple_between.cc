@@ -47,7 +47,7 @@ struct BetweenPhases {
 // A state of the automaton. P is the number that the digits read so far make, without their point.
 struct DigitsBetween {
   BetweenPhases::Phase phase = BetweenPhases::kBegin;
-  // True if P already exceeds the first bound and there is no last bound. Then only the remainder r matters.
+  // True if P already exceeds the lower bound and there is no upper bound. Then only the remainder r matters.
   bool free = false;
   // True if the last digit of the fraction was not 0. It matters where the fraction may not end in zeros.
   bool nonzero = false;

@@ -61,7 +61,7 @@ class Growth {
       for (const LengthRange& s : {o.widest, o.earliest}) add({Lengths::sum(s.from, bytes), s.span});
     }
   };
-  // Returns the ranges that the parts of s alone show, if one has no end; otherwise closer(s).
+  // Returns parts(s) if one of its ranges is endless; otherwise closer(s), which costs a search.
   LengthRanges of(StateId s);
   // Returns the ranges that the parts of s show, and those that begin along a shortest completion of s or one
   // byte beside it. The parts alone may have a bound, such as the longest text of an enum. A state with

@@ -607,8 +607,8 @@ std::optional<StateId> Parser::stepped(StateId s, uint8_t byte) {
   return out;
 }
 
-// Returns the state behind a text inside of which no item ends, without the states and derivatives between.
-// Returns no value if RegexArena::past() cannot serve an item, or if nothing may follow.
+// Returns the state behind a text, and makes no states and derivatives in between. No item may end inside of
+// the text. Returns no value if RegexArena::past() cannot serve an item, or if nothing may follow.
 std::optional<StateId> Parser::past(StateId s, std::string_view text) {
   if (marked_ || regexes_.effort().omits()) return std::nullopt;
   std::vector<Item> to;
@@ -720,7 +720,8 @@ bool Parser::may_limit(StateId s) {
   return false;
 }
 
-// With `begin`, returns the state after a token has begun; otherwise the state without its marks.
+// With `begin`, returns the state after a token has begun; otherwise the state without the marks of limits on
+// its stacks.
 StateId Parser::limited(StateId s, bool begin) {
   if (least_limit(s) == StackLimits::kUnlimited) return s;
   const uint64_t key = (static_cast<uint64_t>(s.v) << 1) | begin;

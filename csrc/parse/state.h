@@ -144,8 +144,8 @@ class Parser {
   StateId make(std::span<const Item> items, bool accepting);
   // Returns the state of one item. It is remembered if no text, or an unknown text, is captured.
   StateId make(const Item& item);
-  // Returns the state that has exactly the given items. They come from another state, so the items behind
-  // those that may read nothing are among them.
+  // Returns the state that has exactly the given items, which come from another state. For each item that may
+  // read nothing, the list already has the items behind it, so none are added.
   StateId of_items(std::vector<Item> items, bool accepting);
   // Returns a state that reads only some of the texts of s, for an s with too many items: one item of s,
   // above one single stack. choose(stack) picks the entry at each level of the stack. Returns dead() if this

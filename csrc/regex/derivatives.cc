@@ -84,7 +84,7 @@ RegexId RegexArena::next(RegexId r, uint8_t b) {
   }
   uint32_t& slot = n.next[c.of[b]];
   if (slot != kUnknownNext) {
-    // The language was found to be empty after the derivative was remembered.
+    // If the language was found to be empty after the derivative was remembered, the empty regex replaces it.
     if (effort_.omits() && nodes_[slot].emptiness == kEmpty) slot = empty().v;
     return RegexId{slot};
   }

@@ -578,10 +578,10 @@ class _Generator(GenerateJsonSchema):
         return _remarked(super().function_wrap_schema(schema), schema)
 
     def chain_schema(self, schema: Any) -> Document:
-        """Returns the texts that the first step takes.
+        """Returns the document of the first step, with the conditions on strings of the further steps.
 
-        Pydantic writes conditions on a function's result as further steps. Those on strings are added, others
-        are left to parsing.
+        Pydantic writes conditions on a function's result as further steps. Conditions on other values are
+        left to parsing.
         """
         out = super().chain_schema(schema)
         for step in schema["steps"][1:]:

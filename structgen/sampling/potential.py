@@ -437,7 +437,8 @@ def _serial(thing: Any) -> str:
 
 
 def as_potential(value: Any) -> Potential | None:
-    """None, a potential, a function (asked at the end), or a list of these, as one potential."""
+    """Makes one potential of a potential, a function (asked at the end) or a list of these. Returns None for
+    None and for a list without any."""
     if value is None or isinstance(value, Potential):
         return value
     if isinstance(value, (list, tuple)):

@@ -144,7 +144,8 @@ class FormulaSpace {
   // Returns the negation. An atom of strings also holds for every number, so its negation is no atom but a
   // Not over the atom.
   ValueId deny(ValueId x);
-  // Returns the TypedId from which literal() made `v`, which may also be a set of numbers or a constant.
+  // Undoes literal(): returns the TypedId from which `v` was made. `v` may also be a set of numbers or a
+  // constant.
   static TypedId of_its_kind(ValueId v) { return TypedId{v.v}; }
 
   // ---- of one kind ----

@@ -504,8 +504,9 @@ void JsonProductions::expand_array(const Rule& r, Alternatives& out, bool neares
   if (r.b != kAsAsked) return expand_lenient(r, out);
   std::vector<ItemCell> cells =
       solver_.attempt(std::vector<ItemCell>(), [&] { return solver_.item_cells(p); });
-  // A search tries only one shortest item of each cell, which may make the rest longer if it equals an item
-  // of a captured array. So a second cell has only the items that no captured array has here.
+  // A search tries only one shortest item of each cell. If this item equals an item of a captured array, the
+  // rest may become longer. So each such cell is added once more, with only those items that no captured
+  // array has at this point.
   for (std::size_t i = 0, n = nearest ? cells.size() : 0; i < n; ++i)
     if (formulas_[cells[i].rest].has & kHasOutside)
       if (const ItemCell c = solver_.unique().fresh(cells[i]); solver_.nonempty(c.value)) cells.push_back(c);
