@@ -27,8 +27,8 @@ Alive::Alive(RegexArena& regexes, Productions& productions, StackArena& stacks)
 
 Alive::Pending Alive::pending(Value v) { return numbered(numbers_, pendings_, v, v); }
 
-// The result is r itself if no text is lost. If every text that reads a byte is lost, it is epsilon() or
-// empty(). The parser compares numbers of regexes, so equal languages need one number.
+// Returns r itself if no text is lost, and epsilon() or empty() if every text that reads a byte is lost. The
+// parser compares numbers of regexes, so equal languages need one number.
 RegexId Alive::restricted(RegexId r, RegexId follow) {
   if (follow == RegexArena::empty() || r == RegexArena::poison()) return r;
   const ByteSet& set = regexes_.byte_set(regexes_.node(follow).a);

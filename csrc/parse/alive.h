@@ -28,7 +28,8 @@ class RegexArena;
 // Tells whether the stacks of one parser can be read to their end. Each answer is remembered.
 class Alive {
  public:
-  // The number of what may not follow the lexeme that was read last, and of the context for the next one.
+  // A pending, by number: the bytes that may not follow the lexeme read last, and the context of the next
+  // one.
   using Pending = uint32_t;
   // The pending that forbids no byte and has no context.
   static constexpr Pending kClear = 0;

@@ -270,8 +270,8 @@ uint32_t Lengths::regex(RegexId r) {
   return out;
 }
 
-// In `a{3}` a token may end behind any `a`. So at most two more `a` are needed, and what is left of an `a` in
-// which a token ended.
+// In `a{3}` a token may end behind any `a`, or inside of one. So behind a token at most two more `a` are
+// missing, and the rest of the one in which the token ended.
 uint32_t Lengths::begun(RegexId r) {
   check_depth();
   if (const uint32_t* known = begun_.find(r.v)) return *known;

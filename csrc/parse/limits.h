@@ -34,8 +34,8 @@ class StackLimits {
   // with the larger mark is kept, because it allows all that the other one does.
   StackId begin_token(StackId s) { return mapped(s, kBegin, begun_); }
   StackId without(StackId s) { return mapped(s, kWithout, without_); }
-  // Returns the stacks after one more token has begun, and drops only those with a mark at 0. take_back()
-  // undoes it.
+  // Returns the stacks after one more token has begun, and drops only the stacks with a mark at 0.
+  // take_back() undoes this.
   StackId begin_token_exactly(StackId s) { return mapped(s, kExactly, exactly_); }
   StackId take_back(StackId s) { return mapped(s, kBack, back_); }
   std::size_t byte_size() const {

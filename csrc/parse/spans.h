@@ -23,7 +23,7 @@ namespace structgen {
 
 struct Span {
   uint32_t name;
-  // The offsets in bytes of its first byte, and of the byte behind its last one.
+  // The offsets in bytes of the first byte of the span, and of the byte behind its last one.
   std::size_t begin, end;
 };
 
