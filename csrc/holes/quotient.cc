@@ -171,7 +171,8 @@ void Quotient::expand_own(uint32_t n, const Reading& reading, Alternatives& out)
   if (n > crossings_.size()) throw Error(ErrorKind::kValue, "rule out of range");
   Undo anew([&] { begin_anew(); });
   begin();
-  const Crossing c = n == 0 ? Crossing{Crossing::kRule, root_, Alive::kClear, {}, end_} : crossings_[n - 1];
+  const Crossing c =
+      n == 0 ? Crossing{.kind = Crossing::kRule, .rule = root_, .to = end_} : crossings_[n - 1];
   switch (c.kind) {
     case Crossing::kRule: cross_some(facts_->head(c.rule), c.pending, c.to, out); break;
     case Crossing::kReader: cross_some(facts_->reader(c.rule, reading), c.pending, c.to, out); break;

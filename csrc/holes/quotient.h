@@ -102,6 +102,8 @@ class Quotient : public ExtendedProductions, protected FactBase {
   void expand_own(uint32_t n, const Reading& reading, Alternatives& out) override;
   Symbol translate(Symbol s) const override;
   Symbol crossing(const Crossing& c);
+  // Returns the crossing for which crossing() made the symbol.
+  const Crossing& crossing_of(Symbol s) const { return crossings_[s.rule_id().v / 2 - 1]; }
   Symbol cut_lexeme(uint32_t lexeme, Path::Spot end, RegexId follow);
   RegexId marked(RegexId follow) const;
   std::vector<LexemePart> whole_lexeme(uint32_t lexeme, uint32_t context);

@@ -45,8 +45,11 @@ std::vector<std::vector<Symbol>> Quotient::behind(const Symbol* s, const Symbol*
       // The captured text goes on into the suffix, up to where the reader stands.
       const uint32_t read = text(suffix_.substr(0, places_.spot(f) - 1));
       const bool last = reader + 1 == end && done(t, to);
-      const Symbol told =
-          crossing({Crossing::kEnded, reader->rule_id(), Alive::kClear, f, last ? to : t, read});
+      const Symbol told = crossing({.kind = Crossing::kEnded,
+                                    .rule = reader->rule_id(),
+                                    .from = f,
+                                    .to = last ? to : t,
+                                    .text = read});
       for (const std::vector<Symbol>& more : behind(reader + 1, end, t, 0, facts_->outer(captures), to)) {
         out.push_back({told});
         out.back().insert(out.back().end(), more.begin(), more.end());
@@ -216,12 +219,15 @@ class Quotient::Crossings {
     }
     for (auto& [key, kept] : split) put_terminal(only(kept, false), key.first, key.second);
     for (auto& [key, kept] : whole) {
-      std::vector<Symbol> rest{q_.crossing({Crossing::kReader, reader, Alive::kClear, {}, key.first})};
+      std::vector<Symbol> rest{q_.crossing({.kind = Crossing::kReader, .rule = reader, .to = key.first})};
       rest.insert(rest.end(), key.second.begin(), key.second.end());
       put(Symbol::terminal(only(kept, true)), rest);
     }
   }
 
+  // Reads a rule, whose text ends in the hole or crosses the border. Where it crosses, an alternative gets
+  // the rule's own crossing: M of S -> "{" M "}" becomes M'. A rule between a capture and its reader, such as
+  // an item, keeps only those texts that the reader accepts.
   void rule(const Symbol* s) {
     const Facts::Head head = facts_.head(s->rule_id());
     for (At a : here_)
@@ -231,17 +237,20 @@ class Quotient::Crossings {
           RuleId rule = s->rule_id();
           if (captures_ != 0 && s != begin_ && s[-1].kind() == Symbol::kCapture &&
               s[1].kind() == Symbol::kReader) {
-            const Crossing told = q_.crossings_[after.front().rule_id().v / 2 - 1];
+            const Crossing told = q_.crossing_of(after.front());
             const std::optional<RuleId> fitting = q_.fit(told.rule, rule, told.from, told.to);
             if (!fitting) continue;
             rule = *fitting;
           }
           if (q_.leads({facts_.head(rule), a, end}))
-            put(q_.crossing({Crossing::kRule, rule, pending(a), {}, end}), after);
+            put(q_.crossing({.kind = Crossing::kRule, .rule = rule, .pending = pending(a), .to = end}),
+                after);
         }
       });
   }
 
+  // Reads a reader, whose captured text lies in the hole. It is asked with each reading that its text may
+  // have there. An item in front of it that has to differ from others is replaced by the items that do.
   void reader(const Symbol* s) {
     const bool captured = s - begin_ >= 2 && s[-2].kind() == Symbol::kCapture;
     const bool alone = captured && s[-1].kind() == Symbol::kTerminal;
@@ -263,7 +272,9 @@ class Quotient::Crossings {
           const Symbol whole = before_.back();
           if (item) before_.back() = q_.translate(Symbol::rule(*item));
           for (const std::vector<Symbol>& after : q_.behind(s + 1, end_, e, 0, open, to_))
-            put(q_.crossing({Crossing::kReader, s->rule_id(), pending(a), {}, end}), after);
+            put(q_.crossing(
+                    {.kind = Crossing::kReader, .rule = s->rule_id(), .pending = pending(a), .to = end}),
+                after);
           before_.back() = whole;
         });
       }

@@ -127,7 +127,7 @@ bool Quotient::compose_rule(Symbol s, std::string told, Proof& out) {
     if (!reader && base_.traits_of(rule).compared) out.items.push_back(text);
     return true;
   }
-  const Crossing c = crossings_[s.rule_id().v / 2 - 1];
+  const Crossing c = crossing_of(s);
   const bool ended = c.kind == Crossing::kEnded;
   if (ended) told += texts_[c.text];
   const Facts::Head head =
