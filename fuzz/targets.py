@@ -158,6 +158,8 @@ def _infilled(grammar: structgen.CompiledGrammar, tokens: list[int], chance: ran
 
 
 def _put_on_a_canvas(grammar: structgen.CompiledGrammar, tokens: list[int], chance: random.Random) -> None:
+    if len(tokens) > 16_000:  # a canvas has at most 16,384 slots
+        return
     canvas = grammar.canvas(len(tokens) + chance.randrange(3))
     order = list(enumerate(tokens))
     chance.shuffle(order)

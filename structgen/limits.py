@@ -25,7 +25,9 @@ class Limits:
         compile: units of work of one compile; None for no limit. The default is about one second.
         mask: units of work of one mask, and of every other call of a matcher (accepting a token, budgets,
             completions, forced text, captures); None for no limit. A call that reads a text may take 200
-            more units for each of its bytes. The default is about one second. Servers want less.
+            more units for each of its bytes. A search for an end, and a mask within ``max_tokens`` that
+            needs one, may take fifty times as much (docs/limits.md). The default is about one second.
+            Servers want less.
         memory: bytes of automata, states and masks that a compiler keeps; ``Compiler(cache_bytes=...)`` is
             the same. Beyond the limit, the entries that were used longest ago go. If one grammar needs more
             than eight times as much and 64 MB, a text ends in ``BudgetExceeded`` and a compile in

@@ -38,8 +38,7 @@
 // Invariants. completable() is true behind each token of a row. Behind a beginning of a shortest completion
 // the rest of this completion is left, so a text within `most` can always go on. Under a budget of tokens as
 // well, one text has to keep both bounds: the shortest completion cut into tokens, a text of one byte a
-// token, or the text of ranged_text(). planned_in_range() finds this text again
-// behind each of its tokens.
+// token, or the text of ranged_text(). planned_in_range() finds this text again behind each of its tokens.
 //
 // Rejected. The intersection (holes/intersection.h) for every grammar: it is exact, but has a rule for each
 // byte of the bound, so it serves only if growth(s) is not known at the start. States that are pairs of a
