@@ -38,6 +38,10 @@ if TYPE_CHECKING:
 _EVERY = 60.0  # seconds between two lines of the log
 _SLOW_MASK = 0.05  # seconds; about the time of a forward pass of a large model
 _WARNINGS = 100  # the most warnings of one kind
+_INEXACT = (
+    "a mask may lack tokens that the grammar allows, because few tokens of max_tokens are left or limits are "
+    "too small; this is said once, and counted for every mask"
+)
 _MOST = "_most"  # the end of the names of counters that keep the largest amount in place of the sum
 _FOLDER = "STRUCTGEN_COUNTERS_DIR"  # `gather` sets it, and the processes of the engines inherit it
 _WHAT = "See structgen.integrations.telemetry.Counters."
@@ -143,7 +147,7 @@ class Telemetry:
             if self._elsewhere:
                 self._show(masks=count, inexact=inexact, mask_seconds=seconds, mask_seconds_most=seconds)
         if inexact:
-            self._warn("inexact", "a mask leaves out tokens that the grammar allows: limits are too small")
+            self._warn("inexact", _INEXACT, most=1)
         if seconds > _SLOW_MASK:
             self._warn("slow", f"{count} masks took {1000 * seconds:.0f} ms in one step")
         self._tell()
@@ -191,10 +195,10 @@ class Telemetry:
             self._last = now
         self._log.info("%s", self.line())
 
-    def _warn(self, kind: str, text: str) -> None:
+    def _warn(self, kind: str, text: str, most: int = _WARNINGS) -> None:
         with self._lock:
             count = self._warned[kind] = self._warned.get(kind, 0) + 1
-        if count <= _WARNINGS:
+        if count <= most:
             self._log.warning("structgen: %s", text)
 
 
