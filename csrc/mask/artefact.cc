@@ -25,7 +25,7 @@ namespace {
 // are written as they lie in memory, so that loading converts nothing. A change of a struct or of what a
 // section means raises kVocabularyVersion.
 constexpr char kVocabularyMagic[8] = {'S', 'G', 'V', 'O', 'C', 'A', 'B', '\n'};
-constexpr uint32_t kVocabularyVersion = 7;
+constexpr uint32_t kVocabularyVersion = 8;
 // A machine with the other byte order reads this number as another one, and refuses the file.
 constexpr uint32_t kOrder = 0x01020304;
 constexpr std::size_t kAlign = 64;

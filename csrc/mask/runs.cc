@@ -22,6 +22,14 @@
 // A saved vocabulary brings its classes (write(), the constructor from bytes). Those bytes are not
 // trusted: ids, nodes and depths are checked, and a class that does not fit is made anew.
 //
+// Similar classes. Elements often differ in few characters: `[^/]` lacks one character of `.`. So a new class
+// begins as a copy of a known one. Where the two elements go on alike behind a byte, the trie below that byte
+// is read alike. So only those subtrees are read anew that begin, behind whole elements, with another byte:
+//
+//     known: the class of `.`        new: `[^/]`        other bytes: `/`, and the backslash (`\u002f`)
+//     copied: all tokens, all nodes at which an element ends
+//     read anew: `/`, `a/b`, `\n`    `/` and all below it leave the class, `\n` stays
+//
 // Invariants.
 // - A row, list, cut or exit that was handed out stays where it is and as it is. A slot is published
 //   once, with release order, and read without a lock.
@@ -31,15 +39,19 @@
 // - E is never empty, and no text of E begins another. Otherwise ok() is false, and masks are made
 //   without the class.
 //
-// Costs. One walk of the trie a class. Rows are made as they are asked for, V/8 bytes each (V: tokens).
-// Classes that no world holds are dropped beyond kKept bytes.
+// Costs. One walk of the trie a class, or a copy (V/8 bytes, and a bit for each node; V: tokens) and a walk
+// of the differences. Rows are made as they are asked for, V/8 bytes each. The numbers of elements (buckets)
+// take another walk, and are made where a regex counts. Classes that no world holds are dropped beyond kKept
+// bytes.
 //
 // Rejected. A row for each state, which would be as many as a counter's limit; and counting in the walk
 // (mask/fill.cc).
 #include "mask/runs.h"
 
 #include <algorithm>
+#include <bit>
 #include <cstring>
+#include <functional>
 #include <map>
 
 #include "mask/vocabulary.h"
@@ -56,18 +68,19 @@ constexpr std::size_t kKept = 24u << 20;
 // automaton() gives up on an element with more states than this. Such an element has no key, so its class is
 // not kept.
 constexpr std::size_t kKeyStates = 32;
+// A new class is compared with this many others, and copied from one if at most one in kReadAgain of its
+// nodes has to be read again.
+constexpr std::size_t kCompared = 32, kReadAgain = 3;
 // automaton() also gives up after this many new regexes, because nested counters make more and more of them.
 constexpr uint32_t kKeyNodes = 1'000;
 
 // Returns the automaton of a regex as a string, which serves as its key in all arenas. It is empty if the
-// automaton is too large or the regex is no finite class of characters. States are numbered in the order of
-// their discovery. A state is `E` (it ends) or `I`, then a pair (first byte, successor) for each range of
-// bytes with the same successor. The successor 255 is dead.
-std::string automaton(RegexArena& regexes, RegexId element) {
-  const RegexKind kind = regexes.node(element).kind;
-  if (!regexes.node(element).finite || (kind != RegexKind::kBytes && kind != RegexKind::kAlt)) return {};
+// automaton is too large. States are numbered in the order of their discovery. A state is `E` (it ends) or
+// `I`, then a pair (first byte, successor) for each range of bytes with the same successor. The successor 255
+// is dead.
+std::string automaton(RegexArena& regexes, RegexId regex) {
   const uint32_t nodes = regexes.size() + kKeyNodes;
-  std::vector<RegexId> states{element};
+  std::vector<RegexId> states{regex};
   std::string out;
   for (std::size_t i = 0; i < states.size(); ++i) {
     if (states.size() > kKeyStates || regexes.size() > nodes) return {};
@@ -85,6 +98,26 @@ std::string automaton(RegexArena& regexes, RegexId element) {
       out.push_back(static_cast<char>(b));
       out.push_back(static_cast<char>(number));
     }
+  }
+  return out;
+}
+
+// Splits an element by its first byte. The automaton of the element is not too large, so no automaton of what
+// follows is.
+RunElement split(RegexArena& regexes, RegexId regex) {
+  RunElement out;
+  std::vector<std::pair<RegexId, uint8_t>> known{{RegexArena::empty(), uint8_t{0}}};
+  for (std::size_t b = 0; b < 256; ++b) {
+    const RegexId to = regexes.step(regex, static_cast<uint8_t>(b));
+    auto at = std::ranges::find(known, to, &std::pair<RegexId, uint8_t>::first);
+    if (at == known.end()) {
+      const std::string language = automaton(regexes, to);
+      const auto same = std::ranges::find(out.languages, language);
+      known.emplace_back(to, static_cast<uint8_t>(same - out.languages.begin()));
+      if (same == out.languages.end()) out.languages.push_back(language);
+      at = known.end() - 1;
+    }
+    out.behind[b] = at->second;
   }
   return out;
 }
@@ -157,76 +190,154 @@ NodeIndex::NodeIndex(const TokenTrie& trie) : nodes_(trie.size()), parents_(trie
   }
 }
 
+ByteSet RunElement::differences(const RunElement& other) const {
+  std::vector<std::size_t> same;  // the number in the other element
+  for (const std::string& language : languages)
+    same.push_back(
+        static_cast<std::size_t>(std::ranges::find(other.languages, language) - other.languages.begin()));
+  ByteSet out;
+  for (std::size_t b = 0; b < 256; ++b)
+    if (same[behind[b]] != other.behind[b]) out.add(static_cast<uint8_t>(b));
+  return out;
+}
+
+// Reads subtrees of the trie with the automaton of an element, which begins again behind each element. It
+// marks the nodes at which an element ends, and adds the tokens that it reads to the class.
+class RunClass::Reader {
+ public:
+  Reader(RunClass& run, RegexArena& regexes, RegexId element)
+      : run_(run),
+        trie_(run.vocabulary_.trie()),
+        table_(regexes),
+        start_(table_.state(element)),
+        done_(table_.state(RegexArena::epsilon())),
+        at_(run.vocabulary_.longest() + 1) {
+    begin_.fill(WalkTable::kUnknown);
+  }
+  // Reads the nodes from `first` up to `end`. Their parent is a node at which an element ends, behind
+  // `elements` elements. Returns false if a text of E begins another text of E, so that a token could be
+  // split into elements in two ways.
+  bool read(uint32_t first, uint32_t end, uint32_t elements) {
+    at_[trie_.node(first).depth - 1] = {start_, elements};
+    for (uint32_t i = first; i < end;) {
+      const TokenTrie::Node& n = trie_.node(i);
+      const uint8_t byte = static_cast<uint8_t>(n.byte);
+      At to = at_[n.depth - 1];
+      if (to.state == start_) {
+        if (begin_[byte] == WalkTable::kUnknown) begin_[byte] = next(start_, byte);
+        to = {begin_[byte], to.elements + 1};
+      } else {
+        to.state = next(to.state, byte);
+      }
+      if (to.state == WalkTable::kDead) {
+        i = n.end;
+        continue;
+      }
+      if (to.state == start_)
+        run_.boundary_[i / 64] |= uint64_t{1} << (i % 64);
+      else if (table_.ends(to.state))
+        return false;
+      at_[n.depth] = to;
+      for (TokenId t : trie_.tokens(i)) {
+        set_bit(run_.all_, t);
+        run_.longest_ = std::max(run_.longest_, to.elements);
+      }
+      ++i;
+    }
+    return true;
+  }
+
+ private:
+  struct At {
+    uint32_t state, elements;
+  };
+  // Returns the state behind a byte. Behind a whole element the automaton is at its start again.
+  uint32_t next(uint32_t state, uint8_t byte) {
+    const uint32_t to = table_.next(state, byte);
+    return to == done_ ? start_ : to;
+  }
+  RunClass& run_;
+  const TokenTrie& trie_;
+  WalkTable table_;
+  const uint32_t start_, done_;
+  std::vector<At> at_;  // by depth
+  std::array<uint32_t, 256> begin_;
+};
+
 RunClass::RunClass(RegexArena& regexes, const Vocabulary& vocabulary, Runs& runs, RegexId element)
-    : vocabulary_(vocabulary), runs_(runs), boundary_(vocabulary.trie().size() / 64 + 1) {
-  walk(regexes, element);
+    : vocabulary_(vocabulary),
+      runs_(runs),
+      ok_(!regexes.nullable(element)),
+      begins_(regexes.live(element)),
+      all_(vocabulary.words()),
+      boundary_(vocabulary.trie().size() / 64 + 1) {
+  boundary_[0] = 1;
+  ok_ = ok_ && Reader(*this, regexes, element).read(1, vocabulary.trie().size(), 0);
   settle();
 }
 
-// Makes the slots and counts the memory, once the buckets are known.
-void RunClass::settle() {
-  rows_ = std::make_unique<Slot<Words>[]>(buckets_.size() + 1);
-  lists_ = std::make_unique<Slot<std::vector<TokenId>>[]>(buckets_.size() + 1);
-  std::size_t bytes = sizeof(RunClass) + boundary_.capacity() * sizeof(uint64_t);
-  for (const auto& b : buckets_) {
-    tokens_ += b.size();
-    bytes += sizeof(b) + 2 * sizeof(void*) + b.capacity() * sizeof(TokenId);
-  }
-  bytes_ += bytes;
-}
-
-// Walks the trie once with the element's automaton, which begins again behind each element. A node at which
-// an element ends gets its number of elements, and a token goes into the bucket of its number, where an
-// unfinished last one counts.
-void RunClass::walk(RegexArena& regexes, RegexId element) {
-  if (regexes.nullable(element)) {
-    ok_ = false;
-    return;
-  }
+RunClass::RunClass(RegexArena& regexes, RunClass& like, RegexId element, const ByteSet& other_bytes)
+    : vocabulary_(like.vocabulary_),
+      runs_(like.runs_),
+      begins_(regexes.live(element)),
+      all_(like.all_),
+      boundary_(like.boundary_),
+      longest_(like.longest_) {
   const TokenTrie& trie = vocabulary_.trie();
-  WalkTable table(regexes);
-  const uint32_t start = table.state(element);
-  const uint32_t done = table.state(RegexArena::epsilon());  // an element just ended
-  std::vector<uint32_t> at(vocabulary_.longest() + 1), count(vocabulary_.longest() + 1);
-  at[0] = start;
-  mark(0);
-  for (uint32_t i = 1; i < trie.size();) {
-    const TokenTrie::Node& n = trie.node(i);
-    const uint32_t from = at[n.depth - 1];
-    uint32_t to = table.next(from, static_cast<uint8_t>(n.byte));
-    if (to == WalkTable::kDead) {
-      i = n.end;
-      continue;
+  const NodeIndex& index = runs_.index();
+  Reader reader(*this, regexes, element);
+  std::vector<uint64_t> done(boundary_.size());
+  other_bytes.for_each([&](uint8_t b) {
+    for (const uint32_t node : index.of(b)) {
+      // A subtree that was read anew holds the subtrees of other bytes. If these come first, they are read
+      // again.
+      if (!ok_ || !like.boundary(index.parent(node)) || done[node / 64] >> (node % 64) & 1) continue;
+      const uint32_t end = trie.node(node).end;
+      for (uint32_t i = node; i < end; ++i) {
+        boundary_[i / 64] &= ~(uint64_t{1} << (i % 64));
+        done[i / 64] |= uint64_t{1} << (i % 64);
+      }
+      for (TokenId t : trie.subtree_tokens(node)) all_[static_cast<uint32_t>(t) >> 5] &= ~(1u << (t & 31));
+      if (begins_.has(b)) ok_ = reader.read(node, end, like.elements(index.parent(node), index));
     }
-    count[n.depth] = count[n.depth - 1] + (from == start);
-    if (to == done) {
-      to = start;
-      mark(i);
-    } else if (table.ends(to)) {
-      // A text of E begins another text of E, so a token could be split into elements in two ways.
-      ok_ = false;
-      return;
-    }
-    at[n.depth] = to;
-    for (TokenId t : trie.tokens(i)) {
-      if (buckets_.size() < count[n.depth]) buckets_.resize(count[n.depth]);
-      buckets_[count[n.depth] - 1].push_back(t);
-    }
-    ++i;
-  }
+  });
+  settle();
 }
 
-Words RunClass::make_row(uint32_t k) {
-  Words out(vocabulary_.words());
-  for (uint32_t i = 0; i < k; ++i)
-    for (TokenId t : buckets_[i]) set_bit(out, t);
-  bytes_ += out.size() * 4;
+// Makes the slots and counts the memory, once the tokens are known.
+void RunClass::settle() {
+  for (const uint32_t word : all_) tokens_ += static_cast<std::size_t>(std::popcount(word));
+  rows_ = std::make_unique<Slot<Words>[]>(longest_ + 1);
+  lists_ = std::make_unique<Slot<std::vector<TokenId>>[]>(longest_ + 1);
+  bytes_ += sizeof(RunClass) + boundary_.capacity() * sizeof(uint64_t) + all_.capacity() * sizeof(uint32_t) +
+            2 * sizeof(void*) * (longest_ + 1);
+}
+
+uint32_t RunClass::elements(uint32_t node, const NodeIndex& index) const {
+  uint32_t out = 0;
+  for (; node != 0; node = index.parent(node)) out += boundary(node);
+  return out;
+}
+
+RunClass::Buckets RunClass::make_buckets() {
+  Buckets out(longest_);
+  for_each_cut([&](TokenId t, uint32_t elements, std::string_view begun) {
+    out[elements + !begun.empty() - 1].push_back(t);
+  });
+  for (const auto& b : out) bytes_ += sizeof(b) + b.capacity() * sizeof(TokenId);
   return out;
 }
 
 const Words& RunClass::up_to(uint32_t k) {
-  k = std::min<uint32_t>(k, longest());
-  return rows_[k].get(lock_, [&] { return make_row(k); });
+  if (k >= longest_) return all_;
+  const Buckets& buckets = this->buckets();
+  return rows_[k].get(lock_, [&] {
+    Words out(vocabulary_.words());
+    for (uint32_t i = 0; i < k; ++i)
+      for (TokenId t : buckets[i]) set_bit(out, t);
+    bytes_ += out.size() * 4;
+    return out;
+  });
 }
 
 // Calls f for the tokens that consist of elements, in the order of the trie. `ends` holds, for each depth of
@@ -234,19 +345,19 @@ const Words& RunClass::up_to(uint32_t k) {
 template <class F>
 void RunClass::for_each_cut(F&& f) {
   const TokenTrie& trie = vocabulary_.trie();
-  const Words& all = row(longest());
   std::string path(vocabulary_.longest(), '\0');
   struct End {
     uint32_t bytes, elements;
   };
   std::vector<End> ends(vocabulary_.longest() + 1, End{0, 0});  // by depth: where the last element ended
-  const auto runs = [&](TokenId t) { return get_bit(all, t); };
+  const auto runs = [&](TokenId t) { return get_bit(all_, t); };
   for (uint32_t i = 1; i < trie.size();) {
     const TokenTrie::Node& node = trie.node(i);
     const End before = ends[node.depth - 1];
     const End end = ends[node.depth] = boundary(i) ? End{node.depth, before.elements + 1} : before;
-    // This byte begins an element, and no token at or below the node consists of elements.
-    if (end.bytes + 1 == node.depth && std::ranges::none_of(trie.subtree_tokens(i), runs)) {
+    // This byte begins an element, or should, and no token at or below the node consists of elements.
+    if (end.bytes + 1 == node.depth && (!begins_.has(static_cast<uint8_t>(node.byte)) ||
+                                        std::ranges::none_of(trie.subtree_tokens(i), runs))) {
       i = node.end;
       continue;
     }
@@ -261,7 +372,7 @@ void RunClass::for_each_cut(F&& f) {
 const RunCuts& RunClass::cuts() {
   return cuts_.get(lock_, [&] {
     RunCuts out;
-    out.whole.resize(row(longest()).size());
+    out.whole.resize(all_.size());
     std::unordered_map<std::string, std::size_t> known;
     for_each_cut([&](TokenId t, uint32_t, std::string_view begun) {
       if (begun.empty()) return set_bit(out.whole, t);
@@ -287,7 +398,7 @@ RunCounts RunClass::make_counts() {
     (begun.empty() ? ends[count] : cut[{count, std::string(begun)}]).push_back(t);
   });
   RunCounts out;
-  const std::size_t words = row(longest()).size();
+  const std::size_t words = all_.size();
   out.whole.resize(words);
   bytes_ += words * 4;
   for (auto& [key, tokens] : cut) {
@@ -311,18 +422,22 @@ RunCounts RunClass::make_counts() {
   return out;
 }
 
-std::size_t RunClass::tokens_between(uint32_t low, uint32_t high) const {
+std::size_t RunClass::tokens_between(uint32_t low, uint32_t high) {
+  if (low >= longest_) return 0;
+  if (low == 0 && high >= longest_) return tokens_;
+  const Buckets& buckets = this->buckets();
   std::size_t n = 0;
-  for (uint32_t k = low; k < std::min(high, longest()); ++k) n += buckets_[k].size();
+  for (uint32_t k = low; k < std::min(high, longest_); ++k) n += buckets[k].size();
   return n;
 }
 
 const std::vector<TokenId>* RunClass::list_up_to(uint32_t k) {
   if (tokens_ > kSparseLimit) return nullptr;
-  k = std::min<uint32_t>(k, longest());
+  k = std::min(k, longest_);
+  const Words& row = up_to(k);
   return &lists_[k].get(lock_, [&] {
     std::vector<TokenId> list;
-    for (uint32_t i = 0; i < k; ++i) list.insert(list.end(), buckets_[i].begin(), buckets_[i].end());
+    for_each_token(row, [&](TokenId t) { list.push_back(t); });
     bytes_ += list.capacity() * sizeof(TokenId);
     return list;
   });
@@ -346,12 +461,11 @@ const RunExits& RunClass::exits(uint8_t byte) {
   if (const RunExits* known = exits_[byte].load(std::memory_order_relaxed)) return *known;
   auto made = std::make_unique<RunExits>();
   const TokenTrie& trie = vocabulary_.trie();
-  made->unbounded = row(longest());
+  made->unbounded = all_;
   for (uint32_t child : index.of(byte)) {
     const uint32_t parent = index.parent(child);
     if (!boundary(parent)) continue;
-    uint32_t count = 0;
-    for (uint32_t node = parent; node != 0; node = index.parent(node)) count += boundary(node);
+    const uint32_t count = elements(parent, index);
     made->children.push_back({child, count});
     made->longest = std::max<uint32_t>(made->longest, count);
     for (TokenId t : trie.tokens(child)) {
@@ -370,9 +484,14 @@ const RunExits& RunClass::exits(uint8_t byte) {
 
 void RunClass::write(std::string& out) const {
   put(out, ok_);
-  put(out, static_cast<uint32_t>(buckets_.size()));
-  for (const auto& b : buckets_) put_all(out, b);
+  put_all(out, std::vector<uint64_t>(begins_.w.begin(), begins_.w.end()));
+  put(out, longest_);
+  put_all(out, all_);
   put_all(out, boundary_);
+  const Buckets* const buckets = buckets_.made();
+  put(out, buckets != nullptr);
+  if (buckets)
+    for (const auto& b : *buckets) put_all(out, b);
   for (uint32_t byte = 0; byte < 256; ++byte) {
     const RunExits* e = exits_[byte].load(std::memory_order_acquire);
     if (!e) continue;
@@ -406,15 +525,26 @@ RunClass::RunClass(std::string_view saved, const Vocabulary& vocabulary, Runs& r
   };
   const auto entry = [](const Suffixes::Entry& e) { return e.token; };
   bool sound = from.number() == 1;
-  const uint32_t n = from.number();
-  sound = sound && from.ok() && n <= vocabulary.longest();
-  if (sound) buckets_.resize(n);
-  for (auto& b : buckets_) {
-    from.all(b);
-    sound = sound && tokens_fit(b, [](TokenId t) { return t; });
-  }
+  std::vector<uint64_t> begins;
+  from.all(begins);
+  longest_ = from.number();
+  from.all(all_);
   from.all(boundary_);
-  sound = sound && from.ok() && boundary_.size() == trie.size() / 64 + 1;
+  sound = sound && from.ok() && begins.size() == begins_.w.size() && longest_ <= vocabulary.longest() &&
+          all_.size() == vocabulary.words() && boundary_.size() == trie.size() / 64 + 1;
+  if (sound) std::ranges::copy(begins, begins_.w.begin());
+  // No bit stands for a token beyond the last one.
+  if (sound && vocabulary.size() % 32 != 0) sound = all_.back() >> vocabulary.size() % 32 == 0;
+  if (from.number() == 1 && sound)
+    buckets_.get(lock_, [&] {
+      Buckets out(longest_);
+      for (auto& b : out) {
+        from.all(b);
+        sound = sound && tokens_fit(b, std::identity());
+        bytes_ += sizeof(b) + b.capacity() * sizeof(TokenId);
+      }
+      return out;
+    });
   while (sound) {
     const uint32_t byte = from.number();
     if (byte == 256 || !from.ok()) break;
@@ -448,7 +578,10 @@ RunClass::RunClass(std::string_view saved, const Vocabulary& vocabulary, Runs& r
     if (sound) add(static_cast<uint8_t>(byte), std::move(e));
   }
   ok_ = sound && from.ok();
-  if (!ok_) buckets_.clear();
+  if (!ok_) {
+    all_.clear();
+    longest_ = 0;
+  }
   settle();
 }
 
@@ -464,13 +597,16 @@ void Runs::prepare() {
   const auto strings = of(regexes, regexes.any_character());
   if (!strings->ok()) return;
   strings->exits(static_cast<uint8_t>(kJson.end));
-  strings->up_to(strings->longest());
+  strings->tokens_between(1, strings->longest());
   index();
 }
 
 // The lock is held while a class is made, so that two compilers do not make the same class twice.
 std::shared_ptr<RunClass> Runs::of(RegexArena& regexes, RegexId element) {
-  const std::string key = automaton(regexes, element);
+  // Only a finite class of characters gets a key.
+  const RegexKind kind = regexes.node(element).kind;
+  const bool keyed = regexes.node(element).finite && (kind == RegexKind::kBytes || kind == RegexKind::kAlt);
+  const std::string key = keyed ? automaton(regexes, element) : std::string();
   std::unique_lock hold(lock_, std::defer_lock);
   if (!key.empty()) {
     hold.lock();
@@ -480,14 +616,15 @@ std::shared_ptr<RunClass> Runs::of(RegexArena& regexes, RegexId element) {
         return it->run;
       }
   }
+  if (key.empty()) return std::make_shared<RunClass>(regexes, vocabulary_, *this, element);
+  const RunElement parts = split(regexes, element);
   std::shared_ptr<RunClass> made;
-  if (const auto saved = saved_.find(key); !key.empty() && saved != saved_.end()) {
+  if (const auto saved = saved_.find(key); saved != saved_.end()) {
     made = std::make_shared<RunClass>(saved->second, vocabulary_, *this);
     if (!made->ok()) made = nullptr;
   }
-  if (!made) made = std::make_shared<RunClass>(regexes, vocabulary_, *this, element);
-  if (key.empty()) return made;
-  known_.push_front({key, made});
+  if (!made) made = make(regexes, element, parts);
+  known_.push_front({key, parts, made});
   // Counts the bytes of classes that no world uses; only these can be freed.
   std::size_t idle = 0;
   for (auto it = known_.begin(); it != known_.end();) {
@@ -495,6 +632,32 @@ std::shared_ptr<RunClass> Runs::of(RegexArena& regexes, RegexId element) {
     it = it->run.use_count() == 1 && idle > kKept ? known_.erase(it) : std::next(it);
   }
   return made;
+}
+
+// Looks for the most similar class among the last ones. Reading a subtree anew costs more than reading it for
+// the first time, so a class is copied only if a part of the nodes has to be read.
+std::shared_ptr<RunClass> Runs::make(RegexArena& regexes, RegexId regex, const RunElement& element) {
+  const NodeIndex& index = this->index();
+  std::size_t most = 0;
+  for (int b = 0; b < 256; ++b)
+    if (element.behind[b] != 0) most += index.of(static_cast<uint8_t>(b)).size();
+  most /= kReadAgain;
+  RunClass* like = nullptr;
+  ByteSet other;
+  std::size_t tried = 0;
+  for (const Known& k : known_) {
+    if (++tried > kCompared) break;
+    if (!k.run->ok() || k.run->tokens() <= kSparseLimit) continue;
+    const ByteSet differ = element.differences(k.element);
+    std::size_t nodes = 0;
+    differ.for_each([&](uint8_t b) { nodes += index.of(b).size(); });
+    if (nodes >= most) continue;
+    most = nodes;
+    like = k.run.get();
+    other = differ;
+  }
+  if (like) return std::make_shared<RunClass>(regexes, *like, regex, other);
+  return std::make_shared<RunClass>(regexes, vocabulary_, *this, regex);
 }
 
 std::string Runs::write() {

@@ -4,12 +4,13 @@
 // In: E as a regex. Out: the tokens that are made of at most k elements, for every k, and the places
 // where a run can be left on a given byte. They serve every E{m,n} followed by anything: plain strings,
 // maxLength, patterns such as `[a-z]{2,8}`. runs.cc explains with an example. Cost: a class is one walk
-// of the trie, about two milliseconds at 131k tokens. Rows and exits are made when they are first asked
-// for, and kept. All compilers over one vocabulary share its classes, which are told apart by the
-// automaton of E. A saved vocabulary brings its own classes (mask/artefact.h). Thread-safe; whatever
-// was handed out stays where it is.
+// of the trie, up to a millisecond at 131k tokens, or a copy of a similar class with its differences. Rows,
+// exits and numbers of elements are made when they are first asked for, and kept. All compilers over one
+// vocabulary share its classes, which are told apart by the automaton of E. A saved vocabulary brings its own
+// classes (mask/artefact.h). Thread-safe; whatever was handed out stays where it is.
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <cstdint>
 #include <list>
@@ -21,6 +22,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "base/bitset.h"
 #include "base/fork.h"
 #include "base/ids.h"
 #include "mask/suffixes.h"
@@ -115,13 +117,26 @@ class NodeIndex {
 
 class Runs;
 
+// An element E, split by its first byte: `behind[b]` is the number of the language that may follow b, and
+// `languages` holds the automata of these languages as strings. The number 0 stands for the empty language:
+// b begins no element.
+struct RunElement {
+  std::array<uint8_t, 256> behind{};
+  std::vector<std::string> languages{{}};
+  // Returns the bytes behind which two elements go on differently.
+  ByteSet differences(const RunElement& other) const;
+};
+
 // The run of one element E in one vocabulary: the tokens that consist of elements, and the exits by which
 // tokens leave.
 class RunClass {
  public:
-  // Makes the class of E. ok() tells whether E is a prefix code (no text of E begins another) without the
-  // empty text.
+  // Makes the class of E by a walk of the trie. ok() tells whether E is a prefix code (no text of E begins
+  // another) without the empty text.
   RunClass(RegexArena& regexes, const Vocabulary& vocabulary, Runs& runs, RegexId element);
+  // Makes the class of E from the class of another element. It copies that class and reads the subtrees anew
+  // that begin with a byte of `other_bytes`: the bytes behind which the two elements go on differently.
+  RunClass(RegexArena& regexes, RunClass& like, RegexId element, const ByteSet& other_bytes);
   // Reads what write() wrote. ok() is false if the bytes do not fit the vocabulary.
   RunClass(std::string_view saved, const Vocabulary& vocabulary, Runs& runs);
   void write(std::string& out) const;
@@ -138,13 +153,18 @@ class RunClass {
   // elements.
   const std::vector<TokenId>* list_up_to(uint32_t k);
   // Returns the number of tokens of more than `low` and at most `high` elements.
-  std::size_t tokens_between(uint32_t low, uint32_t high) const;
+  std::size_t tokens_between(uint32_t low, uint32_t high);
   template <class F>
-  void for_each_between(uint32_t low, uint32_t high, F&& f) const {
+  void for_each_between(uint32_t low, uint32_t high, F&& f) {
+    if (low >= std::min(high, longest())) return;
+    const Buckets& buckets = this->buckets();
     for (uint32_t k = low; k < std::min(high, longest()); ++k)
-      for (TokenId t : buckets_[k]) f(t);
+      for (TokenId t : buckets[k]) f(t);
   }
-  uint32_t longest() const { return static_cast<uint32_t>(buckets_.size()); }
+  // No token has more elements than this.
+  uint32_t longest() const { return longest_; }
+  // Returns the number of tokens that consist of elements.
+  std::size_t tokens() const { return tokens_; }
   std::size_t byte_size() const { return bytes_.load(std::memory_order_relaxed); }
 
  private:
@@ -162,6 +182,8 @@ class RunClass {
       std::lock_guard hold(lock);
       return held(make);
     }
+    // Returns the value, or null if it is not made yet.
+    const T* made() const { return made_.load(std::memory_order_acquire); }
     // Returns the value, and makes it first if necessary. The caller holds the lock.
     template <class Make>
     const T& held(Make&& make) {
@@ -174,16 +196,18 @@ class RunClass {
    private:
     std::atomic<const T*> made_{nullptr};
   };
-  void walk(RegexArena& regexes, RegexId element);
+  // The entry k holds the tokens of exactly k + 1 elements, the last of which may be unfinished.
+  using Buckets = std::vector<std::vector<TokenId>>;
+  class Reader;
   void settle();
-  void mark(uint32_t node) { boundary_[node / 64] |= uint64_t{1} << (node % 64); }
-  void add(uint8_t byte, std::unique_ptr<RunExits> exits);
-  Words make_row(uint32_t k);
-  RunCounts make_counts();
-  // Does what up_to(k) does. The caller holds the lock.
-  const Words& row(uint32_t k) {
-    return rows_[k].held([&] { return make_row(k); });
+  // Returns the number of elements that end along the path to a trie node.
+  uint32_t elements(uint32_t node, const NodeIndex& index) const;
+  const Buckets& buckets() {
+    return buckets_.get(lock_, [&] { return make_buckets(); });
   }
+  Buckets make_buckets();
+  void add(uint8_t byte, std::unique_ptr<RunExits> exits);
+  RunCounts make_counts();
   // Calls f(token, number of whole elements, first bytes of the unfinished one) for the tokens that consist
   // of elements. The caller holds the lock.
   template <class F>
@@ -191,12 +215,16 @@ class RunClass {
   const Vocabulary& vocabulary_;
   Runs& runs_;
   bool ok_ = true;
-  // buckets_[k] holds the tokens of exactly k + 1 elements, the last of which may be unfinished.
-  std::vector<std::vector<TokenId>> buckets_;
+  // The bytes that begin an element.
+  ByteSet begins_;
+  // A row of the tokens that consist of elements. A last element that is not finished counts.
+  Words all_;
   // One bit for each trie node: whether an element ends there, or nothing was read.
   std::vector<uint64_t> boundary_;
+  uint32_t longest_ = 0;
   std::size_t tokens_ = 0;
   Mutex lock_;
+  Slot<Buckets> buckets_;
   std::unique_ptr<Slot<Words>[]> rows_;
   std::unique_ptr<Slot<std::vector<TokenId>>[]> lists_;
   Slot<RunCuts> cuts_;
@@ -226,8 +254,11 @@ class Runs {
  private:
   struct Known {
     std::string key;
+    RunElement element;
     std::shared_ptr<RunClass> run;
   };
+  // Makes the class of an element. The caller holds the lock.
+  std::shared_ptr<RunClass> make(RegexArena& regexes, RegexId regex, const RunElement& element);
   const Vocabulary& vocabulary_;
   Mutex lock_;
   // The classes in memory, the most recently used one first.

@@ -220,3 +220,63 @@ TEST_CASE("slices: the mask of a regex is what the regex reads, whatever was ask
   CHECK(masks > times(600) * 20);
   CHECK(failed > times(600));
 }
+
+TEST_CASE("runs: a class that was copied from a similar one is the class that a walk makes") {
+  uint32_t copied = 0;
+  for (uint32_t seed = 0; seed < times(60); ++seed) {
+    Random random(seed + 700'000);
+    INFO("seed ", seed);
+    const auto draw = [&](Random from) {
+      std::set<std::string> tokens;
+      for (uint32_t i = 0; i < 4'000; ++i) {
+        std::string t;
+        for (uint32_t k = 1 + from.below(6); k > 0; --k)
+          t += from.chance(90) ? std::string(1, static_cast<char>('a' + from.below(6)))
+                               : std::vector<std::string>{"\\n",  "\"",     "\xc3\xa9",
+                                                          "\xc3", "\\u006", "\\u0061"}[from.below(6)];
+        tokens.insert(t);
+      }
+      std::vector<std::string_view> views{""};
+      views.insert(views.end(), tokens.begin(), tokens.end());
+      return std::make_shared<Vocabulary>(views, std::vector<TokenId>{0}, std::vector<TokenId>{});
+    };
+    const auto together = draw(Random(seed));
+    RegexArena arena(random.chance(80) ? kJson : kPlainJson, false);
+    std::vector<std::shared_ptr<RunClass>> earlier;
+    for (uint32_t i = 0; i < 6; ++i) {
+      CodepointSet set = random.chance(70) ? CodepointSet::all() : CodepointSet::one('a');
+      for (uint32_t c = 'a'; c < 'g'; ++c) {
+        if (!random.chance(25)) continue;
+        set = random.chance(60) ? set - CodepointSet::one(c) : set | CodepointSet::one(c);
+      }
+      if (random.chance(20)) set = set - CodepointSet::one(0xE9);
+      const RegexId element = arena.spelling().characters(arena, set);
+      if (arena.is_empty(element)) continue;
+      const auto alone = draw(Random(seed));
+      earlier.push_back(together->runs().of(arena, element));
+      RunClass &one = *earlier.back(), &other = *alone->runs().of(arena, element);
+      REQUIRE(one.ok() == other.ok());
+      if (!one.ok()) continue;
+      copied += i > 0 && one.tokens() > kSparseLimit;
+      REQUIRE(one.tokens() == other.tokens());
+      REQUIRE(one.longest() >= other.longest());
+      for (uint32_t k = 0; k <= one.longest() + 1; ++k) {
+        REQUIRE(one.up_to(k) == other.up_to(k));
+        REQUIRE(one.tokens_between(k, one.longest()) == other.tokens_between(k, one.longest()));
+      }
+      for (uint32_t node = 0; node < alone->trie().size(); ++node)
+        REQUIRE(one.boundary(node) == other.boundary(node));
+      for (const char b : {'"', 'a'}) {
+        const RunExits &left = one.exits(static_cast<uint8_t>(b)),
+                       &right = other.exits(static_cast<uint8_t>(b));
+        REQUIRE(left.unbounded == right.unbounded);
+        REQUIRE(std::ranges::equal(left.children, right.children, [](const Exit& x, const Exit& y) {
+          return x.node == y.node && x.count == y.count;
+        }));
+      }
+      REQUIRE(one.cuts().whole == other.cuts().whole);
+      REQUIRE(one.counts().wholes.size() == other.counts().wholes.size());
+    }
+  }
+  CHECK(copied > times(60));
+}
