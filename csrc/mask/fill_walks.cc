@@ -113,7 +113,7 @@ bool MaskBuilder::read_from(std::span<const Item> items, NodeSetId from, Collect
     if (out.row && !without_wide(at.item, at.from, out)) continue;
     const TerminalWalk& walk = walks.walk(at.item.regex, at.from);
     if (!out.row && !(walk.inside.empty() && walk.ends.empty())) note(at.item, out.worst);
-    list(walk.inside, true);
+    for (const auto& part : walk.inside) list(part, true);
     for (const TerminalWalk::End& end : walk.ends) {
       const RegexId done = end.label == 0 ? RegexArena::epsilon() : parser_.regexes().done(end.label - 1);
       const Item ended{done, at.item.stack, at.item.capture};

@@ -21,9 +21,14 @@
 #include "base/work.h"
 #include "mask/suffixes.h"
 #include "mask/token_trie.h"
+#include "mask/walk_table.h"
 #include "regex/regex.h"
 
 namespace structgen {
+
+// If at least this many different bytes may begin a text of the regex, a walk looks at all children of a
+// node.
+constexpr int kManyLive = 24;
 
 // VocabularyTrie and EndingsTrie give walks one interface: the children of a node by byte, the tokens at a
 // node, and whether a node is a leaf. The nodes below a node are those from first() to end() - 1.
@@ -43,6 +48,7 @@ struct VocabularyTrie {
     for (TokenId t : trie.subtree_tokens(node).subspan(trie.tokens(node).size())) f(Suffixes::Entry{t, 0});
   }
   bool leaf(uint32_t node) const { return trie.leaf(node); }
+  uint8_t byte(uint32_t node) const { return static_cast<uint8_t>(trie.node(node).byte); }
   uint32_t first(uint32_t node) const { return node + 1; }
   uint32_t end(uint32_t node) const { return trie.node(node).end; }
   uint32_t depth(uint32_t node) const { return trie.node(node).depth; }
@@ -71,12 +77,34 @@ struct EndingsTrie {
     for (uint32_t e = trie.nodes[first(node)].first; e < trie.nodes[end(node)].first; ++e) f(trie.entries[e]);
   }
   bool leaf(uint32_t node) const { return first(node) == end(node); }
+  uint8_t byte(uint32_t node) const { return trie.nodes[node].byte; }
   uint32_t first(uint32_t node) const { return node == kRoot ? 0 : node + 1; }
   uint32_t end(uint32_t node) const {
     return node == kRoot ? static_cast<uint32_t>(trie.nodes.size()) - 1 : trie.nodes[node].end;
   }
   uint32_t depth(uint32_t node) const { return node == kRoot ? 0 : trie.nodes[node].depth; }
 };
+
+// Reads a regex below one node of a trie, as read_below() does. It looks at each node in the order of memory
+// and steps by a table, which takes a few nanoseconds; a look-up of those children that the regex may read
+// takes longer, and is worth it only where they are few.
+template <class Trie, class Meet>
+void read_all_below(WalkTable& table, const Trie& trie, uint32_t node, RegexId regex, Meet&& meet) {
+  const uint32_t top = trie.depth(node), end = trie.end(node);
+  std::vector<uint32_t> at{table.state(regex)};  // by depth below the node
+  for (uint32_t i = trie.first(node); i < end;) {
+    if (i % 8 == 0) charge();
+    const uint32_t depth = trie.depth(i) - top;
+    const uint32_t to = table.next(at[depth - 1], trie.byte(i));
+    if (to == WalkTable::kDead || !meet(i, table.regex(to))) {
+      i = trie.end(i);
+      continue;
+    }
+    if (depth == at.size()) at.push_back(to);
+    at[depth] = to;
+    ++i;
+  }
+}
 
 // Reads a regex below some nodes of a trie, which are in ascending order. For each byte that leads to a node
 // and a derivative it calls meet(node, derivative), once for each such pair. If meet() returns true, the walk
@@ -92,6 +120,11 @@ void read_below(RegexArena& regexes, const Trie& trie, std::span<const uint32_t>
   // A pair can be met twice only if one of the nodes lies below another.
   bool nested = nodes.size() > 1 && nodes.back() == EndingsTrie::kRoot;
   for (std::size_t i = 0; i + 1 < nodes.size() && !nested; ++i) nested = nodes[i + 1] < trie.end(nodes[i]);
+  if (!nested && regexes.live(regex).count() >= kManyLive) {
+    WalkTable table(regexes);
+    for (uint32_t node : nodes) read_all_below(table, trie, node, regex, meet);
+    return;
+  }
   FlatMap<uint64_t, bool> met;
   // The pairs that are to be met, the first one at the end.
   SmallVector<Pair, 64> todo;

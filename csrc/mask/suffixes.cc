@@ -36,6 +36,19 @@ class ByByte {
   std::vector<SuffixStart> sorted_;
 };
 
+// Appends a subtree that is merged with no other one. Its node gets the given depth.
+void copy_subtree(const TokenTrie& trie, const SuffixStart& start, uint32_t depth, Suffixes& out) {
+  const uint32_t moved = static_cast<uint32_t>(out.nodes.size()) - start.node;
+  const uint32_t above = trie.node(start.node).depth - depth;
+  for (uint32_t i = start.node; i < trie.node(start.node).end; ++i) {
+    const TokenTrie::Node& n = trie.node(i);
+    out.nodes.push_back({n.end + moved, static_cast<uint32_t>(out.entries.size()), n.depth - above,
+                         static_cast<uint8_t>(n.byte)});
+    out.depth = std::max(out.depth, n.depth - above);
+    for (TokenId t : trie.tokens(i)) out.entries.push_back({t, start.count});
+  }
+}
+
 }  // namespace
 
 // Works depth first. `open` holds the nodes of the vocabulary's trie that are not merged yet: level by level,
@@ -68,9 +81,14 @@ void build_suffixes(const TokenTrie& trie, std::vector<SuffixStart> starts, Suff
     group.clear();
     for (; open.size() > level.first && by_byte.byte(open.back()) == byte; open.pop_back())
       group.push_back(open.back());
+    const uint32_t depth = static_cast<uint32_t>(levels.size());
+    if (group.size() == 1) {
+      copy_subtree(trie, group[0], depth, out);
+      continue;
+    }
     Suffixes::Node node;
     node.byte = byte;
-    node.depth = static_cast<uint32_t>(levels.size());
+    node.depth = depth;
     node.first = static_cast<uint32_t>(out.entries.size());
     out.depth = std::max(out.depth, node.depth);
     levels.push_back({open.size(), static_cast<uint32_t>(out.nodes.size())});
@@ -80,9 +98,8 @@ void build_suffixes(const TokenTrie& trie, std::vector<SuffixStart> starts, Suff
       trie.each_child(s.node, ByteSet::all(),
                       [&](uint32_t child, uint8_t) { open.push_back({child, s.count}); });
     }
-    if (group.size() > 1)
-      std::sort(out.entries.begin() + node.first, out.entries.end(),
-                [](const Suffixes::Entry& x, const Suffixes::Entry& y) { return x.token < y.token; });
+    std::sort(out.entries.begin() + node.first, out.entries.end(),
+              [](const Suffixes::Entry& x, const Suffixes::Entry& y) { return x.token < y.token; });
     if (open.size() > levels.back().first) arrange(levels.back().first);
   }
   Suffixes::Node sentinel;

@@ -1,6 +1,7 @@
 #include "mask/terminal_walks.h"
 
 #include <algorithm>
+#include <array>
 #include <iterator>
 
 #include "base/small_vector.h"
@@ -69,16 +70,16 @@ TerminalWalk TerminalWalks::in_parts(RegexId regex, NodeSetId from) {
   const Undo outer([&] { --nested_; });
   const TerminalWalk first = walk(RegexId{n.a}, from);
   std::vector<NodeSetId> ends{regexes_.nullable(RegexId{n.a}) ? from : none()};
-  std::vector<Suffixes::Entry> inside(first.inside.begin(), first.inside.end());
+  SmallVector<std::span<const Suffixes::Entry>, 8> inside;
+  for (const auto& list : first.inside) inside.push_back(list);
   for (const TerminalWalk::End& end : first.ends) {
-    inside.insert(inside.end(), end.tokens.begin(), end.tokens.end());
+    if (!end.tokens.empty()) inside.push_back(end.tokens);
     ends.push_back(end.next);
   }
   const NodeSetId between = sets_.unite(std::move(ends));
-  if (between == none()) return {pool_.copy(std::span<const Suffixes::Entry>(inside)), {}, 0};
-  const TerminalWalk& second = walk(RegexId{n.b}, between);
-  inside.insert(inside.end(), second.inside.begin(), second.inside.end());
-  return {pool_.copy(std::span<const Suffixes::Entry>(inside)), second.ends, second.deepest};
+  const TerminalWalk second = between == none() ? TerminalWalk{{}, {}, 0} : walk(RegexId{n.b}, between);
+  for (const auto& list : second.inside) inside.push_back(list);
+  return {pool_.copy(std::span<const std::span<const Suffixes::Entry>>(inside)), second.ends, second.deepest};
 }
 
 // For a run without some literals, returns the walk of the run. Returns nothing if the regex has another form
@@ -136,8 +137,17 @@ TerminalWalk TerminalWalks::make(RegexId regex, const NodeSet& from, const Trie&
     out.nodes.clear();
     return out;
   };
+  // Most nodes lead to a few regexes.
+  std::array<RegexNode, 16> nodes;
+  std::array<RegexId, 16> known;
+  known.fill(RegexArena::empty());
   read_below(regexes_, trie, from.nodes, regex, [&](uint32_t node, RegexId to) {
-    const RegexNode& n = regexes_.node(to);
+    const std::size_t slot = to.v % known.size();
+    if (known[slot] != to) {
+      known[slot] = to;
+      nodes[slot] = regexes_.node(to);
+    }
+    const RegexNode& n = nodes[slot];
     const bool goes_on = !n.only_ends();
     if (goes_on) trie.each_token(node, [&](Suffixes::Entry e) { inside_.push_back(e); });
     if (!n.nullable) return true;
@@ -155,7 +165,8 @@ TerminalWalk TerminalWalks::make(RegexId regex, const NodeSet& from, const Trie&
     ends.push_back(
         {e.label, pool_.copy(std::span<const Suffixes::Entry>(e.tokens)), sets_.intern(from.trie, e.nodes)});
   }
-  return {pool_.copy(std::span<const Suffixes::Entry>(inside_)),
+  const std::span<const Suffixes::Entry> inside = pool_.copy(std::span<const Suffixes::Entry>(inside_));
+  return {pool_.copy(std::span(&inside, inside.empty() ? 0 : 1)),
           pool_.copy(std::span<const TerminalWalk::End>(ends)), deepest};
 }
 

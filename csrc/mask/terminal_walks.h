@@ -50,8 +50,8 @@ struct TerminalWalk {
     // The set of nodes at which the regex ends and below which tokens go on; none() if it is empty.
     NodeSetId next;
   };
-  // The tokens behind which the regex can go on.
-  std::span<const Suffixes::Entry> inside;
+  // The tokens behind which the regex can go on. A walk that is put together from others has their lists.
+  std::span<const std::span<const Suffixes::Entry>> inside;
   // One entry for each label.
   std::span<const End> ends;
   // The depth of the deepest node at which the regex ends.
