@@ -56,14 +56,32 @@ constexpr uint32_t kEscapePair = 12;
 // count as kFar.
 constexpr uint32_t kSteps = 5'000;
 // behind_any() returns kFar for a regex with more derivatives than kDerivatives, or after kDerivativeWork
-// units of work: a fifth of a millisecond.
+// units of work: a fifth of a millisecond. A regex with more parts than kParts mostly has more derivatives.
 constexpr std::size_t kDerivatives = 96;
+constexpr std::size_t kParts = 200;
 constexpr int64_t kDerivativeWork = 2'000;
 // A search for a bound always gets at least this many units of work.
 constexpr int64_t kLeastWork = 1'000;
 
 uint32_t times(uint64_t a, uint64_t n) {
   return n == 0 || a == 0 ? 0 : static_cast<uint32_t>(std::min<uint64_t>(a * n, Lengths::kFar));
+}
+
+// Returns true if the structure of the regex has more than kParts different nodes.
+bool many_parts(const RegexArena& regexes, RegexId r) {
+  FlatMap<uint32_t, bool> met;
+  std::vector<uint32_t> open{r.v};
+  while (!open.empty() && met.size() <= kParts) {
+    const uint32_t at = open.back();
+    open.pop_back();
+    if (!met.emplace(at, true).second) continue;
+    const RegexNode& n = regexes.node(RegexId{at});
+    if (n.kind == RegexKind::kCat) open.push_back(n.b);
+    if (n.kind == RegexKind::kCat || n.kind == RegexKind::kNot || n.kind == RegexKind::kRepeat)
+      open.push_back(n.a);
+    if (n.kind == RegexKind::kAlt || n.kind == RegexKind::kAnd) open.insert(open.end(), n.kids, n.kids + n.n);
+  }
+  return met.size() > kParts;
 }
 }  // namespace
 
@@ -197,6 +215,7 @@ uint32_t Lengths::searched(Id of) {
 // inside of characters of several bytes.
 uint32_t Lengths::behind_any(RegexId r) {
   RegexArena& regexes = parser_.regexes();
+  if (many_parts(regexes, r)) return kFar;
   const WorkScope part(meter.task(), std::clamp(meter.left() / 8, kLeastWork, kDerivativeWork));
   return told([&] {
            std::vector<RegexId> found{r};
