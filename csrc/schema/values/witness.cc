@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cmath>
 #include <string>
+#include <string_view>
 
 #include "base/depth.h"
 #include "base/utf8.h"
@@ -20,7 +21,51 @@ bool some_number(Op op) {
   return op == Op::kInteger || op == Op::kMultiple || op == Op::kAtLeast || op == Op::kAtMost ||
          op == Op::kEqual;
 }
+
+// Returns true if the atoms show whether 0 satisfies p, and the answer is `truth`.
+bool zero_satisfies(FormulaSpace& formulas, TypedId p, bool truth) {
+  check_depth();
+  const Formula& f = formulas[p];
+  const auto holds = [&](TypedId k) { return zero_satisfies(formulas, k, truth); };
+  switch (f.op) {
+    case Op::kInteger:
+    case Op::kMultiple: return truth;
+    case Op::kAtLeast:
+    case Op::kAtMost: {
+      const Decimal& bound = formulas.decimal(f.text());
+      return (bound.zero() ? f.b == 0 : bound.negative == (f.op == Op::kAtLeast)) == truth;
+    }
+    case Op::kEqual: return formulas.decimal(f.text()).zero() == truth;
+    case Op::kNot: return zero_satisfies(formulas, formulas.kids(p)[0], !truth);
+    case Op::kAnd:
+    case Op::kOr: {
+      const auto kids = formulas.kids(p);
+      return (f.op == Op::kAnd) == truth ? std::ranges::all_of(kids, holds)
+                                         : std::ranges::any_of(kids, holds);
+    }
+    default: return false;
+  }
+}
+
+// Returns the bytes of a text as a JSON string; every byte that is not ASCII counts as an escape.
+uint64_t quoted_bytes(std::string_view text) {
+  uint64_t out = 2;
+  for (const char c : text) out += c == '"' || c == '\\' ? 2 : c < 0x20 || c > 0x7E ? 6 : 1;
+  return out;
+}
 }  // namespace
+
+uint64_t plain_bytes(FormulaSpace& formulas, TypedId p) {
+  const Formula& f = formulas[p];
+  if (formulas.row(p).about == Kind::kNumber || f.op == Op::kAnd || f.op == Op::kOr || f.op == Op::kNot)
+    return zero_satisfies(formulas, p, true) ? 1 : 0;
+  uint64_t out = 0;
+  if (f.op == Op::kLength && f.a <= f.b) out = 2 + uint64_t{f.a};
+  if (f.op == Op::kStrings)
+    for (const std::string& t : formulas.string_set(f.string_set()))
+      if (valid_utf8(t)) out = out == 0 ? quoted_bytes(t) : std::min(out, quoted_bytes(t));
+  return out;
+}
 
 bool plainly_nonempty(FormulaSpace& formulas, TypedId p) {
   check_depth();

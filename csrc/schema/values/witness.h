@@ -12,6 +12,10 @@ namespace structgen {
 // Returns true if some text or number surely satisfies p. After a false an automaton has to decide.
 bool plainly_nonempty(FormulaSpace& formulas, TypedId p);
 
+// Returns how many bytes of JSON suffice for some text or number of p, as an upper bound; 0 if the atoms show
+// no such text or number. p asks something.
+uint64_t plain_bytes(FormulaSpace& formulas, TypedId p);
+
 // Returns true for `integer` and for constants that are all whole. In the plain spelling these numbers are
 // written without a point.
 bool asks_whole(FormulaSpace& formulas, TypedId p);

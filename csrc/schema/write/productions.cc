@@ -41,6 +41,7 @@
 #include "regex/syntax.h"
 #include "schema/decide/domain.h"
 #include "schema/decide/unique.h"
+#include "schema/values/witness.h"
 #include "schema/write/diagnosis.h"
 #include "strings/json_inside.h"
 
@@ -336,7 +337,24 @@ uint64_t JsonProductions::member_bytes(const Plan& plan, PlanNameId name, uint32
   return out + regexes_.node(comma(depth, true).regex()).shortest + regexes_.node(colon().regex()).shortest;
 }
 
-// Sets an upper bound of the bytes that complete an object, if only the names of its plan ask something. It
+// Returns the bytes of a value that a look at the atoms shows: a number, a string, an empty array, an empty
+// object or a constant, the first of these kinds that has one. Returns 0 if none has. No language is made.
+uint64_t JsonProductions::shown_bytes(const Rule& r) {
+  const auto of = [&](Kind kind) { return restricted(r.value(), kind); };
+  for (const auto& [kind, bytes] : {std::pair(Kind::kNumber, 1), std::pair(Kind::kString, 2)})
+    if (const TypedId p = of(kind); p == FormulaSpace::yes())
+      return static_cast<uint64_t>(bytes);
+    else if (const uint64_t some = plain_bytes(formulas_, p); some > 0)
+      return some;
+  for (const auto& [kind, bracket] : {std::pair(Kind::kArray, '['), std::pair(Kind::kObject, '{')})
+    if (solver_.closes(of(kind))) return regexes_.node(open(bracket).regex()).shortest + 1;
+  for (const auto& [kind, names] : kConstants)
+    if (of(kind) == FormulaSpace::yes()) return names[layout_.python].size();
+  return 0;
+}
+
+// Sets an upper bound of the bytes that complete a plain value, or an object, if only the names of its plan
+// ask something. It
 // counts a member for each required name that is missing, and the closing bracket. The missing names can be
 // written in some order, whatever was written before. If a key must come although no name is missing, it adds
 // some name on offer.
@@ -349,6 +367,7 @@ bool JsonProductions::bound(RuleId id, Bound& out) {
     case kKeys:
     case kNamed:
     case kFree: break;
+    case kValue: out.bytes = shown_bytes(r); return out.bytes > 0;
     default: return false;
   }
   const ObjectState st = solver_.objects().state(r.object());

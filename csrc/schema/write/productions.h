@@ -178,6 +178,7 @@ class JsonProductions : public Productions {
   std::optional<std::vector<Objects::Step>> read_key(const Rule& r, const Reading& reading, std::string& key);
   std::vector<Objects::Step> nearest_steps(const std::vector<Objects::Step>& steps, bool nearest);
   // Returns a lower bound of the bytes of a member without its value.
+  uint64_t shown_bytes(const Rule& r);
   uint64_t member_bytes(const Plan& plan, PlanNameId name, uint32_t depth);
   // to_json() replaces the words for null, false and true of the layout (`None`) by those of JSON (`null`);
   // from_json() does the opposite.
