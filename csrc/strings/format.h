@@ -6,6 +6,7 @@
 // 5321, 6531, 1123, 5890-5893, 2673, 4291, 3986, 3987, 6570, 6901, ECMA-262.
 #pragma once
 
+#include <cstdint>
 #include <span>
 #include <string>
 #include <string_view>
@@ -19,6 +20,8 @@ class RegexArena;
 
 struct FormatInfo {
   std::string_view name;
+  // The number of bytes of a shortest text.
+  uint32_t least;
   // True if the regex accepts exactly what the specification accepts; false if it accepts more.
   bool exact;
   // For the report: what of the format is not enforced; empty if `exact`.

@@ -13,6 +13,7 @@
 
 #include "random.h"
 #include "regex/regex.h"
+#include "strings/format.h"
 #include "strings/json_spelling.h"
 
 using namespace structgen;
@@ -446,6 +447,15 @@ TEST_CASE("regex algebra: what a call makes does not depend on what was made bef
     }
   }
   CHECK(bodies > times(400) / 4);
+}
+
+TEST_CASE("formats: the bytes of a shortest text are those of the language") {
+  for (const FormatInfo& f : all_formats()) {
+    RegexArena arena(kJson);
+    std::string text;
+    REQUIRE(arena.witness(lower(arena, f, kJson), text));
+    CHECK_MESSAGE(f.least + 1 == text.size(), f.name, " ", text);
+  }
 }
 
 TEST_CASE("regex algebra: a body holds every spelling of a text or none") {

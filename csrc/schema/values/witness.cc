@@ -11,6 +11,7 @@
 
 #include "base/depth.h"
 #include "base/utf8.h"
+#include "strings/format.h"
 
 namespace structgen {
 
@@ -61,6 +62,7 @@ uint64_t plain_bytes(FormulaSpace& formulas, TypedId p) {
     return zero_satisfies(formulas, p, true) ? 1 : 0;
   uint64_t out = 0;
   if (f.op == Op::kLength && f.a <= f.b) out = 2 + uint64_t{f.a};
+  if (f.op == Op::kFormat) out = 2 + uint64_t{find_format(formulas.text(f.text()))->least};
   if (f.op == Op::kStrings)
     for (const std::string& t : formulas.string_set(f.string_set()))
       if (valid_utf8(t)) out = out == 0 ? quoted_bytes(t) : std::min(out, quoted_bytes(t));
