@@ -56,9 +56,10 @@ constexpr uint32_t kEscapePair = 12;
 // count as kFar.
 constexpr uint32_t kSteps = 5'000;
 // behind_any() returns kFar for a regex with more derivatives than kDerivatives, or after kDerivativeWork
-// units of work: a fifth of a millisecond. A regex with more parts than kParts mostly has more derivatives.
+// units of work: a fifth of a millisecond. A regex with more parts than kManyParts mostly has more
+// derivatives.
 constexpr std::size_t kDerivatives = 96;
-constexpr std::size_t kParts = 200;
+constexpr std::size_t kManyParts = 200;
 constexpr int64_t kDerivativeWork = 2'000;
 // A search for a bound always gets at least this many units of work.
 constexpr int64_t kLeastWork = 1'000;
@@ -67,11 +68,11 @@ uint32_t times(uint64_t a, uint64_t n) {
   return n == 0 || a == 0 ? 0 : static_cast<uint32_t>(std::min<uint64_t>(a * n, Lengths::kFar));
 }
 
-// Returns true if the structure of the regex has more than kParts different nodes.
+// Returns true if the structure of the regex has more than kManyParts different nodes.
 bool many_parts(const RegexArena& regexes, RegexId r) {
   FlatMap<uint32_t, bool> met;
   std::vector<uint32_t> open{r.v};
-  while (!open.empty() && met.size() <= kParts) {
+  while (!open.empty() && met.size() <= kManyParts) {
     const uint32_t at = open.back();
     open.pop_back();
     if (!met.emplace(at, true).second) continue;
@@ -81,7 +82,7 @@ bool many_parts(const RegexArena& regexes, RegexId r) {
       open.push_back(n.a);
     if (n.kind == RegexKind::kAlt || n.kind == RegexKind::kAnd) open.insert(open.end(), n.kids, n.kids + n.n);
   }
-  return met.size() > kParts;
+  return met.size() > kManyParts;
 }
 }  // namespace
 
