@@ -55,6 +55,17 @@ SCHEMAS = [
         "minItems": 2,
         "uniqueItems": True,
     },
+    {  # atoms show a short text of some values: 0, an empty array, a word, a date
+        "type": "object",
+        "properties": {
+            "zero": {"type": "number", "minimum": 0},
+            "none": {"type": "number", "exclusiveMinimum": 0, "maximum": 0.5},
+            "list": {"type": "array"},
+            "word": {"enum": ["a\\n", "long"]},
+            "date": {"type": "string", "format": "date"},
+        },
+        "required": ["zero", "none", "list", "word", "date"],
+    },
 ]
 
 
