@@ -206,3 +206,23 @@ def test_a_canvas_of_a_real_vocabulary(tekken) -> None:
         canvas.set(slot, int(source.choice(np.flatnonzero(bits).tolist())))
     value = json.loads(canvas.text())
     assert value["city"] in ("Paris", "Oslo") and isinstance(value["n"], int)
+
+
+def test_a_filling_of_many_slots_takes_little_work(tekken) -> None:
+    vocabulary = sg.Vocabulary.from_bytes(tekken.text, tekken.eos, tekken.special)
+    schema = {"type": "object", "required": ["city", "n"], "properties": {"city": {"type": "string"},
+              "n": {"type": "integer"}, "tags": {"type": "array", "items": {"type": "string"}}}}  # fmt: skip
+    grammar = sg.Compiler(vocabulary, limits=sg.Limits(mask=400_000)).json_schema(schema)
+    tokens = [
+        tekken.text.index(text) for text in (b'"', b",", b":", b"{", b"}", b" a", b'":', b'",', b"1", b"b")
+    ]
+    canvas = grammar.canvas(48)
+    source = random.Random(2)
+    verdicts = []
+    for slot in source.sample(range(48), 48):
+        for token in source.sample(tokens, 6):
+            verdicts.append(canvas.commit(slot, token))
+            if verdicts[-1]:
+                break
+    # The keys of the object must differ, so each yes needs a filling. 400,000 units pay for it.
+    assert verdicts.count(None) < 12 and verdicts.count(True) > 30

@@ -119,6 +119,11 @@ CloudId Canvas::behind(CloudId c, TokenId t) {
   return t == kMasked ? clouds_->any(c) : ends(t) ? Clouds::kNone : clouds_->token(c, t);
 }
 
+// Returns the cloud behind slot i, which has the cloud c before it, within the limits near_.
+CloudId Canvas::beyond(std::size_t i, CloudId c) {
+  return near_ && at(i) == kMasked ? clouds_->any(c, near_->symbols) : behind(c, at(i));
+}
+
 // Returns F[i], the cloud before slot i, and computes F up to there.
 CloudId Canvas::before(std::size_t i) {
   while (before_.size() <= i) before_.push_back(behind(before_.back(), slots_[before_.size() - 1]));
@@ -170,9 +175,7 @@ bool Canvas::leads(std::size_t i, CloudId c) {
     out = (i == from && free_behind(i) && ending(i, c)) || ends_before(i, c) ||
           (i < range_.hi && meets_filling(i, c));
     if (out || i >= range_.hi) break;
-    const bool any = at(i) == kMasked;
-    c = behind(c, at(i));
-    if (any && near_) c = clouds_->shallow(c, near_->symbols);
+    c = beyond(i, c);
   }
   for (std::size_t k = 0; k < met.size(); ++k) answers(from + k).emplace(met[k].v, out);
   return out;

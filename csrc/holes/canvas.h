@@ -122,6 +122,7 @@ class Canvas {
   void assign(std::size_t slot, TokenId t);
   Canvas without(std::size_t slot) const;
   CloudId behind(CloudId c, TokenId t);
+  CloudId beyond(std::size_t i, CloudId c);
   CloudId before(std::size_t i);
   CloudId along(std::size_t i);
   FlatMap<uint32_t, bool>& answers(std::size_t i);
@@ -144,6 +145,9 @@ class Canvas {
   bool add_ending(Filling& out);
   std::optional<Next> next(std::size_t i, StateId s, std::size_t link);
   void add_kept(Filling& out);
+  bool trace(Filling& out, CloudId c);
+  bool add_link(Filling& out, Clouds::Entry from, Clouds::Entry to, std::size_t turn);
+  void add_read(Filling& out, const std::vector<TokenId>& tokens);
   bool build(Filling& out);
   std::optional<Filling> begun();
   std::optional<Filling> splice();

@@ -1,5 +1,9 @@
 // How a filling of a canvas is found. A filling holds tokens for all slots that the parser has read; canvas.h
 // says what a filling proves.
+//
+// trace() reads clouds from a slot to the end, then goes back: an entry of the cloud behind a slot has a
+// source in the cloud before the slot. Two passes over the slots so find a filling, unless captured text
+// forbids its tokens. build() then tries other tokens slot by slot, and traces the rest behind each.
 #include <algorithm>
 
 #include "base/undo.h"
@@ -16,6 +20,8 @@ constexpr std::size_t kTries = 400, kTriesNear = 8;
 // near() follows stacks with at most this many more symbols than those of the kept filling. Deeper stacks
 // make more clouds, and few fillings need them.
 constexpr uint32_t kDeeper = 1;
+// trace() tries this many ways, because captured text may forbid the tokens of some.
+constexpr std::size_t kTurns = 12;
 }  // namespace
 
 Canvas::Filling Canvas::Filling::first(std::size_t n) const {
@@ -122,6 +128,66 @@ void Canvas::add_kept(Filling& out) {
   out = longest.first(least);
 }
 
+// Finds tokens for the slots that `out` lacks, behind which stands cloud c. The clouds of all these slots are
+// known, so the search begins at the end: to an entry of the cloud behind a slot it finds an entry of the
+// cloud before the slot. Returns false if captured text forbids the tokens.
+bool Canvas::trace(Filling& out, CloudId c) {
+  if (add_ending(out)) return true;
+  const std::size_t from = out.size();
+  std::vector<CloudId> way{c};
+  std::size_t end = from;
+  for (; !(range_.has(end) && clouds_->cloud(c).accepting) && !meets_filling(end, c); ++end) {
+    if (c == Clouds::kNone || end >= std::min(near_ ? near_->stop : range_.hi, range_.hi)) return false;
+    way.push_back(c = beyond(end, c));
+  }
+  if (clouds_->cloud(c).open) return false;
+  const bool meets = !(range_.has(end) && clouds_->cloud(c).accepting);
+  for (std::size_t turn = 0; turn < kTurns; ++turn) {
+    // goals[k] is an entry of the cloud that stands k slots before the end.
+    std::vector<Clouds::Entry> goals{meets ? clouds_->some(along(end)) : Clouds::kEnd};
+    for (std::size_t i = end; i-- > from;) {
+      const auto before = clouds_->source(way[i - from], at(i), goals.back(), turn);
+      if (!before) return false;
+      goals.push_back(*before);
+    }
+    while (out.size() < end && add_link(out, goals[end - out.size()], goals[end - out.size() - 1], turn)) {
+    }
+    if (meets && out.size() == end) add_read(out, filling_->tokens);
+    if (ended(out)) return true;
+    out = out.first(from);
+  }
+  return false;
+}
+
+// Appends a token that leads from one entry to another. Returns false if the parser reads none of the
+// examples.
+bool Canvas::add_link(Filling& out, Clouds::Entry from, Clouds::Entry to, std::size_t turn) {
+  const std::size_t i = out.size();
+  const auto add = [&](TokenId t) {
+    const StateId s = walk(out.last(), t);
+    if (s != Parser::dead()) out.add(t, s);
+    return s != Parser::dead();
+  };
+  if (at(i) != kMasked) return add(at(i));
+  return !clouds_->links(from, [&](const Clouds::Link& w) {
+    if (!clouds_->has(w.to, to)) return true;
+    const std::vector<TokenId> some = clouds_->examples(w);
+    // The examples are taken in another order in each slot, so that captured texts differ.
+    for (std::size_t k = 0; k < some.size(); ++k)
+      if (add(some[(k + (turn + 1) * i) % some.size()])) return false;
+    return true;
+  });
+}
+
+// Appends tokens for the slots that `out` lacks, until the parser reads no more.
+void Canvas::add_read(Filling& out, const std::vector<TokenId>& tokens) {
+  for (std::size_t i = out.size(); i < tokens.size(); ++i) {
+    const StateId s = walk(out.last(), tokens[i]);
+    if (s == Parser::dead()) return;
+    out.add(tokens[i], s);
+  }
+}
+
 // Finds tokens for the slots that `out` lacks, depth first. Returns false if it finds none.
 bool Canvas::build(Filling& out) {
   const std::size_t from = out.size();
@@ -136,7 +202,7 @@ bool Canvas::build(Filling& out) {
         out.add_rest(*filling_);
         return true;
       }
-      if (add_ending(out)) return true;
+      if (trace(out, clouds_->of(out.last()))) return true;
       if (i < range_.hi) {
         add_kept(out);
         links.resize(out.size() - from);
@@ -212,7 +278,7 @@ std::optional<Canvas::Filling> Canvas::near(std::size_t from, std::size_t stop) 
   led_ = leads(from, along(from));
   if (!led_) return std::nullopt;
   Filling out = filling_ ? filling_->first(from) : Filling{{}, {start_}};
-  return build(out) ? std::optional(std::move(out)) : std::nullopt;
+  return trace(out, along(from)) || build(out) ? std::optional(std::move(out)) : std::nullopt;
 }
 
 // Tells whether the change fits if only `width` slots on each side of it get new tokens. The filling that

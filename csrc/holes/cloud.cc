@@ -49,10 +49,10 @@ namespace {
 constexpr std::size_t kManyEntries = 100'000;
 // ends_at_edge() follows at most this many marks kEdge, one behind the other.
 constexpr uint32_t kMostEdges = 64;
+// In each turn source() begins at a group that stands this many groups further.
+constexpr std::size_t kTurn = 5;
 // ending() looks for a text only if the cloud has at most this many entries.
 constexpr std::size_t kFewEntries = 12;
-// depth() returns this for stacks that have no end.
-constexpr uint32_t kDeepest = 1u << 20;
 constexpr uint64_t pair_key(uint32_t a, uint32_t b) { return uint64_t{a} << 32 | b; }
 
 // Splits a text into tokens from the left, each as long as possible. Returns false if no token continues the
@@ -93,7 +93,7 @@ Clouds::Clouds(RegexArena& regexes, Productions& productions, const Vocabulary& 
 std::size_t Clouds::byte_size() const {
   return parser_.byte_size() + bytes_ + leaps_.byte_size() + index_.byte_size() + entered_.byte_size() +
          closed_.byte_size() + tokens_.byte_size() + any_.byte_size() + of_.byte_size() + alive_.byte_size() +
-         shallow_stacks_.byte_size() + shallow_.byte_size() + depths_.byte_size() + completion_.byte_size() +
+         shallow_stacks_.byte_size() + depths_.byte_size() + completion_.byte_size() +
          ending_index_.byte_size() + endings_.size() * 60 + left_.size() * 120 + expansions_.size() * 120;
 }
 
@@ -325,12 +325,16 @@ CloudId Clouds::leave(StackId s, uint32_t label, NodeSetId from) {
   });
 }
 
-CloudId Clouds::any(CloudId c) {
+CloudId Clouds::any(CloudId c, uint32_t symbols) {
   if (fixed(c)) return c;
-  return any_.remember(c.v, [&] {
+  return any_.remember(pair_key(c.v, symbols), [&] {
     Cloud out, before = cloud(c);
     out.blind = before.blind;
     for (const Group& e : before.groups) follow(leaps_.tokens(e.set, Strides::kRoot), e.stack, out);
+    if (symbols < kDeepest) {
+      for (Group& e : out.groups) e.stack = shallow(e.stack, symbols);
+      std::erase_if(out.groups, [](const Group& e) { return e.stack == StackArena::none(); });
+    }
     return intern(out);
   });
 }
@@ -351,16 +355,6 @@ StackId Clouds::shallow(StackId s, uint32_t symbols) {
       if (const StackId rest = shallow(e.rest, symbols - 1); rest != StackArena::none())
         kept.push_back(stacks.push(e.top, rest));
     return kept.empty() ? StackArena::none() : stacks.unite(std::span(kept));
-  });
-}
-
-CloudId Clouds::shallow(CloudId c, uint32_t symbols) {
-  if (fixed(c)) return c;
-  return shallow_.remember(pair_key(c.v, symbols), [&] {
-    Cloud out = cloud(c);
-    for (Group& e : out.groups) e.stack = shallow(e.stack, symbols);
-    std::erase_if(out.groups, [](const Group& e) { return e.stack == StackArena::none(); });
-    return intern(out);
   });
 }
 
@@ -428,6 +422,86 @@ const std::vector<TokenId>* Clouds::ending(CloudId c) {
     return static_cast<uint32_t>(endings_.size());
   });
   return n == 0 ? nullptr : &endings_[n - 1];
+}
+
+// Tells whether s has the stack `one`.
+bool Clouds::includes(StackId s, StackId one) {
+  const StackArena& stacks = parser_.stacks();
+  for (; s != one; one = stacks.entries(one)[0].rest) {
+    if (one == StackArena::end()) return stacks.has_end(s);
+    const std::span<const StackEntry> entries = stacks.entries(s);
+    const auto e = std::ranges::find(entries, stacks.entries(one)[0].top, &StackEntry::top);
+    if (e == entries.end()) return false;
+    s = e->rest;
+  }
+  return true;
+}
+
+bool Clouds::has(CloudId c, Entry e) {
+  if (e.regex == kEnd.regex) return cloud(c).accepting;
+  return std::ranges::any_of(cloud(c).groups, [&](const Group& g) {
+    return std::ranges::binary_search(leaps_.regexes(g.set), e.regex.v) && includes(g.stack, e.stack);
+  });
+}
+
+Clouds::Entry Clouds::some(CloudId c) {
+  if (cloud(c).groups.empty()) return kEnd;
+  const Group g = cloud(c).groups[0];
+  std::vector<Symbol> symbols;
+  for (StackId s = g.stack; !parser_.stacks().has_end(s); s = parser_.stacks().entries(s)[0].rest)
+    symbols.push_back(parser_.stacks().entries(s)[0].top);
+  return {RegexId{leaps_.regexes(g.set)[0]}, parser_.stacks().push(symbols, StackArena::end())};
+}
+
+// Tells whether token t, or some token, leads from the group to the goal.
+bool Clouds::reaches(Group g, TokenId t, Entry goal) {
+  charge();
+  if (t >= 0) {
+    Cloud one{{g}};
+    return has(token(intern(one), t), goal);
+  }
+  const Leap& l = leaps_.tokens(g.set, Strides::kRoot);
+  if (std::ranges::binary_search(leaps_.regexes(l.left), goal.regex.v) && includes(g.stack, goal.stack))
+    return true;
+  const auto behind = [&](uint32_t label) { return has(enter(g.stack, label), goal); };
+  const auto beyond = [&](const Stride::Exit& x) { return has(leave(g.stack, x.label, x.nodes), goal); };
+  return std::ranges::any_of(l.labels, behind) || std::ranges::any_of(l.exits, beyond);
+}
+
+// Returns a stack of s for which leads() says yes. A token replaces the top of a stack, so what a stack of
+// the goal has below its first symbols, `below`, is tried first.
+StackId Clouds::narrow(StackId s, StackId below, const std::function<bool(StackId)>& leads) {
+  check_depth();
+  StackArena& stacks = parser_.stacks();
+  for (StackId one = below;; one = stacks.entries(one)[0].rest) {
+    if (includes(s, one) && leads(one)) return one;
+    if (one == StackArena::end()) break;
+  }
+  const std::vector<StackEntry> entries(stacks.entries(s).begin(), stacks.entries(s).end());
+  for (const StackEntry& e : entries) {
+    const auto under = [&](StackId rest) { return leads(stacks.push(e.top, rest)); };
+    if (!under(e.rest)) continue;
+    const StackId rest = narrow(e.rest, below, under);
+    if (rest != StackArena::none()) return stacks.push(e.top, rest);
+  }
+  return StackArena::none();
+}
+
+std::optional<Clouds::Entry> Clouds::source(CloudId c, TokenId t, Entry goal, std::size_t turn) {
+  const std::vector<Group> groups = cloud(c).groups;
+  for (std::size_t i = 0; i < groups.size(); ++i) {
+    const Group g = groups[(i + turn * kTurn) % groups.size()];
+    if (!reaches(g, t, goal)) continue;
+    const std::vector<uint32_t> regexes = leaps_.regexes(g.set);
+    for (uint32_t r : regexes) {
+      const RegexSetId one = leaps_.set(RegexId{r});
+      const auto leads = [&](StackId s) { return reaches({one, s}, t, goal); };
+      if (!leads(g.stack)) continue;
+      const StackId s = narrow(g.stack, goal.stack, leads);
+      if (s != StackArena::none()) return Entry{RegexId{r}, s};
+    }
+  }
+  return std::nullopt;
 }
 
 bool Clouds::alive(CloudId c) {

@@ -17,6 +17,7 @@
 #include <cstdint>
 #include <deque>
 #include <functional>
+#include <optional>
 #include <unordered_map>
 #include <vector>
 
@@ -84,11 +85,10 @@ class Clouds {
   const Cloud& cloud(CloudId c) const { return clouds_[c.v]; }
   CloudId of(StateId s);
   CloudId token(CloudId c, TokenId t);
-  // Returns the cloud behind any one token.
-  CloudId any(CloudId c);
-  // Returns those parts of a cloud whose stacks have at most `symbols` symbols. There are few such parts,
-  // while unknown tokens lead to ever new clouds with deeper stacks.
-  CloudId shallow(CloudId c, uint32_t symbols);
+  // Returns the cloud behind any one token, without the stacks of more than `symbols` symbols. Unknown tokens
+  // lead to ever new clouds with deeper stacks, and few texts need them.
+  static constexpr uint32_t kDeepest = 1u << 20;
+  CloudId any(CloudId c, uint32_t symbols = kDeepest);
   // Returns the smallest number n such that every group has a stack of at most n symbols.
   uint32_t depth(CloudId c);
   // Tells whether some text leads from the cloud to an end.
@@ -98,9 +98,19 @@ class Clouds {
   // Returns the tokens of a short text that completes the cloud. Returns null if none was found, or if the
   // cloud has more than a few entries.
   const std::vector<TokenId>* ending(CloudId c);
-  // Calls f for each link out of a cloud until f returns false. Returns false if f did.
+  // Tells whether a cloud has this entry. The end of the text is the entry kEnd.
+  static constexpr Entry kEnd{RegexArena::empty(), StackArena::end()};
+  bool has(CloudId c, Entry e);
+  // Returns some entry of a cloud, above one stack; kEnd if the cloud has none.
+  Entry some(CloudId c);
+  // Returns an entry of the cloud, above one stack, from which the token leads to the entry `goal`. If t is
+  // negative, it stands for some token. Returns nothing if no such entry is found. Each turn tries the
+  // entries in another order.
+  std::optional<Entry> source(CloudId c, TokenId t, Entry goal, std::size_t turn);
+  // Calls f for each link out of a cloud, or out of an entry, until f returns false. Returns false if f did.
   using EachLink = std::function<bool(const Link&)>;
   bool links(CloudId c, const EachLink& f);
+  bool links(const Entry& e, const EachLink& f) { return links(e, Strides::kRoot, f); }
   // Tells whether the last call of links() met an open cloud. It may then have missed links, because anything
   // may follow.
   bool lost_ways() const { return lost_; }
@@ -129,6 +139,9 @@ class Clouds {
   CloudId closed(Entry e);
   std::vector<Entry> entries(CloudId c) const;
   bool links(const Entry& e, NodeSetId from, const EachLink& f);
+  bool includes(StackId s, StackId one);
+  bool reaches(Group g, TokenId t, Entry goal);
+  StackId narrow(StackId s, StackId below, const std::function<bool(StackId)>& leads);
   StackId shallow(StackId s, uint32_t symbols);
   uint32_t depth(StackId s);
   bool ends_at_edge(const std::vector<Group>& groups, uint32_t depth);
@@ -150,11 +163,10 @@ class Clouds {
   std::deque<std::vector<TokenId>> endings_;
   FlatMap<uint64_t, CloudId> entered_;
   FlatMap<uint64_t, CloudId> closed_;
-  FlatMap<uint64_t, CloudId> tokens_;
-  FlatMap<uint32_t, CloudId> any_, of_;
+  FlatMap<uint64_t, CloudId> tokens_, any_;
+  FlatMap<uint32_t, CloudId> of_;
   FlatMap<uint32_t, bool> alive_;
   FlatMap<uint64_t, StackId> shallow_stacks_;
-  FlatMap<uint64_t, CloudId> shallow_;
   FlatMap<uint32_t, uint32_t> depths_;
   std::unordered_map<uint64_t, FlatMap<uint32_t, CloudId>> left_;
   // Holds the answers of expand(), by rule and by what a reader is told: 1 + a label, or 0 for nothing.
