@@ -19,7 +19,7 @@
 
 namespace structgen {
 
-// A list whose elements never move. The memory of new elements is zeroed, so a zeroed T must equal T{}.
+// A list whose elements never move. The memory of new elements is zeroed; a T of zeros must equal T{}.
 template <class T, uint32_t kFirstLog2 = 4>
 class StableVector {
   static_assert(std::is_trivially_destructible_v<T>);
@@ -68,7 +68,7 @@ class StableVector {
   uint32_t size_ = 0;
 };
 
-// Hands out arrays of trivially copyable values, and frees all of them at once.
+// Hands out arrays of trivially copyable values, all of which it frees at once.
 class BumpPool {
  public:
   // Returns n uninitialised values.
@@ -76,11 +76,11 @@ class BumpPool {
   T* allocate(std::size_t n) {
     static_assert(std::is_trivially_copyable_v<T> && alignof(T) <= alignof(std::max_align_t));
     const std::size_t bytes = n * sizeof(T);
-    const std::size_t gap = -reinterpret_cast<std::uintptr_t>(cursor_) % alignof(T);
-    if (gap + bytes > left_)
+    const std::size_t padding = -reinterpret_cast<std::uintptr_t>(cursor_) % alignof(T);
+    if (padding + bytes > left_)
       grow(bytes);
     else
-      skip(gap);
+      skip(padding);
     T* out = reinterpret_cast<T*>(cursor_);
     skip(bytes);
     return out;

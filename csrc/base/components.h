@@ -31,7 +31,8 @@ std::vector<bool> reached(std::size_t n, std::vector<uint32_t> todo, F&& next) {
 template <class F>
 void components(const std::vector<std::vector<uint32_t>>& next, F&& found) {
   const uint32_t n = static_cast<uint32_t>(next.size());
-  // order[n] is the time at which node n was met; low[n] is that of the earliest open node that n reaches.
+  // order[n] is the time at which node n was met. low[n] is the earliest such time of an open node that n
+  // reaches.
   std::vector<uint32_t> order(n, 0), low(n, 0), open;
   std::vector<bool> is_open(n, false);
   uint32_t time = 0;
@@ -57,7 +58,8 @@ void components(const std::vector<std::vector<uint32_t>>& next, F&& found) {
           low[at] = std::min(low[at], order[to]);
         continue;
       }
-      // The node reaches no earlier open node, so it is a component with all nodes above it on the stack.
+      // The node reaches no node met before it that is still open. So it and all nodes above it on the stack
+      // are a component.
       if (low[at] == order[at]) {
         std::size_t first = open.size() - 1;
         while (open[first] != at) --first;

@@ -28,8 +28,7 @@ struct Bounds {
 
 uintptr_t here() { return reinterpret_cast<uintptr_t>(__builtin_frame_address(0)); }
 
-// Returns bounds of a stack whose size the system does not tell. They are narrower than the stack of any
-// thread.
+// Returns bounds of a stack whose size the system does not tell. They are narrower than any thread's stack.
 Bounds guess() { return {here() - (64u << 10), here()}; }
 
 Bounds own_stack() {
@@ -54,8 +53,8 @@ Bounds own_stack() {
 #endif
 }
 
-// Returns the lowest address of this thread's stack; the system is asked once for each thread. If a coroutine
-// has switched to another stack since then, the address is a guess.
+// Returns the lowest address of this thread's stack. The system is asked once for each thread; if a coroutine
+// has switched to another stack since, the address is a guess.
 uintptr_t lowest() {
   thread_local constinit Bounds known{};
   if (known.high == 0) known = own_stack();
@@ -99,7 +98,6 @@ class Errand {
     done_ = true;
     over_.notify_one();
   }
-  // Waits until the work is done. Its thread may end later.
   void wait() {
     std::unique_lock hold(lock_);
     while (!done_) {
@@ -175,7 +173,7 @@ void elsewhere(const std::function<void()>& work) {
 
 void stack_is_low() {
   if (!room::working()) {
-    // This thread has no stack_floor, so the end of its stack is the limit.
+    // This thread has no stack_floor. Only the end of its stack bounds the recursion.
     const uintptr_t low = lowest() + kReserve;
     if (here() >= low) return;
   }

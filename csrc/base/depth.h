@@ -39,7 +39,7 @@ constexpr std::size_t kStack = 6u << 20;
 // work.
 extern constinit thread_local uintptr_t stack_floor;
 
-// Throws kSchemaTooComplex. Returns only if this thread has no stack_floor yet and its stack still has room.
+// Throws kSchemaTooComplex, unless this thread has no stack_floor yet and its stack has room left.
 void stack_is_low();
 
 // Throws kSchemaTooComplex if the stack of the current work is used up.

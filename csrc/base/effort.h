@@ -37,12 +37,12 @@
 
 namespace structgen {
 
-// How one world treats questions that take too much work, and how many parts it has omitted.
+// How one world treats questions that take too much work. It counts the parts that it has omitted.
 class Effort {
  public:
   explicit Effort(bool omits) : omits_(omits) {}
-  // Returns true if the world omits parts of the language that take too much work to decide. Otherwise such a
-  // part is an error.
+  // Returns true if the world omits parts of the language that take too much work to decide. In other worlds
+  // such a part is an error.
   bool omits() const { return omits_; }
   bool again() const { return again_; }
   bool trusts() const { return trusts_; }
@@ -50,8 +50,8 @@ class Effort {
   // others.
   int64_t share() const { return again_ ? most_of_work() : share_of_work(); }
   void omit() { ++omitted_; }
-  // Returns how many parts were omitted so far. A caller compares two counts to learn whether its own
-  // question omitted something.
+  // Returns the number of parts omitted so far. A caller compares two such numbers to learn whether its
+  // question omitted any.
   uint64_t omitted() const { return omitted_; }
 
  private:
@@ -62,7 +62,7 @@ class Effort {
   uint64_t omitted_ = 0;
 };
 
-// While it lives, questions of the world that were left undecided are asked again.
+// While this object lives, undecided questions of the world are asked again.
 class LookAgain {
  public:
   explicit LookAgain(Effort& e) : effort_(e), before_(std::exchange(e.again_, true)) {}
@@ -75,7 +75,7 @@ class LookAgain {
   const bool before_;
 };
 
-// While it lives, steps also lead through regexes of which it is undecided whether they are empty.
+// While this object lives, steps also lead through regexes of which nobody knows whether they are empty.
 class Trust {
  public:
   explicit Trust(Effort& e) : effort_(e), before_(std::exchange(e.trusts_, true)) {}

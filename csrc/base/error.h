@@ -14,11 +14,11 @@
 
 namespace structgen {
 
-// The kinds of errors. Errors have different kinds if a caller can react to them in different ways.
+// The kinds of errors. Two errors differ in kind if a caller can react to them differently.
 enum class ErrorKind : uint8_t {
   // A text is no pattern, schema or grammar.
   kGrammar,
-  // A grammar has a rule below `&`, `~` or a shortest match, where only terminals may stand.
+  // A rule stands below `&`, `~` or a shortest match, where a grammar may have terminals only.
   kTerminalsOnly,
   // A schema has a keyword, or a combination of keywords, that is not enforced.
   kUnsupportedSchema,
@@ -35,12 +35,13 @@ enum class ErrorKind : uint8_t {
   kValue,
 };
 
-// An error and its place. If a function that the error passes knows the place, it adds the place.
+// An error and its position in the user's text or schema. A function that the error passes adds the position
+// if it knows it.
 class Error : public std::exception {
  public:
   Error(ErrorKind kind, std::string message) : kind_(kind), message_(std::move(message)) {}
 
-  // Sets the place of the error: the byte offset of the mistake in the user's text, or -1 for none.
+  // Sets the position of the error: the byte offset of the mistake in the user's text, or -1 for none.
   Error&& at(int64_t offset) && {
     offset_ = offset;
     return std::move(*this);
@@ -54,7 +55,7 @@ class Error : public std::exception {
   const char* what() const noexcept override { return message_.c_str(); }
   ErrorKind kind() const { return kind_; }
   // Notes the schema that was being processed (Lowering::location), unless one is noted already: the
-  // innermost schema counts. The owner of the schemas turns this number into a place
+  // innermost schema counts. The owner of the schemas turns this number into a pointer
   // (schema/write/diagnosis.h).
   void in_schema(LocationId location) {
     if (!schema_ && pointer_.empty()) schema_ = location;

@@ -24,7 +24,6 @@ class FlatMap {
   std::size_t size() const { return count_; }
   std::size_t byte_size() const { return capacity_ * sizeof(Slot); }
 
-  // Returns the value of the key, or null.
   Value* find(Key key) {
     if (count_ == 0) return nullptr;
     for (std::size_t i = home(key);; i = next(i)) {
@@ -45,8 +44,8 @@ class FlatMap {
     return {slots_[i].value, true};
   }
   Value& operator[](Key key) { return emplace(key, Value{}).first; }
-  // Returns the value of a key. For a new key make() computes it, and may add other entries. If make()
-  // throws, no entry is added.
+  // Returns the value of a key. For a new key make() computes it, and may add other entries meanwhile. If
+  // make() throws, no entry is added.
   template <class Make>
   Value remember(Key key, Make&& make) {
     if (const Value* known = find(key)) return *known;
@@ -54,7 +53,7 @@ class FlatMap {
     return emplace(key, made).first;
   }
 
-  // Removes a key. Later entries of its probe sequence move into the gap, unless their home slot lies behind
+  // Removes a key. Later entries of its probe sequence move into the hole, unless their home slot lies behind
   // it.
   void erase(Key key) {
     Value* const at = find(key);
@@ -63,7 +62,7 @@ class FlatMap {
     while (&slots_[hole].value != at) hole = next(hole);
     for (std::size_t i = next(hole); slots_[i].used; i = next(i)) {
       const std::size_t wanted = home(slots_[i].key);
-      // An entry whose home slot lies behind the gap stays.
+      // An entry whose home slot lies behind the hole stays.
       if (((i - wanted) & (capacity_ - 1)) < ((i - hole) & (capacity_ - 1))) continue;
       slots_[hole] = slots_[i];
       hole = i;

@@ -14,15 +14,15 @@ namespace structgen {
 
 namespace {
 
-// How many threads are in sections. A thread that enters writes `inside` and then reads `forking`; a thread
-// that forks writes `forking` and then reads `inside`. Both are sequentially consistent, so at least one of
-// the two threads sees what the other wrote.
+// The number of threads in sections. A thread that enters one writes `inside` and then reads `forking`; a
+// thread that forks writes `forking` and then reads `inside`. Both are sequentially consistent, so at least
+// one thread sees what the other wrote.
 std::atomic<uint32_t> inside{0};
 std::atomic<uint32_t> forking{0};
 std::atomic<uint64_t> forks{0};
 std::atomic<uint64_t> torn{0};
 std::atomic<int64_t> patience{kForkPatience.count()};
-// Held by the thread that forks. In the child this is the only thread, and it still holds the lock.
+// Held by the thread that forks. This thread is the only one of the child, and there it still holds the lock.
 std::mutex one_fork;
 thread_local uint32_t depth = 0;
 

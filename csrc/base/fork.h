@@ -21,8 +21,8 @@
 
 namespace structgen {
 
-// While it lives, a fork by another thread waits. Sections may nest. A thread in a section must not wait for
-// a thread that may still have to enter one.
+// While this object lives, a fork by another thread waits. Sections may nest. A thread in a section must not
+// wait for a thread that may still have to enter one.
 class ForkSection {
  public:
   ForkSection() { enter(); }
@@ -35,8 +35,8 @@ class ForkSection {
 
 // Returns how many forks lie between the process that loaded the library and this process.
 uint64_t fork_count();
-// If a thread was inside the library when the process forked, the fork is torn. Returns the number of the
-// last torn fork, or 0.
+// A fork is torn if some thread was inside the library at that moment. Returns the number of the last torn
+// fork, or 0.
 uint64_t torn_fork();
 
 constexpr std::chrono::milliseconds kForkPatience{30'000};

@@ -29,7 +29,7 @@ using StateId = Id<struct StateTag>;  // a parse state
 using CaptureId = Id<struct CaptureTag>;
 using ValueId = Id<struct ValueTag>;  // a formula of any JSON value
 using TypedId = Id<struct TypedTag>;  // a formula of the values of one kind
-// The number of a schema's place in its document (Lowering::location).
+// The number of a schema's position in its document (Lowering::location).
 using LocationId = Id<struct LocationTag>;
 
 using TokenId = int32_t;  // a language-model token

@@ -70,14 +70,15 @@ class InternTable {
  public:
   explicit InternTable(uint32_t initial_log2 = 4) : slots_(1ull << initial_log2) {}
 
-  // Returns the known id for which equal(id) is true. If there is none, returns the id that make() returns.
+  // Returns the id for which equal(id) is true. If there is none, calls make() and returns its id.
   template <class Equal, class Make>
   uint32_t find_or_add(uint64_t hash, Equal&& equal, Make&& make) {
     const uint32_t tag = tag_of(hash);
     if (const Slot* s = probe(slots_, tag, equal)) return s->id;
     if (!old_.empty())
       if (const Slot* s = probe(old_, tag, equal)) return s->id;
-    // make_room() may throw, so it runs first. Otherwise make() could make an id that the table does not get.
+    // make_room() may throw, so it runs first. If it came later, make() might have made an id that the table
+    // never gets.
     make_room();
     const uint32_t id = make();
     add({tag, id});
@@ -138,8 +139,8 @@ class InternTable {
     make_room();
     put(slots_, s);
     ++count_;
-    // When the table grows, its entries move step by step; until then the old table is still searched. Each
-    // insertion moves 8 slots, so all have moved long before the new table is full.
+    // A table that grows moves its entries step by step, and until then the old table is searched, too. Each
+    // insertion moves 8 slots, so the old table is empty long before the new one is full.
     if (!old_.empty()) {
       const std::size_t end = std::min(old_.size(), drained_ + 8);
       for (; drained_ < end; ++drained_)

@@ -23,8 +23,8 @@ class Interrupt {
   using Clock = std::chrono::steady_clock;
   static constexpr std::chrono::milliseconds kEvery{20};
 
-  // While it lives, this thread works for a call that ends once wanted() is true. With `wanted` null the call
-  // is never ended. If the thread already works for a call, the object changes nothing.
+  // While this object lives, the thread works for a call that ends once wanted() is true; with a null
+  // `wanted` it is never ended. If the thread works for a call already, the object changes nothing.
   explicit Interrupt(bool (*wanted)());
   ~Interrupt() { here = before_; }
   Interrupt(const Interrupt&) = delete;
@@ -33,8 +33,8 @@ class Interrupt {
 
   // Returns the call for which this thread works; null if this call cannot be ended.
   static Interrupt* current() { return here.call; }
-  // Throws Interrupted if the call is to end. The thread that began the call asks wanted(), so it must not be
-  // waiting for a lock of the core.
+  // Throws Interrupted if the call is to end. It is the thread that began the call that asks wanted(), so
+  // this thread must not be waiting for a lock of the core.
   static void check();
   // Returns true if this thread must call ask() every kEvery while it waits.
   static bool watches() { return here.own; }
@@ -43,7 +43,7 @@ class Interrupt {
   }
   static bool is_asked() { return here.call && here.call->asked(); }
 
-  // While it lives, this thread works for a call that another thread began.
+  // While this object lives, the thread works for a call that another thread began.
   class Help;
 
  private:

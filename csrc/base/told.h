@@ -5,7 +5,7 @@
 //
 // "Does a text end here?" has three answers: yes, no, and "that is too much to tell". The third one is
 // thrown, because it passes through deep recursions whose callers cannot go on without one of the first
-// two. A caller that can go on asks by told(), which is the only place that catches a limit:
+// two. A caller that can go on asks by told(), which alone catches a limit:
 //
 //     told([&] { return arena.is_empty(r); }).value_or(false)   // "not known to be empty"
 //     FirstLimit unsure; ... unsure.otherwise(false, f) ...     // one of several answers may decide
@@ -26,7 +26,7 @@ namespace structgen {
 // An exception that ends a search costs this much work to catch: 20 microseconds.
 constexpr int64_t kLimitWork = 200;
 
-// An answer, or the error of the limit that the question met.
+// An answer, or the error of a question that took too much work.
 template <class T>
 class Told {
  public:
@@ -50,8 +50,8 @@ class Told {
   std::exception_ptr limit_;
 };
 
-// Returns f() or, if f throws at a limit, this limit. If f returns nothing, the answer is `true`. Errors for
-// which passes(error) is true count as limits, too.
+// Returns f() or, if f throws because it took too much, this error. If f returns nothing, the answer is
+// `true`. Errors for which passes(error) is true are kept in the same way.
 template <class F, class Passes>
 auto told(F&& f, Passes&& passes) {
   using R = std::invoke_result_t<F>;
@@ -74,8 +74,8 @@ auto told(F&& f) {
   return told(std::forward<F>(f), [](const Error&) { return false; });
 }
 
-// Does what told() above does, for a caller that goes on without an answer. If no work is left to go on with,
-// it throws the error of the scope's limit, whatever limit f() met.
+// As told() above, for a caller that goes on without an answer. If no work is left to go on with, it throws
+// the error of the scope's own bound, whatever f() met.
 template <class F>
 auto told_with_work_left(F&& f) {
   auto out = told(std::forward<F>(f));
@@ -83,11 +83,11 @@ auto told_with_work_left(F&& f) {
   return out;
 }
 
-// For several questions, one of which may decide alone: the first limit that was met is thrown only if no
-// later answer decides.
+// For several questions, one of which may decide alone. The first error is thrown only if no later answer
+// decides.
 class FirstLimit {
  public:
-  // Returns f(), or `unsure` if f() met a limit.
+  // Returns f(), or `unsure` if f() took too much.
   template <class T, class F>
   T otherwise(T unsure, F&& f) {
     Told<T> answer = told([&]() -> T { return f(); });

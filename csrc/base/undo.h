@@ -35,8 +35,8 @@ const typename Map::mapped_type& remember(Map& map, const typename Map::key_type
   return map.emplace(key, make()).first->second;
 }
 
-// Returns the index of a value in `list`, where `index` finds it by its key. A new value is added to both, or
-// to neither if this throws.
+// Returns the index of a value in `list`. `index` finds it by its key. A new value is added to both; if this
+// throws, to neither.
 template <class Index, class List, class Value>
 auto numbered(Index& index, List& list, const typename Index::key_type& key, Value&& value) {
   if (const auto it = index.find(key); it != index.end()) return it->second;

@@ -57,7 +57,7 @@ void out_of_memory(std::size_t limit) {
 }
 
 void Meter::settle() {
-  // If the planned failure should have happened already, it happens at the next charge.
+  // If the planned failure is overdue, it happens at the next charge.
   if (fail_ > 0) fail_ = std::max<int64_t>(1, fail_ - (given_ - slice_));
   given_ = slice_;
 }
@@ -83,7 +83,7 @@ void Meter::checkpoint() {
     }
   }
   if (all < 0) {
-    // Units beyond the limit are not counted.
+    // Units beyond the bound are not counted.
     slice_ = std::max<int64_t>(all, -1);
     after_ = 0;
     given_ = slice_;
@@ -94,7 +94,7 @@ void Meter::checkpoint() {
   if (look_) look_(of_);
 }
 
-// Of two limits the tighter one is met first, so the error names its task.
+// The tighter one of two bounds is met first, so the error names its task.
 WorkScope::WorkScope(Task task, Allowance limit, void (*look)(void*), void* of) {
   meter.settle();
   outer_ = meter;

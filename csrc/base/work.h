@@ -29,8 +29,8 @@ enum class Task : uint8_t {
   kHoles
 };
 
-// How much work a call may take, in units. If `units` is computed from a limit that the user set, `set` is
-// this limit; otherwise it is 0.
+// The units of work that a call may take. If they are computed from a limit that the user set, `set` is this
+// limit; otherwise 0.
 struct Allowance {
   int64_t units;
   int64_t set = 0;
@@ -48,7 +48,7 @@ class Meter {
     if ((slice_ -= units) < 0) [[unlikely]]
       checkpoint();
   }
-  // Counts work and throws nothing. The next charge() checks the limit.
+  // Counts work without throwing. The next charge() checks the bound.
   void spend(int64_t units) { slice_ -= units; }
   int64_t left() const { return slice_ + after_; }
   bool exhausted() const { return left() < 0; }
@@ -88,7 +88,7 @@ inline constinit thread_local Meter meter;
 
 inline void charge(int64_t units = 1) { meter.charge(units); }
 
-// Limits the work of a call while it lives; the limits of scopes around hold as well. Every checkpoint calls
+// Bounds the work of a call while it lives, beside the bounds of the scopes around it. Each checkpoint calls
 // look(of), which may throw.
 class WorkScope {
  public:
@@ -97,7 +97,7 @@ class WorkScope {
   WorkScope(const WorkScope&) = delete;
   WorkScope& operator=(const WorkScope&) = delete;
   int64_t used() const { return mine_ - meter.left(); }
-  // Raises the limit by some units, for something that has to be finished.
+  // Allows some more units, for something that has to be finished.
   void grant(int64_t units);
 
  private:

@@ -90,7 +90,7 @@ void bind_grammar(nb::module_& m) {
       .def(
           "pattern",
           [](BoundGrammar& self, std::string_view text, bool ascii) {
-            // The pattern is parsed here only to raise its error at once; lowering parses it again.
+            // Lowering parses the pattern again. It is parsed here to raise its error at once.
             released([&] { parse_pattern(text, Flavor::kPython, ascii); });
             return add(self, {.op = NodeOp::kPattern, .text = (ascii ? "(?a)" : "") + std::string(text)});
           },

@@ -23,7 +23,7 @@ namespace {
 // guards it.
 struct Helper {
   unsigned long thread;
-  // True once came() has sent KeyboardInterrupt to this thread. Interrupt::is_asked() becomes true only after
+  // True once came() has sent KeyboardInterrupt to this thread. Interrupt::is_asked() turns true only after
   // came() has released the GIL, and by then the thread may have raised the exception.
   bool interrupted;
 };
@@ -42,8 +42,8 @@ bool came() {
 
 bool in_main_thread() {
   struct Known {
-    // fork_count() + 1 of the process for which `main` was set. In a forked child the main thread is the one
-    // that forked, so `main` is set again.
+    // fork_count() + 1 of the process for which `main` was set. In a forked child the thread that forked is
+    // the main thread, so `main` is set again.
     uint64_t process;
     bool main;
   };

@@ -134,8 +134,8 @@ void save(const Vocabulary& vocabulary, const std::string& path, const nb::bytes
   released([&] { save_vocabulary(vocabulary, words, path); });
 }
 
-// Returns true if the schema's text seems to refer to a schema of the specification. Only then are the texts
-// of those schemas, 31 kB, passed to the core. A wrong "yes" costs only time, so the text is searched and not
+// Returns true if the schema's text seems to refer to a schema of the specification. Only then does the core
+// get the texts of those schemas, 31 kB. A wrong "yes" only costs time, so the text is searched and not
 // parsed.
 bool names_metaschema(std::string_view schema) {
   constexpr std::string_view kHost = "json-schema.org/";
@@ -177,8 +177,8 @@ std::shared_ptr<Grammar> json_schema(Compiler& c, std::string_view schema,
   return released([&] { return c.json_schema(schema, registry, o, subset); });
 }
 
-// Compiles with all options at their defaults, as most calls do, so no options are converted. Returns null if
-// a reference needs other documents.
+// Compiles with the default of every option, as most calls do, so that no option is converted. Returns null
+// if a reference needs other documents.
 std::shared_ptr<Grammar> json_schema_text(Compiler& c, std::string_view schema, bool subset) {
   if (names_metaschema(schema)) return nullptr;
   return released([&] { return c.json_schema(schema, {}, JsonOptions(), subset); });
@@ -228,7 +228,7 @@ auto reading(const BoundMatcher& m, const Given& given, F&& f) {
   return given.size() <= kMost && m.known(given) ? f() : released(f);
 }
 
-// Bind a method under two names: one version reads tokens, the other bytes.
+// Bind a method under two names, one for tokens and one for bytes.
 template <class R>
 auto reading_tokens(R (Matcher::*method)(std::span<const TokenId>)) {
   return [method](BoundMatcher& self, nb::handle t) {
@@ -269,7 +269,7 @@ bool fill_bitmask(BoundMatcher& m, nb::handle mask, int64_t row) {
   return m.mask_exact();
 }
 
-// Fills the row and returns true if the mask is known; returns false otherwise. It neither waits nor makes a
+// If the mask is known, fills the row and returns true; otherwise returns false. It neither waits nor makes a
 // mask.
 bool fill_known(BoundMatcher& m, nb::handle mask, int64_t row) {
   const Use use(m);
@@ -283,8 +283,8 @@ bool fill_within(BoundMatcher& m, nb::handle mask, int64_t row, std::size_t budg
   });
 }
 
-// A copy of the matcher reads the tokens. So if the call is begun again after Ctrl-C, the matcher is
-// unchanged.
+// A copy of the matcher reads the tokens, so that the matcher itself is unchanged if the call begins again
+// after Ctrl-C.
 std::pair<std::size_t, nb::bytes> replay(BoundMatcher& m, nb::handle ids, std::size_t most) {
   const Use use(m);
   const std::size_t count = nb::len(ids);

@@ -14,13 +14,13 @@
 
 namespace structgen {
 
-// Returns a function that tells a call of this thread whether it has to end because of Ctrl-C. Returns null
-// if the thread gets no signals. The caller holds the GIL.
+// Returns a function that tells whether this thread's call has to end because of Ctrl-C; null if the thread
+// gets no signals. The caller holds the GIL.
 bool (*signal_question())();
 // Runs Python's handler of SIGINT, and throws what it raises. The caller must hold no lock.
 void handle_interrupt();
 
-// One attempt to run an interruptible call. If a signal came and did not end it, the destructor hands the
+// One attempt to run an interruptible call. If a signal came that did not end it, the destructor hands the
 // signal back to Python.
 class Attempt {
  public:

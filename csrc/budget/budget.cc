@@ -1,4 +1,4 @@
-// Finishing within a budget: the tokens that complete a text, and the plan that keeps a budget.
+// Finishing within a budget: the tokens that complete a text, and the way that keeps a budget.
 //
 // In: a matcher's state, the number of tokens left. Out: a number of tokens that completes the text, and
 // these tokens. Cost: a completion for each state (parse/completion.h), which is kept; a search only if no
@@ -15,9 +15,9 @@
 //                   than 4, so no text is known that ends in time
 //     with 5 left   `1` leads to a state that needs 4: `,"b":true}` in 3 tokens, and the end. It is kept
 //     judged()      `12` and `13` lead to one state, which is judged once
-//     plan(s)       the tokens that needed() counted; the first of them is in every mask
-//     planned()     the shortest completion of the next state may be cut into more tokens than are left. Then
-//                   the plan of an earlier place, which the text has followed so far, is followed on
+//     way_from(s)   the tokens that needed() counted; the first of them is in every mask
+//     find_way()    the shortest completion of the next state may be cut into more tokens than are left. Then
+//                   the way from an earlier place, which the text has followed so far, is followed on
 //
 // The files. All of them define members of Budget:
 //
@@ -32,13 +32,13 @@
 //     by_text()    tokens of a state's shortest text,    finish(), shortest()  the completions of   shortest
 //                  or a bound of its bytes                                     the blind state and
 //                                                                              its own
-//     finish()     the same, and searches where no text  needed(), plan()      by_text(), find()    found
-//                  can be spelled
+//     finish()     the same, and searches where no text  needed(),             by_text(), find()    found
+//                  can be spelled                        way_from()
 //     needed()     the number alone                      rows, trials          finish(), or limits  -
-//     plan()       the tokens                            planned(), trials     finish()             -
+//     way_from()   the tokens                            find_way(), trials    finish()             -
 //     sure()       does a kept answer suffice?           keep_promise()        what is kept         -
-//     followed()   did the text follow a plan?           planned()             plan(), at bytes     -
-//     planned()    tokens for a budget below needed()    rows, range.cc        followed(), searches -
+//     followed()   did the text follow a way?            find_way()            way_from(), at bytes -
+//     find_way()   tokens for a budget below needed()    rows, range.cc        followed(), searches -
 //
 // The count is an upper bound: another text may be longer and take fewer tokens. So a mask is a part of what
 // a search over all texts would allow. Example: behind a token, `ab` is the shortest rest and takes two
@@ -47,20 +47,20 @@
 // if the vocabulary cannot spell the shortest text. An upper bound in bytes (parse/lengths.h), at one token a
 // byte, answers for most states, which need no other count.
 //
-// The same answer for the same text. needed() and plan() are functions of a state. planned() is a function of
-// the text and the budget. followed() looks back for the last byte whose plan the text has followed since,
-// and whose rest fits the budget; then planned() searches from the last state, if the grammar keeps searches.
-// So a second matcher, a draft that was rolled back and a replay get the same mask, exact or not. An entry
-// that an epoch keeps (Budgets) is a function of a state, and holds the work that the entry takes in a new
-// epoch. A search pays this work again, and remembers only within its call (budget/reach.h). Searches have
-// limits of work, so a search that took over what earlier searches found would find more than a search in a
-// new epoch.
+// The same answer for the same text. needed() and way_from() are functions of a state. find_way() is a
+// function of the text and the budget. followed() looks back for the last byte whose way the text has
+// followed since, and whose rest fits the budget; then find_way() searches from the last state, if the
+// grammar keeps searches. So a second matcher, a draft that was rolled back and a replay get the same mask,
+// exact or not. An entry that an epoch keeps (Budgets) is a function of a state, and holds the work that the
+// entry takes in a new epoch. A search pays this work again, and remembers only within its call
+// (budget/reach.h). Searches have limits of work, so a search that took over what earlier searches found
+// would find more than a search in a new epoch.
 //
 // The promise. If a mask was made within a budget, some tokens complete the text within the rest of the
 // budget, and the next mask is not empty. needed() judged each token of the mask, but for the first token of
-// planned(). A token that ends a captured text was judged without this text (judged_by()); followed() knows
-// that plan, too. So if needed() is too much behind a token, planned() chose that token at an earlier place:
-// from a plan, which followed() finds again, or from a search. A search from the last state mostly finds the
+// find_way(). A token that ends a captured text was judged without this text (judged_by()); followed() knows
+// that way, too. So if needed() is too much behind a token, find_way() chose that token at an earlier place:
+// from a way, which followed() finds again, or from a search. A search from the last state mostly finds the
 // rest of the same way, because the search looks at less. In two cases it does not. A search may end with
 // kUnknown where the search from further back did not: its limit of work is spent on another order of states,
 // and descends() may return to a state behind it. And a grammar that omits keeps no search, because to ask
@@ -68,7 +68,7 @@
 // first, and follows the ways that the text has followed. Only then does the answer depend on where the
 // tokens of the text end.
 //
-// Invariants. needed() is kTooMany, or the number of some tokens that complete the state. plan() returns
+// Invariants. needed() is kTooMany, or the number of some tokens that complete the state. way_from() returns
 // these tokens, or none if needed() counted a bound in bytes. No answer depends on earlier questions.
 //
 // Rejected. A shortest path in tokens for each state is exact, but takes a search over the vocabulary at each
@@ -89,24 +89,23 @@
 namespace structgen {
 
 namespace {
-// If the vocabulary cannot spell the shortest text of a state, a search from it may take this much work (in
-// trie nodes).
+// The work, in trie nodes, of a search from a state whose shortest text the vocabulary cannot spell.
 constexpr uint64_t kSpellReach = 200'000;
 // completes() remembers the states along a text of at least this many bytes.
 constexpr std::size_t kLongRead = 32;
 }  // namespace
 
-// Returns the tokens of a text that completes a state, and counts the end token. If `"}` is one token, the
-// text `"}` counts 2. The number is kTooMany if the vocabulary cannot spell the text.
+// Returns the tokens that spell a completion, counting the end token: if `"}` is one token, the text `"}`
+// counts 2. The number is kTooMany if the vocabulary cannot spell the text.
 Finish Budget::cut(std::string_view text, Finish::From from) {
   const Cutter::Cut cut = all_.cutter.cut(text);
   if (cut.tokens == Cutter::kNever) return {kTooMany, Finish::kNone};
   return {cut.tokens + std::size_t{1}, from, cut.first};
 }
 
-// Returns true if the text leads from s to a state that may end the whole text. The states along a long text
-// are remembered, because the next states complete by ends of the same text: `[a-z]{400}` by 399 letters,
-// then by 398.
+// Returns true if the text leads from s to a state in which the whole text may end. The states along a long
+// text are remembered. The states behind s are mostly asked next, with ends of the same text: `[a-z]{400}` is
+// completed by 399 letters behind the first one, then by 398.
 bool Budget::completes(StateId s, std::string_view text) {
   Budgets::Read& last = all_.read;
   if (text.size() <= last.text.size() && last.at[last.text.size() - text.size()] == s &&
@@ -123,20 +122,20 @@ bool Budget::completes(StateId s, std::string_view text) {
   return true;
 }
 
-// Returns true if the completion of the blind state s is a shortest one for every captured text.
+// Returns true if the completion of the blind state s is a shortest one whatever was captured.
 bool Budget::any_text(StateId s) {
   return told([&] { all_.completion.of(s); }) && !all_.completion.text_matters(s);
 }
 
-// Returns the tokens of a shortest completion of s. The completion of the blind state is tried first, because
-// all keys that a user may write share it. It counts only if it also completes s.
+// Returns the tokens of a shortest completion of s. It first tries the completion of the blind state, which
+// all keys that a user may write share; that one must complete s, too.
 Finish Budget::spelled(StateId s) {
   check_depth();
   Finish best{kTooMany, Finish::kNone};
   if (const StateId blind = all_.masks.blind(s); blind != s) {
     Told<Finish> any = told_with_work_left([&] { return by_text(blind); });
     if (any && any->tokens < kTooMany && any->from != Finish::kBytes) {
-      // The search met no poison, so the completion completes the state for every captured text.
+      // If the search met no poison, the blind state's completion completes the state whatever was captured.
       const bool fits_all = !omits() && any_text(blind);
       if ((fits_all && !parser().unproven()) || completes(s, all_.completion.of(blind)))
         best = {any->tokens, Finish::kBlind, any->next};
@@ -145,9 +144,10 @@ Finish Budget::spelled(StateId s) {
   }
   Told<bool> own = told([&] {
     const std::string& text = all_.completion.of(s);
-    // The grammar omits different alternatives for different captured texts, so the text is checked.
+    // In a grammar that omits, what is omitted depends on the captured text. So the text is read to make
+    // sure.
     if (omits() && !completes(s, text)) return;
-    // Within a range of bytes the shortest text counts, even if it takes more tokens.
+    // Within a range of bytes the shortest text is taken, even if another one has fewer tokens.
     if (const Finish found = cut(text, Finish::kOwn);
         found.tokens < best.tokens || written_.whole.most < kEndless)
       best = found;
@@ -156,9 +156,9 @@ Finish Budget::spelled(StateId s) {
   return best;
 }
 
-// Returns a number of tokens that surely suffices from s: the tokens of the shortest text, otherwise an upper
-// bound in bytes. It makes no search for tokens. Throws if the shortest text takes too much work and no bound
-// is known.
+// Returns a number of tokens that suffices from s: that of the shortest text, otherwise an upper bound in
+// bytes. It searches for no other tokens. If the shortest text takes too much work and no bound is known, it
+// throws.
 Finish Budget::by_text(StateId s) {
   if (parser().state(s).accepting) return {1, Finish::kOwn};
   return remember(all_.shortest, s.v, [&] {
@@ -172,21 +172,22 @@ Finish Budget::by_text(StateId s) {
   });
 }
 
-// Bounds the tokens that complete a blind state, the end token included, by one token a byte. Returns
-// kTooMany if no bound is known. This makes no text.
+// Returns an upper bound of the tokens that complete a blind state, end token included: one token for each
+// byte of an upper bound in bytes. Returns kTooMany if there is none. No text is made for it.
 std::size_t Budget::in_bytes(StateId s) {
   const std::size_t bytes = all_.fast && !partial_ ? all_.lengths.of(s) : Lengths::kFar;
   return bytes < Lengths::kFar ? bytes + 1 : kTooMany;
 }
 
-// Returns the number of by_text(), or kTooMany if it throws, so that a search can go on.
+// Returns by_text()'s number of tokens. If by_text() throws, it returns kTooMany, so that the caller's search
+// can go on.
 std::size_t Budget::shortest(StateId s) {
   if (all_.limits) return kTooMany;
   Told<Finish> text = told_with_work_left([&] { return by_text(s); });
   return text ? text->tokens : kTooMany;
 }
 
-// Returns true if a remembered answer shows that the budget suffices. It computes nothing.
+// Returns true if a remembered answer shows that the budget suffices. Nothing is computed.
 bool Budget::sure(StateId s, std::size_t budget) const {
   if (const auto text = all_.shortest.find(s.v); text != all_.shortest.end() && text->second.tokens <= budget)
     return true;
@@ -195,9 +196,9 @@ bool Budget::sure(StateId s, std::size_t budget) const {
          found->second.tokens.size() < budget;
 }
 
-// Returns an ending of s. If the vocabulary cannot spell the shortest text, an ending is searched for, and
-// what this costs in a new epoch is taken from spelling_. A remembered ending costs the same, so that it is
-// used only if this call could have found it.
+// Returns the best ending of s that is known. If the vocabulary cannot spell the shortest text, it searches
+// for an ending, and takes from spelling_ what this costs in a new epoch. A remembered ending costs as much,
+// so that a call finds the same endings in an old epoch and in a new one.
 Finish Budget::finish(StateId s) {
   const Finish none{kTooMany, Finish::kNone};
   Told<Finish> text = told_with_work_left([&] { return by_text(s); });
@@ -222,7 +223,7 @@ Finish Budget::finish(StateId s) {
     known = all_.found.emplace(s.v, std::move(search)).first;
   }
   const Budgets::Search& found = known->second;
-  // The work left in spelling_ would not have sufficed to find the remembered answer.
+  // In a new epoch, this call could not have paid for finding the remembered answer.
   if (!paid_.contains(s.v) && found.cost > spelling_) {
     spelling_ = 0;
     unproved_ = true;
@@ -242,9 +243,8 @@ std::size_t Budget::needed(StateId s) {
   return finish(s).tokens;
 }
 
-// Returns the tokens that needed() counted, without the end token. Returns an empty list if needed() counted
-// bytes.
-std::vector<TokenId> Budget::plan(StateId s) {
+// Returns the tokens that needed() counted, without the end token; none if needed() counted bytes.
+std::vector<TokenId> Budget::way_from(StateId s) {
   std::vector<TokenId> out;
   if (parser().state(s).accepting) return out;
   const Finish counted = finish(s);
@@ -264,18 +264,16 @@ std::string Budget::bytes_of(std::span<const TokenId> tokens) const {
 
 bool Budget::follow(StateId s, std::span<const TokenId> tokens) { return completes(s, bytes_of(tokens)); }
 
-// ---- plans ----
-
 // Returns an upper bound of the bytes that complete the text behind a token. Returns kFar if the token leads
-// nowhere, or to the state where it began.
+// nowhere, or back to the same state.
 uint32_t Budget::bytes_behind(TokenId t) {
   const StateId s = all_.parser.read(here(), vocabulary().bytes(t));
   return s == Parser::dead() || s == here() ? Lengths::kFar : all_.lengths.of(all_.masks.blind(s));
 }
 
 // Returns the token of the mask with the smallest bytes_behind(); -1 if the mask has more than kWalkedSingly
-// tokens. Tokens are compared only with each other, because bounds may rise behind a token: inside a name the
-// bound counts the longest value that any name allows.
+// tokens. The tokens' bounds are compared with each other, not with the bound of the state, because a bound
+// may rise with a token: inside a name it counts the longest value that any name allows.
 TokenId Budget::nearest() {
   const Vocabulary& v = vocabulary();
   std::vector<uint32_t> row(v.words());
@@ -292,8 +290,8 @@ TokenId Budget::nearest() {
   return out;
 }
 
-// Returns the state by which a mask of `from` judges a token: the one that the token leads to if no captured
-// text is known.
+// Returns the state by which a mask of `from` judges a token: the state behind the token, with captured text
+// dropped at each byte.
 StateId Budget::judged_by(StateId from, std::string_view token) {
   StateId s = all_.masks.blind(from);
   for (const char b : token)
@@ -302,20 +300,21 @@ StateId Budget::judged_by(StateId from, std::string_view token) {
 }
 
 bool Budget::promised(TokenId t, StateId to) {
-  if (const std::vector<TokenId> way = plan(here()); !way.empty() && way[0] == t) return true;
+  if (const std::vector<TokenId> way = way_from(here()); !way.empty() && way[0] == t) return true;
   if (std::vector<TokenId> rest; followed(kTooMany, rest) && rest[0] == t) return true;
   const StateId any = judged_by(here(), vocabulary().bytes(t));
-  return any != Parser::dead() && any != to && needed(any) < kTooMany && follow(to, plan(any));
+  return any != Parser::dead() && any != to && needed(any) < kTooMany && follow(to, way_from(any));
 }
 
-// A plan is the ending that was known at an earlier point of the text. Returns true if the text has followed
-// a plan and the rest of it fits the budget; `rest` becomes these tokens. A point lies between any two bytes,
-// so the answer does not depend on how the text was cut into tokens.
+// Looks for the way of an earlier point of the text, as it was known there (way_from()), that the text has
+// followed since, whose rest fits the budget; if there is one, `rest` gets its tokens and the result is true.
+// A point lies between any two bytes, so the answer does not depend on how the text was cut into tokens.
 bool Budget::followed(std::size_t budget, std::vector<TokenId>& rest) {
   std::string since;
-  // Returns true if the text has followed the plan of s, which stands in front of `since`.
+  // Returns true if the bytes `since`, which were written behind the state s, begin the way from s, and the
+  // rest of this way fits.
   const auto goes_on = [&](StateId s) {
-    const std::string text = bytes_of(plan(s));
+    const std::string text = bytes_of(way_from(s));
     std::vector<Piece> pieces;
     if (text.size() <= since.size() || !text.starts_with(since) ||
         !written_.whole.has(written_.bytes + text.size() - since.size()) ||
@@ -329,16 +328,16 @@ bool Budget::followed(std::size_t budget, std::vector<TokenId>& rest) {
     const std::string_view token = vocabulary().bytes(tokens_[n - 1]);
     std::vector<StateId> at{past_[n - 1]};
     for (char b : token) at.push_back(all_.parser.step(at.back(), static_cast<uint8_t>(b)));
-    // The row judged the token by this state. Its plan may have more tokens, or bytes, than the plan behind
-    // the captured text.
+    // The row judged the token by this state, without the captured text. Its way may have more tokens, or
+    // bytes, than that of the state with the text.
     if (const StateId any = judged_by(at[0], token); any != at.back() && needed(any) < kTooMany) {
       if (goes_on(any) && follow(here(), rest)) return true;
       rest.clear();
     }
     for (std::size_t k = token.size(); k-- > 0;) {
       since.insert(since.begin(), token[k]);
-      // A point inside a token is skipped if its plan needs a search, which would take the work of points
-      // between tokens.
+      // Inside a token, a point whose way needs a search is skipped. Its search would use up the work of the
+      // points between tokens.
       if (at[k] == Parser::dead() || (k > 0 && all_.spelling && shortest(at[k]) == kTooMany)) continue;
       const Finish counted = finish(at[k]);
       if (counted.from == Finish::kBytes && counted.tokens <= budget + since.size()) {
@@ -351,19 +350,19 @@ bool Budget::followed(std::size_t budget, std::vector<TokenId>& rest) {
   return false;
 }
 
-// needed() is more than the budget. Finds other tokens that lead to an end within it and writes them to
-// `rest`. First come plans, then a search from the last state. If both fail, the text may have followed
-// tokens that a search from an earlier point found. In a grammar that omits, no search is remembered, so only
-// on_ways() spends work for that (see the top of this file).
-Reach::Answer Budget::planned(std::size_t budget, std::vector<TokenId>& rest) {
+// Called if needed() exceeds the budget. Finds other tokens that lead to an end within it and writes them to
+// `rest`: those of a followed way, otherwise those of a search from the last state. If it finds none, the
+// text may have followed tokens that a search from an earlier point found; on_ways() makes this search again.
+// A grammar that omits keeps no searches, so there on_ways() makes all of them (see the top of this file).
+Reach::Answer Budget::find_way(std::size_t budget, std::vector<TokenId>& rest) {
   rest.clear();
   if (followed(budget, rest)) return Reach::Answer::kYes;
   const Reach::Answer found = omits() ? Reach::Answer::kUnknown : sought_within(here(), budget, &rest);
   return found == Reach::Answer::kUnknown ? on_ways(budget, rest) : found;
 }
 
-// Does what planned() does, by searches from earlier points: from the last point whose plan fits, otherwise
-// from the first. If the text leaves the tokens that a search found, a new search starts there.
+// Makes find_way()'s searches from earlier points of the text: from the last point whose way fits the budget,
+// or from the first point. Where the text leaves the tokens that a search found, it searches anew.
 Reach::Answer Budget::on_ways(std::size_t budget, std::vector<TokenId>& rest) {
   const std::size_t n = past_.size() - 1;
   const auto left = [&](std::size_t i) { return budget + (n - i); };
@@ -372,9 +371,9 @@ Reach::Answer Budget::on_ways(std::size_t budget, std::vector<TokenId>& rest) {
   while (goes_back(from) && needed(past_[from - 1]) > left(from - 1)) --from;
   std::vector<TokenId> way;
   if (goes_back(from))
-    way = plan(past_[--from]);
+    way = way_from(past_[--from]);
   else if (from == n && !omits())
-    return Reach::Answer::kUnknown;  // planned() searched from here
+    return Reach::Answer::kUnknown;  // find_way() searched from here
   else if (const Reach::Answer found = sought_within(past_[from], left(from), &way);
            found != Reach::Answer::kYes && from == n)
     return found;
@@ -385,9 +384,9 @@ Reach::Answer Budget::on_ways(std::size_t budget, std::vector<TokenId>& rest) {
       return Reach::Answer::kYes;
     }
     if (on && tokens_[k] == way[k - from]) continue;
-    // The tokens that were found end at the last state, but the text may not end there.
+    // The tokens that were found end here, but the text may not.
     if (k == n) return Reach::Answer::kUnknown;
-    // Here the text has another token than the search found.
+    // Here the text goes on with another token than the search found.
     from = k + 1;
     way.clear();
     const Reach::Answer found = sought_within(past_[from], left(from), &way);

@@ -43,57 +43,55 @@
 
 namespace structgen {
 
-// Bounds in tokens for the completion of a text: fewer than `least` tokens never complete the text, and
-// `enough` tokens do. The end token counts as one token.
+// Bounds of the tokens that complete a text, end token included: fewer than `least` never do, and `enough`
+// do.
 struct TokenBounds {
   std::size_t least, enough;
 };
 
-// An ending of a text in tokens.
+// The ending of a text, counted in tokens.
 struct Finish {
   enum From : uint8_t {
     // The tokens spell the shortest completion of the state.
     kOwn,
     // The tokens spell the shortest completion of the blind state.
     kBlind,
-    // The number is an upper bound in bytes (parse/lengths.h), where each byte counts as a token. No text was
-    // made.
+    // The number is an upper bound of the bytes (parse/lengths.h), each as one token. No text was made.
     kBytes,
     // A search found the tokens, because the vocabulary cannot spell the shortest text.
     kFound,
-    // No ending is known, and `tokens` is Budget::kFar.
+    // No ending is known; `tokens` is Budget::kFar.
     kNone,
   };
   // The number of tokens of the ending, the end token included.
   std::size_t tokens;
   From from;
-  // The first token of the ending; -1 if the end token comes first, or if no token is known (kBytes, kNone).
+  // The first token of the ending. It is -1 if this is the end token, or if no token is known (kBytes,
+  // kNone).
   TokenId next = -1;
 };
 
-// The range that a user sets for the length of a whole text: at least `least` and at most `most` bytes. kAny
-// stands for no upper limit.
+// The range that a user sets for the length of a whole text: at least `least` and at most `most` bytes. A
+// `most` of kAny is no upper bound.
 struct ByteRange {
   static constexpr std::size_t kAny = static_cast<std::size_t>(-1);
   std::size_t least = 0, most = kAny;
   bool has(std::size_t n) const { return least <= n && n <= most; }
 };
 
-// The length of a text that is being written: `bytes` bytes are written so far, and the finished text must
-// have a length in the range `whole`.
+// A text that is being written: it has `bytes` bytes so far, and when it is whole, its length must be in the
+// range `whole`.
 struct ByteCount {
   ByteRange whole;
   std::size_t bytes = 0;
-  // Returns true if every text that may follow keeps to the range: `least` bytes are written, and there is no
-  // upper limit.
+  // Returns true if no text that may follow can miss the range: at least `least` bytes are written, and there
+  // is no upper bound.
   bool any() const { return whole.least <= bytes && whole.most == ByteRange::kAny; }
 };
 
-// The answers about budgets that one epoch remembers. An entry depends only on its key: a state, or a state
-// and a number of tokens. So entries make later answers quicker and never change them.
+// The answers about budgets that one epoch remembers. An entry is a function of its key (a state, or a state
+// and a number of tokens). So it makes later answers quicker, but never different.
 struct Budgets {
-  // `limited` says that the grammar limits tokens. `fast` says that every row is simply the mask of the state
-  // (Epoch::fast).
   Budgets(World& of, Parser& states, Productions& rules, MaskBuilder& builder, Completion& shortest,
           Lengths& bounds_in_bytes, Growth& growing, bool limited, bool fast_rows)
       : world(of),
@@ -120,24 +118,24 @@ struct Budgets {
            read.text.capacity() + read.at.capacity() * sizeof(StateId) + (limits ? limits->byte_size() : 0) +
            (spelling ? spelling->byte_size() : 0);
   }
-  // The result of one search. `cost` is the work that it takes in a new epoch (in trie nodes, see
-  // SearchCost). After kYes, `tokens` complete the state; the end token is not among them.
+  // The result of one search. `cost` is the work that the search takes in a new epoch, in trie nodes
+  // (SearchCost). If the answer is kYes, `tokens` complete the state, without the end token.
   struct Search {
     Reach::Answer answer = Reach::Answer::kUnknown;
     uint64_t cost = 0;
     std::vector<TokenId> tokens;
   };
 
-  // A text that completes a state, and the states along it: at[i] stands in front of byte i, and the last one
-  // behind the text.
+  // A text that completes a state, and the states along it: at[i] is the state in front of byte i, the last
+  // one that behind the text.
   struct Read {
     std::string text;
     std::vector<StateId> at;
   };
 
   // A row of narrow_mask(). Most rows of a single text are asked for once, those of a batch more often. So
-  // the first call only sets `seen`, and the second one stores `words`. `exact` says that no token is missing
-  // for lack of work.
+  // the first call only sets `seen`; the second one stores `words`. `exact` says that the row lacks no token
+  // for want of work.
   struct Kept {
     std::vector<uint32_t> words;
     bool seen = false, exact = true;
@@ -152,51 +150,49 @@ struct Budgets {
   Growth& growth;
   const bool fast;
   Cutter cutter;
-  // The text of at least kLongRead bytes that completes() has read last; empty before the first one.
+  // The last text of at least kLongRead bytes that completes() has read. At first it is empty.
   Read read{"", {Parser::dead()}};
   std::unordered_map<uint32_t, Finish> shortest;
-  // Holds the answers of find(), keyed by state. It has only states whose shortest text the vocabulary cannot
-  // spell.
+  // The answers of find() by state, for states whose shortest text the vocabulary cannot spell.
   std::unordered_map<uint32_t, Search> found;
-  // Holds the answers of sought_within(), keyed by 2^32 * state + budget in tokens.
+  // The answers of sought_within(), by 2^32 * state + budget.
   std::unordered_map<uint64_t, Search> sought;
   std::unordered_map<uint32_t, TokenBounds> bounds;
-  // A row of keep_range(). It serves every text in its state that has between `from` and `to` bytes so far.
-  // `exact` says that no token is missing for lack of work.
+  // A row of keep_range() for a state. It is right for every text of `from` to `to` bytes so far. `exact`
+  // says that the row lacks no token for want of work.
   struct Ranged {
     std::size_t from, to;
     bool exact;
     std::vector<uint32_t> row;
   };
-  // Holds the rows of keep_range(), keyed by state; ranged_bytes counts the bytes of all rows.
+  // The rows of keep_range() by state. ranged_bytes counts the bytes of all rows.
   std::unordered_map<uint32_t, std::vector<Ranged>> ranged;
   std::size_t ranged_bytes = 0;
-  // Holds the rows of narrow_mask(), keyed by 2^32 * state + budget in tokens. kept_bytes counts their bytes;
-  // beyond CachePolicy::rows() bytes all rows are dropped.
+  // The rows of narrow_mask(), by 2^32 * state + budget. If they take more than CachePolicy::rows() bytes
+  // (kept_bytes), all are dropped.
   std::unordered_map<uint64_t, Kept> kept;
   std::size_t kept_bytes = 0;
   Targets targets;
-  // The graphs whose nodes are states and whose edges are tokens, for searches: `graph` without captured
-  // text, `exact_graph` with captured text.
+  // Graphs for searches: nodes are states, edges are tokens. The states of `graph` have no captured text,
+  // those of `exact_graph` keep it.
   TokenGraph graph, exact_graph;
-  // Finds tokens that lead from a state to the end within the limits; null in a grammar that limits no
-  // tokens.
+  // Finds tokens that complete a state within the grammar's limits on tokens; null if it has none.
   std::unique_ptr<Limits> limits;
-  // Tells which states tokens can complete; null if the vocabulary has every byte as a token, and null in a
-  // grammar that limits tokens.
+  // Tells which states tokens can complete. It is null if every byte is a token, and in grammars that limit
+  // tokens.
   std::unique_ptr<Spellable> spelling;
 };
 
-// Answers one call of a matcher. Each call makes a new Budget, so the work that one call takes changes no
-// answer of another call.
+// Answers one call of a matcher. Each call has a Budget of its own, so that the work one call takes changes
+// no answer of another.
 class Budget {
  public:
   static constexpr std::size_t kFar = Reach::kFar;
   using Bounds = TokenBounds;
-  // `partial` says that alternatives of the grammar were omitted (base/effort.h). `past` holds the states of
-  // the text; questions are about the last one. `tokens` holds the token between each two of these states, -1
-  // for bytes that were accepted without a token. `mask_work` is the work that one mask may take, in units.
-  // `written` is the number of bytes of the text, if the text has a range of bytes.
+  // `partial` says that alternatives of the grammar were omitted (base/effort.h). `past` are the states of
+  // the text; questions are about the last one. `tokens` are the tokens between these states, with -1 for
+  // bytes that came without a token. `mask_work` is the work of one mask, in units. `written` is the number
+  // of bytes of the text, if it has a range of bytes.
   Budget(Budgets& of, bool partial, int64_t mask_work, std::span<const StateId> past,
          std::span<const TokenId> tokens, const ByteCount& written = {})
       : all_(of), partial_(partial), mask_work_(mask_work), past_(past), tokens_(tokens), written_(written) {
@@ -206,55 +202,52 @@ class Budget {
   Budget(const Budget&) = delete;
   Budget& operator=(const Budget&) = delete;
 
-  // Returns the number of tokens of the ending that finish(s) knows, the end token included. Other endings
-  // may need fewer. Returns kFar if no ending is known.
+  // Returns the number of tokens of the ending that finish(s) knows, end token included; kFar if none is
+  // known. Another ending may need fewer.
   std::size_t needed(StateId s);
-  // Returns true if a row within a budget may have had the token t, which leads to `to`, for the sake of a
-  // known ending: that of the last state, of an earlier one, or of all captured texts.
+  // Returns true if a row within a budget may have allowed the token t, which leads to `to`, only because of
+  // an ending known before: that of the last state, of an earlier one, or one for all captured texts.
   bool promised(TokenId t, StateId to);
   // Searches for tokens that complete s, if the vocabulary cannot spell the shortest text of s.
   Reach::Answer any_way(StateId s, std::vector<TokenId>& out);
-  // Returns the bounds for the last state. With `search` it also looks for fewer tokens than needed() says,
-  // with at most `work` units of work.
+  // Returns bounds for the last state. With `search`, at most `work` units of work go into looking for fewer
+  // tokens than needed() counts.
   Bounds bounds(bool search, int64_t work);
-  // Returns true if the last token of the text was in the mask in front of it, under a budget of budget + 1
-  // tokens. Returns no value if only this mask could tell.
+  // Returns true if the mask in front of the last token, under a budget of budget + 1 tokens, allowed this
+  // token. Returns nothing if only making this mask could tell.
   std::optional<bool> fits(std::size_t budget);
 
-  // Each of the next five functions writes a row. A token stays if at most `budget` tokens, this one
-  // included, complete the text. The vocabulary's end tokens stay if the text may end. Each function returns
-  // false if it is proved that no token stays. It throws kBudgetExceeded if no token was found and nothing
-  // was proved.
-  //
-  // narrow_mask() takes the mask of the state, narrow() takes any other row.
+  // Each of the next five functions reduces a row. A token stays if at most `budget` tokens, this one
+  // included, complete the text; the vocabulary's end tokens stay if the text may end. The result is false if
+  // it is proved that no token stays. kBudgetExceeded is thrown if none was found without a proof.
+  // narrow_mask() takes the mask of the state, narrow() any other row.
   bool narrow_mask(uint32_t* row, std::size_t budget);
   bool narrow(uint32_t* row, std::size_t budget);
   // Writes the row of a grammar that limits tokens.
   bool fill_limited(uint32_t* row, std::size_t budget);
-  // What to do when narrow() has no work left. keep_promise() leaves only the first token of the ending that
-  // needed() counted. bound() leaves the tokens behind which an upper bound in bytes shows that the budget
-  // suffices.
+  // Two ways out when narrow() has no work left. keep_promise() leaves only the first token of the ending
+  // that needed() counted. bound() leaves the tokens behind which an upper bound in bytes fits the budget.
   bool keep_promise(uint32_t* row, std::size_t budget);
   bool bound(std::span<const uint32_t> plain, uint32_t* row, std::size_t budget);
-  // Returns true if the text can be completed from s within its range of bytes and within `tokens` tokens,
-  // the end token included. `bytes` is the number of bytes between the last state and s. Returns false if no
-  // completion exists or none was found; exact() tells which.
+  // Returns true if the text can be completed from s within its range of bytes and `tokens` tokens, end token
+  // included. s is `bytes` bytes behind the last state. Returns false if there is no completion or none was
+  // found; exact() tells which.
   bool completable(StateId s, std::size_t bytes, std::size_t tokens = kEndless);
-  // Removes each token from the row behind which completable() is false. Tokens of at most `free` bytes stay
-  // without a check. The checks take at most the work of one mask; a token that was not checked is removed.
-  // If the row is empty, no token is known to lead to an end.
+  // Removes the tokens of the row behind which completable() is false. Tokens of at most `free` bytes stay
+  // unchecked. The checks together take at most the work of one mask; tokens that were not reached are
+  // removed. If the row ends up empty, no token is known to lead to an end.
   void keep_range(uint32_t* row, std::size_t free, std::size_t tokens = kEndless);
-  // Returns a text that completes the last state within the range of bytes: a shortest completion, which is
-  // lengthened byte by byte if it is too short. Throws kBudgetExceeded if no text is found.
+  // Returns a text that completes the last state within the range of bytes: a shortest completion, or a
+  // longer one, made byte by byte, if that is too short. Throws kBudgetExceeded if it finds none.
   std::string ranged_text();
   static constexpr std::size_t kEndless = static_cast<std::size_t>(-1);
-  // Returns false if a row made here may lack tokens, because checking them took too much work.
+  // Returns false if a row made here may lack tokens, because some took too much work to check.
   bool exact() const { return exact_; }
 
  private:
   struct Trial;
   static constexpr std::size_t kTooMany = Reach::kFar;
-  // The two searches of one question of asked_within(): without captured text, and with it.
+  // The searches of asked_within(), without captured text and with it.
   struct Asked {
     Reach reach, exact_reach;
   };
@@ -262,7 +255,6 @@ class Budget {
   Parser& parser() const { return all_.parser; }
   const Vocabulary& vocabulary() const { return *all_.world.vocabulary; }
   bool omits() const { return all_.world.regexes.effort().omits(); }
-  // Returns the work that judging the tokens of one mask may take.
   int64_t judging_work() const { return 5 * std::min(mask_work_, Meter::kEndless / 5); }
   Reach search(TokenGraph& graph);
   Asked asked();
@@ -277,14 +269,13 @@ class Budget {
   bool sure(StateId s, std::size_t budget) const;
   StateId judged_by(StateId from, std::string_view token);
   std::string bytes_of(std::span<const TokenId> tokens) const;
-  std::vector<TokenId> plan(StateId s);
-  // Returns true if the text follows a plan; `rest` becomes the tokens that are left of it, the next one
-  // first.
+  std::vector<TokenId> way_from(StateId s);
+  // Returns true if the text has followed a known way whose rest fits the budget; `rest` gets the tokens of
+  // this rest.
   bool followed(std::size_t budget, std::vector<TokenId>& rest);
-  Reach::Answer planned(std::size_t budget, std::vector<TokenId>& rest);
+  Reach::Answer find_way(std::size_t budget, std::vector<TokenId>& rest);
   Reach::Answer on_ways(std::size_t budget, std::vector<TokenId>& rest);
-  std::vector<TokenId> planned_in_range(std::size_t tokens);
-  // Returns true for a token of text: no end token, and not the -1 of accepted bytes.
+  std::vector<TokenId> way_in_range(std::size_t tokens);
   bool writes(TokenId t) const { return t >= 0 && !vocabulary().is_eos(t); }
   bool none(const uint32_t* row) const;
   void set_ends_only(uint32_t* row) const;
@@ -301,9 +292,9 @@ class Budget {
   std::size_t descends(StateId s, std::size_t budget, uint64_t& work, std::vector<TokenId>* way,
                        bool to_the_end);
   std::size_t staying(StateId s);
-  // The tokens of a mask that stay inside a string. `row` holds those that surely leave enough of the budget.
-  // `most` is the largest number of tokens that one of them needs, itself and the end token included.
-  // `too_near` says that a bound for all these tokens is known and exceeds the budget.
+  // The tokens of a mask that stay inside a string. Those of `row` surely leave enough of the budget. `most`
+  // is the largest number of tokens that one of them needs, itself and the end token included. `too_near`
+  // says that all of them have a bound, but it exceeds the budget.
   struct Staying {
     const uint32_t* row = nullptr;
     std::size_t most = 0;
@@ -311,16 +302,16 @@ class Budget {
   };
   Staying stay(const Mask* m, StateId from, std::size_t budget);
   bool ends_soon(StateId s);
-  bool pieces_of_plan(std::size_t budget, std::vector<TokenId>& out);
+  bool pieces_of_way(std::size_t budget, std::vector<TokenId>& out);
   bool binds_nothing(std::size_t budget);
-  // Says which tokens of a row are checked. `mask` is the mask of which the row is a copy; null for any other
-  // row. `stays` holds tokens that stay without a check.
+  // Which tokens of a row are to be checked. `mask` is the mask that the row copies; null if it copies none.
+  // Tokens of `stays` need no check.
   struct Doubt {
     const Mask* mask;
     Staying stays;
-    // True if only tokens that begin the shortest text are checked. This is for a large mask in a string that
-    // may end at once, if the budget has no token to spare: of a hundred thousand tokens hardly another one
-    // fits.
+    // True if only tokens that begin the shortest text are checked. This is for large masks in a string that
+    // may end at once, when the budget has no token to spare. Hardly any other of a hundred thousand tokens
+    // fits then.
     bool pieces = false;
   };
   Doubt in_doubt(const uint32_t* row, std::size_t budget, bool enough, Trial& trial);
@@ -328,10 +319,10 @@ class Budget {
   void keep_finished(uint32_t* row, std::size_t budget);
   Budgets::Kept* kept(std::size_t budget);
   void set_loose(StateId blind, const uint32_t* row, std::size_t most);
-  // A shortest completion. `bytes` is its number of bytes; Lengths::kFar if none is known. `proved` says that
-  // no shorter text completes the state. `some_texts` says that the state is blind, and only some captured
-  // texts allow the completion. `blind` is the number of bytes of the blind state's completion if this text
-  // completes the state, too; Lengths::kFar otherwise.
+  // What is known of the shortest completion of a state. `bytes` is its length, Lengths::kFar if none is
+  // known. `proved` says that no text is shorter. `some_texts` says that the state is blind, and that only
+  // some captured texts allow the completion. `blind` is the length of the blind state's completion if that
+  // completes the state, too; otherwise Lengths::kFar.
   struct Shortest {
     std::size_t bytes;
     bool proved;
@@ -339,13 +330,12 @@ class Budget {
     std::size_t blind = bytes;
   };
   Shortest shortest_bytes(StateId s);
-  // What may follow a state that is `bytes` bytes behind the last state: between `missing` and `room` bytes,
-  // and at most `tokens` tokens, the end token included.
+  // What may follow a state that stands `bytes` bytes behind the last one: between `missing` and `room`
+  // bytes, and at most `tokens` tokens, end token included.
   struct Ahead {
     std::size_t bytes, room, missing, tokens;
-    // Returns true if n more bytes surely fit: even if each byte is a token, followed by the end token.
+    // Returns true if n more bytes surely fit: one token for each byte and the end token are within `tokens`.
     bool by_bytes(std::size_t n) const { return n <= room && (tokens == kEndless || n < tokens); }
-    // Returns the most bytes that a text may have now so that n more bytes keep it within `whole`.
     std::size_t last(const ByteRange& whole, std::size_t n) const {
       return whole.most == ByteRange::kAny ? kEndless : whole.most - bytes - n;
     }
@@ -353,11 +343,11 @@ class Budget {
   Words sure_tokens(std::size_t free, std::size_t tokens);
   std::optional<bool> longest_fits(StateId blind, const Ahead& at);
   bool reaches_range(StateId s, const Ahead& at);
-  // Returns the tokens of the text that ranged_text() returns. Throws what ranged_text() throws.
+  // Returns the ending that ranged_text() finds, in tokens. Throws what ranged_text() throws.
   Finish ranged_finish();
   void holds(std::size_t from, std::size_t to);
-  // Returns true if some text of `least` to `most` bytes completes s. Returns no value if this takes more
-  // than kReachSteps steps.
+  // Returns true if some text of `least` to `most` bytes completes s. Returns nothing if this takes more than
+  // kReachSteps steps.
   std::optional<bool> reaches(StateId s, std::size_t least, std::size_t most, bool blind);
 
   Budgets& all_;
@@ -366,16 +356,16 @@ class Budget {
   const std::span<const StateId> past_;
   const std::span<const TokenId> tokens_;
   const ByteCount written_;
-  // The answers of completable() since the last reset hold for every text in this state that has between
-  // from_ and to_ bytes.
+  // The answers of completable() since the last reset hold for every text in this state with from_ to to_
+  // bytes.
   std::size_t from_ = 0, to_ = kEndless;
   std::map<std::tuple<uint32_t, std::size_t, std::size_t, bool>, std::optional<bool>> reached_;
-  // spelling_ is the work that this call has left for searches from states whose shortest text cannot be
-  // spelled, in trie nodes (SearchCost). paid_ holds the states whose searches were already charged.
+  // spelling_ is the work, in trie nodes, that this call may still spend on states whose shortest text cannot
+  // be spelled. paid_ are the states whose search it has paid for already.
   uint64_t spelling_ = 2'000'000;
   std::unordered_set<uint32_t> paid_;
   bool exact_ = true;
-  // True if for some state no completion was found, and it was not proved that there is none.
+  // True if no completion was found for some state, and none was ruled out.
   bool unproved_ = false;
 };
 

@@ -51,14 +51,14 @@
 namespace structgen {
 
 namespace {
-// search() visits at most this many states for one way; then the state counts as one without a way.
+// search() may visit this many states for one way. If that is too few, the state counts as one without a way.
 constexpr uint32_t kSearchedStates = 20'000;
 constexpr Limits::Way kEnd{0, -1};
 
 }  // namespace
 
 // Returns the state behind the bytes. With `blind`, captured text is dropped behind each of them.
-StateId Limits::walk(StateId s, std::string_view bytes, bool blind) {
+StateId Limits::read(StateId s, std::string_view bytes, bool blind) {
   for (char b : bytes) {
     if (s == Parser::dead()) break;
     s = parser_.step(s, static_cast<uint8_t>(b));
@@ -67,10 +67,8 @@ StateId Limits::walk(StateId s, std::string_view bytes, bool blind) {
   return s;
 }
 
-// ---- ways ----
-
 // Returns the tokens that begin a shortest completion of s, with the states behind them. For the completion
-// `a;` these are `a` and, if it is a token, `a;`.
+// `a;` these are `a` and, if there is such a token, `a;`.
 Limits::Frame Limits::frame(StateId s, bool blind) {
   Frame out{s, {}};
   StateId at = parser_.begin_token(s);
@@ -92,22 +90,21 @@ Limits::Frame Limits::frame(StateId s, bool blind) {
   return out;
 }
 
-// Returns the way from s if it is known without a search; null otherwise.
 const Limits::Way* Limits::known(StateId s, bool blind) {
   check_depth();
   if (parser_.state(s).accepting) return &kEnd;
   if (const auto it = ways_.find(s.v); it != ways_.end()) return &it->second;
   if (blind) return nullptr;
-  // A completion of the blind state that holds for every captured text completes s, too.
+  // If the blind state's way holds for every captured text, it is a way of s.
   const StateId any = masks_.blind(s);
   if (any == s) return nullptr;
   if (found(any, true).tokens == kNever || !follow(s, tokens(any, true))) return nullptr;
   return &ways_.find(s.v)->second;
 }
 
-// Finds a way from s and enters it into ways_. The search is depth-first and tries long tokens first, so that
-// a way of few tokens is found first. A state that is already on the path counts as one without a way, so the
-// search ends.
+// Finds a way from s and enters it into ways_. It is a depth-first search that tries long tokens first, so
+// that it meets a way of few tokens first. A state on the current path counts as one without a way; this ends
+// loops.
 void Limits::search(StateId s, bool blind) {
   check_depth();
   std::vector<Frame> path;
@@ -116,7 +113,7 @@ void Limits::search(StateId s, bool blind) {
     ways_[at.v] = {kNever, -1};
     path.back() = frame(at, blind);
   };
-  // If the search throws, the entries of the states on its path are removed again.
+  // An exception must leave no half-made entries, so those of the states on the path are erased.
   Undo forget([&] {
     for (const Frame& f : path) ways_.erase(f.state.v);
   });
@@ -149,21 +146,20 @@ void Limits::search(StateId s, bool blind) {
   forget.keep();
 }
 
-// Returns the way from s that search() finds along shortest completions; starts the search if it was not
-// made.
+// Returns the way from s along shortest completions, which search() finds if it is not known.
 Limits::Way Limits::found(StateId s, bool blind) {
   if (const Way* way = known(s, blind)) return *way;
   search(s, blind);
   return *known(s, blind);
 }
 
-// Returns true if the tokens complete s. They are then entered into ways_ as a way from s, and their ends as
-// ways from the states between. A shorter way replaces a longer one.
+// Returns true if the tokens complete s. They are then entered as the way of s, and their rests as the ways
+// of the states between, wherever they are shorter than the known way.
 bool Limits::follow(StateId s, const std::vector<TokenId>& tokens) {
   std::vector<StateId> on;
   for (TokenId t : tokens) {
     on.push_back(s);
-    s = walk(parser_.begin_token(s), vocabulary().bytes(t));
+    s = read(parser_.begin_token(s), vocabulary().bytes(t));
     if (s == Parser::dead()) return false;
   }
   if (!parser_.state(s).accepting) return false;
@@ -176,14 +172,14 @@ bool Limits::follow(StateId s, const std::vector<TokenId>& tokens) {
   return true;
 }
 
-// Returns the way from s. If accept() noted another state with fewer marks and a shorter way, the tokens of
-// that way are tried first.
+// Returns the way from s. If accept() noted another state with fewer marks and a shorter way (hints_), the
+// tokens of that way are tried first.
 Limits::Way Limits::way(StateId s) {
   check_depth();
   if (s == Parser::dead()) return {kNever, -1};
   const Way own = found(s, false);
   if (own.tokens == 0) return own;
-  // The shortest completion of s may be another text than the promised way, and take more tokens.
+  // The shortest completion of s may be another text than the promised way, with more tokens.
   const auto hint = hints_.find(s.v);
   if (hint == hints_.end()) return own;
   const StateId from = std::exchange(hint->second, Parser::dead());
@@ -195,8 +191,8 @@ Limits::Way Limits::way(StateId s) {
   return better;
 }
 
-// Returns the number of tokens of a way from s. The way of the blind state comes first, because it holds for
-// every captured text.
+// Returns the number of tokens of a way from s. The way of the blind state is tried first, because it serves
+// all captured texts.
 uint32_t Limits::takes(StateId s) {
   const StateId any = masks_.blind(s);
   if (any != s) {
@@ -209,19 +205,17 @@ std::vector<TokenId> Limits::tokens(StateId s, bool blind) {
   check_depth();
   std::vector<TokenId> out;
   for (;;) {
-    // follow() has read the tokens of a way with captured text. Without it the same tokens may lead to a
-    // state that no search has visited.
+    // follow() may have entered tokens that it read with captured text. Read without it, they may lead to a
+    // state that has no entry yet; found() then searches.
     const Way w = blind ? found(s, true) : way(s);
     if (w.next < 0) return out;
     out.push_back(w.next);
-    s = walk(parser_.begin_token(s), vocabulary().bytes(w.next), blind);
+    s = read(parser_.begin_token(s), vocabulary().bytes(w.next), blind);
   }
 }
 
-// ---- tokens ----
-
-// No mark can be used up in two cases: an item has no mark; or it has one mark right behind its terminal, and
-// this mark allows at least as many tokens as the terminal needs bytes.
+// No mark can be used up by the next token if no item has a mark. An item may also have one mark right below
+// its terminal if the mark allows at least as many tokens as the rest of the terminal has bytes.
 StateId Limits::unlimited(StateId s) {
   std::atomic<uint32_t>& known = parser_.state(s).unmarked;
   if (known.load(std::memory_order_relaxed) == 0) {
@@ -258,16 +252,16 @@ uint32_t Limits::loose(StateId plain) {
   return found == 0 ? Lengths::kFar : found;
 }
 
-// Returns a number of tokens within which no mark of `from` is used up. A token whose way takes at most this
-// many tokens is allowed. Without marks the number is kUnsure, because every token of the mask then has a
-// way. If the vocabulary lacks bytes, it may be unable to write the way. Then the number is one less, so that
+// Returns a number of tokens so small that a way of so many tokens uses up no mark of `from`. A token with
+// such a way behind it is allowed. Without marks this is kUnsure, because then every token of the mask has a
+// way. If the vocabulary lacks bytes it may be unable to write a way; the number is then one less, so that
 // tokens that depend on captured text are tried.
 uint32_t Limits::sure_of(StateId from, uint32_t room) {
   return std::min({parser_.least_limit(from), room, vocabulary().complete() ? kUnsure : kUnsure - 1});
 }
 
-// Returns true if a token that leads to `v` is allowed. `plain` is `v` without its marks. Within `sure`
-// tokens no mark is used up, and at most `room` tokens may follow.
+// Returns true if a token that leads to `v` is allowed. `plain` is `v` without its marks. A way of at most
+// `sure` tokens uses up no mark, and at most `room` tokens may follow.
 bool Limits::allowed(StateId v, StateId plain, uint32_t sure, uint32_t room) {
   const uint32_t n = takes(plain);
   if (n == kNever) return false;
@@ -276,10 +270,10 @@ bool Limits::allowed(StateId v, StateId plain, uint32_t sure, uint32_t room) {
   return own != kNever && own <= room;
 }
 
-// Calls look(token, v, plain) for each token that is asked for. `v` and `plain` are the blind states behind
-// the token, from `from` and from `base`. If look() says no and captured text matters, it is called again
-// with the states that keep the text. If `open_to` is given, it gets the list of these tokens instead.
-// Returns false if more than kTrials tokens needed their text; the others were then not looked at.
+// Calls look(token, v, plain) for each of the tokens. `v` and `plain` are the blind states behind the token,
+// from `from` and from `base`. If look() says no but captured text may matter, it is called again with the
+// states that keep the text. If `open_to` is given, such tokens are listed there instead. At most kTrials
+// tokens get a second call; if there are more, the result is false.
 template <class F>
 bool Limits::each(const std::vector<uint32_t>& asked, StateId from, StateId base,
                   std::vector<TokenId>* open_to, F&& look) {
@@ -313,13 +307,13 @@ bool Limits::each(const std::vector<uint32_t>& asked, StateId from, StateId base
   }
   for (std::size_t i = 0; i < unsure.size() && i < kTrials; ++i) {
     const std::string_view bytes = vocabulary().bytes(unsure[i]);
-    look(unsure[i], walk(from, bytes), walk(base, bytes));
+    look(unsure[i], read(from, bytes), read(base, bytes));
   }
   return unsure.size() <= kTrials;
 }
 
-// Returns the row of the tokens that stay inside one run of characters if all of them are allowed; otherwise
-// null. Behind such a token the same must follow as before it, and at most kSpareBytes bytes of a begun
+// Returns the row of the tokens that stay inside a run of characters, if all of them are allowed; otherwise
+// null. What must follow such a token is what must follow before it, and at most kSpareBytes bytes of a begun
 // character. A vocabulary that lacks bytes may be unable to write these.
 const uint32_t* Limits::run(StateId plain, const Mask& mask, uint32_t sure) {
   if (!mask.inside_run || !vocabulary().complete()) return nullptr;
@@ -327,8 +321,8 @@ const uint32_t* Limits::run(StateId plain, const Mask& mask, uint32_t sure) {
   return rest < kUnsure / 4 && sure >= 2 * rest + kSpareBytes ? mask.dense : nullptr;
 }
 
-// Returns how many tokens a way takes behind each token of a state's mask (Base). `plain` has no marks. One
-// Base serves all captured texts.
+// Returns how many tokens a way takes behind each token of a state's mask. `plain` is the state, which has no
+// marks. One Base serves all captured texts.
 const Limits::Base& Limits::base(StateId plain, const Mask& mask, const uint32_t* run) {
   const StateId key = masks_.blind(plain);
   std::unique_ptr<Base>& slot = bases_[(static_cast<uint64_t>(key.v) << 1) | (run != nullptr)];
@@ -341,7 +335,7 @@ const Limits::Base& Limits::base(StateId plain, const Mask& mask, const uint32_t
     for (uint32_t w = 0; w < asked.size(); ++w) asked[w] &= ~run[w];
   std::vector<uint32_t> left = asked, refused(vocabulary().words());
   std::vector<TokenId> unsure;
-  // The tokens, keyed by the number of tokens of the way behind each.
+  // The tokens, by the length of the way behind them.
   std::map<uint32_t, std::vector<TokenId>> by;
   made->whole = each(asked, key, key, key == plain ? nullptr : &unsure, [&](TokenId t, StateId, StateId at) {
     const uint32_t n = takes(at);
@@ -357,8 +351,8 @@ const Limits::Base& Limits::base(StateId plain, const Mask& mask, const uint32_t
     by[kUnsure].push_back(t);
     clear_bit(refused.data(), t);
   }
-  // Nearly all tokens need the same number, so only those that need more are listed. Behind `{"name": "` a
-  // token of letters needs 1 more, for `"}`.
+  // The way behind nearly all tokens has the same length, so only tokens with a longer way are listed. Behind
+  // `{"name": "` a token of letters is followed by a way of 1 token, `"}`.
   std::size_t most = 0;
   for (const auto& [n, tokens] : by)
     if (tokens.size() >= most && n < kUnsure) {
@@ -374,8 +368,8 @@ const Limits::Base& Limits::base(StateId plain, const Mask& mask, const uint32_t
   return *slot;
 }
 
-// Removes from `row` the tokens behind which too few tokens are left. `row` is the row of the state without
-// its marks. Returns false if a token may have been refused without a trial.
+// Removes the tokens from `row` behind which too few tokens are left. At first, `row` is the row of the state
+// without its marks. Returns false if a token may have been refused without being tried.
 bool Limits::narrow(StateId s, const Mask* mask, const uint32_t* run, uint32_t* row, uint32_t room) {
   const StateId from = parser_.begin_token(s), plain = parser_.without_limits(from);
   const uint32_t sure = sure_of(from, room);
@@ -408,8 +402,8 @@ bool Limits::narrow(StateId s, const Mask* mask, const uint32_t* run, uint32_t* 
     return fits;
   };
   whole = each(asked, from, plain, nullptr, keep) && whole;
-  // accept() promised a way, so the first token of a known way must be in the row. If the row is empty, a way
-  // is searched for.
+  // accept() promised a way, so the first token of a known way must stay. If no token stays, a way is
+  // searched for.
   const bool none = std::all_of(row, row + vocabulary().words(), [](uint32_t word) { return word == 0; });
   if (room != kNever || none || ways_.contains(s.v))
     if (const Way w = way(s); w.next >= 0 && w.tokens != kNever && (room == kNever || w.tokens <= room + 1))
@@ -417,8 +411,8 @@ bool Limits::narrow(StateId s, const Mask* mask, const uint32_t* run, uint32_t* 
   return whole;
 }
 
-// There are three cases. If no mark is near, the mask without marks is the row. A row with a `room` is made
-// for this call only. Any other row is made once for the state.
+// If no mark is near, the row is the mask of the state without marks. A row with a `room` is made for this
+// call only. Any other row is made once for each state.
 bool Limits::fill(StateId s, uint32_t* row, uint32_t room) {
   const StateId from = parser_.begin_token(s), plain = parser_.without_limits(from);
   if (!world_.cache) {
@@ -451,14 +445,13 @@ bool Limits::fill(StateId s, uint32_t* row, uint32_t room) {
   return it->second.whole;
 }
 
-// Allows a token exactly if fill() sets the token's bit.
 StateId Limits::accept(StateId s, TokenId t) {
   const std::string_view bytes = vocabulary().bytes(t);
   const StateId from = parser_.begin_token(s), base = parser_.without_limits(from);
-  const StateId v = walk(from, bytes);
+  const StateId v = read(from, bytes);
   if (v == Parser::dead()) return v;
   if (const auto it = ways_.find(s.v); it != ways_.end() && it->second.next == t) return v;
-  const StateId plain = base == from ? v : walk(base, bytes);
+  const StateId plain = base == from ? v : read(base, bytes);
   if (!allowed(v, plain, sure_of(from, kNever), kNever)) return Parser::dead();
   if (plain != v && !parser_.state(v).accepting) {
     hints_.try_emplace(v.v, plain);
@@ -472,8 +465,8 @@ void Limits::check(StateId fresh, const std::string& name, uint32_t tokens, int6
   if (way(fresh).tokens != kNever) return;
   const uint32_t takes = way(parser_.without_limits(fresh)).tokens;
   if (takes == kNever || takes <= tokens)
-    // It is not known how few tokens suffice, or another limit inside the rule decides. While a text is
-    // written, the states will tell.
+    // Either nobody knows how few tokens suffice, or another limit inside the rule decides. The states will
+    // tell when a text is written.
     return;
   throw Error(ErrorKind::kGrammar, "rule '" + name + "' takes at least " + std::to_string(takes) +
                                        " tokens and may take " + std::to_string(tokens))

@@ -37,26 +37,25 @@
 
 namespace structgen {
 
-// The plans of earlier points of a text are looked for at most this many bytes back.
+// Ways from earlier points of a text (budget.cc) are looked for at most this many bytes back.
 constexpr std::size_t kLookBack = 256;
 // The four constants below also serve rows.cc and trial.cc.
-//
-// The tokens of a mask are checked one by one if there are at most this many. A larger mask is walked down
+// If a mask has at most this many tokens, they are checked one by one. A larger one is checked by a walk down
 // the trie.
 constexpr std::size_t kWalkedSingly = 4'000;
-// If at most this many tokens are in doubt, each is walked singly even inside of a string.
+// If at most this many tokens are in doubt, each is walked on its own, even inside a string.
 constexpr std::size_t kFewTokens = 500;
-// At most this many bytes complete a begun character: an escape such as `\u0041` and the second escape of a
+// At most this many bytes complete a begun character: the rest of `\u0041`, and the second escape of a
 // surrogate pair.
 constexpr std::size_t kSpareBytes = 16;
-// At most this many tokens of one mask are read with their captured text; all further ones are refused.
+// At most this many tokens of a mask are read with their captured text; the others are refused.
 constexpr std::size_t kTrials = 2'000;
 
 class Limits {
  public:
   static constexpr uint32_t kNever = 0xFFFFFFFFu;
-  // The tokens that lead from a state to the end: their number without the end token, and the first of them
-  // (-1 if there is none). `tokens` is kNever if no way is known.
+  // The way from a state to the end: its number of tokens, without the end token, and the first of them (-1
+  // if there is none). `tokens` is kNever if no way is known.
   struct Way {
     uint32_t tokens;
     TokenId next;
@@ -65,50 +64,48 @@ class Limits {
       : world_(world), parser_(parser), masks_(masks), completion_(completion), lengths_(lengths) {}
 
   // The caller of each function holds the world's lock.
-  //
-  // Returns the way from s. Whether there is one depends on s alone, and not on the text in front.
+  // Returns the way from s. It is a function of s alone; the text in front does not matter.
   Way way(StateId s);
   std::vector<TokenId> tokens(StateId s) { return tokens(s, false); }
-  // Returns the tokens of the way from s, if this epoch knows one of at most kRemembered tokens. keep()
-  // stores them in the next epoch. The next epoch has to find a longer way again.
+  // Returns the tokens of the way from s if it is known and has at most kRemembered tokens. A new epoch takes
+  // them over by keep(); longer ways it has to find again.
   std::vector<TokenId> known_way(StateId s) {
     const auto it = ways_.find(s.v);
     return it == ways_.end() || it->second.tokens > kRemembered ? std::vector<TokenId>{} : tokens(s, false);
   }
   void keep(StateId s, const std::vector<TokenId>& tokens) { follow(s, tokens); }
-  // Returns the state behind the token; dead() if the token is not allowed.
   StateId accept(StateId s, TokenId t);
-  // Writes the row of s, Vocabulary::words() words. A token stays only if at most `room` further tokens
-  // complete the text behind it; kNever stands for no limit. Returns false if tokens may be missing, because
-  // more than kTrials tokens depend on the captured text.
+  // Writes the row of s, Vocabulary::words() words. With `room`, a token stays only if at most `room` more
+  // tokens complete the text behind it; kNever means any number. Returns false if tokens may be missing
+  // because captured text mattered for more than kTrials of them.
   bool fill(StateId s, uint32_t* row, uint32_t room = kNever);
-  // If no mark can be used up behind any next token, returns s without its marks, which has the same mask.
-  // Otherwise, or if this is not certain, returns dead(). The vocabulary must have every byte. The answer
-  // stays in State::unmarked and State::begun, which other threads may read.
+  // If the next token, whichever it is, cannot use up a mark, returns s without its marks: it has the same
+  // mask. Otherwise, and where this is not certain, returns dead(). Every byte must be a token. The answer is
+  // kept in State::unmarked and State::begun, which other threads may read.
   StateId unlimited(StateId s);
-  // Returns how many tokens suffice for any token of the mask and a way behind it. The state has no marks.
-  // (State::loose)
+  // Returns how many tokens suffice for any token of the mask and the way behind it (State::loose). The state
+  // must have no marks.
   uint32_t loose(StateId plain);
-  // Throws kGrammar if no text of the limited rule keeps the limit, as for the rule `"abc" "def"` with the
-  // limit 1 if no token holds all six letters. `fresh` is the state at the beginning of the rule, `tokens`
-  // the limit; the message mentions `name` and `place`.
+  // Throws kGrammar if no text of the limited rule keeps its limit: for `"abc" "def"` with the limit 1, if no
+  // token holds all six letters. `fresh` is the state at the beginning of the rule, `tokens` the limit;
+  // `name` and `place` are for the message.
   void check(StateId fresh, const std::string& name, uint32_t tokens, int64_t place);
   std::size_t byte_size() const { return bytes_ + (ways_.size() + hints_.size()) * 48; }
 
  private:
   // known_way() returns only ways of at most this many tokens.
   static constexpr uint32_t kRemembered = 64;
-  // Stands for a number of tokens that depends on the captured text.
+  // A number of tokens that depends on the captured text.
   static constexpr uint32_t kUnsure = kNever - 1;
-  // For one state without marks: how many tokens a way takes behind each token of its mask.
+  // The ways behind the tokens of one mask, of a state without marks.
   struct Base {
-    // This number suffices behind every token that is not in `dear`.
+    // A way of at most this many tokens stands behind every token that is not in `dear`.
     uint32_t common = 0;
-    // False if some token was not tried, and so counts as one without a way.
+    // False if some token was not tried. Such a token counts as one without a way.
     bool whole = true;
-    // The tokens behind which more than `common` are needed, each with this number; sorted by number.
+    // The tokens whose way is longer than `common`, each behind the length of its way; sorted by length.
     std::vector<std::pair<uint32_t, TokenId>> dear;
-    // Returns the number that suffices behind every token.
+    // Returns the length of the longest way behind a token.
     uint32_t worst() const { return dear.empty() ? common : dear.back().first; }
   };
   // A row that fill() made, and the value that it returned.
@@ -116,16 +113,16 @@ class Limits {
     std::vector<uint32_t> words;
     bool whole;
   };
-  // A state on the path of search(), and the tokens that are still to be tried from it.
+  // A state on the path of search().
   struct Frame {
     StateId state;
-    // The tokens that are still to be tried, with the states behind them: the last one first, and the
-    // shortest last.
+    // The tokens not tried yet, with the states behind them. The last one is tried next; the shortest comes
+    // first.
     std::vector<std::pair<TokenId, StateId>> next;
   };
   const Vocabulary& vocabulary() const { return *world_.vocabulary; }
   StateId looked_at(StateId s);
-  StateId walk(StateId s, std::string_view bytes, bool blind = false);
+  StateId read(StateId s, std::string_view bytes, bool blind = false);
   std::vector<TokenId> tokens(StateId s, bool blind);
   Frame frame(StateId s, bool blind);
   const Way* known(StateId s, bool blind);
@@ -148,13 +145,12 @@ class Limits {
   Completion& completion_;
   Lengths& lengths_;
   std::unordered_map<uint32_t, Way> ways_;
-  // Holds hints for way(), keyed by state: another state with fewer marks, from which accept() knew a shorter
-  // way.
+  // Hints for way(), by state: another state with fewer marks, from which accept() knew a shorter way.
   std::unordered_map<uint32_t, StateId> hints_;
   std::unordered_map<uint64_t, std::unique_ptr<Base>>
-      // Holds the Base of each state, keyed by 2 * state, plus 1 if it leaves out the tokens inside a run.
+      // The Base of each state, by 2 * state; plus 1 if the tokens inside a run are left out.
       bases_;
-  // Holds the rows that fill() made without a `room`, keyed by state.
+  // The rows that fill() made without a `room`, by state.
   std::unordered_map<uint32_t, Kept> rows_;
   std::size_t bytes_ = 0;
 };

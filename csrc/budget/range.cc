@@ -38,7 +38,7 @@
 // Invariants. completable() is true behind each token of a row. Behind a beginning of a shortest completion
 // the rest of this completion is left, so a text within `most` can always go on. Under a budget of tokens as
 // well, one text has to keep both bounds: the shortest completion cut into tokens, a text of one byte a
-// token, or the text of ranged_text(). planned_in_range() finds this text again behind each of its tokens.
+// token, or the text of ranged_text(). way_in_range() finds this text again behind each of its tokens.
 //
 // Rejected. The intersection (holes/intersection.h) for every grammar: it is exact, but has a rule for each
 // byte of the bound, so it serves only if growth(s) is not known at the start. States that are pairs of a
@@ -56,24 +56,23 @@
 namespace structgen {
 
 namespace {
-// The remembered rows of one grammar's ranges take at most this many bytes; all further rows are made anew
-// each time.
+// The remembered rows of all ranges of one grammar take at most this many bytes. Other rows are made each
+// time.
 constexpr std::size_t kRangedBytes = 16 << 20;
-// reaches() takes at most this many steps; then it returns no value.
 constexpr std::size_t kReachSteps = 4'000;
 
 std::size_t less(std::size_t a, std::size_t b) { return a > b ? a - b : 0; }
 }  // namespace
 
-// Notes that the last answer holds for every text in this state that has between `from` and `to` bytes.
+// Notes that the last answer is the same for every text in this state that has `from` to `to` bytes.
 void Budget::holds(std::size_t from, std::size_t to) {
   from_ = std::max(from_, std::min(from, written_.bytes));
   to_ = std::min(to_, std::max(to, written_.bytes));
 }
 
-// Returns the number of bytes of a shortest completion of s. That of the blind state is tried first, because
-// all keys share it. If no text is found in time, it is an upper bound (parse/lengths.h). With unproven
-// productions, a completion whose search met poison may hold for some captured texts only.
+// Returns what is known of the shortest completion of s. The blind state is asked first, because all keys
+// share it. If no text is found within the work, the length is an upper bound (parse/lengths.h). With
+// unproven productions, a completion whose search met poison may be right for some captured texts only.
 Budget::Shortest Budget::shortest_bytes(StateId s) {
   if (parser().state(s).accepting) return {0, true};
   const StateId blind = all_.masks.blind(s);
@@ -97,10 +96,10 @@ Budget::Shortest Budget::shortest_bytes(StateId s) {
   return {std::min<std::size_t>(best, all_.lengths.of(blind)), false, false, shared};
 }
 
-// Steps from s byte by byte, and computes the set of states behind n bytes for each n up to `most`. These
-// sets are small for a finite language, and for a loop of several bytes such as (aa)*b. With `blind`, no
-// state is made for a key that is begun on the way, and bytes that lead to one state count as one step. Where
-// the text of such a key decides, the answer is no value.
+// Computes the sets of states that stand 0, 1, 2, ... bytes behind s, up to `most`. They are small in a
+// finite language, and in a loop of several bytes such as (aa)*b. With `blind`, captured text is dropped at
+// each byte, and bytes that lead to one state count as one step; there is no answer where the text would
+// decide.
 std::optional<bool> Budget::reaches(StateId s, std::size_t least, std::size_t most, bool blind) {
   const auto [known, fresh] = reached_.try_emplace({s.v, least, most, blind});
   if (!fresh) return known->second;
@@ -132,8 +131,8 @@ std::optional<bool> Budget::reaches(StateId s, std::size_t least, std::size_t mo
   return known->second;
 }
 
-// Returns true if the longest completion has a length in the range. Returns no value if its length is not
-// known, or too large for the range.
+// Returns true if the longest completion is in the range. Returns nothing if its length is not known, or too
+// large for the range.
 std::optional<bool> Budget::longest_fits(StateId blind, const Ahead& at) {
   const std::size_t longest = all_.growth.longest(blind);
   if (longest == Growth::kFar && written_.whole.most == ByteRange::kAny && at.tokens == kEndless) {
@@ -149,8 +148,8 @@ std::optional<bool> Budget::longest_fits(StateId blind, const Ahead& at) {
   return enough;
 }
 
-// Decides by reaches(), where each byte counts as one token. Blind states are asked first, because all keys
-// share them.
+// Decides by reaches(), with one token for each byte. Blind states are asked first, because all keys share
+// them.
 bool Budget::reaches_range(StateId s, const Ahead& at) {
   const StateId blind = all_.masks.blind(s);
   const std::size_t most = std::min(at.room, less(at.tokens, 1));
@@ -178,7 +177,7 @@ bool Budget::completable(StateId s, std::size_t bytes, std::size_t tokens) {
       return true;
     }
   }
-  // A range of lengths begins at the length of the shortest text, or later.
+  // The range says "for some n up to `from`, from n on". n is at least the length of the shortest text.
   const auto grows = [&](const Growth::LengthRanges& ranges, std::size_t shortest) {
     return std::ranges::any_of(std::array{ranges.earliest, ranges.widest}, [&](const Growth::LengthRange& r) {
       const std::size_t to = r.endless() ? kEndless : shortest + r.span;
@@ -189,7 +188,7 @@ bool Budget::completable(StateId s, std::size_t bytes, std::size_t tokens) {
       return true;
     });
   };
-  // The parts of the state may show a range, without a text.
+  // The parts of the state may have a range; then no text needs to be found.
   if (at.missing != 0 && grows(all_.growth.parts(blind), 0)) return true;
   const auto [n, proved, some_texts, shared] = shortest_bytes(s);
   const bool too_long = n < Lengths::kFar && n > at.room;
@@ -204,7 +203,7 @@ bool Budget::completable(StateId s, std::size_t bytes, std::size_t tokens) {
   const std::size_t shortest = proved ? n : 0, all = shared < Lengths::kFar ? shared : shortest;
   if (at.missing != 0 && (grows(all_.growth.of(blind), all) || grows(all_.growth.closer(blind), all)))
     return true;
-  // The completion of the captured text goes on where that of the blind state meets poison.
+  // Where the blind state's completion would meet poison, that of the state with its captured text goes on.
   if (at.missing != 0 && s != blind && !parser().unproven() && grows(all_.growth.closer(s), shortest))
     return true;
   if (at.missing != 0 && !parser().unproven() && !too_long)
@@ -214,7 +213,7 @@ bool Budget::completable(StateId s, std::size_t bytes, std::size_t tokens) {
     exact_ = exact_ && proved;
     return false;
   }
-  // The answer depends on the captured text, so judge_texts() asks again with it.
+  // The answer depends on captured text. judge_texts() asks again with it.
   if (some_texts) {
     holds(written_.bytes, 0);
     return false;
@@ -222,10 +221,10 @@ bool Budget::completable(StateId s, std::size_t bytes, std::size_t tokens) {
   return reaches_range(s, at);
 }
 
-// Returns the tokens that need no look: those of at most `free` bytes, and those that stay inside a run of
-// characters and leave what is left in front of them. Behind the latter at most kSpareBytes of a begun
-// character are missing. A token that ends the run leaves less, so it needs a look while bytes are missing.
-// An empty row says that there are none.
+// Returns the tokens that need no check: those of at most `free` bytes, and those that stay inside a run of
+// characters. What must follow the latter is what must follow before them, and at most kSpareBytes bytes of a
+// begun character. While bytes are missing, a token that ends the run needs a check, because less can follow
+// it. An empty row stands for "none".
 Words Budget::sure_tokens(std::size_t free, std::size_t tokens) {
   const ByteRange& whole = written_.whole;
   const std::size_t now = written_.bytes, longest = vocabulary().longest(), missing = less(whole.least, now);
@@ -244,7 +243,7 @@ Words Budget::sure_tokens(std::size_t free, std::size_t tokens) {
   const StateId from = all_.masks.blind(here());
   const Growth::LengthRange some = all_.growth.parts(from).widest;
   const std::size_t n = std::max<std::size_t>(missing == 0 ? all_.lengths.of(from) : some.from, missing);
-  // A token takes at most its own bytes from the lengths of a bounded run.
+  // In a run that has a longest text, a token uses up as much of its length as it has bytes.
   const bool long_enough = missing == 0 || some.endless() || n + longest <= some.to();
   const std::size_t room = less(less(whole.most, now), n + kSpareBytes);
   if (n < Lengths::kFar && long_enough && room > 0)
@@ -290,11 +289,11 @@ void Budget::keep_range(uint32_t* row, std::size_t free, std::size_t tokens) {
   }));
   exact_ = exact_ && judged;
   trial.take_out(row, false);
-  // If the work ended before a token was found that fits, that token is looked for.
+  // If the work ended before any token was found to fit, one token is looked for on purpose.
   if (!exact_ && none(row)) {
     TokenId next = first();
     if (tokens != kEndless && next < 0)
-      if (const std::vector<TokenId> rest = planned_in_range(tokens); !rest.empty()) next = rest[0];
+      if (const std::vector<TokenId> rest = way_in_range(tokens); !rest.empty()) next = rest[0];
     if (next >= 0) set_bit(row, next);
     holds(now, 0);
   }
@@ -304,10 +303,10 @@ void Budget::keep_range(uint32_t* row, std::size_t free, std::size_t tokens) {
   all_.ranged_bytes += v.words() * 4 + 100;
 }
 
-// If the text has followed a plan whose end is in the range, returns the tokens that are left of it;
-// otherwise nothing. Another shortest text may take more tokens. A row may rest on the ranged_text() of its
-// point, so the texts of earlier points are asked first.
-std::vector<TokenId> Budget::planned_in_range(std::size_t tokens) {
+// If the text has followed a known way whose end lies in the range, returns the rest of its tokens; otherwise
+// none. An earlier row may rest on the ranged_text() of its point, so these texts are tried first: another
+// shortest text may take more tokens.
+std::vector<TokenId> Budget::way_in_range(std::size_t tokens) {
   std::vector<TokenId> rest;
   const auto goes_on = [&] {
     const WorkScope part(Task::kBudget, judging_work());
@@ -327,7 +326,7 @@ std::vector<TokenId> Budget::planned_in_range(std::size_t tokens) {
     return false;
   };
   if (told(goes_on).value_or(false)) return rest;
-  Told<Reach::Answer> found = told_with_work_left([&] { return planned(tokens, rest); });
+  Told<Reach::Answer> found = told_with_work_left([&] { return find_way(tokens, rest); });
   if (!found || *found != Reach::Answer::kYes || !follow(here(), rest) ||
       !written_.whole.has(written_.bytes + bytes_of(rest).size()))
     rest.clear();
@@ -364,18 +363,18 @@ std::string Budget::ranged_text() {
       const StateId to = parser().step(s, b);
       if (to == Parser::dead() || !completable(to, out.size() + 1)) return;
       const Growth::LengthRange some = all_.growth.of(all_.masks.blind(to)).widest;
-      // Of equally good bytes, a printable one is preferred to a control character.
+      // Of equally good bytes, a printable one is taken before a control character.
       if (next != Parser::dead() && (best.better(some) || (!some.better(best) && (by >= 0x20 || b < 0x20))))
         return;
       best = some;
       next = to;
       by = b;
     };
-    // If only a completion with the captured text has a range, the way to this range begins with its bytes.
+    // If a range is known only for the completion with the captured text, its first byte is the one to take.
     if (known.proved && all_.growth.of(all_.masks.blind(s)).widest.from >= Growth::kFar)
       look(static_cast<uint8_t>(all_.completion.of(s)[0]));
-    // The last byte comes again as long as that loses no length: each character of a key has a state of its
-    // own.
+    // The last byte is taken again while no length is lost by it. In a key, each character leads to a new
+    // state, so trying all bytes at each would make many states.
     if (next == Parser::dead()) {
       if (before.endless()) look(by);
       if (next == Parser::dead() || before.better(best)) parser().live(s).for_each(look);

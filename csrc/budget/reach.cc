@@ -15,13 +15,14 @@ constexpr std::size_t kMet = 20'000;
 constexpr uint64_t kPerEdge = 200;
 }  // namespace
 
-// Returns the edges of a state, which each call pays for once. If they cost more than `work`, returns null
-// and sets `work` to 0.
+// Returns the edges of a state. A call pays for the edges of a state once. If they cost more than `work`,
+// returns null and sets `work` to 0.
 const TokenGraph::Edges* Reach::edges(StateId s, uint64_t& work) {
   if (paid_.contains(s.v)) return graph_.edges(s, ~uint64_t{0});
   const TokenGraph::Edges* e = graph_.edges(s, work);
   if (!e) {
-    // In a new graph, making the edges would have used up all work. So all work counts as spent.
+    // A search in a new graph would have spent all its work on these edges, so this one gives up all its
+    // work, too.
     work = 0;
     return nullptr;
   }
@@ -47,14 +48,14 @@ void Reach::raise(StateId s, std::size_t least) {
   slot = std::max(slot, least);
 }
 
-// `token` leads from s to `to`. If it begins fewer tokens to the end than the ones known for s, it is noted.
+// Notes the token from s to `to`, if it begins a way of fewer tokens than the one noted for s.
 void Reach::take(StateId s, StateId to, TokenId token) {
   const std::size_t tokens = known(to) + 1;
   if (tokens < known(s)) found_[s.v] = {tokens, token};
 }
 
-// Follows the noted tokens up to a state whose shortest text is the best known ending. Each step leaves one
-// token less, so the loop ends.
+// Follows the noted tokens to a state whose shortest text is the best ending known for it. Each step needs
+// one token less than the one before, so the loop ends.
 std::vector<TokenId> Reach::way(StateId& s) {
   std::vector<TokenId> out;
   for (auto found = found_.find(s.v); found != found_.end() && found->second.tokens < shortest_(s);
@@ -65,8 +66,8 @@ std::vector<TokenId> Reach::way(StateId& s) {
   return out;
 }
 
-// Recurses at most k levels. Known bounds are asked first, then earlier searches that ended with kUnknown,
-// and the edges last.
+// A search of depth k. It asks known bounds first, then earlier searches that ended with kUnknown; it follows
+// edges last.
 Reach::Answer Reach::within(StateId s, std::size_t k, uint64_t& work) {
   check_depth();
   if (least(s) > k) return Answer::kNo;
@@ -79,7 +80,7 @@ Reach::Answer Reach::within(StateId s, std::size_t k, uint64_t& work) {
   if (!e) return Answer::kUnknown;
   work -= std::min<uint64_t>(work, kPerEdge * e->to.size());
   charge(4 * static_cast<int64_t>(e->to.size()));
-  // If some next state is known to be near enough to the end, no search is needed.
+  // If a next state is known to be near enough to the end, there is nothing to search.
   for (const auto& [to, token] : e->to)
     if (least(to) < k && known(to) < k) {
       take(s, to, token);
@@ -125,8 +126,8 @@ Reach::Answer Reach::descend(StateId& s, std::size_t most, const std::function<u
         by = token;
         left = after;
       }
-    // No token leaves fewer bytes by the bounds. This happens between two values, because the bounds of two
-    // different rules are compared.
+    // No token leaves fewer bytes. This happens between two values, where the bounds come from two different
+    // rules.
     if (by < 0) {
       by = next(s);
       if (by < 0) return Answer::kUnknown;
@@ -141,7 +142,7 @@ Reach::Answer Reach::descend(StateId& s, std::size_t most, const std::function<u
 }
 
 // Searches breadth first, so that the nearest end is found first. If it saw all edges and no end, no tokens
-// complete any of the states that it visited; least_ notes this.
+// complete any of the states that it met; least_ then says so.
 Reach::Answer Reach::find(StateId& s, const std::function<bool(StateId)>& ends, std::vector<TokenId>& out,
                           uint64_t& work) {
   out.clear();

@@ -40,73 +40,69 @@
 
 namespace structgen {
 
-// A search for fewer tokens considers at most this many tokens.
 constexpr std::size_t kLongWay = 64;
 
 class Reach {
  public:
   enum class Answer : uint8_t { kNo, kYes, kUnknown };
-  // Stands for a number of tokens if none is known or no number suffices.
+  // No number of tokens is known, or no number suffices.
   static constexpr std::size_t kFar = static_cast<std::size_t>(-1) / 2;
   // A function from a state to a number of tokens, the end token included.
   using Count = std::function<std::size_t(StateId)>;
-  // `fewest` returns a lower bound: fewer tokens never complete the state. `shortest` returns the number of
-  // tokens of the state's shortest text, or kFar if none is known; it is called only if the lower bound does
-  // not decide.
+  // `fewest` gives a lower bound: fewer tokens never complete the state. `shortest` gives the number of
+  // tokens of the state's shortest text, kFar if it is not known; it is called only where the lower bound
+  // does not decide.
   Reach(TokenGraph& graph, Count fewest, Count shortest)
       : graph_(graph), fewest_(std::move(fewest)), shortest_(std::move(shortest)) {}
 
-  // In all functions s is a state that TokenGraph::begin() returned, and `work` is what may be spent; what is
-  // left stays there.
-  //
-  // Tells whether at most k tokens, the end token included, complete s.
+  // In all functions, s is a state that TokenGraph::begin() returned. `work` is the work that may be spent,
+  // and what is left of it afterwards.
+  // Tells whether at most k tokens, end token included, complete s.
   Answer within(StateId s, std::size_t k, uint64_t& work);
-  // For use after a yes of within(): returns tokens that lead from s to a state whose shortest text fits the
-  // rest of the budget. s becomes this state.
+  // After a yes of within(): returns the tokens from s to a state whose shortest text fits the rest of the
+  // budget, and sets s to this state.
   std::vector<TokenId> way(StateId& s);
-  // Tells whether any number of tokens completes s. After a yes, `out` holds tokens that lead from s to the
-  // nearest state that accepts or for which `ends` is true, and s becomes this state. Of equally near states
-  // the first one in the order of edges is taken.
+  // Tells whether any number of tokens completes s. After a yes, `out` has the tokens from s to the nearest
+  // state that accepts or for which `ends` is true, and s is set to this state. Of equally near states, the
+  // first one in the order of edges is taken.
   Answer find(StateId& s, const std::function<bool(StateId)>& ends, std::vector<TokenId>& out,
               uint64_t& work);
-  // Tries a single sequence of tokens from s. Returns kYes if at most `most` tokens complete s along it, and
-  // kUnknown otherwise. At each state it takes the token with the smallest `bytes` behind it, an upper bound
-  // of the bytes that complete a state. If no token has fewer bytes than before, it takes `next`, the first
-  // token of the shortest text (-1: none). It stops when `rest` says that the tokens left suffice. `out` gets
-  // the tokens, and s becomes the state behind them. This serves long values, for which within() would
-  // consider every length.
+  // Follows one sequence of tokens from s, for long values, where within() would try every number of tokens.
+  // Returns kYes if at most `most` tokens complete s along it, otherwise kUnknown. At each state it takes the
+  // token that leaves the fewest bytes by `bytes`, an upper bound of the bytes that complete a state. If no
+  // token leaves fewer than before, it takes `next`, the first token of the shortest text (-1: none). It
+  // stops where `rest`, the tokens known to suffice, fits. `out` gets the tokens, and s becomes the state
+  // behind them.
   Answer descend(StateId& s, std::size_t most, const std::function<uint32_t(StateId)>& bytes,
                  const std::function<std::size_t(StateId)>& rest, const std::function<TokenId(StateId)>& next,
                  std::vector<TokenId>& out, uint64_t& work);
-  // Returns a lower bound of the tokens that complete s, as far as this call has found one. kFar says that no
-  // number of tokens completes s.
+  // Returns a lower bound of the tokens that complete s, as this call has proved it so far. kFar says that no
+  // tokens complete s.
   std::size_t least(StateId s) const;
 
  private:
   const TokenGraph::Edges* edges(StateId s, uint64_t& work);
-  // Returns a number of tokens that completes s, or kFar if none is known.
+  // Returns a number of tokens that completes s, as this call has found it so far; kFar if it found none.
   std::size_t known(StateId s) const;
   void take(StateId s, StateId to, TokenId token);
   void raise(StateId s, std::size_t least);
 
   TokenGraph& graph_;
   const Count fewest_, shortest_;
-  // Tokens that were found to complete a state: their number with the end token, and the first of them.
+  // The fewest tokens found that complete a state, as a number with the end token, and the first of them.
   struct Step {
     std::size_t tokens;
     TokenId next;
   };
-  // Holds, for each state, the fewest tokens to the end that were found, keyed by state.
   std::unordered_map<uint32_t, Step> found_;
-  // Holds proved lower bounds in tokens, keyed by state.
   std::unordered_map<uint32_t, std::size_t> least_;
-  // A search that ended with kUnknown. Another search for at most `tokens` tokens with at most `work` work
-  // would also end so.
+  // A search that ended with kUnknown: a search for at most `tokens` tokens with at most `work` work ends so,
+  // too.
   struct Tried {
     std::size_t tokens = 0;
     uint64_t work = 0;
   };
-  // Holds the last search from each state that ended with kUnknown, keyed by state.
+  // The last search from each state that ended with kUnknown.
   std::unordered_map<uint32_t, Tried> tried_;
   // Holds the states whose edges this call has paid for.
   std::unordered_set<uint32_t> paid_;

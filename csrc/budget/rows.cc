@@ -15,7 +15,7 @@
 //     in_doubt()       which tokens are judged? With 30 tokens left: 30 > 9 + kSpareBytes, so what stays in
 //                      the string fits, and `"`, `",` and the others that leave it are judged
 //     Trial            which of them fit (budget/trial.h)? Those into a state s with needed(s) + 1 <= 30
-//     planned()        with 8 tokens left: the row has the first token of another plan, if there is one
+//     find_way()       with 8 tokens left: the row has the first token of another way, if there is one
 //
 // Near the end of a budget, three kinds of tokens take most of the work and are nearly always refused. So
 // they are refused unseen, and Matcher::mask_exact() is false:
@@ -33,7 +33,7 @@
 //
 // Invariants. A mask under a budget is a subset of the plain mask. Behind each of its tokens the rest of the
 // budget suffices. The mask is not empty if needed() was at most the budget, because the first token of the
-// plan always stays (budget.cc, the promise).
+// way always stays (budget.cc, the promise).
 #include <algorithm>
 #include <atomic>
 
@@ -47,11 +47,11 @@
 namespace structgen {
 
 namespace {
-// kEntry is the number of bytes of an entry of Budgets::kept without its words. Rows for a larger budget than
+// kEntry is what an entry of Budgets::kept takes without its words, in bytes. Rows for budgets of more than
 // kKeptBudget tokens are not remembered.
 constexpr std::size_t kEntry = 96, kKeptBudget = 1'000;
-// In a grammar that omits, reading the tokens of one mask with their captured text may take this many units
-// of work: 5 milliseconds. Tokens that are left after that are refused.
+// In a grammar that omits, the tokens of one mask may be read with their captured text for this many units of
+// work (5 milliseconds). Tokens not reached by then are refused.
 constexpr int64_t kTextWork = 50'000;
 
 // Returns true if a search found tokens, and false if it proved that there are none. Throws otherwise.
@@ -63,8 +63,8 @@ bool certain(Reach::Answer found, std::size_t budget) {
 }
 }  // namespace
 
-// The question is whether the mask in front of the last token held this token. The mask is not made, so the
-// answer may be no value.
+// Would the mask in front of the last token have had this token? The mask is not made, so the answer may be
+// "nothing".
 std::optional<bool> Budget::fits(std::size_t budget) {
   if (!written_.any()) return std::nullopt;
   const std::size_t n = past_.size() - 1;
@@ -73,32 +73,32 @@ std::optional<bool> Budget::fits(std::size_t budget) {
     StateId s = past_[n - 1];
     const uint32_t loose = parser().state(all_.masks.blind(s)).loose.load(std::memory_order_relaxed);
     if (all_.fast && loose != 0 && budget + 1 >= loose && !partial_) return true;
-    // If several tokens lead to one state with different captured texts, a mask tries only a few of them. So
-    // fits() cannot tell.
+    // If several tokens lead to one state with different captured texts, a mask tries only a few of them, and
+    // fits() does not know which.
     bool captured = all_.masks.blind(s) != s;
     for (char b : vocabulary().bytes(tokens_[n - 1])) {
       s = all_.parser.step(s, static_cast<uint8_t>(b));
       captured = captured || all_.masks.blind(s) != s;
     }
-    // A large mask refuses some tokens without checking them (judge(), Trial::judge_begun()), and fits() does
-    // not know which.
+    // A large mask refuses some tokens unchecked (judge(), Trial::judge_begun()), and fits() does not know
+    // which.
     if (captured || needed(here()) <= budget) return std::nullopt;
   }
   if (needed(here()) <= budget) return true;
-  // planned() may have allowed the token by other tokens than needed() counts.
+  // find_way() may have allowed the token because of other tokens than those that needed() counts.
   if (n > 0 && needed(past_[n - 1]) > budget + 1) return std::nullopt;
   return false;
 }
 
 // Returns true if the budget suffices behind every token of the mask. State::loose tells this; it is measured
-// if it is not known yet.
+// first if it is not known.
 bool Budget::binds_nothing(std::size_t budget) {
   const StateId from = all_.masks.blind(here());
   const std::atomic<uint32_t>& loose = all_.parser.state(from).loose;
   if (all_.fast && loose.load(std::memory_order_relaxed) == 0) {
     all_.masks.measure_with(&all_.lengths);
     const WorkScope part(Task::kBudget, share_of_work());
-    // If measure() takes too much work, each token is checked.
+    // If measuring takes too much work, the state counts as one that needs its tokens checked.
     if (!told([&] { all_.masks.measure(from); }))
       all_.parser.state(from).loose.store(Lengths::kFar, std::memory_order_relaxed);
   }
@@ -108,10 +108,10 @@ bool Budget::binds_nothing(std::size_t budget) {
   return true;
 }
 
-// For a state between two characters of a string: returns how many tokens suffice if the next token consists
-// of whole characters and stays in the string, this token included. It counts a token for each byte up to the
-// quote, and then the completion behind the quote. Returns kTooMany for any other state, and if no number is
-// known.
+// For a state between two characters of a string: returns how many tokens suffice if the next token has whole
+// characters only and stays in the string; this token counts. The number is one token for each byte up to the
+// quote, then the completion behind the quote. For any other state, or if no number is known, returns
+// kTooMany.
 std::size_t Budget::staying(StateId s) {
   if (!all_.fast || partial_ || all_.spelling) return kTooMany;
   const State& st = all_.parser.state(s);
@@ -125,15 +125,15 @@ std::size_t Budget::staying(StateId s) {
   return std::min(kTooMany, needed(quote) + bytes);
 }
 
-// Returns the tokens of a mask that stay inside a string and leave enough tokens. If the budget is large,
-// they need no check: what must follow such a token is the same as before it, whatever was captured, and a
-// begun character takes at most kSpareBytes more bytes.
+// Returns the tokens of a mask that stay inside a string and need no check, because the budget is large
+// enough for all of them. What must follow such a token is what must follow before it, whatever was captured,
+// and at most kSpareBytes bytes of a begun character.
 Budget::Staying Budget::stay(const Mask* m, StateId from, std::size_t budget) {
   if (!m || !m->dense) return {};
   if (m->inside_run && !all_.spelling && budget > needed(from) + kSpareBytes)
     return {m->dense, needed(from) + kSpareBytes + 1};
-  // In a string with a pattern, what must follow differs from token to token, but staying() is a bound for
-  // all of them.
+  // In a string with a pattern, what must follow differs from token to token. staying() is a bound for all of
+  // them.
   RunClass* const characters = all_.masks.characters();
   const std::size_t suffice = characters ? staying(from) : kTooMany;
   if (suffice + kSpareBytes <= budget)
@@ -143,16 +143,16 @@ Budget::Staying Budget::stay(const Mask* m, StateId from, std::size_t budget) {
 }
 
 // Returns true if the string that is being written may end behind one more character. If it must go on for
-// many bytes, long tokens have to be checked, whatever their text is.
+// many bytes, long tokens have to be checked, because they may be the only ones that fit.
 bool Budget::ends_soon(StateId s) {
   return std::ranges::any_of(all_.parser.items(s), [&](const Item& i) {
     return i.regex != RegexArena::poison() && all_.parser.regexes().least_length(i.regex) <= 2;
   });
 }
 
-// needed() counted the tokens of some text. Appends to `out` the tokens that begin this text, if enough
-// tokens are left for the rest of it. Returns false if needed() counted no text.
-bool Budget::pieces_of_plan(std::size_t budget, std::vector<TokenId>& out) {
+// Appends to `out` the tokens that begin the text that needed() counted, where the budget suffices for the
+// rest of the text. Returns false if needed() counted no text.
+bool Budget::pieces_of_way(std::size_t budget, std::vector<TokenId>& out) {
   const Finish::From from = finish(here()).from;
   if (from != Finish::kOwn && from != Finish::kBlind) return false;
   all_.cutter.begins(all_.completion.of(from == Finish::kOwn ? here() : all_.masks.blind(here())), budget - 2,
@@ -160,10 +160,10 @@ bool Budget::pieces_of_plan(std::size_t budget, std::vector<TokenId>& out) {
   return true;
 }
 
-// Stores in State::loose that no token of the row needs more than `most` tokens. The blind state gets the
-// number, too, if it allows the same tokens; it then holds for all captured texts.
+// Stores in State::loose that no token of the row needs more than `most` tokens. If the blind state allows
+// the same tokens, it gets the number, too, for all captured texts.
 void Budget::set_loose(StateId blind, const uint32_t* row, std::size_t most) {
-  // For texts with a range of bytes, State::loose stays a bound in bytes.
+  // With a range of bytes, State::loose is a bound in bytes, so it stays.
   if (written_.whole.most < kEndless) return;
   const uint32_t loose = static_cast<uint32_t>(std::min<std::size_t>(most, Lengths::kFar));
   all_.parser.state(here()).loose.store(loose, std::memory_order_release);
@@ -175,9 +175,9 @@ void Budget::set_loose(StateId blind, const uint32_t* row, std::size_t most) {
     all_.parser.state(blind).loose.store(loose, std::memory_order_release);
 }
 
-// Removes the tokens behind which, with their captured text, no completion fits. In a grammar that omits, a
-// completion of the blind state may not complete the state with that text. If no text is being captured, only
-// tokens that begin a capture are tried.
+// Removes the tokens behind which no completion fits once their captured text is known. A grammar that omits
+// may know a completion of the blind state that does not complete the state itself. If no text is being
+// captured, only tokens that begin a capture are tried.
 void Budget::keep_finished(uint32_t* row, std::size_t budget) {
   const Vocabulary& v = vocabulary();
   const bool capturing = all_.masks.blind(here()) != here();
@@ -200,7 +200,7 @@ void Budget::keep_finished(uint32_t* row, std::size_t budget) {
 }
 
 Budget::Doubt Budget::in_doubt(const uint32_t* row, std::size_t budget, bool enough, Trial& trial) {
-  // The caller made the mask in an earlier epoch if an epoch has just begun; this epoch then lacks it.
+  // If an epoch has just begun, the caller made the mask in the one before, and this epoch lacks it.
   const bool plain = all_.world.cache && all_.fast && !partial_;
   if (plain && !all_.masks.peek(here())) told([&] { all_.masks.mask(here()); });
   const Mask* const made = all_.world.cache ? all_.masks.peek(here()) : nullptr;
@@ -208,13 +208,12 @@ Budget::Doubt Budget::in_doubt(const uint32_t* row, std::size_t budget, bool eno
   if (out.mask && out.mask->dense) {
     const bool none_to_spare =
         out.stays.too_near || (budget > 2 && needed(here()) == budget && ends_soon(here()));
-    out.pieces = enough && none_to_spare && pieces_of_plan(budget, trial.list);
+    out.pieces = enough && none_to_spare && pieces_of_way(budget, trial.list);
   } else if (out.mask && out.mask->n_added + out.mask->n_shared <= kFewTokens) {
     trial.aim = Trial::kList;
     trial.list.assign(out.mask->added, out.mask->added + out.mask->n_added);
     trial.list.insert(trial.list.end(), out.mask->shared, out.mask->shared + out.mask->n_shared);
-    // The tokens are checked in the order of their numbers, because the result for one token helps with the
-    // next.
+    // Tokens are checked in ascending order, because the result for one token helps with the next.
     sort_unique(trial.list);
   }
   if (out.pieces) trial.aim = Trial::kList;
@@ -222,14 +221,14 @@ Budget::Doubt Budget::in_doubt(const uint32_t* row, std::size_t budget, bool eno
   return out;
 }
 
-// Leaves the tokens of a row behind which enough of the budget is left. Returns no value if no token is left.
-// Returns true if the row depends only on the state and the budget, so that it may be remembered. Returns
-// false if it also depends on the text.
+// Leaves the tokens of a row behind which the budget suffices. Returns nothing if no token is left. Returns
+// true if the row depends on the state and the budget alone, so that it may be remembered, and false if it
+// depends on the text, too.
 std::optional<bool> Budget::judge(uint32_t* row, std::size_t budget) {
   const StateId from = all_.masks.blind(here());
   std::vector<TokenId> rest;
   const bool near = in_bytes(from) <= budget, enough = near || needed(here()) <= budget;
-  if (!enough && !certain(planned(budget, rest), budget)) return std::nullopt;
+  if (!enough && !certain(find_way(budget, rest), budget)) return std::nullopt;
   Trial trial(*this, budget);
   const Doubt doubt = in_doubt(row, budget, enough, trial);
   const auto look = [&] {
@@ -240,23 +239,23 @@ std::optional<bool> Budget::judge(uint32_t* row, std::size_t budget) {
     else if (const std::size_t most = std::max(trial.most, doubt.stays.most);
              !doubt.pieces && !trial.tired && most < kTooMany)
       set_loose(from, row, most);
-    // Tokens that were not checked for lack of work are refused, so the row may lack tokens.
+    // Tokens that were not checked for want of work are refused, so the row may lack tokens.
     if (trial.tired || unproved_) exact_ = false;
   };
-  // If the work ends, all tokens that were not checked are refused.
+  // If the work ends, the tokens that were not checked are refused.
   const bool judged = static_cast<bool>(told(look));
   if (!judged) exact_ = false;
   const bool refused = trial.take_out(row, doubt.mask && doubt.mask->accepting) || doubt.pieces;
-  // With a budget of two tokens the result is exact: a token fits exactly if the text may end behind it.
+  // With a budget of two tokens nothing is lost: a token fits exactly if the text may end behind it.
   if (refused && (doubt.pieces || budget > 2)) exact_ = false;
   if (omits() && partial_) keep_finished(row, budget);
-  // The first token of the plan. It stays even if the work ended before it was checked.
+  // The first token of the way stays in any case, even if the work ended before it was checked.
   const bool checked = near && judged && !trial.tired && trial.by_state() && !none(row);
   TokenId next = checked ? -1 : enough ? finish(here()).next : rest[0];
   if (next < 0 && none(row)) {
     if (finish(here()).from == Finish::kBytes) next = nearest();
     if (next < 0) {
-      if (!certain(planned(budget, rest), budget)) return std::nullopt;
+      if (!certain(find_way(budget, rest), budget)) return std::nullopt;
       next = rest[0];
     }
   }
@@ -283,7 +282,6 @@ Budgets::Kept* Budget::kept(std::size_t budget) {
   return &at->second;
 }
 
-// The row is remembered if it depends on the state and the budget alone.
 bool Budget::narrow_mask(uint32_t* row, std::size_t budget) {
   if (budget <= 1 || binds_nothing(budget)) return narrow(row, budget);
   Budgets::Kept* const known =
@@ -319,8 +317,8 @@ void Budget::set_only(uint32_t* row, TokenId t) const {
   set_bit(row, t);
 }
 
-// Leaves only the first token of the ending that needed() counted; other tokens would take too much work.
-// Returns false if no such token is known, or if the ending exceeds the budget.
+// Leaves only the first token of the ending that needed() counted, because judging others would take too much
+// work. Returns false if it knows no such token, or if the ending exceeds the budget.
 bool Budget::keep_promise(uint32_t* row, std::size_t budget) {
   if (all_.parser.state(here()).accepting && budget > 0) {
     exact_ = false;
@@ -330,7 +328,7 @@ bool Budget::keep_promise(uint32_t* row, std::size_t budget) {
   if (!sure(here(), budget)) {
     const std::size_t n = past_.size() - 1;
     if (n == 0 || tokens_[n - 1] < 0 || !sure(past_[n - 1], budget + 1)) return false;
-    const std::vector<TokenId> way = plan(past_[n - 1]);
+    const std::vector<TokenId> way = way_from(past_[n - 1]);
     if (way.size() < 2 || way[0] != tokens_[n - 1]) return false;
     set_only(row, way[1]);
   } else if (const TokenId next = finish(here()).next; next >= 0) {
@@ -342,9 +340,9 @@ bool Budget::keep_promise(uint32_t* row, std::size_t budget) {
   return true;
 }
 
-// Leaves the tokens for which an upper bound in bytes fits the budget. This needs no search, but refuses
-// tokens that a search would allow. If the bound allowed every token of the text so far, some token is left.
-// Returns false if none is.
+// Leaves the tokens behind which an upper bound in bytes fits the budget. It needs no search, but refuses
+// tokens that a search would allow. If all tokens of the text so far were allowed by the bound, some token is
+// left. Returns false if none is.
 bool Budget::bound(std::span<const uint32_t> plain, uint32_t* row, std::size_t budget) {
   if (!all_.fast) return false;
   const Vocabulary& v = vocabulary();
@@ -362,8 +360,8 @@ bool Budget::bound(std::span<const uint32_t> plain, uint32_t* row, std::size_t b
   return any;
 }
 
-// Writes the row of a grammar that limits tokens. The tokens of an ending are counted along ways that keep
-// the limits (budget/limits.h).
+// Writes the row of a grammar that limits tokens. Endings are counted along ways that keep the limits
+// (budget/limits.h).
 bool Budget::fill_limited(uint32_t* row, std::size_t budget) {
   if (needed(here()) > budget) {
     const Reach::Answer found = sought_within(here(), budget, nullptr);
@@ -375,8 +373,8 @@ bool Budget::fill_limited(uint32_t* row, std::size_t budget) {
   } else {
     const std::size_t room = std::min<std::size_t>(budget - 2, Limits::kNever - 1);
     exact_ = all_.limits->fill(here(), row, static_cast<uint32_t>(room)) && exact_;
-    // A refused token may have another completion with more bytes and fewer tokens. So the row counts as
-    // exact only if the budget refused no token that the limits allow.
+    // A refused token may have another completion, of more bytes and fewer tokens. The row counts as exact
+    // only if the budget refuses no token that the limits allow.
     std::vector<uint32_t> any(v.words());
     exact_ = all_.limits->fill(here(), any.data()) && std::equal(any.begin(), any.end(), row) && exact_;
   }

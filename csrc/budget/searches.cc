@@ -29,24 +29,23 @@
 namespace structgen {
 
 namespace {
-// A search that the user asked for may take this much work (in trie nodes): about a tenth of a second.
+// The work, in trie nodes, of a search that the user asked for: about a tenth of a second.
 constexpr uint64_t kAskedReach = 20'000'000;
-// A search that the user asked for may take this much work if it keeps captured text.
+// The same if the search keeps captured text.
 constexpr uint64_t kTextReach = 100'000;
-// sought_within() may take this many times the work of one mask: kSoughtHere from the last state,
-// kSoughtBefore from an earlier one. The work of a mask counts as at most kSoughtLimit units.
-constexpr int64_t kSoughtHere = 2, kSoughtBefore = 4, kSoughtLimit = 50'000'000;
+// sought_within() may take this many times the work of one mask (at most kMostSought units): kSoughtHere
+// from the last state, kSoughtBefore from an earlier one.
+constexpr int64_t kSoughtHere = 2, kSoughtBefore = 4, kMostSought = 50'000'000;
 }  // namespace
 
-// Returns a search that stops at states whose shortest text fits the rest of the budget.
 Reach Budget::search(TokenGraph& graph) {
   return Reach(graph, [this](StateId s) { return fewest(s); }, [this](StateId s) { return shortest(s); });
 }
 
 Budget::Asked Budget::asked() { return {search(all_.graph), search(all_.exact_graph)}; }
 
-// Looks for tokens that complete s, if the vocabulary cannot spell the shortest text of s. After kYes `out`
-// holds the tokens.
+// For a state whose shortest text the vocabulary cannot spell: looks for any tokens that complete it. After
+// kYes they are in `out`.
 Reach::Answer Budget::find(TokenGraph& graph, StateId s, uint64_t& work, std::vector<TokenId>& out) {
   const auto ends = [&](StateId at) {
     Told<Finish> text = told([&] { return by_text(at); });
@@ -55,13 +54,14 @@ Reach::Answer Budget::find(TokenGraph& graph, StateId s, uint64_t& work, std::ve
   StateId at = graph.begin(s);
   const Reach::Answer found = search(graph).find(at, ends, out, work);
   if (found != Reach::Answer::kYes) return found;
-  const std::vector<TokenId> rest = plan(at);
+  const std::vector<TokenId> rest = way_from(at);
   out.insert(out.end(), rest.begin(), rest.end());
   return follow(s, out) ? found : Reach::Answer::kUnknown;
 }
 
-// Returns a lower bound of the tokens that complete s, the end token included, as if all tokens were as long
-// as the longest one. For a string of at least 2,000 characters and tokens of at most 20 bytes it is 101.
+// Returns a lower bound of the tokens that complete s, end token included: the bytes of the completion
+// divided by those of the longest token. A string of at least 2,000 characters and tokens of at most 20 bytes
+// give 101.
 std::size_t Budget::fewest(StateId s) const {
   if (all_.parser.marked() || all_.parser.state(s).accepting) return 1;
   std::size_t least = kTooMany;
@@ -73,30 +73,30 @@ std::size_t Budget::fewest(StateId s) const {
   return least == kTooMany ? 1 : 1 + (least + longest - 1) / longest;
 }
 
-// Tells whether at most `budget` tokens complete s. After kYes `way` holds the tokens, which were read with
-// the captured text.
+// Tells whether at most `budget` tokens complete s. After kYes, `way` has them; they were read with the
+// captured text.
 Reach::Answer Budget::within(Reach& search, TokenGraph& graph, StateId s, std::size_t budget, uint64_t& work,
                              std::vector<TokenId>* way) {
   if (shortest(s) <= budget) {
-    if (way) *way = plan(s);
+    if (way) *way = way_from(s);
     return Reach::Answer::kYes;
   }
   StateId at = graph.begin(s);
   if (search.least(at) > budget || fewest(s) > budget) return Reach::Answer::kNo;
   if (budget > kLongWay) return Reach::Answer::kUnknown;
   const Reach::Answer out = search.within(at, budget, work);
-  // With unproven productions an answer that ignores captured text may hold for some texts only.
+  // With unproven productions, an answer that ignores captured text may be right for some texts only.
   if (out != Reach::Answer::kYes || (at == s && !way && !parser().unproven())) return out;
   std::vector<TokenId> tokens = search.way(at);
-  const std::vector<TokenId> rest = plan(at);
+  const std::vector<TokenId> rest = way_from(at);
   tokens.insert(tokens.end(), rest.begin(), rest.end());
-  // The tokens were found without the captured text, which forbids them.
+  // The tokens were found without the captured text, and it forbids them.
   if (!follow(s, tokens)) return Reach::Answer::kUnknown;
   if (way) *way = std::move(tokens);
   return out;
 }
 
-// The same as within() for a call of the user, which may take more work than a mask.
+// As within(), with the work of a call that the user makes.
 Reach::Answer Budget::asked_within(Asked& search, StateId s, std::size_t budget, std::vector<TokenId>* way) {
   uint64_t work = kAskedReach, exact_work = kTextReach;
   if (!all_.limits) {
@@ -109,25 +109,23 @@ Reach::Answer Budget::asked_within(Asked& search, StateId s, std::size_t budget,
   const Reach::Answer found = search.reach.within(at, budget, work);
   if (found != Reach::Answer::kYes) return found;
   all_.limits->keep(s, search.reach.way(at));
-  // The tokens that were found without captured text are forbidden by the captured text.
+  // The tokens were found without the captured text, and it forbids them.
   return needed(s) > budget ? Reach::Answer::kUnknown : found;
 }
 
-// Does what find() does, with as much work as bounds() may take.
 Reach::Answer Budget::any_way(StateId s, std::vector<TokenId>& out) {
   uint64_t work = kAskedReach, exact_work = kTextReach;
   const Reach::Answer found = find(all_.graph, s, work, out);
   return found == Reach::Answer::kUnknown ? find(all_.exact_graph, s, exact_work, out) : found;
 }
 
-// Does what asked_within() does, with more work. Smaller budgets are tried first: a search for fewer tokens
-// takes less work, and a yes for a smaller budget is a yes for this one. All these searches share the work of
-// a few masks. A search from an earlier point of the text may take more work, so that a new epoch finds again
-// what a row promised.
+// As asked_within(), with more work. It also tries smaller budgets, from 2 upwards: a search for fewer tokens
+// takes less work, and a yes for fewer tokens is a yes. All its searches share the work of a few masks. From
+// an earlier point of the text there is more work, so that a new epoch finds again what a row once promised.
 Reach::Answer Budget::sought_within(StateId s, std::size_t budget, std::vector<TokenId>* way) {
   const bool keeps = !all_.limits && !omits() && budget <= UINT32_MAX;
   const uint64_t key = uint64_t{s.v} << 32 | budget;
-  const int64_t most = (s == here() ? kSoughtHere : kSoughtBefore) * std::min(mask_work_, kSoughtLimit);
+  const int64_t most = (s == here() ? kSoughtHere : kSoughtBefore) * std::min(mask_work_, kMostSought);
   if (const auto known = all_.sought.find(key);
       keeps && known != all_.sought.end() &&
       (known->second.cost == 0 || static_cast<int64_t>(known->second.cost) >= most)) {
@@ -137,7 +135,7 @@ Reach::Answer Budget::sought_within(StateId s, std::size_t budget, std::vector<T
   Asked search = asked();
   Budgets::Search made;
   const auto seek = [&] {
-    // If no shortest text can be spelled, bounds() counts the tokens of any text.
+    // If the shortest text cannot be spelled, any text counts, as in bounds().
     if (!all_.limits && needed(s) == kTooMany) {
       const Reach::Answer any = any_way(s, made.tokens);
       if (any == Reach::Answer::kNo || (any == Reach::Answer::kYes && made.tokens.size() < budget))
@@ -151,7 +149,7 @@ Reach::Answer Budget::sought_within(StateId s, std::size_t budget, std::vector<T
       return descends(s, budget, work, &made.tokens, false) < kTooMany;
     };
     if (told(down).value_or(false)) return Reach::Answer::kYes;
-    // Budgets are tried from 2 upwards, as bounds() does.
+    // Smaller budgets, as in bounds().
     Asked rising = asked();
     for (std::size_t k = 2; k <= std::min(budget, kLongWay); ++k) {
       const Reach::Answer fewer = asked_within(rising, s, k, &made.tokens);
@@ -173,10 +171,10 @@ Reach::Answer Budget::sought_within(StateId s, std::size_t budget, std::vector<T
   return out;
 }
 
-// Tries a single sequence of tokens that completes s, and returns their number. At each state it takes the
-// token that leaves the fewest bytes. Returns kTooMany if the number exceeds `budget`. With `to_the_end` the
-// sequence goes on to the end of the text, otherwise only until needed() fits. For a string of at least 1000
-// characters needed() counts a thousand one-byte tokens, while this takes the longest tokens.
+// Follows one sequence of tokens that completes s, and returns its length, or kTooMany if it exceeds
+// `budget`. At each state it takes the token that leaves the fewest bytes. With `to_the_end` it goes on to
+// the end of the text, otherwise until needed() fits. In a string of at least 1000 characters, needed()
+// counts a thousand one-byte tokens; this takes the longest tokens instead.
 std::size_t Budget::descends(StateId s, std::size_t budget, uint64_t& work, std::vector<TokenId>* way,
                              bool to_the_end) {
   if (!all_.fast || all_.limits) return kTooMany;
@@ -191,7 +189,7 @@ std::size_t Budget::descends(StateId s, std::size_t budget, uint64_t& work, std:
   StateId to = all_.masks.blind(s);
   Reach down = search(all_.graph);
   if (down.descend(to, budget, bytes, rest, next, tokens, work) != Reach::Answer::kYes) return kTooMany;
-  const std::vector<TokenId> last = plan(to);
+  const std::vector<TokenId> last = way_from(to);
   tokens.insert(tokens.end(), last.begin(), last.end());
   if (!follow(s, tokens)) return kTooMany;
   const std::size_t out = tokens.size() + 1;
@@ -199,11 +197,11 @@ std::size_t Budget::descends(StateId s, std::size_t budget, uint64_t& work, std:
   return out;
 }
 
-// Without `search`, returns the number of needed() and a simple lower bound. With it, numbers are tried from
-// the lower bound upwards until one suffices or is undecided, or until the work is used up.
+// Without `search`, returns needed() and a simple lower bound. With it, tries numbers from the lower bound
+// upwards, until one suffices or is left undecided, or the work is used up.
 Budget::Bounds Budget::bounds(bool search, int64_t work) {
   const StateId s = here();
-  // With a range of bytes no search is made: the text with the fewest tokens may have too many bytes.
+  // With a range of bytes nothing is searched: the text of the fewest tokens may have too many bytes.
   if (!written_.any())
     return {parser().state(s).accepting && written_.whole.has(written_.bytes) ? std::size_t{1} : 2,
             ranged_finish().tokens};

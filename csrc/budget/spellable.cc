@@ -18,7 +18,7 @@
 //                    instead of texts
 //     searched()     where captured text decides, states are searched one by one (budget/reach.h)
 //
-// Summaries are needed because a token may cross the border of two symbols: a junction keeps the trie
+// Summaries are needed because a token may read on from one symbol into the next: a junction keeps the trie
 // node, so that the next symbol goes on inside the token.
 //
 // Masks. fill() takes the parser's mask and clears the tokens after which possible() is false. The trie
@@ -53,21 +53,21 @@
 namespace structgen {
 
 namespace {
-// near() visits at most this many pairs of a state and a trie node; then its answer is kUnknown.
-constexpr std::size_t kMaxPlaces = 3'000;
-// near() looks for a shortest completion from at most this many of the states that it visits.
+// near() gives up with kUnknown when it has visited this many pairs of a state and a trie node.
+constexpr std::size_t kMaxPairs = 3'000;
+// near() asks at most this many of the states that it visits for a shortest completion.
 constexpr std::size_t kMaxAsked = 8;
-// The summaries of one state may take this many steps: about a tenth of a second.
+// The steps that the summaries of one state may take: about a tenth of a second.
 constexpr uint64_t kStateWork = 300'000;
-// All summaries and searches of one mask may take this many steps.
+// The steps that all summaries and searches of one mask may take.
 constexpr uint64_t kMaskWork = 1'000'000;
-// searched() may spend this much work on one graph (budget/reach.h, in trie nodes).
+// The work of searched() in one graph, in trie nodes (budget/reach.h).
 constexpr uint64_t kReach = 200'000;
-// At most this many tokens of one mask are read with their captured text; all further ones are refused.
+// At most this many tokens of a mask are read with their captured text; the others are refused.
 constexpr std::size_t kMaxStepped = 2'000;
-// Cutting a text costs this many units of work for each byte: one path down the trie.
-constexpr std::size_t kPlaceWork = 2;
-// Stands in place of a label for a captured text that is not known.
+// Cutting a text costs this many units of work a byte, because each byte begins a path down the trie.
+constexpr std::size_t kCutWork = 2;
+// The label of a captured text that is not known.
 constexpr uint32_t kUnknownLabel = 0xFFFFFFFFu;
 
 [[noreturn]] void out_of_share() {
@@ -77,17 +77,17 @@ constexpr uint32_t kUnknownLabel = 0xFFFFFFFFu;
 
 }  // namespace
 
-// Dynamic programming from the end of the text: best_[n] has the fewest tokens that write the last n bytes.
-// An entry does not depend on the bytes in front of it. So the entries of the end that this text has in
-// common with the last one are kept. The tokens that begin at a byte lie on one path of the trie. The cost is
-// the number of new bytes times the longest token. Of equal cuts the one with the longest first token wins.
+// Dynamic programming from the end of the text: best_[n] is the cut of the last n bytes into the fewest
+// tokens. It does not depend on the bytes in front, so the entries of an end that this text shares with the
+// last one are kept. The tokens that begin at a byte lie on one path of the trie. The cost is the number of
+// new bytes times the longest token. Of equally good cuts, the one with the longest first token wins.
 Cutter::Cut Cutter::cut(std::string_view text) {
   const std::size_t n = text.size();
   const auto differ = std::mismatch(text.rbegin(), text.rend(), text_.rbegin(), text_.rend());
   const std::size_t same = static_cast<std::size_t>(differ.first - text.rbegin());
   if (same < n) {
-    charge(static_cast<int64_t>(kPlaceWork * (n - same)));
-    // Both lists reserve their memory before either grows. So their sizes still agree if memory runs out.
+    charge(static_cast<int64_t>(kCutWork * (n - same)));
+    // Both lists reserve their memory first, so that they have equal sizes even if memory runs out.
     if (best_.capacity() <= n) best_.reserve(2 * n + 1);
     text_.reserve(n);
     text_.assign(text);
@@ -138,12 +138,9 @@ void Spellable::spend(uint64_t n) {
   work_ -= n;
 }
 
-// ---- summaries ----
-
-// A token that stands at the trie node `node` has begun. Returns the junctions behind the non-empty texts of
-// a regex: each has the label that was read and the trie node of the last token, 0 if a token ends with the
-// text.
-//
+// A token has begun and stands at the trie node `node`. Returns the junctions behind the non-empty texts of a
+// regex that can follow: each with the label that was read and the trie node of the last token, which is 0 if
+// a token ends with the text.
 //     tokens `a`, `ab`, `b"`; regex [ab]*", node 0    behind `b"`: node 0. Behind `"` alone: no junction
 const std::vector<Spellable::Junction>& Spellable::terminal(RegexId r, uint32_t node) {
   return remember(terminals_, {r.v, node}, [&] {
@@ -180,7 +177,7 @@ const std::vector<Spellable::Junction>& Spellable::terminal(RegexId r, uint32_t 
   });
 }
 
-// Returns the alternatives of a rule that is told a label, where labels count from 1 and 0 means none.
+// Returns the alternatives of a rule that is told a label, which is 1 + its number, or 0 for none.
 // kUnknownLabel stands for captured text that is not known.
 const Alternatives& Spellable::expand(RuleId r, uint32_t label) {
   return remember(expansions_, {r.v, label}, [&] {
@@ -194,8 +191,8 @@ const Alternatives& Spellable::expand(RuleId r, uint32_t label) {
   });
 }
 
-// Returns the summary of a rule as far as it is known. The rule that asks (at_) becomes a user: settle()
-// looks at it again when the summary grows.
+// Returns the summary of a rule as far as it is known. The rule that asks (at_) is noted as a user: settle()
+// evaluates it again when the summary grows.
 const Spellable::Rule& Spellable::rule(RuleId r, Junction from) {
   const auto [it, fresh] = rules_.try_emplace(Key{r.v, from});
   if (fresh) {
@@ -216,8 +213,8 @@ void Spellable::through(Symbol s, Junction from, std::vector<Junction>& to) {
     if (!rules && from.label == 0) from.label = kUnknownLabel;
     if (rules) from.label = 0;
     if (!rules || !parser_.alive().plain(s.rule_id())) {
-      // A rule of a grammar without lexemes ignores which bytes are forbidden before it. So the forbidden
-      // bytes are lost here, and a no would not be proved.
+      // Without lexemes, a rule does not depend on the bytes that are forbidden before it, so they are
+      // dropped here. More junctions may come out than there are, so a no would be no proof.
       if (from.pending != Alive::kClear && parser_.alive().follow(from.pending) != RegexArena::empty())
         open_ = true;
       from.pending = Alive::kClear;
@@ -246,9 +243,9 @@ void Spellable::through(Symbol s, Junction from, std::vector<Junction>& to) {
   }
 }
 
-// Computes the least fixpoint over the rules that were asked for. Each rule is evaluated with the summaries
-// known so far; when its own grows, its users are evaluated again. Summaries only grow and there are finitely
-// many junctions, so the loop ends.
+// Computes the least fixpoint over the rules that were asked for. A rule is evaluated with the summaries
+// known so far, and when its own summary grows, its users are evaluated again. Summaries only grow and
+// junctions are finitely many, so the loop ends.
 void Spellable::settle() {
   std::vector<Junction> now, next;
   while (!todo_.empty()) {
@@ -282,8 +279,8 @@ void Spellable::settle() {
   }
 }
 
-// Drops the summaries of a search that ended early. If all other tables take more bytes than
-// CachePolicy::spelling(), they are dropped, too.
+// Drops the summaries of a search that ended early. If all other tables take more than
+// CachePolicy::spelling() bytes, drops these, too.
 void Spellable::forget() {
   rules_.clear();
   todo_.clear();
@@ -295,8 +292,8 @@ void Spellable::forget() {
   for (const auto& [state, row] : rows_) bytes_ += 64 + row.words.size() * 4;
 }
 
-// Walks down all stacks of the state at once, and computes the junctions behind each terminal and rule.
-// Returns kYes if some stack may end between two tokens.
+// Walks down all stacks of the state at once and computes the junctions behind each terminal and rule.
+// Returns kYes if a stack can end where a token ends.
 Reach::Answer Spellable::summarised(StateId s) {
   work_ = std::min(kStateWork, mask_work_);
   const uint64_t before = work_;
@@ -335,13 +332,13 @@ Reach::Answer Spellable::summarised(StateId s) {
     if (answer != Reach::Answer::kYes && !open_ && !was_open) answer = Reach::Answer::kNo;
   };
   if (told_with_work_left(summarise)) back.keep();
-  // Summaries that are reused may come from a search that met captured text.
+  // A summary that is used again may come from a search that met captured text.
   open_ = open_ || was_open;
   mask_work_ -= std::min(mask_work_, before - work_);
   return answer;
 }
 
-// Stores a yes for s and for each state behind one of the tokens.
+// Notes for s, and for each state behind one of the tokens, that tokens complete it.
 void Spellable::keep(StateId s, const std::vector<TokenId>& tokens) {
   std::vector<StateId> on;
   for (TokenId t : tokens) {
@@ -379,13 +376,13 @@ bool Spellable::spelled(StateId s) {
   return std::move(done).value_or(false);
 }
 
-// Searches breadth first through the bytes that tokens can write. A state inside an escape, whose completion
-// cannot be spelled, often leads in two bytes to a state whose completion can.
+// Searches breadth first along the bytes that tokens can write. From a state inside an escape, whose
+// completion cannot be spelled, it is often two bytes to a state whose completion can.
 Reach::Answer Spellable::near(StateId s) {
   struct At {
     StateId state;
     uint32_t node, from;
-    // The token that ends here; -1 if none does.
+    // The token that ends with this byte; -1 if none does.
     TokenId token;
   };
   const TokenTrie& trie = world_.vocabulary->trie();
@@ -425,7 +422,7 @@ Reach::Answer Spellable::near(StateId s) {
       keep(s, tokens);
       return Reach::Answer::kYes;
     }
-    if (met.size() > kMaxPlaces) return Reach::Answer::kUnknown;
+    if (met.size() > kMaxPairs) return Reach::Answer::kUnknown;
   }
   if (!all) return Reach::Answer::kUnknown;
   for (const At& at : met)
@@ -435,7 +432,6 @@ Reach::Answer Spellable::near(StateId s) {
 
 Reach::Answer Spellable::searched(StateId s) {
   Reach::Answer found = Reach::Answer::kUnknown;
-  // The graph without captured text comes first, because it has fewer states.
   for (TokenGraph* graph : {&graph_, &exact_graph_}) {
     uint64_t work = std::min(kReach, mask_work_);
     const uint64_t before = work;
@@ -448,7 +444,7 @@ Reach::Answer Spellable::searched(StateId s) {
       const std::vector<TokenId> rest = way(at);
       tokens.insert(tokens.end(), rest.begin(), rest.end());
       keep(s, tokens);
-      // The captured text of s forbids the tokens, so keep() has stored nothing.
+      // The tokens are forbidden by the captured text of s; keep() stored nothing.
       if (!known_.contains(s.v)) found = Reach::Answer::kUnknown;
     }
     if (found != Reach::Answer::kUnknown) break;
@@ -462,7 +458,7 @@ Reach::Answer Spellable::judge(StateId s) {
   const auto known = known_.find(s.v);
   if (known != known_.end()) return known->second;
   if (mask_work_ == 0) mask_work_ = kMaskWork;
-  // A completion of the blind state that holds for every captured text completes s, too.
+  // If the blind state's completion holds for every captured text, it completes s, too.
   const StateId any = masks_.blind(s);
   Reach::Answer answer = Reach::Answer::kUnknown;
   if (any != s && judge(any) == Reach::Answer::kYes) answer = Reach::Answer::kYes;
@@ -497,7 +493,7 @@ bool Spellable::fill(StateId s, uint32_t* row) {
   }
   const BlindWalk step{parser_, masks_};
   const auto stops = [&](const BlindState& at) { return step.stops(at); };
-  // The tokens that a walk without captured text cannot decide. Each is read with its own text below.
+  // The tokens that a walk without captured text leaves undecided; each is read with its own text below.
   std::vector<TokenId> alone;
   const std::vector<uint32_t> mask(row, row + vocabulary.words());
   each_behind(vocabulary, mask.data(), step.first(s), step, stops, [&](TokenId t, const BlindState& at) {

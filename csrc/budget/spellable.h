@@ -38,41 +38,39 @@
 
 namespace structgen {
 
-// One token of a text that is cut into tokens.
 struct Piece {
   // The offset in the text at which the token ends.
   std::size_t end;
   TokenId token;
 };
-// Cuts texts into the fewest tokens. The completions of neighbouring states have their last bytes in common.
-// So the cut of the last text is remembered, and only the bytes in front of the common end are cut anew.
+// Cuts texts into the fewest tokens. The completions of neighbouring states end alike, so the last cut is
+// remembered, and only the bytes in front of the common end are cut anew.
 class Cutter {
  public:
   explicit Cutter(const TokenTrie& trie) : trie_(trie) {}
-  // The number of tokens of a text, and the first of them; -1 if the text is empty.
+  // The number of tokens of a cut text, and the first of them (-1 if the text is empty).
   struct Cut {
     uint32_t tokens;
     TokenId first;
   };
   static constexpr uint32_t kNever = 0xFFFFFFFFu;
-  // Cuts the text. `tokens` is kNever if the vocabulary cannot spell it.
+  // Cuts a text. If the vocabulary cannot spell it, `tokens` is kNever.
   Cut cut(std::string_view text);
-  // Appends to `out` each token that begins the text, if at most `most` tokens spell what is left of it.
+  // Appends each token that begins the text and leaves a rest of at most `most` tokens.
   void begins(std::string_view text, std::size_t most, std::vector<TokenId>& out);
   // Writes the pieces of the cut text to `out`. Returns false if the vocabulary cannot spell the text.
   bool spell(std::string_view text, std::vector<Piece>& out);
   std::size_t byte_size() const { return text_.capacity() + best_.capacity() * sizeof(Best); }
 
  private:
-  // The best cut of the last bytes of a text: its number of tokens, the first of them, and the bytes of that
-  // one.
+  // The best cut of the last bytes of a text: its number of tokens, its first token, and the bytes of that
+  // token.
   struct Best {
     uint32_t tokens, bytes;
     TokenId token;
   };
   const TokenTrie& trie_;
   std::string text_;
-  // best_[n] is the best cut of the last n bytes of text_.
   std::vector<Best> best_{{0, 0, -1}};
 };
 
@@ -90,15 +88,14 @@ class Spellable {
         exact_graph_(exact_graph) {}
 
   // The caller of each function holds the world's lock.
-  //
-  // Tells whether some tokens complete the text from s. kUnknown: the work did not suffice to tell.
+  // Tells whether some tokens complete the text from s. kUnknown: it would take too much work.
   Reach::Answer judge(StateId s);
   bool possible(StateId s) { return judge(s) == Reach::Answer::kYes; }
-  // Writes the row of s, Vocabulary::words() words. Returns false if tokens may be missing, because the work
-  // did not suffice to check them. Throws kVocabulary if no tokens complete the text, and kBudgetExceeded if
-  // none were found.
+  // Writes the row of s, Vocabulary::words() words. Returns false if tokens may be missing that took too much
+  // work to check. Throws kVocabulary if it is proved that no tokens complete the text, and kBudgetExceeded
+  // if none were found.
   bool fill(StateId s, uint32_t* row);
-  // Returns tokens that are known to complete the text from s, without the end token; none if none are known.
+  // Returns tokens that complete the text from s, without the end token, if some are known; otherwise none.
   // keep() hands them to another epoch.
   std::vector<TokenId> way(StateId s);
   void keep(StateId s, const std::vector<TokenId>& tokens);
@@ -106,9 +103,8 @@ class Spellable {
 
  private:
   // A point between two symbols of a rule: the label that was read last, the pending (parse/alive.h), and the
-  // trie node of the token that has begun (0 between two tokens).
+  // trie node at which the token that has begun stands (0 between two tokens).
   struct Junction {
-    // The label plus one, or 0 if no label was read.
     uint32_t label = 0;
     Alive::Pending pending = Alive::kClear;
     uint32_t node = 0;
@@ -119,13 +115,12 @@ class Spellable {
     Junction from;
     friend auto operator<=>(const Key&, const Key&) = default;
   };
-  // What is known of a rule that begins at one junction (its summary): `out` holds the junctions at which it
-  // may end, as far as they are known.
+  // The summary of a rule that begins at one junction: `out` are the junctions at which it may end, as far as
+  // they are known.
   struct Rule {
     std::set<Junction> out;
-    // The rules that use this summary. settle() looks at them again when `out` grows.
+    // The rules that use this summary, which settle() evaluates again when `out` grows.
     std::vector<Key> users;
-    // True while the rule waits in todo_.
     bool waiting = true;
   };
   void spend(uint64_t n = 1);
@@ -148,7 +143,7 @@ class Spellable {
   Cutter& cutter_;
   TokenGraph &graph_, &exact_graph_;
   std::unordered_map<uint32_t, Reach::Answer> known_;
-  // Holds the first of some tokens that complete the text, keyed by state.
+  // By state: the first of some tokens that complete the text from it.
   std::unordered_map<uint32_t, TokenId> next_;
   // A row of fill(), and what fill() returned with it.
   struct Row {
@@ -157,18 +152,17 @@ class Spellable {
   };
   std::unordered_map<uint32_t, Row> rows_;
   std::map<std::pair<uint32_t, uint32_t>, std::vector<Junction>> terminals_;
-  // Holds the answers of expand(), keyed by rule and label.
   std::map<std::pair<uint32_t, uint32_t>, Alternatives> expansions_;
-  // The summaries, and those that settle() must look at.
+  // The summaries, and the keys of those that settle() must evaluate.
   std::map<Key, Rule> rules_;
   std::vector<Key> todo_;
-  // The rule that settle() is looking at; null outside of settle().
+  // The rule that settle() is evaluating, or null.
   const Key* at_ = nullptr;
-  // True once the search has met captured text; it can then no longer prove a no.
+  // True once the search met captured text. Then it cannot prove a no.
   bool open_ = false;
-  // The steps that are left for the summaries of one state (kStateWork at first).
+  // The steps left for the summaries of one state, from kStateWork down.
   uint64_t work_ = 0;
-  // The steps that are left for all states of one mask (kMaskWork at first).
+  // The steps left for all states of one mask, from kMaskWork down.
   uint64_t mask_work_ = 0;
   std::size_t bytes_ = 0;
 };

@@ -5,9 +5,10 @@
 namespace structgen {
 
 namespace {
-// A run gets a class (mask/runs.h) if at least kFirstBytes different bytes may begin its element.
+// A run gets a class of its own (mask/runs.h) if its element may begin with at least kFirstBytes different
+// bytes.
 constexpr int kFirstBytes = 24;
-// At most this many different bytes may leave a run, because each costs a list of exits.
+// A run may be left by at most this many different bytes, because each costs a list of exits.
 constexpr int kExits = 4;
 }  // namespace
 
@@ -17,9 +18,8 @@ TokenId Targets::first(const Words& row) {
   return static_cast<TokenId>(w * 32 + static_cast<uint32_t>(std::countr_zero(row[w])));
 }
 
-// Returns true if all items of s read the same run without a minimum or maximum, followed by a quote. The
-// state behind the opening quote of a string of any text is such a state, even if several alternatives allow
-// the string.
+// Returns true if all items of s read the same run, without a minimum or maximum, and then a quote. The state
+// behind the opening quote of a string of any text is one, even if several alternatives allow the string.
 bool Targets::endless(StateId s, Run& out) {
   RegexArena& regexes = parser_.regexes();
   if (s == Parser::dead() || parser_.state(s).accepting) return false;
@@ -40,9 +40,9 @@ bool Targets::endless(StateId s, Run& out) {
   return out.of != nullptr;
 }
 
-// Looks for a run at s, and behind one character of s: a string may restrict its first character or exclude
-// some names. Four characters are tried with which few names begin; `n` is one of those that may follow a
-// backslash.
+// Looks for a run at s and, because a string may restrict its first character or exclude some names, also
+// behind one character of s. It tries four characters with which few names begin; `n` is one that may also
+// follow a backslash.
 bool Targets::run_behind(StateId from, Run& out) {
   if (endless(from, out)) return true;
   for (const char b : {'~', 'z', 'Q', '0', 'n'})
@@ -50,9 +50,9 @@ bool Targets::run_behind(StateId from, Run& out) {
   return false;
 }
 
-// The state must have a single item, because two counters would need pairs of numbers. What follows the run
-// must begin with few bytes, none of which begins an element, so that a token leaves the run at one point
-// only. If more elements must come than the longest token has bytes, no token leaves the run.
+// The state must have one item, because two counters would need pairs of numbers. What follows the run must
+// begin with few bytes that begin no element, so that a token can leave the run at one point only. If more
+// elements are still required than the longest token has bytes, no token leaves the run.
 bool Targets::counts(StateId s, bool strings, Run& out) {
   RegexArena& regexes = parser_.regexes();
   const State& st = parser_.state(s);

@@ -69,25 +69,25 @@ class Targets {
 
  private:
   StateId step(StateId s, uint8_t b) { return masks_.blind(parser_.step(s, b)); }
-  // A run of characters in which a state stands, or in front of which it stands.
+  // A run of characters; the state stands inside it or in front of it.
   struct Run {
     RunClass* of = nullptr;
     RegexId element;
-    // The state inside the run. If the run has no minimum and no maximum, each element leads back to it.
+    // The state inside the run. In a run without a minimum or maximum, each element leads back to it.
     StateId inside;
-    // The bytes that may end the run, such as the quote of a string, each with the state behind it.
+    // The bytes that may follow the run, such as the quote of a string, each with the state behind it.
     std::vector<std::pair<uint8_t, StateId>> left;
     uint32_t min = 0, max = kUnbounded;
   };
-  // Look for a run without a minimum or maximum, and write it. endless() looks at the state itself,
+  // Find a run without a minimum or maximum, and write it to `out`. endless() looks at the state itself,
   // run_behind() also behind one more character.
   bool run_behind(StateId from, Run& out);
   bool endless(StateId s, Run& out);
-  // Returns true, and writes the run, if s is inside a run whose number of elements is limited.
+  // Returns true if s is inside a run with a minimum or maximum, and writes the run to `out`.
   bool counts(StateId s, bool strings, Run& out);
 
-  // Visits the tokens of a run without a minimum or maximum. Tokens of whole characters lead back to its
-  // state. Tokens that end inside a character lead to one state for each begun character.
+  // Visits the tokens of a run without a minimum or maximum. Those of whole characters all lead back to its
+  // state. Those that end inside a character lead to one state for each begun character.
   template <class Visitor>
   void inside_endless(const Run& run, Visitor& visitor) {
     const RunCuts& cuts = run.of->cuts();
@@ -100,16 +100,16 @@ class Targets {
     }
   }
 
-  // Visits the tokens of a run whose number of characters is limited. All tokens of n characters lead to one
-  // state, which is found by reading one character n times.
+  // Visits the tokens of a run with a minimum or maximum. All tokens of n characters lead to one state, found
+  // by reading one character n times.
   template <class Visitor>
   void inside_counted(StateId from, const Run& run, Visitor& visitor) {
     const RunCounts& counts = run.of->counts();
     std::vector<StateId> after(run.of->longest() + 1, Parser::dead());
     after[0] = from;
     std::string_view one;
-    // For how many numbers of elements, from 1 on, the visitor takes the tokens. If it takes all, one row
-    // holds all tokens.
+    // The visitor takes the tokens of 1 element, of 2 elements, and so on up to `taken` elements. If it takes
+    // all, one row holds all tokens.
     std::size_t taken = 0;
     for (std::size_t i = 0; i < counts.wholes.size(); ++i) {
       const RunCounts::Whole& w = counts.wholes[i];
@@ -158,9 +158,9 @@ class Targets {
   }
   static TokenId first(const Words& row);
 
-  // Visits the tokens that begin in front of the run, if `from` stands there: a name begins with a letter,
-  // and the run of its other characters begins behind it. A token is skipped if it leads to the state that
-  // the run has behind the same bytes, because the functions for runs visit it.
+  // If `from` stands in front of the run, visits the tokens that begin there: a name begins with a letter,
+  // and the run of its other characters stands behind this letter. A token that leads to the state of the run
+  // behind the same bytes is skipped, because the functions for runs visit it.
   template <class Visitor>
   void walk_to_run(StateId from, const Run& run, Visitor& visitor) {
     const TokenTrie& trie = vocabulary_.trie();
@@ -170,8 +170,8 @@ class Targets {
     };
     struct Open {
       uint32_t node;
-      // `state` is the state behind the bytes so far; as_run is the state that the run has there, dead() if
-      // the run does not read the bytes.
+      // `state` is the state behind the bytes so far, `as_run` the one that the run alone has there; dead()
+      // if it cannot read them.
       StateId state, as_run;
     };
     std::vector<Open> todo{{0, from, run.inside}};
@@ -200,8 +200,8 @@ class Targets {
     visitor.done(std::move(done));
   }
 
-  // Visits the tokens that leave the run by a byte, as a trie of what they hold behind this byte. The states
-  // along the current path of this trie are kept.
+  // Visits the tokens that leave the run by a byte, as a trie of the bytes behind it. The states along the
+  // current path of this trie are kept.
   template <class Visitor>
   void leave(const Run& run, uint8_t byte, StateId left, Visitor& visitor) {
     const RunExits& exits = run.of->exits(byte);

@@ -8,7 +8,7 @@
 namespace structgen {
 
 namespace {
-// A state keeps at most this many edges; if it has more, Edges::all is false.
+// A state keeps at most this many edges. If it has more, Edges::all is false.
 constexpr std::size_t kAlike = 4'096;
 // The edges out of a run of characters cost kOutOfRun, and kEdgeOfRun more for each edge.
 constexpr uint64_t kOutOfRun = 1'000;
@@ -29,8 +29,8 @@ StateId TokenGraph::step(StateId s, TokenId t) {
   return s;
 }
 
-// Makes the edges of a state inside a string without walking over all tokens; the mask tells which tokens are
-// allowed. Returns false for any other state.
+// Makes the edges of a state inside a string from its mask, without a walk over all tokens. Returns false for
+// any other state.
 bool TokenGraph::of_run(StateId s, Edges& out) {
   if (limited_ || exact_) return false;
   struct Add {
@@ -77,8 +77,8 @@ bool TokenGraph::of_run(StateId s, Edges& out) {
   return true;
 }
 
-// Returns true if the captured text decides everything that follows the state. Sets `out.all` to false if the
-// text decides at least something.
+// Returns true if captured text decides everything that follows. If it decides anything, `out.all` becomes
+// false.
 bool TokenGraph::ends_in_text(StateId s, Edges& out) const {
   const State& st = parser_.state(s);
   if (!st.poisoned) return false;
@@ -113,7 +113,7 @@ bool TokenGraph::by_walk(StateId s, Edges& out, uint64_t work) {
                           });
 }
 
-// Known edges are compared with `work`, too, so that the answer is the same as in a new graph.
+// Known edges are compared with `work`, too, so that an old graph answers as a new one would.
 const TokenGraph::Edges* TokenGraph::edges(StateId s, uint64_t work) {
   if (work < SearchCost::kLeast) return nullptr;
   if (const auto it = edges_.find(s.v); it != edges_.end())

@@ -29,17 +29,16 @@
 
 namespace structgen {
 
-// What searches over the vocabulary cost, in units of one trie node.
+// The costs of searches over the vocabulary; the unit is one trie node.
 struct SearchCost {
-  // edges() asks for at least this much work, whatever the state is.
+  // Edges count as at least this much work, whatever the state.
   static constexpr uint64_t kLeast = 1'000;
-  // This much is counted for a state that a walk meets for the first time.
+  // The work of a state that a walk meets for the first time.
   static constexpr uint64_t kState = 32;
 
-  // Walks down the trie in depth-first order, along bytes that the parser reads. arrive(node, before, after)
-  // returns the state with which the walk goes on below the node, or dead() to go no further there. Returns
-  // false if the walk takes more than `work`. `spent` grows by the work of the walk, which depends only on
-  // the state, the trie and `arrive`.
+  // Walks down the trie, depth first, along bytes that the parser reads. arrive(node, before, after) returns
+  // the state with which the walk goes on below the node; dead() ends it there. Adds the work of the walk to
+  // `spent`: it depends only on the state, the trie and `arrive`. Returns false if it exceeds `work`.
   template <class Arrive>
   static bool walk(Parser& parser, const TokenTrie& trie, StateId from, uint64_t work, uint64_t& spent,
                    Arrive&& arrive) {
@@ -83,14 +82,14 @@ class TokenGraph {
   struct Edges {
     // The states to which tokens lead, each once, with the first token that leads there.
     std::vector<std::pair<StateId, TokenId>> to;
-    // False if edges may be missing, because captured text matters or because there are more than kAlike.
+    // False if edges may be missing: captured text matters, or there are more than kAlike.
     bool all = true;
     // The work that making the edges takes in a new graph.
     uint64_t cost = 0;
   };
   // `limited` says that the grammar limits tokens (parse/limits.h). With `exact` the states keep their
-  // captured text; otherwise they are blind (MaskBuilder::blind). If the edges take more than `most` bytes,
-  // trim() forgets them.
+  // captured text; otherwise they are blind (MaskBuilder::blind). trim() forgets the edges if they take more
+  // than `most` bytes.
   TokenGraph(Parser& parser, MaskBuilder& masks, Targets& targets, const Vocabulary& vocabulary, bool limited,
              bool exact, std::size_t most)
       : parser_(parser),
@@ -101,14 +100,12 @@ class TokenGraph {
         exact_(exact),
         most_(most) {}
 
-  // Returns the state that stands for s in the graph.
+  // Returns the node of the graph for a state.
   StateId begin(StateId s) const { return exact_ ? s : masks_.blind(s); }
-  // Returns the edges of a state of the graph, which stay until trim(). Returns null if they cost more than
-  // `work`.
+  // Returns the edges of a node, or null if they cost more than `work`. They stay until trim().
   const Edges* edges(StateId s, uint64_t work);
   StateId step(StateId s, TokenId t);
-  // Forgets all edges if they take more bytes than the constructor allowed. Each Budget calls it before its
-  // first search.
+  // Forgets all edges if they take too many bytes. Each Budget calls this before its first search.
   void trim();
   Parser& parser() const { return parser_; }
   const Vocabulary& vocabulary() const { return vocabulary_; }
@@ -126,7 +123,7 @@ class TokenGraph {
   const bool limited_, exact_;
   const std::size_t most_;
   std::unordered_map<uint32_t, Edges> edges_;
-  // Holds, keyed by state, the most work that did not suffice for the edges.
+  // By state: the largest work that did not suffice to make its edges.
   FlatMap<uint32_t, uint64_t> too_dear_;
   std::size_t bytes_ = 0;
 };

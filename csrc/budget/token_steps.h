@@ -25,8 +25,8 @@
 
 namespace structgen {
 
-// Returns what step() makes of the bytes of one token: step(behind, byte) updates `behind`, from the first
-// byte on. Once stops(behind) is true, the other bytes are not read.
+// Reads the bytes of one token by step(behind, byte), which updates `behind`, until stops(behind) is true.
+// Returns `behind`.
 template <class Behind, class Step, class Stops>
 Behind behind(std::string_view token, Behind at, Step&& step, Stops&& stops) {
   for (std::size_t i = 0; i < token.size() && (i == 0 || !stops(at)); ++i)
@@ -34,15 +34,15 @@ Behind behind(std::string_view token, Behind at, Step&& step, Stops&& stops) {
   return at;
 }
 
-// Calls take(token, behind) for each token of a row, in the order of the trie. Subtrees without a token of
-// the row are skipped.
+// Calls take(token, behind) for each token of a row, in the order of the trie. Subtrees without such tokens
+// are skipped.
 template <class Behind, class Step, class Stops, class Take>
 void each_behind(const Vocabulary& vocabulary, const uint32_t* row, const Behind& first, Step&& step,
                  Stops&& stops, Take&& take) {
   const TokenTrie& trie = vocabulary.trie();
-  // at[d] is what step() has made at depth d of the path to the current node.
+  // at[d] is `behind` at depth d of the path to the current node.
   std::vector<Behind> at(vocabulary.longest() + 2, first);
-  // before[i] is the number of the row's tokens among the first i tokens in the order of the trie.
+  // before[i] is how many of the first i tokens, in the order of the trie, are in the row.
   std::vector<uint32_t> before{0};
   before.reserve(trie.parts().order.size() + 1);
   for (TokenId t : trie.parts().order) before.push_back(before.back() + has_bit(row, t));
@@ -68,15 +68,15 @@ inline bool more_than(std::span<const uint32_t> row, std::size_t n) {
   return found > n;
 }
 
-// Returns true if the captured text of a state decides everything that follows: its only item is poison.
+// Returns true if captured text decides everything that follows: the state's only item is poison.
 inline bool decided_by_text(const State& s) { return s.poisoned && s.n == 1 && !s.accepting; }
 
-// A blind state (MaskBuilder::blind). `blind` says that captured text was dropped on the way to it.
+// A blind state (MaskBuilder::blind). `blind` says that captured text was dropped to make it.
 struct BlindState {
   StateId state;
   bool blind;
 };
-// For walks over blind states: the state at which they start, how they read a byte, and where they stop.
+// How a walk over blind states reads a byte, and where it stops.
 struct BlindWalk {
   Parser& parser;
   MaskBuilder& masks;

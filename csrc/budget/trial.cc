@@ -12,25 +12,25 @@
 namespace structgen {
 
 namespace {
-// judged() computes the result of at most this many states for one mask.
+// judged() computes at most this many states for one mask.
 constexpr std::size_t kMaskStates = 20'000;
-// If this many tokens of a group were tried without success, the group is given up.
+// A group is given up when this many of its tokens were tried without success.
 constexpr std::size_t kAttempts = 3;
-// Trying a token whose completion takes n tokens counts as 1 + n * n / kSmallRest trials.
+// A token whose completion takes n tokens counts as 1 + n * n / kSmallRest trials.
 constexpr std::size_t kSmallRest = 128;
 
-// The strings of a text. lack() is asked of a hundred thousand tokens, so the pairs of bytes of the text
-// stand in a table: most tokens have a pair that the text lacks.
+// The strings of a text, for the question whether a token occurs in one. It is asked of a hundred thousand
+// tokens, so a table has the text's pairs of bytes: most tokens have a pair that the text lacks.
 class Strings {
  public:
   explicit Strings(const std::string& text) : text_(text), escaped_(text.find('\\') != std::string::npos) {
     for (std::size_t i = 1; i < text.size(); ++i) pairs_.set(pair(text, i));
   }
-  // A token writes a piece of a string. Returns true if this string certainly differs from every string in
-  // the text. It says so if three conditions hold: the piece has a letter (other than the `e` of numbers) or
-  // a character beyond ASCII; the piece does not occur in the text; neither of the two has an escape.
-  //
-  //     token `nam`, text `b":2}`    true            token `b`, text `b":2}`    false
+  // A token would write a part of a string. Returns true if that string surely differs from every string of
+  // the text. The part must have a letter other than `e`, which numbers have, or a character beyond ASCII;
+  // the text must not contain the part; and neither may have an escape.
+  //     token `nam`, text `b":2}`    true
+  //     token `b`, text `b":2}`      false
   bool lack(std::string_view token) const {
     if (escaped_ || token.find('\\') != std::string_view::npos) return false;
     const std::string_view piece = token.substr(0, token.find('"'));
@@ -97,8 +97,8 @@ bool Budget::Trial::take_out(uint32_t* row, bool ends) const {
   return lost != 0;
 }
 
-// Returns how many tokens are needed by a token that leads to s, itself and the end token included. The last
-// answer is kept apart, because neighbours in the trie often lead to the same state.
+// Returns how many tokens are needed from a token on that leads to s; this token and the end token count. The
+// last answer is kept, because neighbours in the trie often lead to one state.
 std::size_t Budget::Trial::judged(StateId s) {
   if (s != last) {
     last = s;
@@ -116,8 +116,8 @@ std::size_t Budget::Trial::judged(StateId s) {
   return last_needed;
 }
 
-// Returns an upper bound of the tokens that are needed by a token that leads to s, itself and the end token
-// included. The bound in bytes is tried first, because it is cheaper than a completion.
+// Returns an upper bound of judged(). The bound in bytes is tried first, because it costs less than a
+// completion.
 std::size_t Budget::Trial::tokens_into(StateId s) {
   if (of.parser().state(s).accepting) return 2;
   if (budget == 2) return kTooMany;
@@ -130,8 +130,8 @@ bool Budget::Trial::fits(StateId s, TokenId t) {
   return of.completable(s, of.vocabulary().bytes(t).size(), budget == kEndless ? budget : budget - 1);
 }
 
-// Returns true if fewer tokens may suffice for some captured text. With a budget of 2 only the end may follow
-// the token. Then the text matters only if it decides whether the text may end.
+// Returns true if fewer tokens may suffice for some captured text. With a budget of 2 only the end token fits
+// behind the token, so captured text matters only if the text may end for some captured text.
 bool Budget::Trial::matters(StateId s) const {
   if (budget == 2 && !ranged) return of.all_.parser.state(s).poisoned;
   return of.all_.completion.text_matters(s);
@@ -150,8 +150,8 @@ void Budget::Trial::judge(std::span<const TokenId> tokens, StateId s, bool blind
   }
 }
 
-// Returns true if the captured text decides everything that follows s. The tokens `below` then go to the list
-// `alone`, to be read with their text.
+// Returns true if captured text decides everything behind s. The tokens `below` then go to the list `alone`,
+// to be read with their text.
 bool Budget::Trial::judge_poison(StateId s, std::span<const TokenId> below) {
   if (!decided_by_text(of.all_.parser.state(s))) return false;
   for (TokenId t : below)
@@ -159,8 +159,8 @@ bool Budget::Trial::judge_poison(StateId s, std::span<const TokenId> below) {
   return true;
 }
 
-// Walks down the trie in depth-first order and keeps the state of each depth. It numbers the states that it
-// meets, and keeps their steps and results in tables. So a known step is one load, and so is a known result.
+// Walks down the trie, depth first, with the state of each depth. The states are numbered, and their steps
+// and results stand in tables, so that a known step or result is one load.
 void Budget::Trial::judge_all(StateId from) {
   enum Verdict : uint8_t { kAsk, kTake, kRefuse, kPoison };
   struct Met {
@@ -223,10 +223,10 @@ void Budget::Trial::judge_all(StateId from) {
   }
 }
 
-// Checks tokens that end inside a character. `rest` reads its missing bytes and leads to the state `to`. Each
-// missing byte counts as a token, so that the hundred begun characters need no completions of their own. If
-// the budget is too small for this, the tokens are refused, although one token might write the missing bytes
-// and more. Returns false if the tokens have to be checked in another way.
+// Checks tokens that end inside a character, whose missing bytes `rest` reads up to the state `to`. Each
+// missing byte counts as a token, so that a hundred begun characters need no completions of their own. If the
+// budget is too small for that, the tokens are refused, although one token might write the missing bytes and
+// more. Returns false if they must be checked in another way.
 bool Budget::Trial::judge_begun(StateId to, RegexId rest, std::span<const TokenId> tokens) {
   if (ranged || !of.all_.fast || of.partial_) return false;
   const uint32_t bytes = of.all_.lengths.regex(rest);
@@ -240,9 +240,8 @@ bool Budget::Trial::judge_begun(StateId to, RegexId rest, std::span<const TokenI
   return true;
 }
 
-// Checks the tokens of a state in a string. Returns false if `from` is no such state. Nearly all tokens end
-// inside the string: those that end with a whole character lead to one state, the others to a few dozen
-// states (Targets).
+// Checks the tokens of a state in a string; returns false if `from` is none. Nearly all its tokens end inside
+// the string: those that end with a whole character lead to one state, the others to a few dozen (Targets).
 bool Budget::Trial::judge_strings(StateId from) {
   struct Judge {
     Trial& trial;
@@ -282,9 +281,8 @@ bool Budget::Trial::judge_strings(StateId from) {
   return of.all_.targets.visit(from, false, judge);
 }
 
-// Checks the tokens of a run that lead back into the run. With a range of bytes their results depend only on
-// their lengths. So one question is asked for each length, and neighbouring lengths with the same answer are
-// treated together.
+// Checks the tokens that stay in a run. With a range of bytes their results depend on their lengths alone, so
+// one question is asked for each length. Neighbouring lengths with equal answers are treated together.
 void Budget::Trial::whole_run(StateId inside, const Words& row) {
   const std::size_t longest = of.vocabulary().longest(), left = budget == kEndless ? budget : budget - 1;
   for (std::size_t n = 1, end; n <= longest; n = end) {
@@ -317,20 +315,20 @@ bool Budget::Trial::fits_alone(TokenId t) {
   if (s == Parser::dead()) return false;
   const bool accepting = of.parser().state(s).accepting;
   if (!(ranged ? fits(s, t) : budget == 2 ? accepting : of.needed(s) + 1 <= budget)) return false;
-  way = of.plan(s);
+  way = of.way_from(s);
   length = token.size();
   return true;
 }
 
-// Returns the completion that a token, the last one that fitted, shares with the others of its group, if any.
+// Returns the completion of the last token that fitted, if the other tokens of its group may have it, too.
 std::optional<std::string> Budget::Trial::shared(StateId blind, TokenId t) {
   if (of.all_.productions.traits().asks_alike) return std::nullopt;
   std::string text = of.bytes_of(way);
   const bool room = text.size() + 2 <= budget && !of.all_.spelling;
-  // A text of another token may be shorter, and then too short for the range.
+  // For a shorter token the whole text could be too short for the range.
   if (ranged && (of.written_.bytes + length < of.written_.whole.least || !room)) return std::nullopt;
-  // No other token has a longer shortest completion than this text, at one token a byte. If the budget may be
-  // too small for this, only the blind state's completion is shared.
+  // At one token a byte, no token of the group has a longer shortest completion than this one. If the budget
+  // may be too small for that, only the blind state's completion is shared.
   if (ranged || budget == 2 || room) return text;
   Told<Finish> any = told([&] { return of.by_text(blind); });
   if (!any || any->tokens + 1 > budget || any->from == Finish::kBytes) return std::nullopt;
@@ -339,7 +337,6 @@ std::optional<std::string> Budget::Trial::shared(StateId blind, TokenId t) {
                                                        : std::nullopt;
 }
 
-// Checks a group: the tokens that lead to one blind state.
 void Budget::Trial::judge_alike(StateId blind, std::span<const TokenId> tokens) {
   const auto tried = tokens.first(std::min(tokens.size(), kAttempts));
   const auto one = std::ranges::find_if(tried, [&](TokenId t) { return fits_alone(t); });
@@ -355,18 +352,18 @@ void Budget::Trial::judge_alike(StateId blind, std::span<const TokenId> tokens) 
   }
 }
 
-// Checks the tokens whose captured text decides. Each is read with its text, or takes over the completion
-// that served another token of its group. After kTrials trials the others are refused.
+// Checks the tokens for which captured text decides. A token is read with its text, or takes over the
+// completion of another token of its group. After kTrials trials the others are refused.
 void Budget::Trial::judge_texts() {
-  // Counts the bytes of regexes that trials make. They stay as long as the grammar's world, which must not
-  // fill with texts that nobody wrote.
+  // Counts the bytes of regexes that trials make. Regexes stay as long as the world, which texts that nobody
+  // wrote must not fill.
   World& world = of.all_.world;
   const Undo tried(
       [&, before = world.regexes.node_bytes()] { world.tried += world.regexes.node_bytes() - before; });
   trials = world.tried > world.policy.tried() ? kTrials : 0;
   const std::size_t rest = ranged ? 0 : of.needed(of.here());
   each = rest >= kTooMany ? 1 : 1 + rest * rest / kSmallRest;
-  // Groups are tried in the order of their first tokens; the order of states would depend on earlier masks.
+  // Groups are tried in the order of their first tokens. The order of states would depend on earlier masks.
   std::vector<std::pair<StateId, const std::vector<TokenId>*>> groups;
   for (const auto& [state, tokens] : alike) groups.emplace_back(StateId{state}, &tokens);
   std::ranges::sort(groups, {}, [](const auto& group) { return group.second->front(); });

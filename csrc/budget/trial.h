@@ -39,43 +39,43 @@ inline void set_ends(const Vocabulary& v, uint32_t* row) {
   for (TokenId t : v.eos()) set_bit(row, t);
 }
 
-// The tokens of one mask that have to be checked against the budget, and the results.
+// The check of a mask's tokens against the budget.
 struct Budget::Trial {
   Budget& of;
-  // `tokens` is the budget, the checked token and the end token included. `in_range` says that the text has a
-  // range of bytes. Two tokens that lead to one state may then have different results, because the longer one
-  // uses more of the range.
+  // `tokens` is the budget, with the checked token and the end token. `in_range` says that the text has a
+  // range of bytes: then two tokens that lead to one state may differ, because the longer one uses more of
+  // the range.
   Trial(Budget& asking, std::size_t tokens, bool in_range = false)
       : of(asking), budget(tokens), ranged(in_range) {}
   const std::size_t budget;
   const bool ranged;
-  // kRow: the tokens to check are the row `open`, and those that fit are set in the row `keep`. kList: the
-  // tokens to check are in `list`, and those that fit are added to `taken`.
+  // kRow: the tokens to check are the row `open`, and those that fit are set in the row `keep`. kList: they
+  // are `list`, and those that fit are added to `taken`.
   enum Aim : uint8_t { kRow, kList } aim = kRow;
   std::vector<uint32_t> open, keep;
   std::vector<TokenId> list, taken;
-  // The largest number of tokens that one of the checked tokens needs, itself and the end token included.
+  // The most tokens that a checked token needs, itself and the end token included.
   std::size_t most = 0;
-  // True once kMaskStates states were met; tokens that lead to further states are refused.
+  // True once judged() met kMaskStates states. Tokens that lead to other states are refused from then on.
   bool tired = false;
   // The state that judged() was asked about last, and its answer.
   StateId last = Parser::unknown();
   std::size_t last_needed = 0;
   std::unordered_map<uint32_t, std::size_t> met;
   std::unordered_map<uint32_t, std::vector<TokenId>>
-      // Holds the tokens whose captured text matters, grouped by the blind state behind them.
+      // The tokens whose captured text matters, by the blind state behind them.
       alike;
-  // Tokens at which a walk without captured text stops; judge_texts() reads each of them with its own text.
+  // The tokens at which a walk without captured text stops. judge_texts() reads each with its own text.
   std::vector<TokenId> alone;
   std::vector<uint32_t> done;
-  // How many trials judge_texts() has made, and as how many a token counts. The work of a trial grows as the
-  // square of its completion: behind 210 keys that must differ it takes 15 ms.
+  // How many trials judge_texts() has made, and how many trials a token counts as. The work of a trial grows
+  // with the square of its completion: behind 210 keys that must differ it takes 15 ms.
   std::size_t trials = 0, each = 1;
-  // The completion behind the last token that fitted, and the length of this token.
+  // The completion behind the last token that fitted, and the bytes of this token.
   std::vector<TokenId> way;
   std::size_t length = 0;
-  // asks() returns true if the token has to be checked and has no result yet. word(w) returns word w of the
-  // row of such tokens. take() notes that a token fits.
+  // asks(): the token must be checked and has no result yet. word(w): word w of the row of such tokens.
+  // take(): the token fits.
   bool asks(TokenId t) const { return aim == kList || (word(static_cast<uint32_t>(t) >> 5) >> (t & 31) & 1); }
   uint32_t word(uint32_t w) const { return open[w] & (done.empty() ? ~0u : ~done[w]); }
   void take(TokenId t) {
@@ -85,9 +85,9 @@ struct Budget::Trial {
       set_bit(keep.data(), t);
   }
 
-  // Returns true if captured text decided about no token, so that the results depend only on states.
+  // Returns true if captured text mattered for no token, so that the results depend on states alone.
   bool by_state() const { return alike.empty() && alone.empty(); }
-  // Sets the tokens to check: those of a row that are neither end tokens nor in `sure`, which may be null.
+  // Sets the tokens to check: those of a row, without end tokens and those of `sure`, which may be null.
   void ask(const uint32_t* row, const uint32_t* sure);
   // Checks the tokens that ask() has set, without captured text.
   void judge_asked(StateId from);

@@ -30,8 +30,7 @@ structgen_status status_of(ErrorKind kind) {
   return STRUCTGEN_ERROR_INTERNAL;
 }
 
-// The error of missing memory. It is made in advance, because there may be no memory left to make it; it is
-// never freed.
+// The error of missing memory. It is made in advance, when there is memory to make it, and never freed.
 structgen_error& no_memory() {
   static structgen_error* const error =
       new (std::nothrow) structgen_error{STRUCTGEN_ERROR_MEMORY, "out of memory", {}, {}, -1};

@@ -33,14 +33,14 @@ struct structgen_vocabulary {
   std::shared_ptr<const structgen::Vocabulary> vocabulary;
 };
 
-// `subset` says that what takes too much work to decide is left out of a grammar (Limits(on_limit="subset")
-// in Python).
+// `subset` says that a grammar leaves out what takes too much work to decide (Limits(on_limit="subset") in
+// Python).
 struct structgen_compiler {
   std::shared_ptr<structgen::Compiler> compiler;
   bool subset;
 };
 
-// The report is a copy that lives as long as the handle, because callers keep pointers into it.
+// Callers keep pointers into the report, so the handle has a copy that lives as long as itself.
 struct structgen_grammar {
   std::shared_ptr<structgen::Grammar> grammar;
   std::vector<structgen::ReportEntry> report;
@@ -79,8 +79,8 @@ class Held {
 // and there is memory.
 structgen_status caught(structgen_error** error) noexcept;
 
-// Runs f() with the stack that the engine needs, and returns the status. f returns nothing, or whether the
-// grammar accepts something; if it does not, the status is STRUCTGEN_REFUSED.
+// Runs f() with the stack that the engine needs, and returns a status. f returns nothing, or whether the
+// grammar accepts what it was given; if not, the status is STRUCTGEN_REFUSED.
 template <class F>
 structgen_status guarded(structgen_error** error, F&& f) noexcept {
   if (error) *error = nullptr;

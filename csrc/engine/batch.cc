@@ -21,12 +21,12 @@ namespace structgen {
 
 namespace {
 
-// Threads that run one job at a time together with the caller. They are detached: joining them at the end of
-// the process would race with code that still uses them.
+// Threads that run one job at a time, together with the caller's thread. They are detached: joining them when
+// the process ends would race with code that still uses them.
 class Workers {
  public:
-  // Runs the job on this thread and on others, and waits for the others. It looks for Ctrl-C every
-  // Interrupt::kEvery.
+  // Runs the job on this thread and on others, and waits for the others. While it waits, it looks for Ctrl-C
+  // every Interrupt::kEvery.
   void run(unsigned threads, const std::function<void()>& job) {
     std::lock_guard one_job(job_lock_);
     {
@@ -35,7 +35,7 @@ class Workers {
         try {
           std::thread(&Workers::loop, this, size_).detach();
         } catch (const std::system_error&) {
-          // No more threads can be started, so the job goes on with those that run.
+          // No thread can be started any more. The job is done by those that run.
           break;
         }
         ++size_;
@@ -83,16 +83,16 @@ class Workers {
   uint64_t round_ = 0;
 };
 
-// The worker threads of this process. Each worker enters a ForkSection (base/fork.h). So a caller that waits
-// for workers must not be in such a section.
+// The worker threads of this process. Each worker enters a ForkSection (base/fork.h), which a fork waits for.
+// A caller inside such a section must not wait for workers: the fork and the two would wait for each other.
 constinit PerProcess<Workers> workers;
 
-// The calling thread copies fewer known masks than this without help, because waking another thread takes as
+// Fewer known masks than this are copied by the calling thread alone, because waking another thread takes as
 // long.
 constexpr std::size_t kKnownAlone = 128;
 
-// Calls f(0) to f(count - 1) on several threads, in chunks: a thread that has finished its chunk takes the
-// next one. f must not throw.
+// Calls f(0) to f(count - 1) on several threads. A thread takes a chunk of numbers, and the next chunk when
+// it is done. f must not throw.
 void each(std::size_t count, std::size_t chunk, unsigned threads, const std::function<void(std::size_t)>& f) {
   std::atomic<std::size_t> next{0};
   Interrupt* const call = Interrupt::current();
@@ -115,12 +115,11 @@ class Batch {
     for (std::size_t i = 0; i < matchers.size(); ++i) guarded(i, [&] { uses_.emplace_back(*matchers[i]); });
   }
 
-  // Copies the mask of row i if it is known. Takes no lock.
   void copy(std::size_t i) noexcept {
     if (failures_[i]) return;
     guarded(i, [&] { known_[i] = matchers_[i]->fill_row_fast(rows_[i]); });
   }
-  // Makes the mask of row i. with_stack() gives it kStack bytes of stack (base/depth.h).
+  // Makes the mask of row i, on kStack bytes of stack (base/depth.h).
   void compute(std::size_t i) noexcept {
     if (Interrupt::is_asked()) return;
     guarded(i, [&] { with_stack([&] { matchers_[i]->fill_row(rows_[i]); }); });
@@ -157,8 +156,8 @@ class Batch {
 
 }  // namespace
 
-// Copies the known masks first, without a lock, then makes the others. One thread makes all rows of a world,
-// because a world has one lock for which several threads would only wait.
+// Copies the known masks first, without a lock; then makes the others. All rows of a world are made by one
+// thread: a world has one lock, for which several threads would only wait.
 std::vector<std::exception_ptr> fill_rows(std::span<Sole<Matcher>* const> matchers,
                                           std::span<uint32_t* const> rows, unsigned threads) {
   Batch batch(matchers, rows);

@@ -16,9 +16,9 @@
 namespace structgen {
 
 // Fills a row for each matcher; with threads <= 1 only the calling thread works. If a row fails, its words
-// become zero, so that no token is allowed. Its error stands at its index in the result, which is empty if no
-// row failed. A matcher that another thread holds is such a failure. Only an interrupt, or a lack of memory
-// for the result, is thrown; all words are then zero.
+// become zero, so that it allows no token, and its error stands at its index in the result. If no row fails,
+// the result is empty. A matcher that another thread holds is a failure of its row. Only an interrupt, or a
+// lack of memory for the result, is thrown; all words are then zero.
 std::vector<std::exception_ptr> fill_rows(std::span<Sole<Matcher>* const> matchers,
                                           std::span<uint32_t* const> rows, unsigned threads);
 

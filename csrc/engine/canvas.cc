@@ -18,9 +18,8 @@ namespace {
 constexpr std::size_t kMostSlots = 1u << 14;
 constexpr int64_t kReadPrefixByte = 200;
 
-// Returns the clouds that the grammar keeps, or new ones if the kept ones have grown too large. If another
-// thread was using the clouds when the process forked, they may be half changed, so the child never frees
-// them.
+// Returns the clouds that the grammar keeps, or new ones if these are too large. If another thread was using
+// the clouds at a fork, they may be half changed in the child, so the child never frees them.
 std::shared_ptr<Clouds> clouds_of(Grammar& g) {
   std::shared_ptr<Clouds>& kept = g.clouds();
   if (kept && kept->byte_size() < g.world().policy.canvases()) return kept;
@@ -56,7 +55,6 @@ GrammarCanvas::GrammarCanvas(std::shared_ptr<Grammar> grammar, std::size_t slots
   begin(slots);
 }
 
-// Begins an empty canvas behind the prefix, with the clouds of the grammar.
 void GrammarCanvas::begin(std::size_t slots) {
   const GrammarWork scope(
       *grammar_, nullptr, Task::kHoles,
@@ -80,7 +78,8 @@ bool GrammarCanvas::outgrown() const {
   return canvas_->clouds().byte_size() >= grammar_->world().policy.canvases();
 }
 
-// Moves to other clouds if the clouds of the canvas have outgrown their share of memory. The slots stay.
+// If the clouds of the canvas take more than their share of memory, replaces them by new ones. The tokens in
+// the slots stay.
 void GrammarCanvas::renew() {
   if (!outgrown()) return;
   const std::unique_ptr<Canvas> old = std::move(canvas_);
@@ -91,7 +90,6 @@ void GrammarCanvas::renew() {
     if (old->slots()[i] != Canvas::kMasked) canvas_->put(i, old->slots()[i]);
 }
 
-// A copy of a canvas shares its clouds, and counts its questions anew.
 GrammarCanvas::GrammarCanvas(const GrammarCanvas& o)
     : grammar_(o.grammar_),
       prefix_(o.prefix_),
@@ -119,8 +117,8 @@ void GrammarCanvas::checked_token(TokenId t) const {
                                        std::to_string(grammar_->vocabulary().size()) + " ids");
 }
 
-// Returns f(), or `unknown` if f() exceeds a limit of work, or a limit of memory because of clouds or
-// automata. The next question then has other clouds.
+// Returns f(). If f() runs out of work, or out of memory because of clouds or automata, it returns `unknown`,
+// and the next question begins with other clouds.
 template <class T, class F>
 T GrammarCanvas::limited(T unknown, F&& f) {
   std::lock_guard hold(grammar_->world().lock);
@@ -138,8 +136,8 @@ T GrammarCanvas::limited(T unknown, F&& f) {
       .value_or(unknown);
 }
 
-// Returns the verdict f(). A partial grammar says "not known" instead of "no", because the whole grammar may
-// allow more.
+// Returns the verdict f(). A partial grammar answers "not known" instead of "no", because a text that was
+// omitted may be the one.
 template <class F>
 Verdict GrammarCanvas::told(F&& f) {
   const Verdict out = limited(Verdict::kUnknown, f);
@@ -159,7 +157,7 @@ Verdict GrammarCanvas::allows(int64_t slot, TokenId t) {
   return out;
 }
 
-// With `force` the token is set whatever the verdict, because the model may have written it already.
+// `force` sets the token whatever the verdict. The model may have written the token already.
 Verdict GrammarCanvas::set(int64_t slot, TokenId t, bool force) {
   const std::size_t i = checked(slot);
   checked_token(t);
@@ -181,7 +179,7 @@ void GrammarCanvas::clear(int64_t slot) {
 
 bool GrammarCanvas::fill_row(int64_t slot, uint32_t* row) {
   const std::size_t i = checked(slot);
-  // If a limit ends the call, tokens may be missing in the row, and none in it is wrong.
+  // If work or memory runs out, tokens may be missing in the row, but none of its tokens is wrong.
   return limited(false, [&] { return canvas_->fill_row(i, row); }) && !grammar_->partial();
 }
 

@@ -31,18 +31,14 @@ class GrammarCanvas {
   const std::vector<TokenId>& slots() const { return canvas_->slots(); }
   // Tells whether some filling of the open slots is a text of the grammar.
   Verdict possible();
-  // Tells whether the slot may hold t while all other slots stay as they are.
   Verdict allows(int64_t slot, TokenId t);
-  // Sets a slot if the verdict of allows() is yes, with `force` in any case. Returns this verdict.
+  // Sets a slot if allows() says yes. With `force` it sets the slot in any case. Returns the verdict.
   Verdict set(int64_t slot, TokenId t, bool force);
   void clear(int64_t slot);
-  // Writes the tokens that the slot may hold. Returns false if tokens may be missing.
   bool fill_row(int64_t slot, uint32_t* row);
   // Writes tokens for all open slots if possible() says yes. Returns its verdict.
   Verdict complete(std::vector<TokenId>& out);
-  // Returns how many tokens were asked about, in allows() and set().
   uint64_t asked() const { return asked_; }
-  // Returns for how many tokens the verdict of allows() or set() was "not known".
   uint64_t unknown() const { return unknown_; }
   const Vocabulary& vocabulary() const { return grammar_->vocabulary(); }
 

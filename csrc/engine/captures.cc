@@ -47,7 +47,6 @@ std::vector<Span> Captures::around(const Grammar::Around& around) const {
 }
 
 std::vector<Span> Captures::parsed(Epoch& epoch) const {
-  // The offsets at which tokens begin. Only a grammar that limits tokens needs them.
   std::vector<std::size_t> tokens;
   if (epoch.budgets.limits)
     for (std::size_t i = 0, begin = 0; i < ends_.size(); begin = ends_[i++])
@@ -55,10 +54,9 @@ std::vector<Span> Captures::parsed(Epoch& epoch) const {
   return find_spans(epoch.parser, grammar_.productions(), grammar_.start_rule(), text_, complete_, tokens);
 }
 
-// Turns spans of the kept text into offsets of the shown text and indices of steps. The kept text holds the
-// bytes of the path of each special token (Vocabulary::special_path); the shown text leaves these bytes out.
+// Turns spans of the kept text into offsets in the shown text and into steps. The kept text has a sequence of
+// bytes for each special token (Vocabulary::special_path); the shown text lacks these bytes.
 std::vector<Capture> Captures::of(std::span<const Span> spans) const {
-  // The kept text without the paths of special tokens.
   std::string shown;
   // at[i]: the offset in `shown` at which step i begins.
   std::vector<std::size_t> at(1, 0);

@@ -20,20 +20,19 @@
 
 namespace structgen {
 
-// A special token has no text. It is read as a sequence of bytes, its path, which begins with this byte. No
-// text contains this byte.
+// A special token has no text. It is read as a sequence of bytes that no text contains (its path); this is
+// the first of them.
 constexpr char kSpecialMark = static_cast<char>(0xFF);
 
 struct Capture {
   std::string name;
   // The span in bytes of the text; `end` is the offset behind the last byte.
   std::size_t begin, end;
-  // The span in steps of the sequence; `last_token` is the index of the first step behind the captured text.
+  // The span in steps of the sequence; `last_token` is the first step behind the span.
   std::size_t first_token, last_token;
   std::string text;
 };
 
-// Finds the captures of the text that a sequence has read, whether the text is complete or may go on.
 class Captures {
  public:
   // `ends` holds the offset in `text` at which each step ended, and `tokens` the token of each step, -1 for
@@ -42,7 +41,8 @@ class Captures {
            std::span<const TokenId> tokens, bool complete)
       : grammar_(grammar), text_(text), ends_(ends), tokens_(tokens), complete_(complete) {}
 
-  // Returns the number of bytes that are parsed, with the prefix and the suffix if the text fills a hole.
+  // Returns the number of bytes that spans() will parse. If the text fills a hole, they include the prefix
+  // and the suffix.
   std::size_t length() const;
   // Returns true if spans() reads the states of the grammar's epoch. The caller must then hold the world's
   // lock and pass the epoch.

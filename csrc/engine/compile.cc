@@ -79,20 +79,20 @@ Compiler::Compiler(std::shared_ptr<const Vocabulary> vocabulary, bool cache, std
     : vocabulary_(std::move(vocabulary)), cache_(cache), policy_{cache_bytes}, limits_(limits) {}
 
 namespace {
-// The number of worlds of one kind is at most this. More worlds than parallel compiles would only learn again
-// what other worlds know.
+// The most worlds of one kind. With more worlds than parallel compiles, a world would only learn again what
+// others know.
 const std::size_t kWorlds = std::clamp<std::size_t>(std::thread::hardware_concurrency(), 1, 8);
 }  // namespace
 
-// Enters a world: the first that is free, a new one if fewer than kWorlds exist, or else the next in turn,
-// for which the thread waits. While it waits the compiler's lock is free.
+// Enters a world: the first one that is free. If all are busy, a new one is made while there are fewer than
+// kWorlds; otherwise this thread waits for the next in turn, without the compiler's lock.
 Compiler::Entered Compiler::enter(bool plain_strings, bool subset) {
   std::unique_lock hold(lock_);
   auto& [open, turn] = current_[2 * subset + plain_strings];
   const auto another = [&] { return World::make(vocabulary_, policy_.bytes, cache_, plain_strings, subset); };
   for (std::shared_ptr<World>& w : open) {
-    // A world that is too large takes no more grammars. It is freed with its last one, and a new world
-    // replaces it.
+    // A world that is too large takes no more grammars and is replaced by a new one. It is freed with its
+    // last grammar.
     std::size_t worlds = 0;
     for (const Worlds& all : current_) worlds += all.open.size();
     if (w->lock.lost()) w = another();
@@ -109,8 +109,8 @@ Compiler::Entered Compiler::enter(bool plain_strings, bool subset) {
     w = open.emplace_back(another());
   } else {
     w = open[turn++ % open.size()];
-    // Waiting for the world may take long. Meanwhile other threads may compile in another world, so the
-    // compiler's lock is released.
+    // Waiting for the world may take long, so the compiler's lock is released. Other threads may then compile
+    // in another world.
     hold.unlock();
   }
   std::unique_lock inside(w->lock);
@@ -122,7 +122,7 @@ std::size_t Compiler::byte_size() {
   return total();
 }
 
-// Returns the sum of total() over all worlds. The caller holds the compiler's lock.
+// Returns the bytes of all worlds. The caller holds the compiler's lock.
 std::size_t Compiler::total() const {
   std::size_t sum = 0;
   for (const Worlds& worlds : current_)
@@ -132,8 +132,8 @@ std::size_t Compiler::total() const {
   return sum;
 }
 
-// Returns how many bytes are freed if the grammar is dropped: its own, and its world's if the world takes no
-// more grammars and keeps no other one. The caller holds the compiler's lock.
+// Returns how many bytes are freed by dropping the grammar. These are its own, and its world's if the world
+// takes no more grammars and no other kept grammar uses it. The caller holds the compiler's lock.
 std::size_t Compiler::retire(Grammar& grammar) {
   std::size_t bytes = grammar.published();
   World& world = grammar.world();
@@ -154,8 +154,8 @@ Compiler::Grammars Compiler::keep(std::shared_ptr<Grammar> grammar) {
     return retire(*gone.back());
   };
   while (recent_.size() > CachePolicy::kGrammars) drop_oldest();
-  // Freeing earlier grammars takes tens of milliseconds. Until they are freed, total() still counts their
-  // bytes, so no further grammar is dropped.
+  // Freeing grammars takes tens of milliseconds, and total() counts their bytes until then. While any are
+  // being freed, no further grammar is dropped.
   std::size_t bytes = Reaper::get().pending() == 0 ? total() : 0;
   if (bytes <= policy_.bytes) return gone;
   while (recent_.size() > 1 && bytes > policy_.kept()) bytes -= std::min(bytes, drop_oldest());
@@ -163,7 +163,7 @@ Compiler::Grammars Compiler::keep(std::shared_ptr<Grammar> grammar) {
 }
 
 bool Compiler::found(Grammar& grammar) {
-  // `last` is declared before the lock is taken, so the grammar is freed after the lock is released.
+  // Declared before the lock, so that the grammar is freed after the lock is released.
   std::shared_ptr<Grammar> last;
   std::lock_guard hold(lock_);
   if (!grammar.is_full() && !grammar.world().lock.lost()) {
@@ -181,7 +181,7 @@ void Compiler::reap(Grammars gone) {
 
 std::size_t Compiler::retiring() const { return Reaper::get().pending(); }
 
-// Parses the schema set before it enters a world, because parsing needs no world.
+// The schema set is parsed before a world is entered, because that needs no world.
 std::shared_ptr<Grammar> Compiler::json_schema(std::string_view schema, const SchemaSet::Documents& registry,
                                                const JsonOptions& options, bool subset) {
   const ForkSection whole;
@@ -198,7 +198,7 @@ std::shared_ptr<Grammar> Compiler::json_schema(std::string_view schema, const Sc
   return grammar;
 }
 
-// Throws if a partial grammar has no text left.
+// Throws if everything that a partial grammar could begin with was omitted.
 void Compiler::check_start(Grammar& grammar) {
   if (!grammar.omits()) return;
   Parser& parser = grammar.epoch()->parser;
@@ -224,8 +224,8 @@ std::shared_ptr<Grammar> Compiler::regex(std::string_view pattern, bool subset) 
   return grammar;
 }
 
-// Returns the layouts of all schemas. For JSON inside a markup, the marks around values are nodes of the
-// grammar; one pass over the grammar turns all of them into regexes.
+// Returns the layouts of all schemas. If JSON stands inside a markup, the marks around values are nodes of
+// the grammar; one pass turns all nodes into regexes.
 static std::vector<JsonLayout> layouts(RegexArena& regexes, const GrammarSource& source,
                                        const std::vector<JsonPart>& parts) {
   std::vector<uint32_t> nodes;
@@ -277,14 +277,14 @@ std::shared_ptr<Grammar> Compiler::grammar(GrammarSource source, uint32_t start,
       if (vocabulary_->bytes(t).empty())
         throw Error(ErrorKind::kGrammar,
                     "token " + std::to_string(t) + " is neither text nor a special token");
-      // A token that is named by its id is read as its bytes, a special token as its path in the trie.
+      // A token named by its id is read as its bytes. A special token is read as its path in the trie.
       n.units.emplace_back(vocabulary_->bytes(t));
     }
   std::vector<std::unique_ptr<SchemaSet>> sets;
   for (const JsonPart& p : schemas)
     sets.push_back(std::make_unique<SchemaSet>(p.schema, p.registry, p.options.schema));
-  // All parts share one world, so strings are plain only if every schema asks for that. Lexemes inside of a
-  // string take either spelling.
+  // All parts share one world, and a world has one spelling of strings. Strings are plain if every schema
+  // asks for it. Lexemes inside a string accept both spellings.
   const bool strings = !schemas.empty() || std::ranges::any_of(source.lexemes, &Lexeme::inside);
   const bool plain =
       strings && std::ranges::all_of(schemas, [](const JsonPart& p) { return p.options.plain_strings; });
@@ -333,8 +333,7 @@ std::shared_ptr<Grammar> Compiler::grammar(GrammarSource source, uint32_t start,
   Epoch& epoch = *grammar->epoch();
   for (const CfgLimit& limit : limits) {
     std::vector<Symbol> fresh;
-    // The check begins at the limited rule, behind the lexeme that stands in front of the rule in the grammar
-    // (limit.context).
+    // The check begins at the limited rule. The lexeme in front of it gives the context in which it begins.
     if (lexed) fresh.push_back(Symbol::after(limit.context));
     fresh.push_back(Symbol::rule(RuleId{limit.rule}));
     epoch.budgets.limits->check(epoch.parser.before(fresh), limit.name, limit.tokens, limit.place);

@@ -22,7 +22,7 @@
 
 namespace structgen {
 
-// The most work that one call may take, in units (base/work.h): a compile, and below any call of a matcher.
+// The most units of work (base/work.h) that a compile may take, and below it those of any call of a matcher.
 struct WorkLimits {
   int64_t compile = Meter::kEndless;
   int64_t mask = Meter::kEndless;
@@ -41,15 +41,14 @@ struct JsonOptions {
 
 // Returns the layout that `whitespace` names. A text that is no name is a pattern.
 JsonLayout layout_of(std::string_view whitespace);
-// Returns the draft with the number 4, 6, 7, 2019 or 2020; throws kValue for another number.
+// Returns the draft with the number 4, 6, 7, 2019 or 2020. Throws kValue for another number.
 Draft draft_of(int64_t number);
 
-// A JSON Schema that is part of a grammar, and its options.
 struct JsonPart {
   std::string schema;
   SchemaSet::Documents registry;
   JsonOptions options;
-  // For JSON inside a markup of elements: `marks` are the nodes of the grammar for the texts around values,
+  // For JSON inside a markup of elements: `marks` names the nodes of the grammar that stand around values,
   // and `text` says how keys and strings are written.
   std::optional<ElementMarks<uint32_t>> marks;
   ElementText text;
@@ -57,35 +56,34 @@ struct JsonPart {
   std::optional<uint32_t> condition;
 };
 
-// Compiles grammars over one vocabulary, and keeps the worlds that hold their states.
 class Compiler {
  public:
   Compiler(std::shared_ptr<const Vocabulary> vocabulary, bool cache, std::size_t cache_bytes,
            WorkLimits limits = {});
-  // With `subset`, a text or value is left out, here and in masks, if it takes too much work to decide
-  // whether it can be completed. Without `subset` such a case is an error.
+  // With `subset`, a text is left out, here and in masks, if it takes too much work to decide whether it can
+  // be completed. Without it such a text is an error.
   std::shared_ptr<Grammar> json_schema(std::string_view schema, const SchemaSet::Documents& registry,
                                        const JsonOptions& options, bool subset = false);
   std::shared_ptr<Grammar> regex(std::string_view pattern, bool subset = false);
-  // Compiles the source from its rule `start`. Where a rule names the JSON part i, it stands for schemas[i].
+  // Compiles the source from its rule `start`. A rule may name a JSON part by its index in `schemas`.
   std::shared_ptr<Grammar> grammar(GrammarSource source, uint32_t start, const std::vector<JsonPart>& schemas,
                                    bool subset = false);
   std::shared_ptr<Grammar> choice(const std::vector<std::string>& texts, bool subset = false);
-  // Sets the limits of all later calls. No other thread may use the compiler meanwhile.
   void set_limits(WorkLimits limits) { limits_ = limits; }
   const Vocabulary& vocabulary() const { return *vocabulary_; }
-  // Returns the bytes of all worlds that grammars still need, and of these grammars. It adds the sizes that
-  // each of them published last, so it takes no world's lock.
+  // Returns the bytes of all worlds that grammars still need, and of these grammars, as each last published
+  // them. It takes no world's lock.
   std::size_t byte_size();
 
-  // Keeping grammars (mask/cache_policy.h). The caller finds grammars by their text or by a key of its own.
-  // It tells the compiler which it made (keep()) or found (found()), and learns which are dropped.
+  // The compiler keeps grammars (mask/cache_policy.h), but finds none: its caller has a table of them by text
+  // or another key. The caller tells the compiler which grammars it made (keep()) or found in the table
+  // (found()), and is told which to forget.
   using Grammars = std::vector<std::shared_ptr<Grammar>>;
-  // Keeps a grammar as the newest. Returns the older grammars that are dropped for it: the caller forgets
-  // them and passes them to reap().
+  // Keeps a grammar as the newest. Returns the older grammars dropped for it; the caller forgets them and
+  // passes them to reap().
   Grammars keep(std::shared_ptr<Grammar> grammar);
-  // Makes a kept grammar the newest, because the caller found it again. Returns false if it must be made
-  // anew: it is no longer kept, its world is full, or its world was lost in a forked child.
+  // Makes a kept grammar the newest, because the caller found it in its table. Returns false if the grammar
+  // must be compiled anew: it is no longer kept, its world is full, or its world was lost in a forked child.
   bool found(Grammar& grammar);
   // Frees the grammars on another thread, unless someone still holds them.
   void reap(Grammars gone);
@@ -93,8 +91,8 @@ class Compiler {
   std::size_t retiring() const;
 
  private:
-  // A world, locked by this thread. Threads that compile at the same time enter different worlds, so none
-  // waits for a mask that another thread makes.
+  // A world whose lock this thread holds. Threads that compile at the same time enter different worlds, so
+  // that none waits for a mask of another thread.
   struct Entered {
     std::shared_ptr<World> world;
     std::unique_lock<Mutex> hold;
@@ -112,8 +110,8 @@ class Compiler {
   Mutex lock_;
   struct Worlds {
     std::vector<std::shared_ptr<World>> open;
-    // The index of the world for which a compile waits if all worlds are busy. It then goes up by one, so
-    // that the next compile waits for another world.
+    // The index of the world for which a compile waits if all are busy. It then goes up by one, so that the
+    // next compile waits for another world.
     std::size_t turn = 0;
   };
   // The worlds by kind: two spellings of strings (any, plain) times two modes ("exact", "subset").

@@ -17,7 +17,6 @@ uint64_t hashed(uint64_t h, std::string_view bytes) {
   return h;
 }
 uint32_t short_hash(uint64_t h) { return static_cast<uint32_t>(h ^ (h >> 32)); }
-// Returns the canonical text of a value; most values are canonical as they are.
 std::string canonical(std::string_view json) {
   const bool same = json[0] == '"' ? json.find('\\') == json.npos : json[0] >= 'a' && json[0] <= 'z';
   return same ? std::string(json) : Captured::canonical(json);
@@ -43,9 +42,9 @@ Distinct::Mode next(Distinct::Mode mode, char byte) {
   }
 }
 
-// Returns what a byte adds to the weight of an item. Equal values have equal weights, however they are
-// spelled: a string weighs its UTF-16 code units and quotes, a container its opening brackets, commas and
-// colons.
+// Returns what a byte adds to the weight of an item. The weight of a string is its number of UTF-16 code
+// units and quotes, that of a container its opening brackets, commas and colons. All spellings of a value
+// therefore have one weight.
 uint32_t weight(Distinct::Mode mode, char byte) {
   if (mode == Distinct::kEscape) return byte == 'u' ? -4u : 0;  // four digits follow
   if (mode == Distinct::kString)
@@ -53,7 +52,8 @@ uint32_t weight(Distinct::Mode mode, char byte) {
   return byte == '"' || byte == '[' || byte == '{' || byte == ',' || byte == ':';
 }
 
-// An item of this weight or more is compared only with items of the same weight.
+// From this weight on, an item is written out as a canonical text only if an item of the same weight stands
+// in the array. Lighter items are always compared.
 constexpr uint32_t kHeavy = 32;
 }  // namespace
 
@@ -68,7 +68,7 @@ std::size_t Distinct::slot(uint32_t array, uint32_t hash) const {
 
 template <class Same>
 bool Distinct::member(uint32_t array, uint32_t hash, Same&& same) {
-  place();
+  enter();
   if (slots_.empty()) return false;
   for (std::size_t i = slot(array, hash); slots_[i] != 0; i = (i + 1) & (slots_.size() - 1))
     if (const Item& item = items_[slots_[i] - 1]; item.hash == hash && item.array == array && same(item))
@@ -84,21 +84,21 @@ bool Distinct::fresh(std::string_view json) {
 
 bool Distinct::compares() const { return inner() != kNone && arrays_[inner()].items > 0; }
 
-// Puts the items that are not in the hash table yet into it. Items are entered late, because a token that is
-// only tried may end an item, which is soon taken back.
-void Distinct::place() {
+// Enters all items into the hash table that are not in it yet. They are entered only when a question needs
+// them: a token that is tried may end an item, and most such items are taken back at once.
+void Distinct::enter() {
   const auto put = [&](uint32_t item) {
     std::size_t i = slot(items_[item].array, items_[item].hash);
     while (slots_[i] != 0) i = (i + 1) & (slots_.size() - 1);
     slots_[i] = item + 1;
   };
-  for (; placed_ < items_.size(); ++placed_) {
-    items_[placed_].hash = short_hash(hashed(kSeed, canonical(json(items_[placed_]))));
-    if (2 * placed_ >= slots_.size()) {
+  for (; entered_ < items_.size(); ++entered_) {
+    items_[entered_].hash = short_hash(hashed(kSeed, canonical(json(items_[entered_]))));
+    if (2 * entered_ >= slots_.size()) {
       std::vector<uint32_t>(std::max<std::size_t>(16, 2 * slots_.size())).swap(slots_);
-      for (uint32_t i = 0; i < placed_; ++i) put(i);
+      for (uint32_t i = 0; i < entered_; ++i) put(i);
     }
-    put(placed_);
+    put(entered_);
   }
 }
 
@@ -117,8 +117,8 @@ std::size_t Distinct::text_number(const Item& item) const {
   return static_cast<std::size_t>(std::ranges::lower_bound(texts, text) - texts.begin());
 }
 
-// Sets the bits of marked_ for the items of the innermost array. These items are strings, so no item of
-// another array follows them in items_.
+// Sets the bits of marked_ for the items of the innermost array. Its items are strings and contain no arrays,
+// so they are the last ones of items_.
 void Distinct::mark() {
   if (marked_of_ != inner()) {
     marked_.assign(list()->table->texts.size() / 64 + 1, 0);
@@ -131,7 +131,6 @@ void Distinct::mark() {
   }
 }
 
-// Returns true if the last byte is the opening quote of a key. The innermost container must be an object.
 bool Distinct::at_key() const {
   if (text_.back() != '"') return false;
   const std::size_t before = text_.find_last_not_of(" \t\n\r", text_.size() - 2);
@@ -144,8 +143,8 @@ void Distinct::begin() {
   arrays_[inner()].weight = weight_ - weight(kBetween, text_.back());
 }
 
-// Ends the item that is being read in front of offset `at`. `weight` is the weight of the text up to there.
-// Returns false if the item repeats an earlier one.
+// Ends the item that is being read; it stands in front of offset `at`, where the text has the weight
+// `weight`. Returns false if the item repeats an earlier one.
 bool Distinct::end(std::size_t at, uint32_t weight) {
   const uint32_t of = inner();
   if (of == kNone) return true;
@@ -171,7 +170,7 @@ bool Distinct::end(std::size_t at, uint32_t weight) {
   return true;
 }
 
-// All that may throw comes before the changes that cut() cannot take back.
+// Whatever may throw is done first, because cut() cannot take back half a change.
 bool Distinct::read(char byte, Kind kind, uint32_t more, uint32_t list) {
   text_ += byte;
   const Mode before = std::exchange(mode_, next(mode_, byte));
@@ -211,11 +210,11 @@ void Distinct::cut(std::size_t size, Mode mode) {
       marked_[n / 64] &= ~(uint64_t{1} << (n % 64));
       --marks_;
     }
-    if (placed_ == items_.size()) {
+    if (entered_ == items_.size()) {
       std::size_t i = slot(item.array, item.hash);
-      while (slots_[i] != placed_) i = (i + 1) & (slots_.size() - 1);
+      while (slots_[i] != entered_) i = (i + 1) & (slots_.size() - 1);
       slots_[i] = 0;
-      --placed_;
+      --entered_;
     }
     if (item.weight >= kHeavy) {
       const auto alike = alike_.find(uint64_t{item.array} << 32 | item.weight);
@@ -227,7 +226,7 @@ void Distinct::cut(std::size_t size, Mode mode) {
   }
   text_.resize(size);
   for (;;) {
-    // An item that begins behind the cut is no longer being read.
+    // If the cut takes back the beginning of an item, the array has no item under way.
     if (inner() != kNone && arrays_[inner()].begin >= size) arrays_[inner()].begin = kNone;
     const uint32_t opened = open_.empty() ? 0 : open_.back().at;
     if (!closed_.empty() && closed_.back().at > std::max<std::size_t>(size, opened)) {

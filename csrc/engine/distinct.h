@@ -56,34 +56,33 @@ namespace structgen {
 
 class Distinct {
  public:
-  // What the byte that was read last belongs to.
+  // What the last byte that was read belongs to.
   enum Mode : uint8_t { kBetween, kString, kEscape, kWord };
   // kDistinct: the items of the array, or the keys of the object, must differ. kPlain: they need not.
   enum Kind : uint8_t { kPlain, kDistinct };
 
-  // The texts that the items of an array may be: those texts of the table whose bits are set in `allowed`. An
-  // empty `allowed` means all of them.
+  // The texts that the items of an array may be: those of `table` whose bits are set in `allowed`, or all if
+  // `allowed` is empty.
   struct List {
     const LiteralTable* table;
     std::span<const uint64_t> allowed;
   };
 
-  // Reads a byte. The other arguments matter only for an opening bracket. `kind` is the kind of its
-  // container. `more` is the number of bytes that suffice for one more item in the container. `list` is the
-  // number of the list of its items, or 0. Returns false if the byte ends an item that repeats another; the
-  // byte is read nevertheless.
+  // Reads a byte. Returns false if it ends an item that repeats another one; the byte counts as read
+  // nevertheless. The other arguments matter for an opening bracket only: `kind` says whether the container's
+  // items must differ, `more` how many bytes suffice for one more item in it, `list` which list its items
+  // come from (0 for none).
   bool read(char byte, Kind kind = kPlain, uint32_t more = 0, uint32_t list = 0);
-  // Returns the number for which read() knows this list, from 1 on.
   uint32_t number(const List& list);
   // Returns the list of the items of the innermost container, or null.
   const List* list() const {
     return inner() == kNone || arrays_[inner()].list == 0 ? nullptr : &lists_[arrays_[inner()].list - 1];
   }
-  // Returns true if an item has begun, or a comma asks for one. The innermost container must be an array with
-  // a list.
+  // Returns true if an item has begun, or must begin because a comma was read. The innermost container must
+  // be an array with a list.
   bool lacks_item() const { return mode_ != kBetween || text_[text_.find_last_not_of(" \t\n\r")] == ','; }
-  // Returns true if f(number) is true for some text of list() that is no item yet. Only numbers from `lo` to
-  // hi - 1 are tried.
+  // Returns true if list() has a text that is no item yet and for whose number, from `lo` to hi - 1, f is
+  // true.
   template <class F>
   bool left(uint32_t lo, uint32_t hi, F&& f) {
     mark();
@@ -97,7 +96,6 @@ class Distinct {
     }
     return false;
   }
-  // Takes back all bytes behind the first `size`. `mode` is the mode behind the last one that stays.
   void cut(std::size_t size, Mode mode);
   Mode mode() const { return mode_; }
   std::size_t byte_size() const {
@@ -107,16 +105,16 @@ class Distinct {
            lists_.capacity() * sizeof(List) + marked_.capacity() * sizeof(uint64_t);
   }
   const std::string& text() const { return text_; }
-  // Returns the number or word (such as `tru`) that has begun, if it is an item; otherwise an empty text.
+  // Returns the number or word (`tru`) that is being read, if it is an item. Otherwise returns an empty text.
   std::string_view word() const;
-  // Returns true if the value equals no item of the innermost array, whose items must differ.
+  // Returns true if no item of the innermost array has this value. The items of this array must differ.
   bool fresh(std::string_view json);
   // Returns true if the innermost array compares items and has some already.
   bool compares() const;
   // Returns true if some container that is still open compares its items.
   bool open() const { return distinct_ > 0; }
-  // depth() returns how many open containers compare their items. items() returns how many items have been
-  // read. more() returns the most bytes that one more item of an open container needs.
+  // depth() is the number of open containers that compare their items, items() the number of items read so
+  // far. more() is the most bytes that one more item of some open container needs.
   std::size_t depth() const { return distinct_; }
   std::size_t items() const { return items_.size(); }
   std::size_t most() const {
@@ -125,32 +123,28 @@ class Distinct {
     return out;
   }
   std::size_t more() const { return open_.empty() ? 0 : open_.back().more; }
-  // Returns what ItemEnds needs to know to tell which tokens may end an item here.
+  // Returns the facts by which ItemEnds tells which tokens may end an item here.
   ItemEnds::Place stands() const {
     const bool compared = inner() != kNone, listed = list() != nullptr;
     return {mode_ == kString || mode_ == kEscape, mode_ == kWord,       open(),
             compared && !in_object() && !listed,  distinct_ > compared, listed};
   }
-  // Returns true if the string that is being read is an item that is compared. Also returns true after a
-  // backslash: the first byte of a token then belongs to the escape, so ItemEnds cannot tell where the string
-  // ends.
+  // Returns true if the string that is being read is an item that is compared. It also returns true behind a
+  // backslash: the token's first byte belongs to the escape, so ItemEnds cannot tell where the string ends.
   bool in_item_string() const {
     return mode_ == kEscape || (mode_ == kString && compares() && arrays_[inner()].begin != kNone);
   }
-  // Returns true if the string that is being read may be a member once these bytes and a quote follow. It may
-  // return true for a new string, never false for a member.
+  // Returns true if the string that is being read may repeat an item once these bytes and a quote follow. The
+  // answer may be true for a new string, but it is never false for a repeated one.
   bool may_repeat(std::string_view bytes);
 
  private:
   static constexpr uint32_t kNone = 0xFFFFFFFFu;
-  // An array whose items are compared, or an object whose keys are compared. Below, "item" means such a key,
-  // too.
+  // An array or object whose items or keys are compared. Below, "item" stands for a key, too.
   struct Array {
-    // The offset of the item that is being read; kNone if there is none.
     uint32_t begin;
-    // The weight of the text in front of the item that is being read.
+    // The weight of the text in front of this item.
     uint32_t weight;
-    // The number of items that have ended.
     uint32_t items : 31;
     uint32_t object : 1;
     // The number of the list of the items, or 0.
@@ -158,22 +152,21 @@ class Distinct {
   };
   struct Item {
     uint32_t array, begin;
-    // The size of the text once the byte that ended the item was read.
+    // The size of the text right after the byte that ended the item.
     uint32_t at;
     // The weight of the text in front of the item, and the weight of the item.
     uint32_t before, weight;
     uint32_t hash;
   };
   struct Container {
-    // The size of the text once the opening bracket was read.
+    // The size of the text right after the opening bracket.
     uint32_t at;
     // The index in arrays_; kNone if the items are not compared.
     uint32_t array;
-    // The most bytes that one more item needs, in this container or in one around it.
+    // The most bytes that one more item of this container, or of one around it, needs.
     uint32_t more;
   };
   struct Closed {
-    // The size of the text once the closing bracket was read.
     uint32_t at;
     Container container;
   };
@@ -182,15 +175,15 @@ class Distinct {
   void begin();
   bool end(std::size_t at, uint32_t weight);
   bool at_key() const;
-  // Returns true if the innermost container is an object whose keys are compared. A word in it is a value and
-  // no key.
+  // Returns true if the innermost container is an object with compared keys. A number or word in it is then a
+  // value, not an item.
   bool in_object() const { return inner() != kNone && arrays_[inner()].object; }
   uint32_t inner() const { return open_.empty() ? kNone : open_.back().array; }
   std::string_view json(const Item& item) const;
   std::size_t slot(uint32_t array, uint32_t hash) const;
   template <class Same>
   bool member(uint32_t array, uint32_t hash, Same&& same);
-  void place();
+  void enter();
 
   std::string text_;
   Mode mode_ = kBetween;
@@ -198,27 +191,26 @@ class Distinct {
   std::vector<Container> open_;
   std::vector<Closed> closed_;
   std::deque<Item> items_;
-  // The hash table of items. A slot holds the index of an item in items_ plus 1; 0 marks a free slot.
+  // A hash table of the items: a slot holds 1 more than the item's index in items_, or 0 if it is free.
   std::vector<uint32_t> slots_;
-  uint32_t placed_ = 0;
-  // How many items of an array have a given weight, by array and weight; only weights of kHeavy or more are
-  // counted.
+  uint32_t entered_ = 0;
+  // The number of items by array and weight, for weights of at least kHeavy.
   std::unordered_map<uint64_t, uint32_t> alike_;
   uint32_t weight_ = 0;
   // The number of open containers that compare their items.
   uint32_t distinct_ = 0;
-  // The string that is being read is hashed while it grows: the hash hash_ covers its bytes from the offset
-  // hashed_from_ up to the offset hashed_.
+  // The string that is being read is hashed while it grows. hash_ is the hash of its bytes from offset
+  // hashed_from_ to offset hashed_.
   uint32_t hashed_from_ = kNone, hashed_ = 0;
   uint64_t hash_ = 0;
   bool escaped_ = false;
   std::vector<List> lists_;
-  // One bit for each text of a list: set if the text is an item of the array `marked_of_`. Of items_ the
-  // first marks_ are entered.
+  // A bit for each text of a list: set if the text is an item of the array number marked_of_. The first
+  // marks_ elements of items_ have their bits.
   std::vector<uint64_t> marked_;
   uint32_t marked_of_ = kNone, marks_ = 0;
-  // cut_ is the size after the last cut(). Many tokens of one row end the item at the same byte, so the last
-  // answer is kept: judged_ is the offset of that byte, judged_fresh_ tells whether the item is fresh.
+  // cut_ is the size of the text after the last cut(). Many tokens of one row end the item at the same byte,
+  // so one answer is kept: for the byte at offset judged_, judged_fresh_ says whether the item is fresh.
   std::size_t cut_ = 0, judged_ = kNone;
   bool judged_fresh_ = false;
 };

@@ -7,8 +7,8 @@ Grammar::Grammar(std::shared_ptr<World> world, std::shared_ptr<Productions> prod
                  std::vector<std::string> warnings, std::vector<std::string> captures, bool limited)
     : world_(std::move(world)),
       productions_(productions.get(),
-                   // If a thread was changing the productions when the process forked, they may be half
-                   // changed in the child. The child then never frees them.
+                   // If a thread was changing the productions at a fork, they may be half changed in the
+                   // child. The child never frees them.
                    [w = world_.get(), held = productions](Productions*) {
                      if (w->lock.lost()) new std::shared_ptr<Productions>(held);
                    }),
@@ -66,7 +66,7 @@ int64_t Grammar::reading_work(std::size_t bytes) const {
   return std::min(Meter::kEndless, mask_work_ + kByte * static_cast<int64_t>(bytes));
 }
 
-// Returns 50 times the limit of a mask, and at least about a second of work if the world omits.
+// The work is 50 times that of a mask. If the world omits, it is at least about a second's.
 Allowance Grammar::ending_work() const {
   constexpr int64_t kTimes = 50, kLeast = 10'000'000;
   const int64_t set = std::min(mask_work_, Meter::kEndless / kTimes);
@@ -95,7 +95,7 @@ std::vector<ReportEntry> Grammar::report() const {
   return out;
 }
 
-// If a thread was in the world at a fork, the child never frees the epoch.
+// If a thread was in the world at a fork, the child never frees its epoch.
 void Grammar::open(std::size_t least) {
   std::shared_ptr<Epoch> next(new Epoch(*world_, *productions_, limited_), [](Epoch* e) {
     if (!e->world.lock.lost()) delete e;
@@ -104,8 +104,9 @@ void Grammar::open(std::size_t least) {
   if (next->fast && lenient_rule_ != start_rule_ && productions_->traits().asks_distinct)
     lenient_start_ = next->parser.start(lenient_rule_);
   epoch_ = std::move(next);
-  // A very long text keeps all its states for rollback, which may exceed the usual limit of an epoch. Then
-  // Sequence::migrate asks for a limit of at least `least` bytes; otherwise each call would open a new epoch.
+  // A very long text keeps all its states for rollback, and they may exceed the usual size of an epoch.
+  // Sequence::migrate then asks for `least` bytes. Otherwise every call would find the epoch full and open a
+  // new one.
   epoch_->limit = std::max(world_->policy.epoch(), least);
 }
 

@@ -27,8 +27,8 @@
 
 namespace structgen {
 
-// An entry in the account of a world: the bytes of one object, as the object last reported them. Copying the
-// entry adds its bytes to the account once more.
+// The share of one object in the account of a world: the bytes that the object last reported. A copy adds the
+// bytes once more.
 class Counted {
  public:
   Counted() = default;
@@ -46,8 +46,8 @@ class Counted {
   std::size_t bytes() const { return bytes_; }
   void set(World& world, std::size_t bytes) {
     world_ = &world;
-    // If the object shrank, the difference of the unsigned numbers wraps around, and adding it wraps the sum
-    // back.
+    // The numbers are unsigned. If the object shrank, the difference wraps around, and so does the sum, back
+    // to the right number.
     world.grammars.fetch_add(bytes - std::exchange(bytes_, bytes), std::memory_order_relaxed);
   }
 
@@ -71,8 +71,7 @@ struct Epoch {
     return sizeof(Epoch) + parser.byte_size() + masks.byte_size() + completion.byte_size() +
            lengths.byte_size() + growth.byte_size() + budgets.byte_size() + numbers.byte_size();
   }
-  // Adds the bytes that were allocated since the last call to the world's account. The caller holds the
-  // world's lock.
+  // Adds the bytes allocated since the last call to the world's account. The caller holds the world's lock.
   std::size_t publish() {
     published.set(world, byte_size());
     return published.bytes();
@@ -86,14 +85,14 @@ struct Epoch {
   Completion completion;
   Lengths lengths;
   Growth growth;
-  // True if every row is simply the mask of the state: masks are cached, tokens are not limited, and every
-  // byte is a token.
+  // True if the row of each state is its mask: masks are cached, no rule limits tokens, and every byte is a
+  // token.
   const bool fast;
   Budgets budgets;
-  // If the epoch has more bytes than this, the grammar opens a new one.
+  // The bytes from which on the grammar opens a new epoch.
   std::size_t limit = 0;
-  // Returns a number for the pair of a state and the number of bytes of the text, for grammars that count
-  // bytes. The caller holds the world's lock.
+  // Returns a number for the pair (state, bytes of the text), for grammars that count bytes. The caller holds
+  // the world's lock.
   uint32_t number(StateId s, std::size_t bytes) {
     return numbers.emplace(uint64_t{s.v} << 32 | bytes, static_cast<uint32_t>(numbers.size())).first;
   }
@@ -113,42 +112,41 @@ class Grammar : public std::enable_shared_from_this<Grammar> {
   Grammar(std::shared_ptr<World> world, std::shared_ptr<Productions> productions, RuleId start,
           std::vector<const SchemaSet*> report_of, int64_t mask_work, std::vector<std::string> warnings = {},
           std::vector<std::string> captures = {}, bool limited = false);
-  // Makes the grammar of those texts of `of` whose number of bytes is in the range. Both grammars share
-  // productions, but neither states nor masks. The caller holds the world's lock.
+  // Makes the grammar of the texts of `of` whose number of bytes lies in the range. Both share productions,
+  // but neither states nor masks. The caller holds the world's lock.
   Grammar(std::shared_ptr<Grammar> of, const ByteRange& bytes);
   ~Grammar();
 
   World& world() const { return *world_; }
   const std::shared_ptr<World>& shared_world() const { return world_; }
   int64_t mask_work() const { return mask_work_; }
-  // Sets the limit of a mask. No other thread may have the grammar yet.
   void set_mask_work(int64_t units) { mask_work_ = units; }
-  // omits() tells whether something may be left out of the grammar (base/effort.h), partial() whether
-  // something was. partial() never becomes false again.
+  // omits() says that something may be left out of the grammar (base/effort.h), partial() that something was.
+  // partial() never becomes false again.
   bool omits() const { return world_->regexes.effort().omits(); }
   bool partial() const { return partial_.load(std::memory_order_relaxed); }
   void note_partial() { partial_.store(true, std::memory_order_relaxed); }
-  // Marks the grammar as partial if the world has omitted something since its count was `before`. The caller
-  // holds the world's lock.
+  // Marks the grammar as partial if the world has omitted anything since it counted `before` omissions. The
+  // caller holds the world's lock.
   void note_omissions(uint64_t before);
 
-  // Returns the work of a call that reads a token which a row has allowed. In a world that omits, the row may
-  // have taken more than mask_work(), so reading the token may take as much.
+  // Returns the work for reading a token that a row has allowed. In a world that omits, the row may have
+  // taken more than mask_work(), so reading may, too.
   Allowance allowed_work() const { return omits() ? ending_work() : Allowance(mask_work_); }
   // Returns the work of reading a text: mask_work(), and 200 units for each byte.
   int64_t reading_work(std::size_t bytes) const;
-  // Returns the work of a call without which a begun text could not go on. It is a multiple of mask_work(),
-  // and at least a second's work where the world omits. The first completion of a grammar may take much more
-  // work than a mask, but its findings are kept.
+  // Returns the work of a call on which a begun text depends: a multiple of mask_work(), and in a world that
+  // omits at least a second's. The first completion of a grammar may take much more work than a mask, but
+  // what it finds is kept.
   Allowance ending_work() const;
-  // Returns the work of a completion that a user asks for. If a mask may take ten million units or more (a
-  // second), a completion may take as many. Otherwise it may take five times the limit of a mask, but no less
-  // than one and no more than ten million units, and no more than ending_work().
+  // Returns the work of a completion that a user asks for. If a mask may take ten million units (a second) or
+  // more, a completion may take as many. Otherwise it may take five times as many, but at least one million
+  // and at most ten million units, and no more than ending_work().
   Allowance completion_work() const;
   const Vocabulary& vocabulary() const { return *world_->vocabulary; }
   std::vector<ReportEntry> report() const;
   const std::vector<std::string>& warnings() const { return warnings_; }
-  // The names of captures by number; "" fills a gap in the numbering.
+  // The names of captures, by number; "" where a number is not used.
   const std::vector<std::string>& captures() const { return captures_; }
   // Sets the regex whose named groups are the captures. No other thread may have the grammar yet.
   void set_groups(Pattern pattern) {
@@ -156,19 +154,18 @@ class Grammar : public std::enable_shared_from_this<Grammar> {
     groups_ = std::make_unique<const Pattern>(std::move(pattern));
   }
   const Pattern* groups() const { return groups_.get(); }
-  // For a grammar of the texts that fill a hole: the grammar of the whole texts, and the texts around the
-  // hole. It is set before another thread has the grammar.
+  // For a grammar of the texts that fill a hole: the grammar of the whole texts, and the texts on both sides
+  // of the hole.
   struct Around {
     std::shared_ptr<Grammar> grammar;
     std::string prefix, suffix;
   };
   void set_around(Around around) { around_ = std::make_unique<const Around>(std::move(around)); }
   const Around* around() const { return around_.get(); }
-  // bytes() is the range in which the number of bytes of a whole text must be; engine/rows.cc counts the
-  // bytes. of_any_length() is the grammar without the range, or null if the grammar has no range.
+  // bytes() is the range in which the number of bytes of a whole text must lie; engine/rows.cc counts them.
+  // of_any_length() is the grammar without this range, or null if there is none.
   const ByteRange& bytes() const { return bytes_; }
   const std::shared_ptr<Grammar>& of_any_length() const { return of_any_length_; }
-  // Returns true if some rule limits tokens.
   bool limited() const { return limited_; }
   StateId start() const { return start_; }
   // Returns the start state of the lenient language (engine/lenient.h); dead() if there is none. The caller
@@ -176,8 +173,8 @@ class Grammar : public std::enable_shared_from_this<Grammar> {
   StateId lenient_start() const { return lenient_start_; }
   // Returns the start rule of the lenient language, or start_rule() if there is none.
   RuleId lenient_rule() const { return lenient_rule_; }
-  // Returns true if some object has hundreds of keys. Its written keys are then better kept beside the states
-  // (Sequence::crowds). The caller holds the world's lock.
+  // Returns true if some object has hundreds of keys. Keys that were written are then cheaper beside the
+  // states than in them (Sequence::crowds). The caller holds the world's lock.
   bool crowded() const {
     constexpr std::size_t kKeys = 256;
     return productions_->most_keys() >= kKeys;
@@ -186,7 +183,7 @@ class Grammar : public std::enable_shared_from_this<Grammar> {
   // The caller holds the world's lock.
   Productions& productions() const { return *productions_; }
 
-  // For the functions down to look_at_size() the caller holds the world's lock, unless a comment says
+  // The caller of each function from here to look_at_size() holds the world's lock, unless its comment says
   // otherwise. clouds() are the clouds of the grammar's canvases (engine/canvas.h); null before the first
   // canvas.
   std::shared_ptr<Clouds>& clouds() { return clouds_; }
@@ -198,19 +195,19 @@ class Grammar : public std::enable_shared_from_this<Grammar> {
   // Notes that the compiler no longer keeps the grammar. Returns how many grammars of the world it still
   // keeps. Takes no lock.
   std::size_t retire();
-  // Returns byte_size() as last published. Takes no lock.
   std::size_t published() const { return published_all_.load(std::memory_order_relaxed); }
-  // Returns true if a new grammar should replace this one, because it or its world is too large. Takes no
-  // lock.
+  // Returns true if the caller should compile the grammar anew, because it or its world has become too large.
+  // Takes no lock.
   bool is_full() const {
     const std::size_t own = published_all_.load(std::memory_order_relaxed);
     const std::size_t now = world_->published.load(std::memory_order_relaxed) + own;
-    // A grammar that was nearly as large when it was made is not full: a new one would grow as large.
+    // If the grammar was nearly as large when it was made, a new one would soon be as large, so this one
+    // stays.
     return now > std::max(world_->policy.renewed(), 2 * fresh_);
   }
   uint32_t states() const { return epoch_->parser.size(); }
-  // Publishes the grammar's size. Throws out_of_memory() if too much memory is used: this size, the matcher's
-  // `epoch`, and `more` bytes of the running call together. The caller holds the world's lock.
+  // Publishes the grammar's size. Throws out_of_memory() if this size, the matcher's `epoch` and `more` bytes
+  // of the running call are together too much. The caller holds the world's lock.
   void look_at_size(const Epoch& epoch, std::size_t more = 0);
 
  private:
@@ -235,7 +232,6 @@ class Grammar : public std::enable_shared_from_this<Grammar> {
   std::unique_ptr<const Around> around_;
   Counted published_;
   std::atomic<std::size_t> published_all_{0};
-  // The bytes of the world and of the grammar when the grammar was made.
   std::size_t fresh_ = 0;
   std::atomic<bool> retired_{false};
   std::atomic<bool> partial_{false};
@@ -244,9 +240,9 @@ class Grammar : public std::enable_shared_from_this<Grammar> {
   StateId start_, lenient_start_ = Parser::dead();
 };
 
-// Limits the work of a call under the world's lock, and checks the memory at every checkpoint. The destructor
-// marks the grammar as partial if something was omitted. `epoch` is the epoch of the matcher; null stands for
-// the grammar's current epoch.
+// Bounds the work of a call under the world's lock, and checks the memory at every checkpoint. At its end the
+// grammar is marked as partial if something was omitted. `epoch` is the matcher's epoch; null stands for the
+// grammar's.
 class GrammarWork {
  public:
   GrammarWork(Grammar& g, const std::shared_ptr<Epoch>* epoch, Task task, Allowance limit)

@@ -4,7 +4,7 @@
 //     infill         a prefix and a suffix: the grammar of the texts between them. The parser reads the
 //                    prefix; what is left of the grammar (holes/rest.h) is divided by the suffix
 //                    (holes/quotient.h)
-//     can_complete   fixed texts with gaps: facts over the whole path (holes/facts.h), then a text that
+//     can_complete   fixed texts with holes: facts over the whole path (holes/facts.h), then a text that
 //                    shows it
 //     conditioned    a grammar and a condition on the whole text: holes/intersection.h; a range of bytes that
 //     must
@@ -64,8 +64,8 @@ void refuse_limits(const Grammar& g) {
         "a grammar that asks for ordinary tokens, whatever their text, cannot have holes in its texts");
 }
 
-// Counts the memory of an object that belongs to no grammar yet. While a Sized lives, every checkpoint checks
-// the sum of the object's bytes and the grammar's.
+// Counts the bytes of an object that belongs to no grammar yet. While a Sized lives, every checkpoint adds
+// them to the grammar's bytes and checks the sum.
 template <class T>
 class Sized {
  public:
@@ -83,13 +83,13 @@ class Sized {
   const WorkScope scope_;
 };
 
-// The productions of all middles: the texts that may stand between a prefix and a suffix. The constructor
-// builds up to four layers, each made from the one before; top() is the last one:
+// The productions of all middles: the texts that may stand between a prefix and a suffix. They are made in up
+// to four layers, each from the one before; top() is the last one:
 //
-//     rest_       the grammar after the prefix
+//     rest_       what the grammar allows behind the prefix
 //     quotient_   rest_ divided by the suffix
 //     inside_     if the prefix ends inside a compared item: a parser of quotient_ from that item's beginning
-//     begun_      what inside_ leaves after the rest of the prefix
+//     begun_      what inside_ leaves behind the rest of the prefix
 class Middles {
  public:
   Middles(std::shared_ptr<Grammar> grammar, std::string_view prefix, const std::string& suffix)
@@ -97,8 +97,8 @@ class Middles {
     const Sized watch(*grammar_, *this);
     const std::shared_ptr<Epoch> epoch = grammar_->epoch();
     StateId s = grammar_->start(), outside = s;
-    // If the prefix ends inside of an item of uniqueItems: the offset at which the outermost such item
-    // begins.
+    // If the prefix ends inside an item that is compared (uniqueItems): the offset where the outermost such
+    // item begins.
     std::size_t begin = 0;
     for (std::size_t i = 0; i < prefix.size(); ++i) {
       const uint8_t b = static_cast<uint8_t>(prefix[i]);
@@ -121,8 +121,8 @@ class Middles {
     const Verdict possible = quotient_->possible();
     if (possible == Verdict::kNo) refuse(suffix, false);
     if (begin < prefix.size()) {
-      // The suffix restricts which texts the begun item may have. So the item is read again from its
-      // beginning, by productions of the texts that end with the suffix.
+      // The suffix may forbid some texts of the item in which the prefix ends. So the item is read again from
+      // its beginning, by the productions that know the suffix.
       const std::size_t fits = quotient_->fits();
       quotient_.reset();
       rest_.emplace(grammar_->productions(), parser_, parser_.import(epoch->parser, outside, memo));
@@ -168,9 +168,9 @@ class Middles {
         .at(static_cast<int64_t>(at))
         .in("suffix");
   }
-  // Returns the state without the parse items that read a compared text other than a key. Returns dead() if
-  // one of them reads the byte `next`, unless this byte ends it, as a comma ends a number. -1 stands for any
-  // byte.
+  // Returns the state without those parse items that are inside a compared text other than a key. Returns
+  // dead() if one of these can read the byte `next`, unless this byte ends the text, as a comma ends a
+  // number. A `next` of -1 stands for any byte.
   StateId outside_items(Parser& parser, StateId s, int next) const {
     if (!parser.state(s).capturing) return s;
     std::vector<Item> left;
@@ -182,14 +182,14 @@ class Middles {
     }
     return left.size() == parser.state(s).n ? s : parser.of_items(std::move(left), parser.state(s).accepting);
   }
-  // Returns true if a parse item stands inside of a text that is compared with others: an item of
-  // uniqueItems. Inside the name of a member alone it returns false.
+  // Returns true if a parse item is inside a compared text that is not just a key: an item of an array with
+  // uniqueItems.
   bool inside_item(Parser& parser, const Item& i) const {
     CaptureId outer = i.capture;
     if (outer.v <= 1) return false;
     parser.captures().innermost(outer);
-    // A labelled regex reads the name of a member. If a text is captured above that name's reader, it belongs
-    // to an item around the object.
+    // A labelled regex reads the name of a member. A text that is captured above the reader of this name
+    // belongs to an item around the object.
     if (outer.v > 1 || parser.regexes().node(i.regex).labelled) return true;
     for (const StackEntry& e : parser.stacks().entries(i.stack))
       if (e.top.kind() != Symbol::kReader || grammar_->productions().traits_of(e.top.rule_id()).compares)
@@ -200,7 +200,6 @@ class Middles {
   Parser parser_;
   std::optional<RestOfText> rest_;
   std::optional<Quotient> quotient_;
-  // Has a value only if the prefix ends inside of a compared item.
   std::optional<Parser> inside_;
   struct Begun : RestOfText {
     using RestOfText::RestOfText;
@@ -209,8 +208,8 @@ class Middles {
   std::optional<Begun> begun_;
 };
 
-// Tries once to answer can_complete(). It looks for a path through all parts (holes/facts.h). Then the
-// grammar's own parser reads a text of that path.
+// Tries once to answer can_complete(). It looks for a path through all parts (holes/facts.h) and has the
+// grammar's own parser read a text of this path.
 Filling attempt(Grammar& g, const std::vector<Part>& parts) {
   FactBase fact_base(g.world().regexes, g.productions(), {parts, &g.vocabulary()}, Facts::Aim::kText, false,
                      0, &g.epoch()->parser);
@@ -229,7 +228,8 @@ Filling attempt(Grammar& g, const std::vector<Part>& parts) {
   return {any || found.unsure || g.partial() ? Verdict::kUnknown : Verdict::kNo, {}};
 }
 
-// What a condition or an operand asks: the texts that match a regex and whose number of bytes is in a range.
+// What a condition, or an operand of it, asks of a text: it matches a regex, and its number of bytes lies in
+// a range.
 struct Wanted {
   std::optional<RegexId> regex;
   ByteRange bytes;
@@ -249,8 +249,8 @@ ByteRange both(const ByteRange& a, const ByteRange& b) {
   return {std::max(a.least, b.least), std::min(a.most, b.most)};
 }
 
-// Evaluates the steps of a condition. A range of bytes under kAnd stays a range; under kOr or kNot it becomes
-// a regex.
+// Evaluates the steps of a condition. Under kAnd a range of bytes stays a range, which rows can count. Under
+// kOr or kNot it must become a regex.
 Wanted read(RegexArena& r, const std::vector<ConditionStep>& condition) {
   std::vector<Wanted> stack;
   const auto pop = [&] {
@@ -321,12 +321,12 @@ std::shared_ptr<Grammar> intersected(const std::shared_ptr<Grammar>& grammar, Re
   return out;
 }
 
-// Returns the grammar with a range of bytes that its rows count. Returns null if rows cannot do so
-// (budget/range.cc); then the range needs an intersection.
+// Returns the grammar with a range of bytes that its rows count. Returns null if rows cannot count it
+// (budget/range.cc), so that an intersection is needed.
 std::shared_ptr<Grammar> ranged(const std::shared_ptr<Grammar>& grammar, ByteRange bytes) {
   if (!grammar->vocabulary().complete() || grammar->omits() || grammar->partial()) return nullptr;
   Epoch& epoch = *grammar->epoch();
-  // With unproven productions only a shortest text is proved to exist, not a text of each length.
+  // Unproven productions prove a shortest text to exist, but not a text of each length.
   if (epoch.parser.unproven() && bytes.least > 0) return nullptr;
   const StateId start = grammar->start();
   const auto shortest = [&] {
@@ -336,7 +336,7 @@ std::shared_ptr<Grammar> ranged(const std::shared_ptr<Grammar>& grammar, ByteRan
   Told<std::size_t> least = told(shortest);
   if (!least) return nullptr;
   if (*least > bytes.most || bytes.least > bytes.most) refuse_condition();
-  // No text has fewer bytes than this, so the lower end of the range restricts nothing.
+  // No text is shorter than this, so the lower end of the range excludes nothing.
   if (bytes.least <= *least) bytes.least = 0;
   if (bytes.least == 0 && bytes.most == ByteRange::kAny) return grammar;
   auto out = std::make_shared<Grammar>(grammar, bytes);
@@ -391,16 +391,15 @@ Filling can_complete(const std::shared_ptr<Grammar>& of, std::vector<Part> parts
     throw Error(ErrorKind::kValue, "the gaps have more than " + std::to_string(kMostTokens) + " tokens");
   std::lock_guard hold(grammar->world().lock);
   refuse_limits(*grammar);
-  // The questions below share the work of one call.
   const WorkScope whole(Task::kHoles, work_of(*grammar, bytes));
   const auto answer = [&](const std::vector<Part>& of, int64_t work) {
     const GrammarWork scope(*grammar, nullptr, Task::kHoles, work);
     return told([&] { return attempt(*grammar, of); }).value_or(Filling{});
   };
   if (tokens > 0) {
-    // Two cheaper questions about bytes may answer a question about n tokens. n tokens have at most n times
-    // the bytes of the longest token, so a "no" for that many bytes is a "no" for n tokens. Where every byte
-    // is a token, n bytes are n tokens, so a "yes" for n bytes is a "yes" for n tokens.
+    // Questions about bytes are cheaper and may settle a question about n tokens. No n tokens have more bytes
+    // than n times the longest token, so a "no" for up to that many bytes is a "no". If every byte is a
+    // token, n bytes can be written as n tokens, so a "yes" for n bytes is a "yes".
     const auto in_bytes = [&](uint64_t least, uint64_t most) {
       std::vector<Part> out = parts;
       for (Part& p : out)
@@ -420,8 +419,8 @@ Filling can_complete(const std::shared_ptr<Grammar>& of, std::vector<Part> parts
 }
 
 std::shared_ptr<Grammar> infill(std::shared_ptr<Grammar> grammar, std::string prefix, std::string suffix) {
-  // A hole inside of a hole is a hole of the outer grammar: the two prefixes are joined, and so are the two
-  // suffixes.
+  // A hole inside a hole is a hole of the outer grammar, with longer texts around it: the prefixes are
+  // joined, and the suffixes.
   if (const Grammar::Around* around = grammar->around()) {
     prefix = around->prefix + prefix;
     suffix += around->suffix;

@@ -1,7 +1,7 @@
 // Texts with holes under a compiled grammar: whether they can be filled, and the grammar of the
 // fillings of one hole.
 //
-// In: a grammar, and fixed texts with gaps, or a prefix and a suffix. Out: yes with a text, no, or not
+// In: a grammar, and fixed texts with holes, or a prefix and a suffix. Out: yes with a text, no, or not
 // known; or a grammar whose texts are the middles. Cost: see holes/facts.h, within the limit of a
 // matcher's call and 200 units for each byte of text. The grammar's world is locked meanwhile.
 //
@@ -24,34 +24,32 @@ struct Filling {
   std::string text;
 };
 
-// Tells whether some text of the grammar consists of these parts, some of which are holes. A yes has a text
-// that the grammar's parser has read; a no is proved. Throws kGrammar if the grammar limits tokens, and
+// Tells whether some text of the grammar consists of these parts, of which some are holes. With a yes comes a
+// text that the grammar's parser has read; a no is proved. Throws kGrammar if the grammar limits tokens, and
 // kValue if the parts are too long.
 Filling can_complete(const std::shared_ptr<Grammar>& grammar, std::vector<Part> parts);
 
-// Returns the grammar of all texts between `prefix` and `suffix`. Throws kUnsatisfiableInfill (pointer
-// "prefix" or "suffix") with the offset at which this one does not fit, and kGrammar if the grammar limits
+// Returns the grammar of all texts between `prefix` and `suffix`. Throws kUnsatisfiableInfill if one of them
+// does not fit (pointer "prefix" or "suffix", and the offset in it), and kGrammar if the grammar limits
 // tokens.
 std::shared_ptr<Grammar> infill(std::shared_ptr<Grammar> grammar, std::string prefix, std::string suffix);
 
-// Returns a grammar of the same texts whose rules hold its range of bytes, so that nothing counts bytes
-// beside its states. Questions that do not read a text from left to right need this. The rules come from an
-// intersection (holes/intersection.h), whose errors it throws.
+// Returns a grammar of the same texts whose rules hold its range of bytes. Questions that do not read a text
+// from left to right need it, because nobody counts bytes for them. The rules are an intersection
+// (holes/intersection.h), whose errors it throws.
 std::shared_ptr<Grammar> without_range(const std::shared_ptr<Grammar>& grammar);
 
-// A step of a condition on whole texts. The steps are in postfix order: "contains foo or bar, and has at most
-// 80 bytes" is kContains {foo, bar}, kBytes 0..80, kAnd.
+// A step of a condition on whole texts. Steps are in postfix order: "contains foo or bar, and has at most 80
+// bytes" is kContains {foo, bar}, kBytes 0..80, kAnd.
 struct ConditionStep {
   enum StepKind : uint8_t {
-    // The whole text matches a pattern.
     kRegex,
-    // The text contains one of the given texts.
     kContains,
     kBytes,
-    // kAnd: both of the last two conditions hold. kOr: at least one of them holds.
+    // kAnd joins the last two conditions: both must hold. With kOr one of them must.
     kAnd,
     kOr,
-    // The opposite of the last condition.
+    // Negates the last condition.
     kNot,
   } kind = kRegex;
   std::vector<std::string> texts;

@@ -12,13 +12,13 @@
 namespace structgen {
 
 namespace {
-// All exponents with this many digits or more are read as one value, kHugeExponent (numbers/decimal.h).
+// Exponents with this many digits or more all count as one value, kHugeExponent (numbers/decimal.h).
 constexpr std::size_t kHugeDigits = 19;
 }  // namespace
 
 void Lenient::push(StateId s, bool text) {
-  // A step without text keeps the size of the last step. The size of distinct_ would be wrong here: a call
-  // that threw may have left more text.
+  // A step without text keeps the size of the text. distinct_ may hold more text than that, left by a call
+  // that threw.
   Place to = places.back();
   if (text) to = {s, static_cast<uint32_t>(distinct_.text().size() % kMostText), distinct_.mode()};
   places.push_back(to);
@@ -38,8 +38,8 @@ void Lenient::cut(std::size_t places_left) {
   cut();
 }
 
-// If a `{` can be read in several ways and one way asks for keys that differ, keys are compared in all ways:
-// in no way may a key repeat.
+// The readings of one `{` may disagree on whether keys must differ. They must if one reading asks for it,
+// because no reading of a JSON object lets a key repeat.
 Lenient::Opens Lenient::opens(const Grammar& grammar, Epoch& epoch, StateId s, char bracket, bool locked) {
   const uint32_t key = 2 * s.v + (bracket == '{');
   if (const auto known = opens_.find(key); known != opens_.end()) return known->second;
@@ -82,9 +82,9 @@ Lenient::Opens Lenient::opens(const Grammar& grammar, Epoch& epoch, StateId s, c
   return opens_.emplace(key, opened).first->second;
 }
 
-// Returns true if the value of the begun number is fixed: in state s it can go on only with zeros. `nonzero`
-// tells whether a digit other than 0 was read, `exponent` whether the exponent has begun. The caller holds
-// the world's lock.
+// Returns true if the number that is being read can only go on with zeros, so that its value is fixed. s is
+// the state behind it. `nonzero` says that it has a digit other than 0, `exponent` that its exponent has
+// begun. The caller holds the world's lock.
 bool Lenient::one_value(Parser& parser, StateId s, bool nonzero, bool exponent) {
   constexpr std::size_t kMost = 64;
   const uint32_t key = 4 * s.v + 2 * nonzero + exponent;
@@ -108,9 +108,9 @@ bool Lenient::one_value(Parser& parser, StateId s, bool nonzero, bool exponent) 
   return out;
 }
 
-// Returns true if the begun number `word` can get more digits of its exponent, and so differ from all items.
-// Its exponent has `digits` digits so far. All exponents of kHugeDigits digits count as one value. Each
-// failed try equals an item, so the loop ends.
+// The number `word` has an exponent of `digits` digits so far. Returns true if more digits can make it differ
+// from all items. Exponents of kHugeDigits digits all count as one value. Each exponent that is tried in vain
+// equals an item, so the loop ends.
 bool Lenient::powers_left(std::string_view word, std::size_t digits) {
   std::size_t powers = 1;
   for (std::size_t i = digits; i + 1 < kHugeDigits && powers <= distinct_.items(); ++i) powers *= 10;
@@ -125,8 +125,8 @@ bool Lenient::powers_left(std::string_view word, std::size_t digits) {
   return false;
 }
 
-// Tells whether some text of the list that is no item yet can be the item that is being read, or the next
-// item if none is begun.
+// Tells whether the item that is being read, or the next one if none has begun, can still become a text of
+// the list that is no item yet.
 Lenient::Fate Lenient::fate_in_list(Parser& parser, StateId s) {
   const LiteralTables& tables = parser.regexes().tables();
   const LiteralTable* const table = distinct_.list()->table;
@@ -138,8 +138,8 @@ Lenient::Fate Lenient::fate_in_list(Parser& parser, StateId s) {
     if (parser.regexes().node(i.regex).kind != RegexKind::kLiteralSet) return Fate::kStates;
     const LiteralSet set = parser.regexes().literal_set_of(i.regex);
     if (&tables.table(set.table) != table) return Fate::kStates;
-    // If an escape such as `\u00` has begun, some texts between set.lo and set.hi do not go on with it.
-    // first_bytes() then tells for each text.
+    // Behind a part of an escape, such as `\u00`, some of the texts from set.lo to set.hi are ruled out by
+    // their next character. first_bytes() tells for one text.
     const auto reads = [&](uint32_t n) {
       LiteralSet one = set;
       one.subset = 0;
@@ -152,9 +152,9 @@ Lenient::Fate Lenient::fate_in_list(Parser& parser, StateId s) {
   return Fate::kDies;
 }
 
-// Tells whether the item that is being read can still differ from all earlier items of its array. Most items
-// can. A word such as `true`, and a number that can only go on with zeros, are compared with the earlier
-// items (lasting.cc).
+// Tells whether the item that is being read can still become one that differs from all earlier items. Most
+// can, because some value is always left. A word such as `tru`, and a number that can only go on with zeros,
+// have one value and are looked up (lasting.cc).
 Lenient::Fate Lenient::fate(Parser& parser, StateId s, bool locked) {
   if (distinct_.list() && distinct_.compares() && distinct_.lacks_item()) return fate_in_list(parser, s);
   const std::string_view word = distinct_.word();
@@ -177,7 +177,7 @@ Lenient::Fate Lenient::fate(Parser& parser, StateId s, bool locked) {
   return judged(std::string(word) + (whole ? "" : "0"));
 }
 
-// Reads the bytes into distinct_, where they stay, and tells what becomes of the text.
+// Reads the bytes into distinct_, where they stay. Tells what becomes of the text.
 Lenient::Fate Lenient::fate(Grammar& grammar, Epoch& epoch, std::string_view bytes, bool locked,
                             StateId& at) {
   Parser& parser = epoch.parser;
@@ -218,7 +218,6 @@ Lenient::Fate Lenient::keep(Grammar& grammar, Epoch& epoch, uint32_t* row, bool 
   if (listed && !ends) ends = &grammar.world().item_ends.at(place);
   if (quotes && !quotes_) quotes_ = &grammar.world().item_ends.quotes();
   Fate found = Fate::kLives;
-  // Returns false if the answer about the token needs the lock or the exact grammar's states.
   const auto judge = [&](TokenId t) {
     StateId at = places.back().state;
     found = fate(grammar, epoch, v.bytes(t), locked, at);
@@ -249,18 +248,18 @@ Lenient::Fate Lenient::keep(Grammar& grammar, Epoch& epoch, uint32_t* row, bool 
   return Fate::kLives;
 }
 
-// An item differs from n members if it gets kItem more bytes and two more for each bit of n. An item that
-// must still be written has at least two bytes.
+// An item can differ from n others if it may have kItem more bytes, and two more for each bit of n. The
+// `bound` bytes that are still to be written hold at most bound / 2 items.
 std::size_t Lenient::spare(std::size_t bound) const {
   constexpr std::size_t kItem = 16;
   const std::size_t bits = static_cast<std::size_t>(std::bit_width(distinct_.items() + bound));
   return bound * bits / 4 + (distinct_.depth() + 1) * (kItem + 2 * bits + distinct_.more());
 }
 
-// Searches depth first for an ending. At each point of the text the next byte of the lenient completion is
-// tried first. If this byte ends an item that repeats another, or leads to nothing, other bytes are tried:
-// those with the smallest bound first. Equal ones are tried in an order that depends on the point, so that
-// the new items do not spell earlier items.
+// Searches for an ending, depth first. At each point it first tries the next byte of the lenient completion.
+// If this byte ends a repeated item, or leads to no ending, it tries the other bytes, those with the smallest
+// bound first. Bytes with equal bounds are ordered by a hash of the point, so that new items do not spell
+// earlier ones.
 std::optional<std::string> Lenient::ending(Grammar& grammar, Epoch& epoch) {
   constexpr std::size_t kMostReads = 20'000;
   Parser& parser = epoch.parser;
@@ -273,11 +272,12 @@ std::optional<std::string> Lenient::ending(Grammar& grammar, Epoch& epoch) {
   struct Node {
     StateId state;
     Distinct::Mode mode;
-    // A lenient completion that was computed at an earlier node, and how many of its bytes lead to this node.
+    // A lenient completion from this node or an earlier one, and how many of its bytes were read up to this
+    // node.
     const std::string* way;
     std::size_t gone;
     enum : uint8_t { kNothing, kWay, kOthers } tried = kNothing;
-    // The other bytes that are still to be tried, the next one last.
+    // The bytes still to be tried; the last one is tried next.
     std::vector<Choice> others = {};
   };
   const auto others = [&](const Node& node, std::size_t at) {

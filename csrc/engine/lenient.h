@@ -32,69 +32,69 @@ namespace structgen {
 
 class Lenient {
  public:
-  // What is known behind a step: the state, the size of the text, and the mode of the last byte.
+  // What is known at a point between two steps: the state, the size of the text, and what its last byte
+  // belongs to.
   struct Place {
     StateId state;
     uint32_t size : 30 = 0;
     Distinct::Mode mode : 2 = Distinct::kBetween;
   };
-  // What becomes of a text. kLives: it can go on. kDies: it cannot. kLock: the answer needs the world's lock.
-  // kStates: the answer needs the states of the exact grammar.
+  // What becomes of a text. kLives: it can be completed. kDies: it cannot. kLock: the answer needs the
+  // world's lock. kStates: the answer needs states of the exact grammar.
   enum class Fate : uint8_t { kLives, kDies, kLock, kStates };
 
-  // The element 0 stands for the start, the element i for what is behind step i; empty if the text is not
-  // lenient. A vector would double when it grows, and the process would keep the memory of the old one.
+  // Element 0 is the start, element i the point behind step i; empty if the text is not lenient. A deque,
+  // because a vector copies itself when it grows, and the process would keep the memory of the old one.
   std::deque<Place> places;
 
   bool on() const { return !places.empty(); }
   std::string_view step(std::size_t i) const {
     return std::string_view(distinct_.text()).substr(places[i - 1].size, places[i].size - places[i - 1].size);
   }
-  // Returns true if the text would be too long for Place::size once `bytes` more bytes were read.
+  // Returns true if `bytes` more bytes would make the text too long for Place::size.
   bool full(std::size_t bytes) const { return distinct_.text().size() + bytes >= kMostText; }
   // Tells what becomes of the text if these bytes follow, and sets `at` to the state behind them.
   Fate read(Grammar& grammar, Epoch& epoch, std::string_view bytes, bool locked, StateId& at);
-  // Reports the size of the text to the world whenever it has grown by 64 kB. Throws out_of_memory() if the
-  // world is too large.
   void count(World& world);
-  // Appends the step that read() has judged. With `text` false, the step leads to s and has no bytes. A call
-  // that throws changes nothing.
+  // Appends the step that read() has just judged. A step with `text` false has no bytes and leads to s. A
+  // call that throws changes nothing.
   void push(StateId s, bool text);
-  // Takes back the last steps, until `places` has `places_left` elements.
+  // Takes back the last steps, so that `places` has `places_left` elements.
   void cut(std::size_t places_left);
-  // Removes two kinds of tokens from the row of the last state: those that end an item that repeats another,
-  // and those behind which the begun item can only repeat another.
+  // Removes from the row of the last state the tokens that end a repeated item, and those behind which the
+  // item that has begun can only become a repeated one.
   Fate keep(Grammar& grammar, Epoch& epoch, uint32_t* row, bool locked);
-  // Returns true if some array or object has so many items or keys that their states take long to make.
+  // Returns true if an array has so many items, or an object so many keys, that exact states for them take
+  // long to make.
   bool crowded() const { return distinct_.most() >= kCrowd; }
-  // Returns how many bytes must be added to `bound`. `bound` counts the bytes that complete the text if items
-  // may repeat; the sum suffices if items must differ.
+  // Returns how many bytes longer a completion may get because items must differ: if `bound` bytes complete
+  // the text with repeated items, bound + spare(bound) bytes complete it without.
   std::size_t spare(std::size_t bound) const;
   // Returns a text that completes the text read so far, or no value if the search found none. The caller
   // holds the world's lock.
   std::optional<std::string> ending(Grammar& grammar, Epoch& epoch);
-  // Drops all answers about states. Sequence calls it when the states move to another epoch, where they get
-  // other numbers.
+  // Drops all answers about states. Called when the states move to another epoch, because they get other
+  // numbers there.
   void forget() {
     opens_ = {};
     one_value_ = {};
   }
 
  private:
-  // What a bracket opens: an array or object whose items or keys must differ (kDistinct), may repeat (kAny),
-  // or must differ in some readings of the text only (kMixed).
+  // What a bracket opens: a container whose items or keys may repeat (kAny), must differ (kDistinct), or must
+  // differ in some readings of the text and not in others (kMixed).
   enum Kind : uint8_t { kUnknown, kAny, kDistinct, kMixed };
   struct Opens {
     Kind kind = kUnknown;
     // The number of bytes that suffice for one more item of the container.
     uint32_t more = 0;
-    // The number of the list of its items in distinct_; 0 for none.
     uint32_t list = 0;
   };
   Opens opens(const Grammar& grammar, Epoch& epoch, StateId s, char bracket, bool locked);
   Fate fate(Parser& parser, StateId s, bool locked);
   Fate fate_in_list(Parser& parser, StateId s);
-  // Reads the bytes from the state `at` on, sets `at` to the state behind them, and judges the text.
+  // Reads the bytes from the state `at` on, sets `at` to the state behind them, and tells what becomes of the
+  // text.
   Fate fate(Grammar& grammar, Epoch& epoch, std::string_view bytes, bool locked, StateId& at);
   bool one_value(Parser& parser, StateId s, bool nonzero, bool exponent);
   bool powers_left(std::string_view word, std::size_t digits);
@@ -102,11 +102,11 @@ class Lenient {
 
   static constexpr std::size_t kMostText = 1u << 30, kCrowd = 256;
   Counted counted_;
-  // Holds the text up to the last element of `places`. A call may leave more bytes; cut() removes them.
+  // The text up to the last element of `places`. A call may leave bytes behind it; cut() removes them.
   Distinct distinct_;
   std::unordered_map<uint32_t, Opens> opens_;
   std::unordered_map<uint32_t, bool> one_value_;
-  // The tokens that may end an item, by ItemEnds::Place; null before a question about this place.
+  // The tokens that may end an item, by ItemEnds::Place; null where nobody asked yet.
   std::array<const ItemEnds::Bits*, ItemEnds::kPlaces> ends_ = {};
   const std::vector<ItemEnds::Quote>* quotes_ = nullptr;
 };

@@ -3,8 +3,8 @@
 //
 //     accept_token()     an end token, padding behind the end, or text: the row source reads it
 //                        (engine/row_source.h), the sequence keeps the state (engine/sequence.h)
-//     accept_bytes()     text whose tokens are not known: walk_text() steps byte by byte, and each byte may
-//                        be the border of two tokens
+//     accept_bytes()     text whose tokens are not known: behind_text() steps byte by byte, and each byte may
+//                        be the edge between two tokens
 //     fill_row()         the row source's mask; with a limit of the request, its mask within what is left
 //     captures()         the grammar's notes, read afterwards from the text that was kept (parse/spans.h)
 //
@@ -36,8 +36,8 @@
 namespace structgen {
 
 namespace {
-// A completion for a user may nest this many rules, as that of an object with 5,000 required keys does, if
-// the stack suffices.
+// The recursion of a completion that a user asks for, if the stack allows it. An object with 5,000 required
+// keys needs as much.
 constexpr uint32_t kDeepRecursion = 15'000;
 }  // namespace
 
@@ -51,11 +51,9 @@ Matcher::Matcher(std::shared_ptr<Grammar> grammar, Request request)
     own_ends_ = std::make_shared<const Ends>(grammar_->vocabulary(), std::move(request.ends));
 }
 
-// ---- reading ----
-
-// Reads bytes that no tokens are given for, so a token may end behind every byte. In a world that omits, a
-// text that takes too much work is read again with more, because a begun text must not stop.
-StateId Matcher::walk_text(StateId s, std::string_view bytes) {
+// Reads bytes that come without tokens. A token may end behind each of them. If this takes too much work in a
+// world that omits, the bytes are read again with more work, because a begun text must go on.
+StateId Matcher::behind_text(StateId s, std::string_view bytes) {
   const auto locked = [&](Allowance limit) {
     const LockedWork work(sequence_, Task::kAccept, limit);
     Parser& parser = epoch().parser;
@@ -67,7 +65,7 @@ StateId Matcher::walk_text(StateId s, std::string_view bytes) {
     return at;
   };
   Told<StateId> to = told([&] {
-    return epoch().parser.edged() ? locked(grammar_->reading_work(bytes.size())) : sequence_.walk(s, bytes);
+    return epoch().parser.edged() ? locked(grammar_->reading_work(bytes.size())) : sequence_.behind(s, bytes);
   });
   return to || !grammar_->omits() ? std::move(to).value() : locked(grammar_->ending_work());
 }
@@ -78,7 +76,7 @@ bool Matcher::known(std::span<const TokenId> tokens) const {
   StateId s = current();
   for (TokenId t : tokens) {
     if (t < 0 || static_cast<uint32_t>(t) >= v.size() || is_terminated() || ends(t)) break;
-    if (!sequence_.walks(s, v.bytes(t))) return false;
+    if (!sequence_.moves(s, v.bytes(t))) return false;
     if (s == Parser::dead()) break;
   }
   return true;
@@ -88,11 +86,11 @@ bool Matcher::known(std::string_view bytes) const {
   if (is_terminated()) return true;
   if (sequence_.lenient()) return false;
   StateId s = current();
-  return !rows_->mortal() && !epoch().parser.edged() && sequence_.walks(s, bytes);
+  return !rows_->mortal() && !epoch().parser.edged() && sequence_.moves(s, bytes);
 }
 
-// Calls `push`, which takes a step, and keeps the text of the step. Memory for both is reserved first, so
-// that an error changes nothing.
+// Takes a step by `push` and keeps its text. Memory for both is reserved first, so that an error changes
+// nothing.
 template <class F>
 bool Matcher::take(std::string_view text, const F& push) {
   const bool keeps = !grammar_->captures().empty();
@@ -119,7 +117,7 @@ bool Matcher::accept_token(TokenId t) {
   const Vocabulary& v = grammar_->vocabulary();
   if (t < 0 || static_cast<uint32_t>(t) >= v.size()) return false;
   if (is_terminated() || ends(t)) {
-    // After the end, padding tokens without text are accepted.
+    // Behind the end, tokens without text are accepted as padding.
 
     if (is_terminated() ? !goes_on_after_end_ && !ends(t) && !v.is_special(t) && !v.bytes(t).empty()
                         : !is_accepting())
@@ -130,8 +128,8 @@ bool Matcher::accept_token(TokenId t) {
   }
   const std::string_view bytes = v.bytes(t);
   if (bytes.empty()) return false;
-  // If this token was just rolled back, the step leads to its old state. A new step might exceed the work
-  // that is left.
+  // If this is the token that was just rolled back, the step leads to its old state again. A new step could
+  // run out of work.
   if (take(bytes, [&] { return sequence_.redo(t); })) return true;
   const StateId s = rows_->read(sequence_, t);
   if (s == Parser::dead()) return false;
@@ -141,7 +139,7 @@ bool Matcher::accept_token(TokenId t) {
 }
 
 namespace {
-// Its destructor takes back all steps that were taken while it lived, unless keep() was called.
+// Takes back all steps that were made during its lifetime, unless keep() was called.
 class Attempt {
  public:
   explicit Attempt(Matcher& m) : matcher_(m), before_(m.history()) {}
@@ -169,24 +167,24 @@ bool Matcher::accept_tokens(std::span<const TokenId> tokens) {
 
 bool Matcher::accept_bytes(std::string_view bytes) {
   if (is_terminated()) return bytes.empty();
-  // Bytes with this mark could be read as a special token. Only the token itself may stand for it.
+  // These bytes would be read as a special token. Only the token itself may do that.
   if (bytes.find(kSpecialMark) != std::string_view::npos) return false;
   if (epoch().parser.marked() && bytes.find(static_cast<char>(kEdge)) != std::string_view::npos) return false;
-  const StateId s = sequence_.lenient() ? sequence_.read(bytes) : walk_text(current(), bytes);
+  const StateId s = sequence_.lenient() ? sequence_.read(bytes) : behind_text(current(), bytes);
   if (s == Parser::dead() || !rows_->completable(sequence_, s, bytes.size())) return false;
   take(s, -1, bytes);
   sequence_.forget_undone();
   return true;
 }
 
-// Accepts a token of a draft unless the mask within the budget forbids it. The mask is made if fits() cannot
-// tell.
+// Accepts a token of a draft, unless the mask within the budget forbids it. fits() often tells this without
+// the mask.
 bool Matcher::accept_in_time(TokenId t) {
   if (!has_budget() || is_terminated() || loose_within(sequence_, left())) return accept_token(t);
   const std::size_t most = left();
   if (most == 0 || !accept_token(t)) return false;
   if (is_terminated()) return true;
-  // For a lenient text fits() would read the whole text again, so the mask is made.
+  // fits() would read a lenient text again as a whole, so the mask is made instead.
   const std::optional<bool> fit =
       sequence_.lenient() ? std::nullopt : told([&] { return fits(most - 1); }).value_or(std::nullopt);
   if (fit == true) return true;
@@ -211,11 +209,11 @@ std::size_t Matcher::validate_bytes(std::string_view bytes) {
   sequence_.settle();
   StateId s = current();
   std::size_t n = 0;
-  // The state behind each byte; if productions are unproven, some of these states may have no completion.
+  // The states behind the bytes. With unproven productions, some of them may have no completion.
   std::vector<StateId> on;
   for (; n < bytes.size() && bytes[n] != kSpecialMark; ++n) {
     if (static_cast<uint8_t>(bytes[n]) == kEdge) break;
-    s = walk_text(s, bytes.substr(n, 1));
+    s = behind_text(s, bytes.substr(n, 1));
     if (s == Parser::dead()) break;
     if (rows_->mortal()) on.push_back(s);
   }
@@ -256,9 +254,6 @@ bool Matcher::is_accepting() const {
   return epoch().parser.state(sequence_.top()).accepting && grammar_->bytes().has(sequence_.bytes());
 }
 
-// ---- masks ----
-
-// Fills a row of a text that has ended: only the end tokens are allowed.
 void Matcher::ended_row(uint32_t* row) const {
   const Vocabulary& v = grammar_->vocabulary();
   std::memset(row, 0, v.words() * 4ull);
@@ -284,7 +279,7 @@ void Matcher::fill_row(uint32_t* row) {
     ended_row(row);
   } else if (request_tokens_ != Request::kAny) {
     if (fill_row_within(row, left())) return;
-    // An omitted part of the grammar may hold a shorter text, so a partial grammar proves nothing.
+    // In a partial grammar a shorter text may have been omitted, so a bound proves nothing.
     const bool partial = grammar_->partial();
     throw Error(partial ? ErrorKind::kBudgetExceeded : ErrorKind::kUnsatisfiableBudget,
                 "the text cannot be completed within the " + std::to_string(left()) +
@@ -317,8 +312,7 @@ Matcher::Replay Matcher::replay(std::span<const TokenId> tokens, std::size_t mos
   sequence_.leave();
   Replay out;
   out.of.reserve(tokens.size());
-  // The index of the row of each state that this text has met. It serves again where the state alone decides
-  // the mask.
+  // The index of the row of each state met so far. It is used again where the state alone decides the mask.
   std::unordered_map<uint32_t, int32_t> rows_of_states;
   std::shared_ptr<Epoch> since = sequence_.epoch();
   std::unordered_multimap<std::size_t, int32_t> rows_by_hash;
@@ -355,10 +349,10 @@ Matcher::Replay Matcher::replay(std::span<const TokenId> tokens, std::size_t mos
       const bool known = fill_row_fast(row.data());
       if (!known) fill_row(row.data());
       at = place();
-      // Making a row may have moved the sequence to another epoch, whose states have other numbers.
+      // Making a row may move the sequence to another epoch, in which states have other numbers.
       if (known && by_state()) rows_of_states.emplace(current().v, at);
     }
-    // The replay ends at a token that is not in the mask, even if the parser reads it.
+    // The replay stops in front of a token that the mask forbids, even if the parser could read it.
     if (t < 0 || static_cast<std::size_t>(t) / 32 >= words ||
         !(out.rows[static_cast<std::size_t>(at) * words + static_cast<std::size_t>(t) / 32] >> (t % 32) &
           1) ||
@@ -369,8 +363,8 @@ Matcher::Replay Matcher::replay(std::span<const TokenId> tokens, std::size_t mos
   return out;
 }
 
-// Returns the bytes that may follow the state s. `bytes` is the number of bytes between the end of the text
-// and s. The caller holds the world's lock.
+// Returns the bytes that may follow the state s, which stands `bytes` bytes behind the text. The caller holds
+// the world's lock.
 ByteSet Matcher::live_at(StateId s, std::size_t bytes) {
   ByteSet live = epoch().parser.live(s);
   live.remove(static_cast<uint8_t>(kSpecialMark));
@@ -431,7 +425,7 @@ std::vector<std::pair<std::string, uint64_t>> Matcher::successors() {
 
 std::string Matcher::forced_bytes(std::size_t limit) {
   std::string out;
-  // In a grammar with edges the forced bytes depend on how the text is cut into tokens.
+  // In a grammar with edges the forced bytes depend on where tokens end.
   if (is_terminated() || epoch().parser.edged()) return out;
   sequence_.settle();
   const LockedWork work(sequence_, Task::kForced, grammar_->mask_work());
@@ -498,8 +492,8 @@ std::string Matcher::shortest_completion() {
   if (!epoch().budgets.limits) {
     Told<std::string> text = told_with_work_left([&] { return epoch().completion.of(current()); });
     if (text) return *text;
-    // The caller asked only for a completion, so a deeper search is worth its time. Its results are dropped,
-    // because masks under a budget must not depend on earlier questions.
+    // A caller that asks for the completion alone gets a deeper search. Its results are dropped, because
+    // masks under a budget must not depend on what was asked before.
     Completion deeper(epoch().parser, epoch().budgets.productions, kDeepRecursion);
     Told<std::string> found = told([&] { return deeper.of(current()); });
     return found ? std::move(found).value() : std::move(text).value();

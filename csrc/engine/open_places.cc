@@ -9,8 +9,8 @@ namespace structgen {
 
 namespace {
 
-// Returns true if some token begins with the text of the trie's node and goes on with bytes that may follow
-// the state s.
+// Returns true if a token begins with the text of this trie node and goes on with bytes that may follow the
+// state s.
 bool longer(const TokenTrie& trie, Parser& parser, uint32_t node, StateId s) {
   check_depth();
   if (trie.leaf(node) || s == Parser::dead()) return false;

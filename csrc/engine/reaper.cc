@@ -34,7 +34,8 @@ void Reaper::take(std::vector<Object> objects) {
   more_.notify_one();
 }
 
-// Frees objects until stop(). Each is freed in a ForkSection of its own, so a fork waits for one at most.
+// Frees objects until stop(). Each is freed in a ForkSection of its own, so that a fork waits for one object
+// at most.
 void Reaper::run() {
   for (;;) {
     {

@@ -25,11 +25,12 @@ class Reaper {
   Reaper() = default;
   Reaper(const Reaper&) = delete;
   Reaper& operator=(const Reaper&) = delete;
-  // Frees the objects on the reaper's thread, or on this one if no thread can be started or memory is short.
+  // Frees the objects on the reaper's thread. If no thread can be started, or memory is short, it frees them
+  // here.
   void take(std::vector<Object> objects);
-  // Waits until the object that is being freed is gone. Later objects stay until the process ends. Python's
-  // end needs this: an object may hold the vocabulary's Python object, and a thread that waits for the GIL
-  // when Python ends is ended inside of the destructor, which ends the process with an error.
+  // Waits until the object that is being freed is gone; all others stay until the process ends. Python's end
+  // needs this: an object may hold the vocabulary's Python object, and Python ends a thread that waits for
+  // the GIL. Inside a destructor that would end the process with an error.
   void stop();
   // Returns how many objects wait to be freed.
   std::size_t pending() const { return pending_.load(std::memory_order_relaxed); }
@@ -38,7 +39,6 @@ class Reaper {
   void run();
 
   std::mutex lock_;
-  // Waits for objects; stop() waits for `busy_`.
   std::condition_variable more_, idle_;
   std::vector<Object> queue_;
   std::atomic<std::size_t> pending_{0};

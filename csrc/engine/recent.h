@@ -15,7 +15,6 @@ class Grammar;
 class Recent {
  public:
   std::size_t size() const { return order_.size(); }
-  // Adds a grammar as the newest; a grammar of the list becomes the newest.
   void add(std::shared_ptr<Grammar> grammar) {
     if (touch(*grammar)) return;
     order_.push_back(std::move(grammar));
@@ -26,7 +25,6 @@ class Recent {
       throw;
     }
   }
-  // Makes a grammar of the list the newest. Returns false if it is not in the list.
   bool touch(const Grammar& grammar) {
     const auto found = places_.find(&grammar);
     if (found == places_.end()) return false;
@@ -43,7 +41,7 @@ class Recent {
   }
 
  private:
-  // The grammars from the oldest, which is dropped first, to the newest.
+  // The grammars from the oldest to the newest. The oldest is dropped first.
   std::list<std::shared_ptr<Grammar>> order_;
   std::unordered_map<const Grammar*, std::list<std::shared_ptr<Grammar>>::iterator> places_;
 };

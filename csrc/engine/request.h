@@ -19,7 +19,7 @@
 
 namespace structgen {
 
-// The end tokens of one request, in place of the vocabulary's. They add no text, even if they have bytes: a
+// The end tokens of one request, in place of the vocabulary's. They add no text even if they have bytes: a
 // host's stop token may be an ordinary word.
 class Ends {
  public:
@@ -34,8 +34,9 @@ class Ends {
                                            std::to_string(vocabulary_.size()) + " ids");
   }
   bool has(TokenId t) const { return std::binary_search(ids_.begin(), ids_.end(), t); }
-  // Replaces the vocabulary's end tokens in a row by those of the request. The row allows the new ones if it
-  // allowed an old one, which means that the text may end here. Throws kBudgetExceeded if no token is left.
+  // Replaces the vocabulary's end tokens in a row by those of the request. If the row allows one of the
+  // former, the text may end here, so all of the latter are allowed. Throws kBudgetExceeded if the row is
+  // then empty.
   void relabel(uint32_t* row) const {
     const auto bit = [](TokenId t) { return 1u << (t & 31); };
     const TokenId any = vocabulary_.eos().front();
@@ -58,7 +59,6 @@ class Ends {
 
 struct Request {
   static constexpr std::size_t kAny = static_cast<std::size_t>(-1);
-  // The end tokens of the request; empty if they are the vocabulary's.
   std::vector<TokenId> ends;
   // The text has at most this many tokens, the end token included.
   std::size_t tokens = kAny;

@@ -27,31 +27,30 @@ namespace structgen {
 
 struct Row {
   uint32_t* words;
-  // False if tokens may be missing from the row, because some took too much work to judge.
+  // False if tokens may be missing that took too much work to judge.
   bool exact = true;
 };
 
 class RowSource {
  public:
   virtual ~RowSource() = default;
-  // Writes the row if it is known; otherwise returns false. Takes no lock.
   virtual bool known(const Sequence& s, Row& row) const = 0;
-  // Writes the row. Throws kBudgetExceeded if none is found within the limits.
+  // Writes the row. Throws kBudgetExceeded if it finds no token within the call's work.
   virtual void fill(Sequence& s, Row& row) const = 0;
-  // Writes only tokens after which `budget` tokens complete the text, the next token and the end token
-  // included. Returns false if it is proved that there is no such token; throws kBudgetExceeded if none is
-  // found and nothing is proved.
+  // Writes only tokens behind which the text can be completed with `budget` tokens, counting the next token
+  // and the end token. Returns false if it is proved that there is none. Throws kBudgetExceeded if none was
+  // found without a proof.
   virtual bool within(Sequence& s, Row& row, std::size_t budget) const = 0;
   // Returns the state behind a token with bytes; dead() if the token is not allowed.
   virtual StateId read(Sequence& s, TokenId t) const = 0;
-  // Returns true if the text can be completed from the state `to`, which stands `bytes` bytes behind the
-  // sequence. Only sources with mortal() have states without a completion.
+  // Returns true if the state `to`, `bytes` bytes behind the sequence, has a completion. Only sources with
+  // mortal() have states without one.
   virtual bool completable(Sequence& /*s*/, StateId /*to*/, std::size_t /*bytes*/) const { return true; }
   virtual bool mortal() const { return false; }
 };
 
 const RowSource& row_source(const Grammar& grammar);
-// Returns true if it is known that `budget` tokens suffice after every token of the row. Takes no lock.
+// Returns true if a budget of `budget` tokens is known to refuse no token of the row. Takes no lock.
 bool loose_within(Sequence& s, std::size_t budget);
 
 }  // namespace structgen

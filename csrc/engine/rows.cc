@@ -15,7 +15,7 @@
 //               2. some tokens of the mask; 3. the tokens of one of several ways to read on
 //               4. some tokens of the mask, with more and more work up to ending_work()
 //     within    1. the row of fill, less the tokens that leave too little (budget/budget.h)
-//               2. the token of the plan (keep_promise)
+//               2. the token of the promised way (keep_promise)
 //               3. the tokens for which a bound in bytes shows an end (keep_bounded)
 //               where the world omits:
 //               4. 1. for one of several ways to read on; 5. 1. for a shortest completion as the only text
@@ -47,14 +47,15 @@
 namespace structgen {
 
 namespace {
-// Returns true if the grammar limits tokens in a way that Limits::unlimited() can judge for this text.
+// Returns true if Limits::unlimited() can judge for this text whether its grammar's limits on tokens matter.
 bool asks_limits(const Sequence& s) {
   const Epoch& epoch = *s.epoch();
   return !epoch.parser.unproven() && epoch.world.cache && s.vocabulary().complete() && !s.grammar().omits() &&
          !s.grammar().partial() && !epoch.parser.edged();
 }
 
-// Returns the state that Limits::unlimited() found; dead() if it found none or was not asked. Takes no lock.
+// Returns the state that Limits::unlimited() found earlier; dead() if it found none or was not asked. Takes
+// no lock.
 StateId known_unlimited(const Sequence& s) {
   const Parser& parser = s.epoch()->parser;
   const StateId found{parser.state(s.current()).unmarked.load(std::memory_order_acquire)};
@@ -78,8 +79,8 @@ Budget budget_of(const Sequence& s) {
           s.written()};
 }
 
-// Makes a Budget for the text, has f fill the row with it, and notes whether the row is exact. The caller
-// holds the world's lock.
+// Has f fill the row by a Budget for the text, and notes whether the row is exact. The caller holds the
+// world's lock.
 template <class F>
 bool by_budget(const Sequence& s, Row& row, const F& f) {
   Budget now = budget_of(s);
@@ -88,25 +89,25 @@ bool by_budget(const Sequence& s, Row& row, const F& f) {
   return found;
 }
 
-// Leaves only the first token of the plan in the row. The plan is the ending that an earlier row of this text
-// found (budget/budget.h). Returns false if the plan does not fit the budget. No work is limited, because the
-// plan is known.
+// Leaves only the first token of the promised way in the row: the way that an earlier row of this text
+// found (budget/budget.h). Returns false if it does not fit the budget. It needs no work, because the ending
+// is known.
 bool keep_promise(const Sequence& s, Row& row, std::size_t budget) {
   std::lock_guard hold(s.grammar().world().lock);
   return by_budget(s, row, [&](Budget& now) { return now.keep_promise(row.words, budget); });
 }
 
-// Leaves the tokens behind which a bound in bytes proves that the text can be completed in time. If such
-// bounds also allowed all tokens so far, some token is left.
+// Leaves the tokens behind which bounds in bytes prove that the text can be completed within the budget. If
+// every earlier token was allowed by such bounds, at least one token is left.
 bool keep_bounded(const Sequence& s, std::span<const uint32_t> plain, Row& row, std::size_t budget,
                   Allowance limit) {
   const LockedWork work(s, Task::kBudget, limit);
   return by_budget(s, row, [&](Budget& now) { return now.bound(plain, row.words, budget); });
 }
 
-// Removes the tokens behind which `budget` tokens do not complete the text. Returns false if it is proved
-// that no token is left. `whole` says that the row is the whole mask of the state; then remembered answers
-// about this mask are used.
+// Removes the tokens behind which `budget` tokens cannot complete the text. Returns false if it is proved
+// that no token is left. `whole` says that the row is the whole mask of the state, so that remembered answers
+// for this mask apply.
 bool narrow(Sequence& s, Row& row, std::size_t budget, Allowance limit, bool whole) {
   const LockedWork work(s, Task::kBudget, limit);
   s.refresh();
@@ -116,8 +117,8 @@ bool narrow(Sequence& s, Row& row, std::size_t budget, Allowance limit, bool who
   });
 }
 
-// Divides the work of a call that tries several answers in turn. The first try may take the limit of a mask;
-// all others together may take half as much again.
+// Divides the work of a call that tries several answers in turn. The first may take as much as a mask, all
+// others together half as much again.
 class Shares {
  public:
   explicit Shares(const Sequence& s) : all_(s.grammar().mask_work()), left_(meter.left()) {}
@@ -150,8 +151,8 @@ class PlainRow : public RowSource {
     if (!known(s, row)) make(s, row, s.grammar().mask_work(), false);
   }
 
-  // Removes the tokens behind which no completion within the budget is found, by ending_work() units of work.
-  // If none remains, cheaper ways to find one are tried in turn.
+  // Removes the tokens behind which it finds no completion within the budget, by at most ending_work() units
+  // of work. If that is too little, it tries the promised way, then bounds in bytes.
   bool within(Sequence& s, Row& row, std::size_t budget) const override {
     Told<bool> made = told([&] { mask(s, row); });
     if (!made) return keep_promise(s, row, budget) || std::move(made).value();
@@ -163,11 +164,13 @@ class PlainRow : public RowSource {
     return keep_bounded(s, copy_of(s, row), row, budget, s.grammar().mask_work()) || std::move(found).value();
   }
 
-  StateId read(Sequence& s, TokenId t) const override { return s.walk(s.current(), s.vocabulary().bytes(t)); }
+  StateId read(Sequence& s, TokenId t) const override {
+    return s.behind(s.current(), s.vocabulary().bytes(t));
+  }
 
  protected:
-  // Makes the row. With `measured`, it also computes how large a budget must be to refuse no token of the
-  // mask, and stores this bound with the state (State::loose).
+  // Makes the row. With `measured` it also computes the budget from which on no token of the mask is refused,
+  // and stores it with the state (State::loose).
   void make(Sequence& s, Row& row, Allowance limit, bool measured) const {
     const LockedWork work(s, Task::kMask, limit);
     s.refresh();
@@ -185,13 +188,13 @@ class PlainRow : public RowSource {
     work.note();
     judge(s, row);
   }
-  // Has later masks get the bounds of their tokens. bounded() returns true if the state has these bounds.
+  // Has each new mask get the bounds of its tokens. bounded() tells whether the state has them already.
   virtual void measure(const Sequence& /*s*/, Epoch& epoch) const {
     epoch.masks.measure_with(&epoch.lengths);
   }
   virtual bool bounded(const Sequence& /*s*/) const { return true; }
-  // Removes the tokens of a new mask behind which no text is left. Throws if no token remains. Its work
-  // counts as work of the mask.
+  // Removes the tokens of a new mask behind which no text is left. Throws if none is left. The work counts as
+  // the mask's.
   virtual void judge(const Sequence& s, Row& row) const {
     if (!unproven(s)) return;
     if (by_text(s)) keep_read(s, row);
@@ -200,10 +203,10 @@ class PlainRow : public RowSource {
           ErrorKind::kBudgetExceeded,
           "no text is left that ends from here: the condition leaves too few keys or items that differ");
   }
-  // Returns true if each token that may end an item must be read with the captured text (keep_read). One mask
-  // is made for all captured texts. What a condition excludes, or the world omits, for one captured text
-  // shows only when the token is read: behind `[1,` in an array whose items differ, the mask has `1`, and the
-  // parser refuses it.
+  // Returns true if each token that may end an item must be read with the captured text before it is allowed
+  // (keep_read()). One mask serves all captured texts. What a condition excludes, or the world omits, for one
+  // captured text shows only when a token is read: behind `[1,` in an array whose items differ, the mask has
+  // `1`, and the parser refuses it.
   static bool by_text(const Sequence& s) {
     return (s.grammar().partial() || s.epoch()->parser.tries_texts()) &&
            s.epoch()->parser.state(s.current()).capturing;
@@ -213,8 +216,8 @@ class PlainRow : public RowSource {
     return std::all_of(row.words, row.words + s.vocabulary().words(),
                        [](uint32_t word) { return word == 0; });
   }
-  // Removes the tokens that the parser does not read behind this captured text. If judging a token takes too
-  // much work, the token is removed where rows may be partial; elsewhere this is an error.
+  // Removes the tokens that the parser does not read with this captured text. If judging a token takes too
+  // much work, rows that may be partial lose the token; for others it is an error.
   static void keep_read(const Sequence& s, Row& row) {
     const Vocabulary& v = s.vocabulary();
     const auto reads = [&](TokenId t) {
@@ -253,9 +256,9 @@ class DistinctRow final : public PlainRow {
     if (!known(s, row) && !beside(s, row, false)) PlainRow::fill(s, row);
   }
 
-  // Far from the end the budget refuses no token, and the row stays as it is. Near the end the text is read
-  // again with the states of the exact grammar, which judge the tokens. If the text has too many items for
-  // that, the row keeps only the tokens that begin one known ending.
+  // A budget that is far from the end refuses no token, so the row stays as it is. Near the end, the text is
+  // read again with exact states, and these judge the tokens. If it has too many items for that, only the
+  // first tokens of one known ending stay.
   bool within(Sequence& s, Row& row, std::size_t budget) const override {
     if (!s.lenient() && !s.crowds(!loose_within(s, budget))) return PlainRow::within(s, row, budget);
     if (!(loose_within(s, budget) && known(s, row)) && !beside(s, row, true))
@@ -271,8 +274,8 @@ class DistinctRow final : public PlainRow {
   }
 
  private:
-  // Makes the row of a lenient text. Returns false if only the exact grammar's states can make it; the text
-  // then stops being lenient.
+  // Makes the row of a lenient text. If only exact states can make the row, the text stops being lenient, and
+  // the result is false.
   static bool beside(Sequence& s, Row& row, bool measured) {
     if (!s.lenient() && !s.crowds()) return false;
     {
@@ -289,7 +292,7 @@ class DistinctRow final : public PlainRow {
     return false;
   }
 
-  // Reduces the row to the tokens that begin one known ending of the text. Returns false if this ending takes
+  // Leaves only the tokens with which one known ending of the text begins. Returns false if this ending takes
   // too many tokens.
   static bool ends(Sequence& s, Row& row, std::size_t budget) {
     const LockedWork work(s, Task::kBudget, s.grammar().ending_work());
@@ -305,8 +308,8 @@ class DistinctRow final : public PlainRow {
   }
 };
 
-// Makes the rows of texts whose number of bytes is in a range. The vocabulary has every byte as a token, and
-// the world omits nothing (budget/range.cc).
+// Makes the rows of texts whose number of bytes lies in a range. Every byte is a token, and the world omits
+// nothing (budget/range.cc).
 class RangedRow final : public PlainRow {
  public:
   bool known(const Sequence& s, Row& row) const override {
@@ -367,21 +370,21 @@ class RangedRow final : public PlainRow {
 
  private:
   static constexpr std::size_t kAll = ByteRange::kAny;
-  // Removes the end tokens if the text is too short to end. Returns false if no other token is left.
+  // If the text is too short to end, removes the end tokens. Returns false if this leaves no token.
   static bool keep_ends(const Sequence& s, Row& row) {
     if (s.bytes() >= s.grammar().bytes().least || !s.epoch()->parser.state(s.current()).accepting)
       return true;
     for (const TokenId t : s.vocabulary().eos()) clear_bit(row.words, t);
     return !empty(s, row);
   }
-  // Returns n such that every token of at most n bytes leaves some text of the range. Returns kAll if every
-  // token of the mask does. Takes no lock.
+  // Returns n such that each token of at most n bytes can be followed by a rest that makes a text of the
+  // range; kAll if each token of the mask can. Takes no lock.
   static std::size_t sure_bytes(const Sequence& s) {
     const ByteCount now = s.written();
     const bool any = now.whole.most == ByteRange::kAny, grow = now.bytes < now.whole.least;
     if (any && !grow) return kAll;
     if (!s.epoch()->fast || s.grammar().partial()) return 0;
-    // `grows` is 1 more than its bound, `loose` is 2 more; 0 means that no bound is known.
+    // `grows` stores its bound plus 1, `loose` its bound plus 2, so that 0 means "not known".
     const State& at = s.epoch()->parser.state(s.current());
     const uint32_t bound = (grow ? at.grows : at.loose).load(std::memory_order_acquire);
     if (bound == 0 || bound > Lengths::kFar) return 0;
@@ -392,8 +395,8 @@ class RangedRow final : public PlainRow {
     if (room <= need) return 0;
     return room - need >= s.vocabulary().longest() ? kAll : room - need;
   }
-  // Removes the tokens behind which no text of the range is left, and the tokens that a mask's work does not
-  // suffice to judge. If no token remains, more work goes into the first token of the plan.
+  // Removes the tokens behind which no text of the range is left, and those that the work of a mask does not
+  // suffice to judge. If none remains, more work goes into the first token of the promised way.
   static void keep_in_range(Sequence& s, Row& row, std::size_t sure, std::size_t tokens) {
     const LockedWork work(s, Task::kBudget, s.grammar().ending_work());
     s.refresh();
@@ -404,7 +407,8 @@ class RangedRow final : public PlainRow {
   }
 };
 
-// Makes the rows in a world that omits. If a mask takes too much work, the row holds only some of its tokens.
+// Makes the rows in a world that omits. A mask that takes too much work becomes a row with some of its
+// tokens.
 class PartRow : public PlainRow {
  public:
   bool known(const Sequence& s, Row& row) const override {
@@ -440,13 +444,13 @@ class PartRow : public PlainRow {
       return true;
     }
     std::copy(plain.begin(), plain.end(), row.words);
-    // find_way_out() finds one completion. With this completion known, narrow() gets another share of work.
+    // find_way_out() finds one completion. Knowing it, narrow() may succeed with another share of work.
     if (told([&] { find_way_out(s); })) {
       if (Told<bool> found = told([&] { return narrow(s, row, budget, work.next(), whole); })) return *found;
       if (keep_promise(s, row, budget)) return true;
     }
-    // Reading a known completion may take too much work where many readings are possible. So the state is
-    // replaced by one that reads only this completion.
+    // Where many readings are possible, even reading the known completion may take too much work. The state
+    // is then replaced by one that reads this completion alone.
     const auto by_one_text = [&](StateId) {
       const auto part = [&] {
         mask(s, row);
@@ -466,8 +470,8 @@ class PartRow : public PlainRow {
     const StateId to = read_on(s, t);
     if (to != Parser::dead() || !s.grammar().partial()) return to;
     if (vouches(s, t)) return read_with<Trust>(s, t);
-    // The token may come from the mask of a matcher that knew more, as after a preemption. So questions that
-    // were left undecided are asked again.
+    // The token may come from a mask of another matcher that knew more, for example before a preemption. So
+    // undecided questions are asked again.
     return told([&] { return read_with<LookAgain>(s, t); }).value_or(Parser::dead());
   }
 
@@ -479,17 +483,16 @@ class PartRow : public PlainRow {
                   "this mask takes more work than its limit; raise Limits(mask=...)");
   }
 
-  // Removes the tokens that are not in `words`, and returns true if some token is left. The row may hold a
-  // token of an earlier row's plan that this mask lacks.
+  // Removes the tokens that are not in `words`. Returns false if none is left. The row may hold the first
+  // token of a way promised earlier, which this mask may lack.
   static bool intersect(Row& row, std::span<const uint32_t> words) {
     uint32_t any = 0;
     for (std::size_t w = 0; w < words.size(); ++w) any |= row.words[w] &= words[w];
     return any != 0;
   }
 
-  // Finds some tokens of a mask that took too much work. It tries the state's items one by one
-  // (Sequence::ways), each with a share of the work that is left. If none gives a token, it tries once more
-  // with more work.
+  // Finds some tokens of a mask that took too much work. It tries the items of the state one by one
+  // (Sequence::ways), each with a share of the work that is left, then all items with ever more work.
   virtual void some(Sequence& s, Row& row, const Shares& work) const {
     constexpr int64_t kFirstEnding = 40'000;
     row.exact = false;
@@ -501,22 +504,22 @@ class PartRow : public PlainRow {
       s.grammar().note_partial();
       return;
     }
-    // The next attempt takes more work, and finds again what the last one found.
+    // Each attempt has four times the work of the last one, whose findings are kept.
     const Allowance most = s.grammar().ending_work();
     for (int64_t units = kFirstEnding; units < most.units; units *= 4)
       if (told([&] { fill_some(s, s.current(), row, units); })) return;
     fill_some(s, s.current(), row, most);
   }
 
-  // Reads a token. If one step of all items of the state takes too much work, the step is made for one item
-  // alone. If that fails, the step gets more work, because a begun text must not stop.
+  // Reads a token. If a step of all items of the state takes too much work, one item alone is stepped. If
+  // that fails, too, all are stepped with more work, because a begun text must go on.
   virtual StateId read_on(Sequence& s, TokenId t) const {
     const std::string_view bytes = s.vocabulary().bytes(t);
-    if (Told<StateId> to = told([&] { return s.walk(s.current(), bytes); })) return *to;
+    if (Told<StateId> to = told([&] { return s.behind(s.current(), bytes); })) return *to;
     StateId to = Parser::dead();
     const StateId all = s.current();
     const auto by_one_way = [&](StateId one) {
-      to = told([&] { return s.walk(one, bytes); }).value_or(Parser::dead());
+      to = told([&] { return s.behind(one, bytes); }).value_or(Parser::dead());
       return to != Parser::dead();
     };
     if (s.take_way(locked_ways(s), by_one_way)) {
@@ -532,15 +535,15 @@ class PartRow : public PlainRow {
   }
 
  private:
-  // Looks for a shortest completion. The search may take as much work as one more mask.
+  // Looks for a shortest completion, with as much work as one more mask.
   static void find_way_out(Sequence& s) {
     const LockedWork ending(s, Task::kBudget, s.grammar().mask_work());
     s.refresh();
     budget_of(s).needed(s.current());
   }
 
-  // Returns the state that reads a shortest completion and no other text. Returns no state if the captured
-  // text may forbid this completion.
+  // Returns a state that reads a shortest completion and nothing else, or none if captured text may forbid
+  // this completion.
   static std::vector<StateId> one_text(Sequence& s) {
     const LockedWork ending(s, Task::kCompletion, s.grammar().completion_work());
     s.refresh();
@@ -560,21 +563,19 @@ class PartRow : public PlainRow {
     s.epoch()->masks.some(at, row.words);
   }
 
-  // Returns true if the row is empty because something was omitted. It is then no answer, and some() looks
-  // for a token.
+  // Returns true if the row is empty only because something was omitted. Then some() must find a token.
   static bool starved(const Sequence& s, const Row& row) { return s.grammar().partial() && empty(s, row); }
 
-  // Returns true if the mask holds a token that the parser refuses to read. This happens because the mask was
-  // joined from parts of a regex that are known to have a text, while the whole regex behind the token is
-  // undecided.
+  // Returns true if the mask holds a token that the parser refuses. This happens where parts of a regex are
+  // known to have a text, which is enough for the mask, but the whole regex behind the token is undecided.
   static bool vouches(const Sequence& s, TokenId t) {
     if (by_text(s)) return false;
     const Mask* m = s.epoch()->masks.peek(s.current());
     return m && allows(*m, s.vocabulary(), t);
   }
 
-  // Reads a token that step() refuses. step() may have omitted the right alternative, so the steps are made
-  // again with this Effort (base/effort.h).
+  // Reads a token that step() refuses. The right alternative may have been omitted, so the steps are made
+  // again under this Effort (base/effort.h).
   template <class Effort>
   static StateId read_with(const Sequence& s, TokenId t) {
     const LockedWork work(s, Task::kAccept, s.grammar().ending_work());
@@ -585,8 +586,7 @@ class PartRow : public PlainRow {
   }
 };
 
-// Makes the rows over a vocabulary that lacks some bytes. Under a budget, narrow() is applied to these rows,
-// as it is for other vocabularies.
+// Makes the rows over a vocabulary that lacks some bytes.
 class SpelledRow final : public PartRow {
  public:
   bool known(const Sequence&, Row&) const override { return false; }
@@ -600,7 +600,7 @@ class SpelledRow final : public PartRow {
     Told<bool> filled = told([&] { spelled(s.grammar().mask_work()); });
     if (filled) return;
     if (!s.grammar().omits()) std::move(filled).value();
-    // The first call's answers stay although it met the limit, so the second call goes on from there.
+    // The first call ran out of work, but what it found out stays, and the second call goes on from there.
     spelled(s.grammar().ending_work());
   }
 
@@ -617,8 +617,8 @@ class SpelledRow final : public PartRow {
     });
     if (found && *found != Reach::Answer::kUnknown)
       return *found == Reach::Answer::kYes ? to : Parser::dead();
-    // A row within a budget judged the token by the searches below, which may find a completion where judge()
-    // does not.
+    // A row within a budget judged this token by the searches below. They may find a completion where judge()
+    // finds none.
     const auto ends = [&] {
       const LockedWork work(s, Task::kAccept, s.grammar().ending_work());
       Budget now = budget_of(s);
@@ -638,7 +638,7 @@ class SpelledRow final : public PartRow {
   StateId read_on(Sequence& s, TokenId t) const override {
     const std::string_view bytes = s.vocabulary().bytes(t);
     const auto slowly = [&] { return read_slowly(s, bytes); };
-    Told<StateId> to = told([&] { return s.walk(s.current(), bytes); });
+    Told<StateId> to = told([&] { return s.behind(s.current(), bytes); });
     return to ? *to : slowly();
   }
 };
@@ -667,7 +667,7 @@ class LimitedRow final : public RowSource {
     Told<bool> filled = told([&] { limited(s.grammar().mask_work()); });
     if (filled) return;
     if (!s.grammar().omits()) std::move(filled).value();
-    // Tries again with more work; the answers of the first try stay.
+    // The second try has more work, and uses what the first one found out.
     limited(s.grammar().ending_work());
   }
 
@@ -690,8 +690,8 @@ class LimitedRow final : public RowSource {
 
   StateId read(Sequence& s, TokenId t) const override {
     if (known_unlimited(s) != Parser::dead())
-      return s.walk(StateId{s.epoch()->parser.state(s.current()).begun.load(std::memory_order_relaxed)},
-                    s.vocabulary().bytes(t));
+      return s.behind(StateId{s.epoch()->parser.state(s.current()).begun.load(std::memory_order_relaxed)},
+                      s.vocabulary().bytes(t));
     if (counts_nothing(s)) return part().read(s, t);
     const LockedWork work(s, Task::kAccept, s.grammar().allowed_work());
     s.refresh();
@@ -706,8 +706,8 @@ class LimitedRow final : public RowSource {
     return source;
   }
 
-  // Returns true if the world omits and no limit counts tokens in the rest of the text, so that PartRow makes
-  // the row.
+  // Returns true if PartRow can make the row: the world omits, and no limit counts tokens in the rest of the
+  // text.
   static bool counts_nothing(Sequence& s) {
     if (!s.grammar().omits()) return false;
     const LockedWork work(s, Task::kAccept, s.grammar().allowed_work());
@@ -715,8 +715,8 @@ class LimitedRow final : public RowSource {
     return !s.epoch()->parser.may_limit(s.current());
   }
 
-  // Returns the state whose mask is the row, if no limit can refuse a token now: inside of thoughts while
-  // many tokens are left, and in the answer behind them. Returns dead() otherwise.
+  // Returns the state whose mask is the row, if no limit can refuse a token now: inside thoughts while many
+  // tokens are left, or in the answer behind them. Returns dead() otherwise.
   static StateId unlimited(const Sequence& s) {
     return asks_limits(s) ? s.epoch()->budgets.limits->unlimited(s.current()) : Parser::dead();
   }

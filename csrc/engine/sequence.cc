@@ -16,8 +16,8 @@
 namespace structgen {
 
 namespace {
-// A call itself frees an old epoch of fewer bytes than this, which takes less than a millisecond. A larger
-// one goes to the reaper.
+// A smaller epoch is freed by the call itself, which takes less than a millisecond. A larger one goes to the
+// reaper.
 constexpr std::size_t kFreedHere = 256 << 10;
 }  // namespace
 
@@ -29,13 +29,12 @@ Sequence::Sequence(std::shared_ptr<Grammar> of) : grammar_(std::move(of)) {
 }
 
 // Makes all states again in the grammar's current epoch. The ending that was promised from the last state
-// moves along. If an error occurs, nothing moves.
+// moves with them. After an error everything is as before.
 void Sequence::migrate() {
   const std::shared_ptr<Epoch> next = grammar_->epoch();
   if (next == epoch_) return;
   std::vector<TokenId> way;
-  // The old epoch knows an ending from the last state, which proves that the text can be completed. The new
-  // epoch takes this ending over.
+  // An ending from the last state was promised and is known to the old epoch. The new epoch takes it over.
   if (epoch_->budgets.limits) way = epoch_->budgets.limits->known_way(current());
   if (epoch_->budgets.spelling) way = epoch_->budgets.spelling->way(current());
   std::unordered_map<uint32_t, StateId> moved;
@@ -59,7 +58,7 @@ void Sequence::migrate() {
   states_.swap(states);
   lenient_.places.swap(places);
   undone_.swap(undone);
-  // If the ending cannot be moved, the states stay in the old epoch.
+  // Without the promised ending the states must stay in the old epoch.
   Undo back([&] {
     epoch_ = before;
     states_.swap(states);
@@ -72,8 +71,8 @@ void Sequence::migrate() {
   back.keep();
   lenient_.forget();
   if (before->published.bytes() <= kFreedHere) return;
-  // The epoch must be freed before its world. A list in braces would hold a second reference, and this thread
-  // might then free the epoch.
+  // The epoch must be freed before its world. An initialiser list would keep a second reference, and this
+  // thread might free the epoch.
   std::vector<Reaper::Object> gone;
   gone.push_back(std::make_shared<std::pair<std::shared_ptr<World>, std::shared_ptr<Epoch>>>(
       grammar_->shared_world(), std::move(before)));
@@ -89,7 +88,7 @@ void Sequence::refresh() {
   world.slices.trim(world.policy.slices());
   const std::size_t most = world.policy.most();
   // Each level of nesting of a limited rule has states of its own, so a deep text can use up the memory. The
-  // error therefore names the depth.
+  // error names the depth for this reason.
   if (epoch_->budgets.limits && epoch_->published.bytes() > most)
     throw Error(ErrorKind::kBudgetExceeded,
                 "a text with limits on tokens nests too deeply; raise Limits(memory=...)");
@@ -114,7 +113,7 @@ void Sequence::push(StateId s, TokenId t, std::size_t bytes) {
 
 void Sequence::pop(std::size_t n, std::size_t ends) {
   if (grammar_->omits()) {
-    // A rollback must not fail, because it undoes calls that failed.
+    // A rollback undoes calls that failed, so it must not fail itself.
     try {
       for (std::size_t i = ends; i < n; ++i) {
         const std::size_t at = size() - 1 - i;
@@ -137,7 +136,7 @@ bool Sequence::redo(TokenId t) {
   return true;
 }
 
-StateId Sequence::walk(StateId s, std::string_view bytes) {
+StateId Sequence::behind(StateId s, std::string_view bytes) {
   std::size_t read = 0;
   for (; !bytes.empty() && s != Parser::dead(); bytes.remove_prefix(read)) {
     const StateId known = epoch_->parser.peek(s, bytes, read);
@@ -145,14 +144,13 @@ StateId Sequence::walk(StateId s, std::string_view bytes) {
       s = known;
       continue;
     }
-    // Each new step takes the lock and gets a limit of work for itself.
     const LockedWork work(*this, Task::kAccept, grammar_->mask_work());
     s = epoch_->parser.advance(s, bytes, read);
   }
   return s;
 }
 
-bool Sequence::walks(StateId& s, std::string_view bytes) const {
+bool Sequence::moves(StateId& s, std::string_view bytes) const {
   std::size_t read = 0;
   for (; !bytes.empty() && s != Parser::dead(); bytes.remove_prefix(read))
     if (s = epoch_->parser.peek(s, bytes, read); s == Parser::unknown()) return false;
@@ -162,7 +160,7 @@ bool Sequence::walks(StateId& s, std::string_view bytes) const {
 StateId Sequence::steps(StateId s, std::string_view bytes) { return epoch_->parser.read(s, bytes); }
 
 void Sequence::settle() {
-  // settle() looks after this many steps whether old states can be dropped.
+  // Each time the text has this many more steps, settle() drops old states if they are too large.
   constexpr std::size_t kRefresh = 256;
   while (lenient() && states_.size() < lenient_.places.size()) {
     const std::size_t at = states_.size();
@@ -170,7 +168,7 @@ void Sequence::settle() {
       std::lock_guard hold(grammar_->world().lock);
       refresh();
     }
-    const StateId s = walk(current(), lenient_.step(at));
+    const StateId s = behind(current(), lenient_.step(at));
     if (s == Parser::dead())
       throw Error(ErrorKind::kBudgetExceeded, "the text takes too much work to be read again");
     states_.push_back(s);
@@ -183,8 +181,7 @@ void Sequence::leave() {
   look_at_ = kNever;
 }
 
-// Items are compared by their bytes. So the text cannot become lenient if it has a step whose bytes are not
-// kept.
+// Items are compared by their bytes. A text with a step whose bytes were not kept cannot become lenient.
 bool Sequence::crowds(bool now) {
   if (lenient() || look_at_ == kNever || (size() < look_at_ && !now) || !epoch_->fast) return false;
   look_at_ = size() + kCrowd;
@@ -223,15 +220,14 @@ StateId Sequence::read(std::string_view bytes) {
   if (found == Lenient::Fate::kLives) return at;
   if (found == Lenient::Fate::kDies) return Parser::dead();
   leave();
-  return walk(current(), bytes);
+  return behind(current(), bytes);
 }
 
-// Returns at most kWays states, one for each of the first items of the current state.
+// Returns a state for each of the first items of the current state, at most kWays.
 std::vector<StateId> Sequence::ways() {
   constexpr std::size_t kWays = 8;
   std::vector<std::pair<uint32_t, StateId>> found;
   const bool soon = budgeted_ && epoch_->fast;
-  // Returns f() with at most the work of a mask; 0 if that is too little.
   const auto bounded = [&](auto&& f) {
     using T = decltype(f());
     if (!soon) return T{0};

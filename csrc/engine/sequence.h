@@ -35,29 +35,31 @@ class Sequence {
   const std::shared_ptr<Epoch>& epoch() const { return epoch_; }
   const Vocabulary& vocabulary() const { return grammar_->vocabulary(); }
   StateId current() const { return states_.back(); }
-  // lenient() is true while items are compared beside the states (engine/lenient.h). current() and states()
-  // are states of the exact grammar, which may then lag behind the text. top() is the state at the end of the
-  // text.
+  // lenient() is true while items are compared beside the states (engine/lenient.h). top() is then the
+  // lenient state at the end of the text; current() and states(), states of the exact grammar, may lag behind
+  // the text.
   bool lenient() const { return lenient_.on(); }
   StateId top() const { return lenient() ? lenient_.places.back().state : current(); }
-  // Makes the text lenient if its objects have so many keys that reading the whole text again costs less than
-  // their states. Returns true if the text is lenient now. Looks once in kCrowd steps, or at once if `now` is
-  // set. Takes the lock.
+  // Makes the text lenient if its objects have so many keys that states for them cost more than reading the
+  // whole text again. Returns true if the text is lenient now. It looks once in kCrowd steps, or at once if
+  // `now` is set. Takes the lock.
   bool crowds(bool now = false);
-  // Returns true if a lenient text has so many items that reading it again with exact states takes too long.
+  // Returns true if a lenient text has so many items that reading it again with exact states would take too
+  // long.
   bool crowded() const { return lenient_.crowded(); }
-  // settle() makes the exact states up to the end of a lenient text. leave() does the same and ends leniency:
-  // from then on exact states alone read the text. Both take the lock.
+  // settle() makes the exact states up to the end of a lenient text. leave() does so, too, and from then on
+  // the text has exact states alone. Both take the lock.
   void settle();
   void leave();
-  // Returns the lenient state behind the bytes; dead() if they are refused. Takes the lock for a new step.
+  // Returns the lenient state behind the bytes; dead() if they are refused. Takes the lock if a step is not
+  // known.
   StateId read(std::string_view bytes);
   // Removes the tokens that Lenient::keep() refuses from the row of top(). The row is complete only if the
   // result is kLives.
   Lenient::Fate keep_distinct(uint32_t* row, bool locked) const {
     return lenient_.keep(*grammar_, *epoch_, row, locked);
   }
-  // Returns Lenient::spare(); 0 for a text that is not lenient. ending() returns Lenient::ending().
+  // As Lenient::spare(); 0 for a text that is not lenient. ending() is Lenient::ending().
   std::size_t spare(std::size_t bound) const { return lenient() ? lenient_.spare(bound) : 0; }
   std::optional<std::string> ending() {
     return lenient() ? lenient_.ending(*grammar_, *epoch_) : std::nullopt;
@@ -68,39 +70,36 @@ class Sequence {
   // The token of each step; -1 for bytes.
   std::span<const TokenId> tokens() const { return tokens_; }
 
-  // Returns the number of bytes of the text; 0 if the grammar has no range of bytes.
   std::size_t bytes() const { return bytes_.empty() ? 0 : bytes_.back(); }
-  // Returns the number of bytes of the text, and the range in which that of the whole text must be.
   ByteCount written() const { return {grammar_->bytes(), bytes()}; }
 
-  // Takes a step that reads `bytes` bytes. Memory is allocated first, so a call that throws changes nothing.
+  // Takes a step of `bytes` bytes. Memory is reserved first, so that a call that throws changes nothing.
   void push(StateId s, TokenId t, std::size_t bytes);
-  // Takes the last n steps back; the last `ends` of them are end tokens or padding.
+  // Takes back the last n steps, of which the last `ends` are end tokens or padding.
   void pop(std::size_t n, std::size_t ends);
-  // Repeats the step that was taken back last; it leads to the same state as before. In a world that omits, a
-  // new step might lead elsewhere, because its state depends on the work that is left. Returns false if that
-  // step had another token.
+  // Repeats the step that was taken back last, to the same state as before. In a world that omits, a new step
+  // might lead to another state, depending on the work that is left. Returns false if that step had another
+  // token.
   bool redo(TokenId t);
   void forget_undone() { undone_.clear(); }
 
   // Returns the state behind the bytes; dead() if they are refused. Takes the lock for each new step.
-  StateId walk(StateId s, std::string_view bytes);
-  // Moves s over the bytes without a lock. Returns false if a step is not known.
-  bool walks(StateId& s, std::string_view bytes) const;
-  // Returns the state behind the bytes. The caller holds the lock, and its scope of work pays.
+  StateId behind(StateId s, std::string_view bytes);
+  bool moves(StateId& s, std::string_view bytes) const;
+  // Returns the state behind the bytes. The caller holds the lock and has a scope of work.
   StateId steps(StateId s, std::string_view bytes);
 
   // Moves into the grammar's current epoch. Throws the errors of look_at_size(). The caller holds the lock.
   void refresh();
 
-  // Returns several states, each of which keeps one item of the current state. In an ambiguous grammar a step
-  // of all items together may exceed the limit of work. Under a budget the items with the smallest bounds
-  // come first, because the chosen one must end in time. The caller holds the lock.
+  // Returns several states with one item of the current state each. In an ambiguous grammar a step of all
+  // items together may take too much work. Once a budget was asked for, the items with the smallest bounds
+  // come first, because the text must end in time. The caller holds the lock.
   std::vector<StateId> ways();
-  // Replaces the last state by the first state of `ways` for which f is true. From then on the grammar is
-  // partial.
+  // Replaces the last state by the first state of `ways` for which f is true. This loses texts, so the
+  // grammar is partial from then on.
   bool take_way(const std::vector<StateId>& ways, const std::function<bool(StateId)>& f);
-  // Undoes take_way(): `all`, the state with all items, is the last state again. After a rollback another
+  // Undoes take_way(): `all`, the state with all items, is the last state again. Behind a rollback another
   // token of the mask may need another item.
   void take_all_ways(StateId all) { states_.back() = all; }
   void note_budget() { budgeted_ = true; }
@@ -108,25 +107,23 @@ class Sequence {
  private:
   void migrate();
   // Tells what becomes of a lenient text if these bytes follow, and sets `at` to the state behind them. Takes
-  // the lock for a step that is not known.
+  // the lock if a step is not known.
   Lenient::Fate fate(std::string_view bytes, StateId& at);
 
   std::shared_ptr<Grammar> grammar_;
   std::shared_ptr<Epoch> epoch_;
   std::vector<StateId> states_;
   std::vector<TokenId> tokens_;
-  // A question about the next bytes reads them into this object and takes them back, so the member is
-  // mutable.
+  // Mutable, because a question about the next bytes reads them into this object and then takes them back.
   mutable Lenient lenient_;
-  // The number of bytes of the text after each step; empty if the grammar has no range of bytes.
   std::vector<std::size_t> bytes_;
   struct Undone {
     TokenId token;
     StateId before, after;
   };
-  // The steps that were taken back; redo() begins with the last one.
+  // The steps that were taken back; the last one is the first that redo() repeats.
   std::vector<Undone> undone_;
-  // True while a caller holds numbers of states, so that the states stay in their epoch.
+  // True while a caller holds numbers of states. The states must then not move to another epoch.
   bool stays_ = false;
   // True if a budget was asked for; ways() then sorts the items by their bounds.
   bool budgeted_ = false;

@@ -13,7 +13,7 @@
 
 namespace structgen {
 
-// An object of type T that one thread at a time may use. A copy is free, whoever uses the original.
+// An object of type T that only one thread at a time may use. A copy of it may be used by any thread.
 template <class T>
 class Sole : public T {
  public:
@@ -24,8 +24,8 @@ class Sole : public T {
   std::atomic<bool> used{false};
 };
 
-// Holds the object of a Sole for one call. The constructor throws kValue if another thread holds it; the
-// error mentions `name`.
+// Holds the object of a Sole for one call. Throws kValue if another thread holds it; `name` stands in the
+// message.
 class Use {
  public:
   template <class T>

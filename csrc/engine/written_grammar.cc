@@ -46,7 +46,7 @@ struct Hash {
   }
 };
 
-// Returns a hash of the texts of all tokens that the grammar names by id; 0 if it names none.
+// Returns a hash of the texts of all tokens that the grammar names by their ids; 0 if it names none.
 uint64_t tokens_of(const GrammarSource& source, const Vocabulary& vocabulary) {
   Hash hash;
   bool any = false;
@@ -60,8 +60,8 @@ uint64_t tokens_of(const GrammarSource& source, const Vocabulary& vocabulary) {
   return any ? std::max<uint64_t>(hash.value, 1) : 0;
 }
 
-// Writes the fields of a grammar. The functions below with a type `Form` serve for writing and for reading:
-// they get a Writer or a Reader, and pass each field to it by reference.
+// Writes the fields of a grammar. The functions below that take a `Form` both write and read: they pass each
+// field by reference to a Writer or to a Reader.
 class Writer {
  public:
   static constexpr bool kReads = false;
@@ -117,7 +117,7 @@ class Reader {
   template <class T, class Each>
   void list(std::vector<T>& items, Each&& each) {
     const uint64_t n = number();
-    // Every element takes at least one byte, so a list with more elements than bytes is broken.
+    // Each element takes at least one byte. A list that claims more elements than there are bytes is broken.
     if (n > in_.size()) broken("it ends too early");
     items.clear();
     for (uint64_t i = 0; i < n; ++i) each(items.emplace_back());
@@ -128,7 +128,6 @@ class Reader {
   std::string_view in_;
 };
 
-// Writes or reads an enumeration whose largest value is `last`.
 template <class Form, class Enum>
 void choice(Form& form, Enum& value, Enum last) {
   uint32_t n = static_cast<uint32_t>(value);
@@ -156,7 +155,7 @@ void node(Form& form, GrammarNode& n) {
     form.field(r.hi);
   });
   TokenId last = 0;
-  // Ids mostly ascend, so differences of neighbours are short numbers.
+  // Ids mostly ascend, so the difference to the id before is a short number.
   form.list(n.ids, [&](TokenId& t) {
     int64_t step = static_cast<int64_t>(t) - last;
     form.field(step);
@@ -171,7 +170,6 @@ void node(Form& form, GrammarNode& n) {
   form.field(n.place);
 }
 
-// Throws unless `number` is the index of an element of a list with `count` elements.
 void below(uint64_t number, std::size_t count) {
   if (number >= count) broken("a reference lies outside its list");
 }

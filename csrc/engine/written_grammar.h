@@ -29,7 +29,7 @@ struct WrittenGrammar {
 std::string write_grammar(const GrammarSource& source, const std::vector<JsonPart>& schemas, uint32_t start,
                           const Vocabulary& vocabulary);
 WrittenGrammar read_grammar(std::string_view bytes, const Vocabulary& vocabulary);
-// Appends the rules of `part` to another grammar, and returns the new number of the first of them.
+// Appends the rules of `part` to another grammar. Returns the new number of the first of them.
 uint32_t include_grammar(GrammarSource& source, std::vector<JsonPart>& schemas, WrittenGrammar part);
 
 }  // namespace structgen

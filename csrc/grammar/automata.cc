@@ -19,7 +19,7 @@
 // Then come determinise (subsets), minimise (Moore's refinement) and to_automata (states as rules).
 //
 // Invariants. Each rule keeps its language. Grammars with notes or limits are left as they are, because
-// those are places in the rules; so are counted rules and rules with hidden left recursion. State 0 is
+// those are positions in the rules; so are counted rules and rules with hidden left recursion. State 0 is
 // the rule itself. Rules that are no longer called lose their alternatives.
 //
 // Costs. Linear in what is merged in. A rule beyond kMaxNodes or kMaxStates is tried again without its
@@ -43,22 +43,19 @@ namespace structgen {
 
 namespace {
 
-// The maximum of a counted rule (CfgRule::max) that has no maximum.
-constexpr uint32_t kUnlimited = 0xFFFFFFFFu;
-// With more nodes than this, a network is made again with fewer rules merged in; if this fails, its rule
-// stays as it is.
+// If a network has more nodes than this, it is made again with fewer rules merged in. If it is still too
+// large, its rule stays as it is.
 constexpr uint32_t kMaxNodes = 1'000;
-// With more states than this, an automaton is made again with fewer rules merged in; if this fails, its rule
-// stays as it is.
+// The same for an automaton of more states than this.
 constexpr uint32_t kMaxStates = 400;
-// Rules that are merged into a rule may have rules merged into them in turn; a network with more than this
-// many such levels counts as too large.
+// A merged rule may have rules merged into it. A network with more than this many such levels counts as too
+// large.
 constexpr uint32_t kMaxNesting = 200;
-// A rule is merged into every caller if it has at most this many symbols, those of all rules that it calls
-// included.
+// A rule is merged into each of its callers if it has at most this many symbols, counting those of all rules
+// that it calls.
 constexpr uint32_t kSmall = 16;
 
-// The calls between the rules, from before any rule was rewritten.
+// Which rules call which, before any rule is rewritten.
 class Calls {
  public:
   explicit Calls(const Cfg& cfg, RegexArena& regexes) : cfg_(cfg), regexes_(regexes) {
@@ -73,12 +70,12 @@ class Calls {
         left_[r] = members[cfg.rules[r].group] == 1 && direct(r) ? kDirect : kHidden;
   }
   bool recursive(uint32_t r) const { return recursive_[r]; }
-  // Returns true if each of the two rules calls the other, directly or through other rules.
+  // Returns true if both rules call each other, directly or through other rules.
   bool together(uint32_t a, uint32_t b) const { return component_[a] == component_[b]; }
   bool small(uint32_t r) const { return size_[r] <= kSmall; }
   bool left_recursive(uint32_t r) const { return left_[r] == kDirect; }
-  // Returns true if the rule is left-recursive in a way that networks cannot merge, such as through other
-  // rules.
+  // Returns true if the rule is left-recursive in a way that a network cannot hold: through other rules, or
+  // behind symbols that may be empty.
   bool fixed(uint32_t r) const { return left_[r] == kHidden; }
 
  private:
@@ -119,8 +116,8 @@ class Calls {
     });
   }
 
-  // Counts the symbols of each rule together with those of all rules that it calls. A recursive rule counts
-  // as large. The components are ordered so that a rule comes after the rules that it calls.
+  // Counts the symbols of each rule and of all rules that it calls; a recursive rule counts as large.
+  // finished_ has a rule behind the rules that it calls, so one pass is enough.
   void sizes() {
     size_.assign(cfg_.rules.size(), kSmall + 1);
     for (uint32_t r : finished_) {
@@ -145,18 +142,18 @@ struct Edge {
   uint32_t to;
 };
 
-// A nondeterministic automaton of one rule and of the rules that are merged into it. rule(r, to) makes the
-// node from which a text of rule r leads to the node `to`. For the same r and `to` there is only one such
-// node.
+// A nondeterministic automaton of a rule and of the rules merged into it. A node stands for what may still be
+// read. rule(r, to) makes the node from which a text of rule r leads to the node `to`, once for each r and
+// `to`.
 class Network {
  public:
-  // With `recursive`, rules that call the root and are also called by it are merged into the network, too.
+  // With `recursive`, the rules that are recursive through the root are merged in, too.
   Network(const Cfg& cfg, const Calls& calls, uint32_t root, bool recursive)
       : cfg_(cfg), calls_(calls), root_(root), recursive_(recursive) {
     end_ = node();
     start_ = rule(root, end_, true, true);
   }
-  // Returns false if the network became too large; it is then incomplete and must not be used.
+  // Returns false if the network became too large. It is then incomplete, and of no use.
   bool fits() const { return nodes_.size() <= kMaxNodes && !deep_; }
   uint32_t start() const { return start_; }
   uint32_t end() const { return end_; }
@@ -174,8 +171,9 @@ class Network {
     return static_cast<uint32_t>(nodes_.size() - 1);
   }
 
-  // Returns the node from which a text of rule `r` leads to the node `to`. `first` says that the calling rule
-  // reads nothing before this call, `last` that it reads nothing after it.
+  // Returns the node from which a text of rule `r` leads to the node `to`. `first` says that nothing is read
+  // between the caller's beginning and this call, `last` that nothing is read between this call and the
+  // caller's end.
   uint32_t rule(uint32_t r, uint32_t to, bool first, bool last) {
     check_depth();
     const auto [it, fresh] = made_.try_emplace((static_cast<uint64_t>(r) << 32) | to, 0);
@@ -187,7 +185,7 @@ class Network {
     }
     path_.push_back(r);
     uint32_t exit = to;
-    // For the left recursion r -> r a | b the network reads one b, then any number of a.
+    // The left recursion r -> r a | b becomes one b, then any number of a.
     const bool left = calls_.left_recursive(r);
     if (left) {
       exit = node();
@@ -207,22 +205,22 @@ class Network {
     for (std::size_t i = begin; i < symbols.size(); ++i) {
       const bool ends = i + 1 == symbols.size();
       const uint32_t target = ends ? to : node();
-      place(symbols[i], from, target, first && i == begin, last && ends, i != begin);
+      add(symbols[i], from, target, first && i == begin, last && ends, i != begin);
       from = target;
     }
   }
 
   // Adds one symbol as an edge from one node to another. `own` says that `from` has no other edges.
-  void place(CfgSymbol s, uint32_t from, uint32_t to, bool first, bool last, bool own) {
+  void add(CfgSymbol s, uint32_t from, uint32_t to, bool first, bool last, bool own) {
     check_depth();
     if (s.kind != CfgSymbol::kRule) {
       nodes_[from].edges.push_back({s, to});
       return;
     }
     const CfgRule& r = cfg_.rules[s.id];
-    // An unbounded repetition becomes a loop. If `from` has other edges, the loop gets a node of its own, so
-    // that those edges are not repeated.
-    if (r.counted && r.max == kUnlimited && r.min <= 1 && r.group == 0) {
+    // An unbounded repetition becomes a loop at one node. If `from` has other edges, the loop gets a node of
+    // its own; otherwise the loop could be left by those edges.
+    if (r.counted && r.max == kUnbounded && r.min <= 1 && r.group == 0) {
       const CfgSequence& body = r.alternatives[0];
       uint32_t at = from;
       if (r.min == 1) {
@@ -245,8 +243,8 @@ class Network {
     }
   }
 
-  // Returns true if this call of the rule is replaced by the rule's own nodes. `bare` says that the call is
-  // the first or the last symbol of the calling rule.
+  // Returns true if this call is replaced by nodes of the called rule. `bare` says that the call is the
+  // caller's first or last symbol.
   bool taken_in(uint32_t r, uint32_t to, bool bare) const {
     if (made_.count((static_cast<uint64_t>(r) << 32) | to)) return true;
     if (cfg_.rules[r].counted || calls_.fixed(r)) return false;
@@ -261,7 +259,6 @@ class Network {
   const uint32_t root_;
   const bool recursive_;
   std::vector<Node> nodes_;
-  // made_[r << 32 | to] is the node from which a text of rule r leads to the node `to`.
   std::unordered_map<uint64_t, uint32_t> made_;
   std::vector<uint32_t> path_;
   uint32_t start_ = 0, end_ = 0;
@@ -277,7 +274,7 @@ struct Automaton {
   std::vector<State> states;
 };
 
-// Makes the network deterministic by the subset construction. Returns false if there are more than kMaxStates
+// Makes the network deterministic: a state is a set of nodes. Returns false if there are more than kMaxStates
 // states.
 bool determinise(const Network& network, Automaton& out) {
   std::map<std::vector<uint32_t>, uint32_t> numbers;
@@ -287,8 +284,8 @@ bool determinise(const Network& network, Automaton& out) {
       for (uint32_t e : network.empty(n)) go(e);
     });
     std::vector<uint32_t> closed;
-    // A subset keeps only nodes that have an edge with a symbol, and the end. Other nodes tell no subsets
-    // apart.
+    // A set keeps only the end and the nodes with an edge that reads a symbol. Other nodes make no difference
+    // between sets.
     for (uint32_t n = 0; n < met.size(); ++n)
       if (met[n] && (!network.edges(n).empty() || n == network.end())) closed.push_back(n);
     const auto [it, fresh] = numbers.try_emplace(std::move(closed), static_cast<uint32_t>(sets.size()));
@@ -316,8 +313,8 @@ bool determinise(const Network& network, Automaton& out) {
   return true;
 }
 
-// Merges states from which the same sequences of symbols lead to the end. Classes of states are split until
-// no split changes them (Moore's algorithm).
+// Merges states from which the same sequences of symbols are accepted. It splits classes of states until no
+// class can be split (Moore's algorithm).
 void minimise(Automaton& a) {
   std::vector<uint32_t> of(a.states.size());
   for (std::size_t s = 0; s < of.size(); ++s) of[s] = a.states[s].accepting;
@@ -338,7 +335,7 @@ void minimise(Automaton& a) {
     if (numbers.size() == classes) break;
     classes = numbers.size();
   }
-  // States are numbered from the start on, so the class of the start has the number 0.
+  // Classes are numbered in the order of their first states, so the start's class has the number 0.
   Automaton out;
   for (std::size_t s = 0; s < of.size(); ++s)
     if (of[s] == out.states.size()) {
@@ -348,8 +345,8 @@ void minimise(Automaton& a) {
   a = std::move(out);
 }
 
-// Makes the automaton of a rule. The rules that are recursive through it are merged in, or left out if the
-// result is too large. Returns false if it is too large in any case.
+// Makes the automaton of a rule. Rules that are recursive through it are merged in; if the result is too
+// large, they are not. Returns false if it is too large even then.
 bool automaton(const Cfg& cfg, const Calls& calls, uint32_t root, Automaton& out) {
   for (const bool recursive : {true, false}) {
     if (!recursive && !calls.recursive(root)) break;
@@ -362,8 +359,8 @@ bool automaton(const Cfg& cfg, const Calls& calls, uint32_t root, Automaton& out
 
 }  // namespace
 
-// Replaces each rule that the start rule needs by its automaton. The automaton's start state gets the number
-// of the rule; every other state becomes a new rule.
+// Replaces each rule that the start rule needs by the states of its automaton. The start state takes the
+// rule's number; each other state is a new rule.
 void to_automata(Cfg& cfg, RegexArena& regexes) {
   for (const CfgRule& r : cfg.rules)
     for (const CfgSequence& sequence : r.alternatives)

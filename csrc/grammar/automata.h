@@ -7,7 +7,7 @@
 // Why: fifteen levels of operators are fifteen rules. A text that has just read a name stands in all of
 // them: fifteen symbols on its stack, each of which must be asked what may follow. As an automaton they
 // are one state (a level A -> B (op B)* adds an edge back to where B ends). So a parse state has few
-// symbols, and places that mean the same have the same stack. A rule is merged into its caller if
+// symbols, and positions that mean the same have the same stack. A rule is merged into its caller if
 // nothing of the caller stands before or behind the call, and a small rule everywhere. Between brackets
 // a rule stays a symbol of its own. Source: recursive transition networks (Woods 1970), determinised by
 // subsets and minimised by refinement (Moore 1956) over their symbols, terminals and rules alike.
@@ -17,7 +17,7 @@
 
 namespace structgen {
 
-// Replaces the rules of `cfg` by automata, after analyse() in cfg.cc has computed contexts and groups. A
+// Replaces the rules of `cfg` by automata. analyse() in cfg.cc calls it when contexts and groups are known. A
 // grammar with notes (captures) or limits stays as it is.
 void to_automata(Cfg& cfg, RegexArena& regexes);
 

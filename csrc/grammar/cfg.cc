@@ -56,20 +56,19 @@ bool nullable(const Cfg& cfg, RegexArena& regexes, CfgSymbol s) {
 
 namespace {
 
-// A counted repetition in a left recursion is written out as rules. A grammar that needs more than this many
-// is refused.
+// A counted repetition in a left recursion is written out as rules, at most this many in a grammar; otherwise
+// the grammar is refused.
 constexpr uint32_t kMaxUnrolled = 2'000;
 
-// Sets `flag` of every rule that has an alternative all of whose symbols have a property. A rule has the
-// property once its flag is set; holds(symbol) tells it of all other symbols. The result is the least
-// fixpoint. The time is linear, because each alternative counts the rules for which it still waits.
+// Sets `flag` of each rule with an alternative of which every symbol has a property. A rule has the property
+// if its flag is set; for other symbols holds(symbol) says it. The result is the least fixpoint. The time is
+// linear, because each alternative counts the rules for which it waits.
 template <class Holds>
 void fixpoint(Cfg& cfg, bool CfgRule::* flag, Holds&& holds) {
   struct Waiting {
     uint32_t rule, count;
   };
   std::vector<Waiting> alternatives;
-  // waits[r] lists the alternatives in which rule r occurs.
   std::vector<std::vector<uint32_t>> waits(cfg.rules.size());
   std::vector<uint32_t> todo;
   const auto set = [&](uint32_t r) {
@@ -116,7 +115,8 @@ void left_calls(const Cfg& cfg, RegexArena& regexes, uint32_t rule, F&& f) {
     }
 }
 
-// Numbers the groups of left recursion. Two rules are in one group if texts of each may begin with the other.
+// Numbers the groups of left recursion: two rules are in one group if a text of each may begin with a text of
+// the other.
 void group(Cfg& cfg, RegexArena& regexes) {
   const uint32_t n = static_cast<uint32_t>(cfg.rules.size());
   std::vector<std::vector<uint32_t>> calls(n);
@@ -132,10 +132,11 @@ void group(Cfg& cfg, RegexArena& regexes) {
   });
 }
 
-// Rewrites a terminal or lexeme x that matches the empty text as `nothing | x without the empty text`. Two
-// things need this. A context then stands only behind text that was read, because empty text changes no
-// context. And the parser can follow rules that read nothing in a loop. Each occurrence of x gets a rule of
-// its own, because what may follow differs. A gap behind x moves into the second alternative.
+// Splits a terminal or lexeme x that matches the empty text into `nothing | x without the empty text`. This
+// serves two ends. A context stands only behind text that was read, because an empty text changes no context.
+// And rules that read nothing show in the rules, so that the parser does not loop in them. Each occurrence of
+// x gets a rule of its own, because each has its own context behind it. A gap behind x moves into the second
+// alternative.
 void split_empty(Cfg& cfg, RegexArena& regexes) {
   const auto is_note = [](CfgSymbol s, bool gap) {
     if (s.kind != CfgSymbol::kNote) return false;
@@ -186,10 +187,10 @@ bool has_lexemes(const Cfg& cfg) {
   return false;
 }
 
-// Puts a context behind every symbol that reads text: the set of lexemes that may begin there. These are the
-// first lexemes of the symbols that follow in the alternative. If these symbols may match the empty text, the
-// lexemes that may follow the rule belong to the set, too (the follow sets of SLR, DeRemer 1971). A gap
-// becomes one rule for each context, because ignored text does not change the context.
+// Puts a context behind each symbol that reads text: the set of lexemes that may begin there. These are the
+// first lexemes of the symbols behind it in the alternative, and, if those symbols may be empty, the lexemes
+// that may follow the rule (the follow sets of SLR, DeRemer 1971). A gap becomes a rule for each context,
+// because ignored text does not change the context.
 class Contexts {
  public:
   Contexts(Cfg& cfg, RegexArena& regexes)
@@ -205,14 +206,14 @@ class Contexts {
     until_stable([&](uint32_t r, const CfgSequence& sequence) { return begin(r, sequence); });
     until_stable([&](uint32_t r, const CfgSequence& sequence) {
       bool changed = false;
-      walk_back(r, sequence, [&](CfgSymbol s, const Set& now) {
+      backwards(r, sequence, [&](CfgSymbol s, const Set& now) {
         if (s.kind == CfgSymbol::kRule) changed = unite(follow_[s.id], now) || changed;
       });
       return changed;
     });
     for (uint32_t r = 0; r < rules_; ++r)
       for (std::size_t a = 0; a < cfg_.rules[r].alternatives.size(); ++a)
-        cfg_.rules[r].alternatives[a] = placed(r, CfgSequence(cfg_.rules[r].alternatives[a]));
+        cfg_.rules[r].alternatives[a] = with_contexts(r, CfgSequence(cfg_.rules[r].alternatives[a]));
     for (CfgLimit& limit : cfg_.limits) limit.context = number(first_[limit.rule]);
     const CfgSymbol context{CfgSymbol::kAfter, number(first_[cfg_.start])};
     const CfgSequence whole{context, {CfgSymbol::kRule, cfg_.start}};
@@ -236,7 +237,6 @@ class Contexts {
     return out;
   }
 
-  // Adds `b` to `a`, and returns true if `a` grew.
   static bool unite(Set& a, const Set& b) {
     bool grew = false;
     for (std::size_t i = 0; i < a.size(); ++i) {
@@ -247,7 +247,6 @@ class Contexts {
     return grew;
   }
 
-  // Adds the lexemes with which a text of s may begin.
   void add_first(CfgSymbol s, Set& out) const {
     const auto put = [&](uint32_t l) { out[l / 64] |= 1ull << (l % 64); };
     if (s.kind == CfgSymbol::kRule) unite(out, first_[s.id]);
@@ -256,7 +255,6 @@ class Contexts {
       for (uint32_t l : cfg_.gaps[s.id]) put(l);
   }
 
-  // Calls step(rule, alternative) for every alternative, round after round, until a round changes no set.
   template <class Step>
   void until_stable(Step&& step) {
     for (bool changed = true; changed;) {
@@ -269,7 +267,6 @@ class Contexts {
     }
   }
 
-  // Adds to first_[r] the lexemes with which the alternative may begin. Returns true if the set has grown.
   bool begin(uint32_t r, const CfgSequence& sequence) {
     Set now(first_[r].size());
     for (CfgSymbol s : sequence) {
@@ -279,12 +276,12 @@ class Contexts {
     return unite(first_[r], now);
   }
 
-  // Goes from the end of an alternative to its beginning, and calls f(symbol, set) with the lexemes that may
-  // begin behind the symbol.
+  // Goes through an alternative from its end to its beginning. It calls f(symbol, set) with the lexemes that
+  // may begin behind each symbol.
   template <class F>
-  void walk_back(uint32_t r, const CfgSequence& sequence, F&& f) {
+  void backwards(uint32_t r, const CfgSequence& sequence, F&& f) {
     Set now = follow_[r];
-    // Behind the body of a counted rule the body may come again.
+    // Behind the body of a repetition, the body may come again.
     if (cfg_.rules[r].counted && cfg_.rules[r].max > 1) unite(now, first_[r]);
     for (std::size_t i = sequence.size(); i-- > 0;) {
       f(sequence[i], now);
@@ -293,10 +290,10 @@ class Contexts {
     }
   }
 
-  // Returns the alternative with contexts (kAfter) in it, and with rules in place of gaps.
-  CfgSequence placed(uint32_t r, const CfgSequence& sequence) {
+  // Returns the alternative with contexts (kAfter) added and with rules in place of gaps.
+  CfgSequence with_contexts(uint32_t r, const CfgSequence& sequence) {
     CfgSequence reversed;
-    walk_back(r, sequence, [&](CfgSymbol s, const Set& now) {
+    backwards(r, sequence, [&](CfgSymbol s, const Set& now) {
       if (s.kind == CfgSymbol::kGap) {
         Set with = now;
         add_first(s, with);
@@ -348,7 +345,7 @@ class Contexts {
   std::map<std::pair<uint32_t, uint32_t>, uint32_t> gap_rules_;
 };
 
-// Removes rules that no useful alternative reaches. Otherwise their lexemes would belong to contexts.
+// Removes the rules that no useful alternative reaches. Their lexemes must not be part of contexts.
 void drop_unreached(Cfg& cfg) {
   const std::vector<bool> kept = reached(cfg.rules.size(), {cfg.start}, [&](uint32_t r, auto&& go) {
     for (const CfgSequence& sequence : cfg.rules[r].alternatives)
@@ -364,8 +361,8 @@ void drop_unreached(Cfg& cfg) {
   std::erase_if(cfg.limits, [&](const CfgLimit& limit) { return !kept[limit.rule]; });
 }
 
-// Replaces left-recursive counted rules by rules with alternatives, which the transformation of left
-// recursion needs. r = x{1,2} becomes r -> x r1, r1 -> nothing | x r2, r2 -> nothing.
+// Writes left-recursive counted rules out as rules with alternatives, because left recursion is removed from
+// such rules only. r = x{1,2} becomes r -> x r1, r1 -> nothing | x r2, r2 -> nothing.
 bool unroll(Cfg& cfg) {
   uint32_t made = 0;
   bool changed = false;
@@ -436,8 +433,9 @@ void analyse(Cfg& cfg, RegexArena& regexes) {
   fixpoint(cfg, &CfgRule::nullable, [&](CfgSymbol s) { return nullable(cfg, regexes, s); });
   group(cfg, regexes);
   std::erase_if(cfg.limits, [&](const CfgLimit& limit) { return !cfg.rules[limit.rule].productive; });
-  // A left-recursive rule reads its first text before the rule itself is on the stack. The mark of a limit
-  // would come too late to count the tokens of this text, so such a limit is refused.
+  // The mark of a limit lies on the stack below the text that it counts. A left-recursive rule reads its
+  // first text before anything of the rule is on the stack, so tokens of this text could not be counted. Such
+  // a limit is refused.
   for (const CfgLimit& limit : cfg.limits)
     if (cfg.rules[limit.rule].group != 0)
       throw Error(ErrorKind::kGrammar,

@@ -13,14 +13,13 @@ namespace structgen {
 
 namespace {
 
-// The automaton that reads a lexeme and its rivals together may have at most this many states; otherwise an
-// error is thrown.
+// The automaton of a lexeme beside its rivals may have at most this many states; otherwise it throws.
 constexpr uint32_t kMaxPairs = 20'000;
-// A lexeme may have at most this many parts, each with its own set of bytes that may not follow; otherwise an
-// error is thrown.
+// A lexeme may have at most this many parts, one for each set of bytes that may not follow; otherwise it
+// throws.
 constexpr std::size_t kMaxForbidden = 16;
 
-// The texts of a lexeme after which one given set of bytes may not follow, as a lazy language.
+// A lazy language: the texts of a lexeme behind which one given set of bytes may not follow.
 class SplitLanguage : public LazyLanguage {
  public:
   struct State {
@@ -56,14 +55,13 @@ bool Lexemes::overlap(RegexId a, RegexId b) {
   return remember(overlaps_, key(a, b), [&] { return !regexes_.is_empty(regexes_.both(a, b)); });
 }
 
-// Returns true if every text of the literal is a text of the pattern, and remembers the answer.
 bool Lexemes::inside(RegexId literal, RegexId pattern) {
   return remember(insides_, key(literal, pattern),
                   [&] { return regexes_.is_empty(regexes_.minus(literal, pattern)); });
 }
 
-// `rivals` is what is left of the rival lexemes behind the text so far. Returns the bytes that can end such a
-// lexeme.
+// Returns the bytes with which a rival lexeme would end. `rivals` is what is left of all rivals behind the
+// text so far.
 ByteSet Lexemes::longer(RegexId rivals) {
   ByteSet out;
   if (rivals == RegexArena::empty()) return out;
@@ -79,9 +77,9 @@ ByteSet Lexemes::longer(RegexId rivals) {
   return out;
 }
 
-// Splits the texts of a lexeme into parts: in one part the same bytes may not follow, because with them a
-// rival (or the lexeme itself) would read on. It visits pairs of a state of the lexeme and a state of its
-// rivals. Mostly there is one part, which is the whole lexeme.
+// Splits the texts of a lexeme into parts, by the bytes that may not follow: with such a byte a rival, or the
+// lexeme itself, would read on. It visits pairs of a state of the lexeme and a state of its rivals. Most
+// lexemes have one part.
 const std::vector<LexemePart>& Lexemes::split(RegexId regex, RegexId rivals) {
   const auto known = splits_.find(key(regex, rivals));
   if (known != splits_.end()) return known->second;
@@ -90,8 +88,8 @@ const std::vector<LexemePart>& Lexemes::split(RegexId regex, RegexId rivals) {
   };
   std::vector<Pair> pairs{{regex, rivals}};
   std::vector<SplitLanguage::State> states(1);
-  // For each pair the index in `endings` of the bytes that may not follow a text that ends there; -1 if no
-  // text ends there.
+  // By pair: the index in `endings` of the bytes that may not follow a text that ends there; -1 if none ends
+  // there.
   std::vector<int> ending;
   std::vector<ByteSet> endings;
   std::unordered_map<uint64_t, uint32_t> index{{key(regex, rivals), 0}};
@@ -138,8 +136,7 @@ const std::vector<LexemePart>& Lexemes::split(RegexId regex, RegexId rivals) {
     for (uint32_t i = 0; i < states.size(); ++i)
       for (const auto& [bytes, to] : states[i].next) back[to].push_back(i);
     for (std::size_t e = 0; e < endings.size(); ++e) {
-      // The states from which a text of the part (LexemePart) can still end. The part's automaton has no
-      // other states.
+      // The states from which a text of this part can still end. The automaton of the part consists of them.
       std::vector<uint32_t> ends;
       for (uint32_t i = 0; i < states.size(); ++i)
         if (ending[i] == static_cast<int>(e)) ends.push_back(i);
@@ -161,16 +158,16 @@ const std::vector<LexemePart>& Lexemes::split(RegexId regex, RegexId rivals) {
   return splits_.emplace(key(regex, rivals), std::move(parts)).first->second;
 }
 
-// Returns the regex without its exclusions of single words, which change nothing about longer texts: NAME for
-// "NAME but not `if`".
+// Returns the regex without those exclusions that forbid single words: NAME for "NAME but not `if`". They
+// decide nothing about how far a longer text reaches.
 RegexId Lexemes::reach(RegexId r) {
   const std::vector<RegexId> kept = regexes_.without_words(r);
   return kept.empty() ? r : regexes_.both(std::span<const RegexId>(kept));
 }
 
-// Computes the parts of a lexeme where the lexemes `together` may begin. `taken` holds the lexeme's texts
-// that are read as a literal: `if` is no name. `cut` holds the texts at which a lazy lexeme, or one of higher
-// priority, ends, so that this lexeme cannot go beyond them.
+// Computes the parts of a lexeme in a context of the lexemes `together`. `taken` holds texts of the lexeme
+// that are read as a literal: `if` is no NAME. `cut` holds texts at which a lazy lexeme, or one of higher
+// priority, ends; no text of this lexeme may go beyond one.
 void Lexemes::compute(uint32_t t, std::span<const uint32_t> together, std::vector<LexemePart>& out) {
   const LexemeLanguage& me = all_[t];
   const RegexId reach = this->reach(me.regex);
@@ -178,7 +175,7 @@ void Lexemes::compute(uint32_t t, std::span<const uint32_t> together, std::vecto
   for (uint32_t u : together) {
     const LexemeLanguage& other = all_[u];
     if (u == t || me.alone || other.priority < me.priority) continue;
-    // A lazy lexeme ends as soon as it matches. So this lexeme ends there, too, even if it could read on.
+    // A lazy lexeme ends as soon as it matches, so this lexeme cannot go on there.
     if (other.lazy) {
       if ((regexes_.live(me.regex) & regexes_.live(other.whole)).none()) continue;
       const bool both = me.lazy && other.priority == me.priority;
@@ -188,7 +185,7 @@ void Lexemes::compute(uint32_t t, std::span<const uint32_t> together, std::vecto
     }
     if (me.lazy && other.priority == me.priority) continue;
     if (other.regex == me.regex) {
-      // The other lexeme has the same texts and wins all of them, so this one has no parts.
+      // The other lexeme has all texts of this one and wins each of them. Nothing is left for this one.
       if (other.priority > me.priority || (other.literal && !me.literal)) return;
       continue;
     }
@@ -197,8 +194,8 @@ void Lexemes::compute(uint32_t t, std::span<const uint32_t> together, std::vecto
       cut.push_back(other.regex);
     else if (other.literal && !me.literal && overlap(me.regex, other.regex))
       taken.push_back(other.regex);
-    // A literal inside this lexeme's language (a keyword inside NAME) is no rival: wherever the literal can
-    // read one more character, this lexeme can, too.
+    // A literal whose text this lexeme matches (a keyword, for NAME) is no rival: where the literal could
+    // read on, so could this lexeme itself.
     if (!(other.literal && !me.literal && inside(other.regex, me.regex))) rivals.push_back(other.regex);
   }
   RegexId regex = me.regex;
@@ -209,7 +206,7 @@ void Lexemes::compute(uint32_t t, std::span<const uint32_t> together, std::vecto
   if (regexes_.is_empty(regex)) return;
   if (me.lazy) return out.push_back({regex, RegexArena::empty()});
   if (regex != reach && cut.empty() && rivals.size() == 1) {
-    // Only words were excluded from this lexeme, so the same bytes may follow as without the exclusions.
+    // Only single words were excluded, so the same bytes may follow as without the exclusions.
     const std::vector<LexemePart>& plain = split(reach, reach);
     if (plain.size() == 1) return out.push_back({regex, plain[0].follow});
   }
@@ -228,7 +225,7 @@ std::span<const LexemePart> Lexemes::parts(uint32_t lexeme, std::span<const uint
   return parts_.emplace(at, std::move(out)).first->second;
 }
 
-// Returns the bytes of `follow` that a JSON string holds without an escape.
+// Returns those bytes of `follow` that a JSON string holds unescaped.
 RegexId Lexemes::spelled(RegexId follow) const {
   if (follow == RegexArena::empty()) return follow;
   ByteSet plain = regexes_.byte_set(regexes_.node(follow).a);
@@ -239,7 +236,7 @@ RegexId Lexemes::spelled(RegexId follow) const {
 
 bool Lexemes::always_separable(const std::vector<std::vector<uint32_t>>& gaps) {
   if (gaps.size() != 1) return false;
-  // The bytes that are an ignored text by themselves, such as a blank.
+  // The bytes that alone make an ignored text, such as a blank.
   ByteSet blanks;
   for (uint32_t l : gaps[0])
     for (int b = 0; b < 128; ++b)
@@ -254,18 +251,17 @@ bool Lexemes::always_separable(const std::vector<std::vector<uint32_t>>& gaps) {
     if (l.literal) words.push_back(l.regex);
   const RegexId word = regexes_.alt(std::span<const RegexId>(words));
   for (uint32_t t = 0; t < all_.size(); ++t) {
-    // Another lexeme may lose all its texts to a lazy lexeme.
+    // A lazy lexeme may win all texts of another lexeme.
     if (all_[t].lazy && all_.size() > 1) return false;
     const bool blank = std::find(gaps[0].begin(), gaps[0].end(), t) != gaps[0].end();
     if (all_[t].priority != all_[0].priority) return false;
     if (!blank && (regexes_.live(all_[t].regex) & blanks).any()) return false;
-    // A pattern all of whose texts are literals, too, may have no text left.
+    // If all texts of a pattern are literals, too, nothing may be left of it.
     if (!all_[t].literal && inside(all_[t].regex, word)) return false;
     for (const LexemePart& p : split(all_[t].regex, any)) {
       if (p.follow == RegexArena::empty()) continue;
       const ByteSet& after = regexes_.byte_set(regexes_.node(p.follow).a);
-      // What follows an ignored text is another ignored text, or a lexeme that begins with a byte other than
-      // a blank.
+      // Behind an ignored text comes another ignored text, or a lexeme whose first byte is no blank.
       const bool only_blanks = blank && (after & ~blanks).none();
       if (!only_blanks && (blanks & ~after).none()) return false;
     }

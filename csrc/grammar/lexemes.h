@@ -1,7 +1,7 @@
 // Terminals that are read as a lexer reads them: each takes as much text as possible.
 //
 // In: a lexeme, and the lexemes that may all begin at one place. Out: the texts that it may be there,
-// and the bytes that may not follow them. Cost: a walk over the states of the lexeme together with
+// and the bytes that may not follow them. Cost: a visit of the states of the lexeme together with
 // those of its rivals, a few hundred steps, remembered.
 //
 // A lexeme may end before byte b unless some lexeme of the same or a higher priority matches the text
@@ -30,26 +30,26 @@ struct LexemeLanguage {
   int32_t priority = 0;
   bool literal = false;
   bool alone = false;
-  // True if the lexeme ends as soon as it matches (a lazy lexeme); other lexemes end as late as they can.
+  // True for a lazy lexeme, which ends as soon as it matches. Others end as late as they can.
   bool lazy = false;
-  // The language that decides how this lexeme competes with others. For a lazy lexeme it may hold longer
-  // texts than `regex`.
+  // The language by which this lexeme competes with others. That of a lazy lexeme may hold longer texts than
+  // `regex`.
   RegexId whole;
-  // True if the texts stand inside of a JSON string and are escaped as such. Which lexeme wins is decided on
-  // the unescaped texts. LexemePart::follow then holds only bytes that a string holds without an escape,
-  // because the first byte of an escape does not tell the character.
+  // True if the texts stand inside a JSON string and are escaped. Lexemes compete by their unescaped texts.
+  // LexemePart::follow then has only bytes that a string holds unescaped, because the first byte of an escape
+  // does not tell the character.
   bool inside = false;
 };
 
 class Lexemes {
  public:
-  // The empty text of a lexeme is dropped, because rules say where a lexeme may be missing.
+  // The empty text of each lexeme is dropped: where a lexeme may be missing, the rules say so.
   Lexemes(RegexArena& regexes, std::vector<LexemeLanguage> all);
-  // Returns the parts of a lexeme: some of its texts each, with the bytes that may not follow them. They
-  // depend on the lexemes `together` that may begin at the same place, a set with the number `context`.
+  // Returns the parts of a lexeme: each has some of its texts and the bytes that may not follow them. They
+  // depend on the lexemes `together` that may begin where this one does, which is the set number `context`.
   std::span<const LexemePart> parts(uint32_t lexeme, std::span<const uint32_t> together, uint32_t context);
-  // Returns true if behind every lexeme, whatever its rivals, some byte of a gap (such as a blank) may
-  // follow. Then the text can go on wherever a lexeme ends.
+  // Returns true if some byte of a gap (such as a blank) may follow every lexeme, whatever its rivals. The
+  // text can then go on wherever a lexeme ends.
   bool always_separable(const std::vector<std::vector<uint32_t>>& gaps);
 
  private:

@@ -7,11 +7,11 @@
 //     regular(item)     it refers to start, which is in progress: not regular
 //     rules             start -> item rest; rest -> nothing | "," item rest; item -> WORD | "(" start ")"
 //     terminals         "," and WORD are regexes; neighbouring regular parts are joined to one terminal,
-//                       unless they are wide: a wide one stays a regex that other places share
+//                       unless they are wide: a wide one stays a regex that other rules share
 //
 // regular() answers once per node. An expression in progress contains itself through rules, so it is
 // not regular there. A rule is merged into its place while that stays small (kMaxInlined): a terminal
-// has an exact mask, while a rule costs a state for every place in which it can be.
+// has an exact mask, while a rule costs a state for every position in it.
 //
 // The lexemes of a grammar with a lexer are not joined, because where one ends is decided by all of
 // them together (grammar/lexemes.h).
@@ -35,7 +35,7 @@ namespace structgen {
 
 namespace {
 
-// Expressions may nest at most this deep, and so may rules that are merged into other rules; a deeper grammar
+// Expressions may nest at most this deep, and so may rules that are merged into each other; a deeper grammar
 // is refused.
 constexpr uint32_t kMaxDepth = 1'000;
 // A rule is merged into a terminal only if the terminal then has at most this many nodes.
@@ -50,7 +50,6 @@ class Lowering {
         rules_(source.rules.size()),
         rule_numbers_(source.rules.size(), kNone) {}
 
-  // Lowers all lexemes, then the start rule and all rules that it uses.
   Lowered run(uint32_t start) {
     for (const Lexeme& l : source_.lexemes) {
       const std::optional<RegexId> r = regular(l.node);
@@ -93,7 +92,7 @@ class Lowering {
 
  private:
   static constexpr uint32_t kNone = 0xFFFFFFFFu;
-  // What is known of a node or a rule: whether it is regular, and if so its regex and the regex's size.
+  // What is known of a node or rule: whether it is regular, and then its regex and the size of the regex.
   struct Regular {
     enum { kNew, kOpen, kNo, kYes } state = kNew;
     RegexId regex;
@@ -102,17 +101,16 @@ class Lowering {
 
   Deeper deeper() { return Deeper(depth_, kMaxDepth, ErrorKind::kGrammar, "the grammar nests too deeply"); }
 
-  // ---- regular parts ----
-
-  // Returns every valid UTF-8 text that is not in r: a complement must not hold broken UTF-8.
+  // Returns all valid UTF-8 texts that are not in r. Without the restriction a complement would hold broken
+  // UTF-8.
   RegexId utf8_not(RegexId r) { return regexes_.minus(any_text(regexes_, kUtf8), r); }
 
-  // Returns the regex of a node, or no value if the node is not regular. Each node is computed once.
+  // Returns the regex of a node, or nothing if it is not regular. Each node is computed once.
   std::optional<RegexId> regular(uint32_t node) {
     check_depth();
     Regular& known = regular_[node];
     if (known.state == Regular::kYes) return known.regex;
-    // kOpen: the node is being computed. It contains itself through rules, so it is not regular here.
+    // kOpen: the node is being computed. It contains itself, so it is not regular here.
     if (known.state == Regular::kNo || known.state == Regular::kOpen) return {};
     const Deeper level = deeper();
     known.state = Regular::kOpen;
@@ -125,7 +123,7 @@ class Lowering {
     return r;
   }
 
-  // Computes the regex of a node from its kids. `size` becomes the number of nodes of the regex as a tree.
+  // Computes the regex of a node from its kids. Sets `size` to the nodes of this regex as a tree.
   std::optional<RegexId> compute(const GrammarNode& n, uint64_t& size) {
     switch (n.op) {
       case NodeOp::kEmpty: return RegexArena::epsilon();
@@ -160,8 +158,7 @@ class Lowering {
     std::vector<RegexId> kids;
     bool all = true;
     for (uint32_t k : n.kids) {
-      // Even after a kid that is not regular, the regexes of the other kids are computed: they are needed
-      // later.
+      // The other kids are computed even if this one is not regular, because their regexes are needed later.
       const std::optional<RegexId> r = regular(k);
       if (!r)
         all = false;
@@ -186,8 +183,8 @@ class Lowering {
     }
   }
 
-  // Returns the regex of a rule, or no value. A rule that calls itself at one end only is a loop, which is
-  // regular.
+  // Returns the regex of a rule, or nothing if it is not regular. A rule that calls itself only at one end is
+  // a loop, which is regular.
   std::optional<RegexId> regular_rule(uint32_t rule, uint64_t& size) {
     if (!source_.rules[rule].defined)
       throw Error(ErrorKind::kGrammar, "rule '" + source_.rules[rule].name + "' is not defined");
@@ -213,7 +210,7 @@ class Lowering {
     return found.regex;
   }
 
-  // Returns true if the expression itself calls the rule; calls through other rules do not count.
+  // Returns true if the expression calls the rule directly.
   bool mentions(uint32_t node, uint32_t rule) {
     bool found = false;
     reached(source_.nodes.size(), {node}, [&](uint32_t at, auto&& go) {
@@ -224,8 +221,8 @@ class Lowering {
     return found;
   }
 
-  // Returns a* b for rule -> a rule | b, and b a* for rule -> rule a | b. Returns no value if the rule calls
-  // itself elsewhere.
+  // Returns a* b for rule -> a rule | b, and b a* for rule -> rule a | b. Returns nothing if the rule calls
+  // itself elsewhere, too.
   std::optional<RegexId> loop(uint32_t rule, uint64_t& size) {
     check_depth();
     for (const bool right : {true, false}) {
@@ -240,9 +237,9 @@ class Lowering {
     return {};
   }
 
-  // Splits the expression of a rule that calls itself at one end: for r = `"a" r | "b"`, `again` gets `"a"`
-  // and `last` gets `"b"`. `right` says that the call stands at the right end. `around` is the regex of what
-  // stands beside the call in the expressions around `node`. Returns false if a call stands in the middle.
+  // Splits the expression of a rule that calls itself at one end. For r = `"a" r | "b"`, `again` gets `"a"`
+  // and `last` gets `"b"`. `right` says that the call stands at the right end. `around` is what stands beside
+  // the call in the expressions around `node`. Returns false if a call stands in the middle.
   bool split_loop(uint32_t node, uint32_t rule, bool right, RegexId around, std::vector<RegexId>& again,
                   std::vector<RegexId>& last, uint64_t& size) {
     check_depth();
@@ -288,7 +285,6 @@ class Lowering {
     out_.cfg.rules.back().name = std::move(name);
     return r;
   }
-  // Returns a new rule for a node that cannot stand in a sequence, such as a choice.
   uint32_t helper(uint32_t node) {
     const auto [it, first] = helpers_.try_emplace(node, 0);
     if (first) {
@@ -298,7 +294,6 @@ class Lowering {
     }
     return it->second;
   }
-  // Returns the number of a rule in the Cfg. A rule that is new there waits in todo_ for its alternatives.
   uint32_t number(uint32_t rule) {
     if (rule_numbers_[rule] == kNone) {
       if (!source_.rules[rule].defined)
@@ -312,7 +307,7 @@ class Lowering {
     }
     return rule_numbers_[rule];
   }
-  // Tells for each rule of the source whether a rule of the Cfg uses it; an unused rule gets a warning.
+  // Returns which rules of the source became rules of the Cfg. A rule that did not gets a warning.
   std::vector<bool> used() const {
     std::vector<bool> out(source_.rules.size(), false);
     std::vector<uint32_t> begin;
@@ -336,8 +331,8 @@ class Lowering {
     return out;
   }
 
-  // Appends the alternatives of a node. Choices within choices are flattened, and all regular alternatives
-  // become one terminal.
+  // Appends the alternatives of a node. Choices inside choices are flattened, and all regular alternatives
+  // are joined into one terminal.
   void alternatives(uint32_t node, std::vector<CfgSequence>& out) {
     check_depth();
     const Deeper level = deeper();
@@ -392,8 +387,8 @@ class Lowering {
         return;
       }
       case NodeOp::kSplit:
-        // The capture b opens before the capture a closes. Wherever a capture can begin it does, and it ends
-        // only if nothing else can be read (parse/spans.h). So b is as long as possible.
+        // Capture b is opened before capture a is closed. By parse/spans.h a capture begins wherever it can
+        // and ends where nothing else can be read, so b becomes as long as possible.
         out.push_back({CfgSymbol::kNote, note_number(NoteKind::kOpen, n.a)});
         symbols(n.kids[0], out);
         out.push_back({CfgSymbol::kNote, note_number(NoteKind::kOpen, n.b)});
@@ -401,8 +396,7 @@ class Lowering {
         symbols(n.kids[1], out);
         out.push_back({CfgSymbol::kNote, note_number(NoteKind::kClose, n.b)});
         return;
-      // A limit gets a rule of its own, so that the mark of the limit lies on the stack directly below the
-      // limited text.
+      // A limit gets a rule of its own. Its mark then lies on the stack directly below the limited text.
       case NodeOp::kLimit: {
         const auto [it, first] = helpers_.try_emplace(node, 0);
         const uint32_t rule = first ? fresh("") : it->second;
@@ -444,8 +438,8 @@ class Lowering {
     }
   }
 
-  // Appends a terminal. It is joined with the terminal before it if both have few next bytes. A terminal with
-  // many next bytes stays alone, because its masks are shared with other places of the grammar.
+  // Appends a terminal. If it and the terminal before it have few next bytes, they are joined. A terminal
+  // with many next bytes stays alone: its masks are shared with other points of the grammar.
   void terminal(RegexId r, CfgSequence& out) {
     constexpr int kNarrow = 40;
     if (r == RegexArena::epsilon()) return;
@@ -466,7 +460,7 @@ class Lowering {
   Lowered out_;
   std::vector<Regular> regular_, rules_;
   std::vector<uint32_t> rule_numbers_;
-  // Pairs of a rule of the Cfg and what its alternatives are made from.
+  // Pairs of a rule of the Cfg and the expression from which its alternatives are made.
   std::vector<std::pair<uint32_t, uint32_t>> todo_;
   std::unordered_map<uint32_t, uint32_t> helpers_;
   uint32_t depth_ = 0;

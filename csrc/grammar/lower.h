@@ -5,7 +5,7 @@
 // A regular part becomes one terminal. A rule that refers to no rule in progress is merged into its
 // place, as long as that stays small, and a rule that repeats only its own end or its own beginning
 // (`ws: " " ws |`) is a loop. Terminals have exact masks that grammars share, while rules cost a state
-// for every place in which they can be. Everything else becomes rules.
+// for every position in which they can be. Everything else becomes rules.
 #pragma once
 
 #include <optional>
@@ -21,7 +21,6 @@ namespace structgen {
 
 class RegexArena;
 
-// A grammar as context-free rules (Cfg), and the languages of its lexemes.
 struct Lowered {
   Cfg cfg;
   std::vector<LexemeLanguage> lexemes;

@@ -15,8 +15,8 @@ CfgProductions::CfgProductions(RegexArena& regexes, Cfg cfg, std::vector<LexemeL
   for (uint32_t r = 0; r < cfg_.rules.size(); ++r) members_[cfg_.rules[r].group].push_back(r);
   restricted_ = !cfg_.contexts.empty() && !lexemes_.always_separable(cfg_.gaps);
   if (cfg_.limits.empty()) return;
-  // By rule: the rules that call it. A rule may limit tokens if a called one may, so the search goes from
-  // called rules to callers.
+  // callers[r] are the rules that call r. A rule may limit tokens if a rule that it calls does, so the search
+  // goes from called rules to callers.
   std::vector<std::vector<uint32_t>> callers(cfg_.rules.size());
   std::vector<uint32_t> todo;
   for (uint32_t r = 0; r < cfg_.rules.size(); ++r)
@@ -59,7 +59,7 @@ Symbol CfgProductions::symbol(CfgSymbol s) const {
   return {};
 }
 
-// Returns the symbol of a made rule (Made). Made rules are numbered behind those of the Cfg.
+// Returns the symbol of a made rule. Made rules are numbered behind those of the Cfg.
 Symbol CfgProductions::made(Made::Kind kind, uint32_t a, uint32_t b, uint32_t c) {
   const Made m{kind, a, b, c};
   const uint32_t i = made_index_.number(mix(mix(mix(kind, a), b), c), made_, m);
@@ -79,8 +79,8 @@ bool CfgProductions::nullable(CfgSymbol s) const {
   }
 }
 
-// Returns the corners of a group, which are made on first use. A note in front of a rule of the group changes
-// its kind: kOpened says "the capture began where the group's text began".
+// Returns the corners of a group, made when it is first asked for. A note in front of a rule of the group
+// becomes kOpened, which says that the capture began where the group's text began.
 const CfgProductions::Group& CfgProductions::group(uint32_t number) {
   std::unique_ptr<Group>& slot = groups_[number];
   if (slot) return *slot;
@@ -107,7 +107,7 @@ const CfgProductions::Group& CfgProductions::group(uint32_t number) {
   return *slot;
 }
 
-// Returns a symbol that matches the texts of s except the empty one.
+// Returns a symbol with the texts of s except the empty one.
 Symbol CfgProductions::some(CfgSymbol s) {
   if (!nullable(s)) return symbol(s);
   if (s.kind == CfgSymbol::kTerminal)
@@ -115,13 +115,12 @@ Symbol CfgProductions::some(CfgSymbol s) {
   return made(Made::kSome, s.id, 0, 0);
 }
 
-// Appends alternatives for the texts of a rule except the empty one. Each symbol that may read the first byte
-// gets an alternative, in which it matches no empty text.
+// Appends alternatives for the texts of a rule except the empty one. There is one for each symbol that may
+// read the first byte; in it, this symbol is not empty.
 void CfgProductions::expand_some(uint32_t id, Alternatives& out) {
   const CfgRule& rule = cfg_.rules[id];
   std::vector<Symbol> sequence;
-  // In a left-recursive rule every alternative but the empty one reads text, so only the empty one is left
-  // out.
+  // In a left-recursive rule, only the alternative without symbols has the empty text. It is left out.
   if (rule.group != 0) {
     Alternatives all;
     expand(RuleId{id * stride_}, {}, all);
@@ -137,7 +136,7 @@ void CfgProductions::expand_some(uint32_t id, Alternatives& out) {
       append(notes(alternative, i), sequence);
       sequence.push_back(first);
       append({alternative.begin() + static_cast<std::ptrdiff_t>(i) + 1, alternative.end()}, sequence);
-      // If x may be empty, x{min,max} holds the texts of x{0,max}: empty iterations meet the minimum.
+      // If x may be empty, x{min,max} has the same texts as x{0,max}, because empty repetitions count, too.
       if (rule.counted && rule.max != 1) {
         bool empty = true;
         for (CfgSymbol s : alternative) empty = empty && nullable(s);
@@ -159,8 +158,8 @@ void CfgProductions::append(const std::vector<CfgSymbol>& from, std::vector<Symb
   for (CfgSymbol s : from) to.push_back(symbol(s));
 }
 
-// Appends the alternatives of a rule of the Cfg (plain, counted or left-recursive) or of a made rule (a tail,
-// a repetition, or texts that are not empty).
+// Appends the alternatives of a rule of the Cfg (plain, counted or left-recursive) or of a made rule (kTail,
+// kCount, kSome).
 void CfgProductions::expand(RuleId id, const Reading&, Alternatives& out) {
   const uint32_t local = id.v / stride_;
   std::vector<Symbol> sequence;

@@ -34,7 +34,7 @@ namespace structgen {
 class CfgProductions : public Productions {
  public:
   CfgProductions(RegexArena& regexes, Cfg cfg, std::vector<LexemeLanguage> lexemes);
-  // Sets the symbol that stands for part i of the grammar; engine/compose.h joins the parts.
+  // Sets the symbol of part i of the grammar. engine/compose.h joins the parts.
   void set_part(uint32_t i, Symbol symbol);
   RuleId root() const { return RuleId{cfg_.start}; }
   const std::vector<CfgLimit>& limits() const { return cfg_.limits; }
@@ -49,22 +49,21 @@ class CfgProductions : public Productions {
     return cfg_.rules.size() * 200 + made_.byte_size() + made_index_.byte_size();
   }
 
-  // Sets the distance between rule numbers. Where several grammars are numbered together, this one is the
-  // first, and its rule r has the number r * stride.
+  // Sets the distance between rule numbers, for several grammars that share one numbering. This grammar is
+  // the first of them: its rule r has the number r * stride.
   void set_stride(uint32_t stride) { stride_ = stride; }
 
  private:
-  // A rule that this class makes, which is not in the Cfg. kTail: tail(a, b), what may follow a text of the
-  // rule b so that both together are a text of the rule a. kCount: the repetition a{b,c}. kSome: `a` without
-  // the empty text.
+  // A rule that is made here and stands in no Cfg. kTail: what may follow a text of the rule b, so that both
+  // together are a text of the rule a. kCount: the repetition a{b,c}. kSome: `a` without the empty text.
   struct Made {
     enum Kind : uint32_t { kTail, kCount, kSome } kind;
     uint32_t a, b, c;
     friend bool operator==(const Made&, const Made&) = default;
   };
-  // A corner of the left-recursive rule `rule`: one of its alternatives from the symbol `first` on, if all
-  // symbols in front may be empty. In r -> r "+" t | t one corner begins with r and one with t (left-corner
-  // parsing).
+  // A corner of the left-recursive rule `rule` (left-corner parsing): one of its alternatives from the symbol
+  // `first` on, if all symbols in front of it may be empty. In r -> r "+" t | t, one corner begins with r and
+  // one with t.
   struct Corner {
     uint32_t rule;
     CfgSymbol first;
@@ -72,13 +71,12 @@ class CfgProductions : public Productions {
     // The notes that stood in front of `first`.
     std::vector<CfgSymbol> notes;
   };
-  // The corners of one group of left-recursive rules.
   struct Group {
     // The corners whose first symbol is no rule of the group.
     std::vector<Corner> starts;
     // The corners that begin with a rule of the group, by this rule.
     std::unordered_map<uint32_t, std::vector<Corner>> ups;
-    // True if some corner in `ups` has notes. Then a note also marks where a text of the group begins.
+    // True if a corner in `ups` has notes. A note must then mark where the group's text begins, too.
     bool noted = false;
   };
   Symbol symbol(CfgSymbol s) const;
@@ -87,7 +85,7 @@ class CfgProductions : public Productions {
   const Group& group(uint32_t number);
   Symbol some(CfgSymbol s);
   void expand_some(uint32_t rule, Alternatives& out);
-  // Calls f(i) for each symbol of the sequence that may read its first byte.
+  // Calls f(i) for each symbol of the sequence that may read the first byte of the sequence.
   template <class F>
   void for_each_first(const CfgSequence& sequence, F&& f) const {
     for (std::size_t i = 0; i < sequence.size(); ++i) {
@@ -104,7 +102,6 @@ class CfgProductions : public Productions {
   Lexemes lexemes_;
   std::vector<Symbol> parts_;
   std::vector<std::unique_ptr<Group>> groups_;
-  // members_[g] lists the rules of group g.
   std::vector<std::vector<uint32_t>> members_;
   StableVector<Made> made_;
   InternTable made_index_;

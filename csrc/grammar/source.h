@@ -27,24 +27,24 @@ enum class NodeOp : uint8_t {
   kRepeat,    // kids[0], a = min, b = max (kUnbounded)
   kBoth,      // texts of all kids (regular)
   kNot,       // every text but those of kids[0] (regular)
-  // The texts of kids[0] that do not begin with a shorter text of kids[0]. kids[0] must be regular.
+  // The texts of kids[0] that have no shorter text of kids[0] at their beginning. kids[0] must be regular.
   kShortest,
   kRule,    // a = rule
   kLexeme,  // a = lexeme
-  // A grammar of another kind, such as a JSON Schema, with the number `a`.
+  // The grammar number `a` of another kind, such as a JSON Schema.
   kPart,
-  // One of the texts `units`, or the text of one of the tokens `ids`. The texts of `ids` are added to `units`
-  // once the vocabulary is known.
+  // One of the texts `units`, or the text of one of the tokens `ids`, which is added to `units` once the
+  // vocabulary is known.
   kTokens,
-  // At least `a` texts of the list `units` that stand side by side there, in this order.
+  // At least `a` neighbouring texts of the list `units`, in their order.
   kSubstring,
-  // kids[0] as a capture with name number `a`, or without a name as a gap, which captures around it leave out
-  // at their ends.
+  // kids[0] as a capture with name number `a`. Without a name it is a gap: captures around it leave it out at
+  // their ends.
   kCapture,
-  // kids[0] captured as `a`, then kids[1] captured as `b`. If the text can be split in several ways, b begins
-  // as early as possible.
+  // kids[0] captured as `a`, then kids[1] captured as `b`. Where the text can be split in several ways, b
+  // begins as early as possible.
   kSplit,
-  // kids[0], in each of whose texts at most `a` tokens may begin. `text` is its name in error messages.
+  // kids[0], and at most `a` tokens may begin in its text. `text` is its name in error messages.
   kLimit,
   // Any number of the lexemes of gap `a`, such as blanks.
   kGap,
@@ -58,12 +58,12 @@ struct GrammarNode {
   std::vector<CodepointRange> ranges{};
   std::vector<int32_t> ids{};
   std::vector<std::string> units{};
-  // Where the expression stands in the grammar's text; -1 if this is not known.
+  // The offset of the expression in the grammar's text; -1 if it is not known.
   int64_t place = -1;
 };
 
 struct GrammarRule {
-  // The name of the rule; empty if a front end made the rule, which is then never shown to the user.
+  // The name of the rule; empty if a front end made the rule. The user never sees such a rule.
   std::string name;
   uint32_t node = 0;
   bool defined = false;
@@ -74,12 +74,12 @@ struct Lexeme {
   std::string name;
   uint32_t node = 0;
   int32_t priority = 0;
-  // True if the lexeme wins over a pattern that matches the same text.
+  // True if the lexeme wins against a pattern that matches the same text.
   bool literal = false;
-  // True if the lexeme ends only where no longer text of its own goes on; other lexemes do not matter.
+  // True if the lexeme competes with itself only: it ends where no longer text of its own goes on.
   bool alone = false;
-  // `lazy` says that the lexeme ends as soon as it matches, even if another lexeme could read on. If the
-  // lexeme is the first part of a longer text, `whole` is the node of the longer texts, which then compete
+  // `lazy` says that the lexeme ends as soon as it matches, even if another lexeme could read on. If a lazy
+  // lexeme is the beginning of a longer text, `whole` is the node of the longer text, which then competes
   // with other lexemes; -1 stands for the lexeme itself.
   bool lazy = false;
   int64_t whole = -1;
@@ -106,8 +106,8 @@ struct GrammarSource {
   uint32_t capture(const std::string& name);
 };
 
-// Tells what is wrong with a node, as a short fact; null if nothing is. `before` is the index that the node
-// would get: nodes that it names must have smaller indices.
+// Returns in a few words what is wrong with a node; null if nothing is. `before` is the index that the node
+// would get: it may name only nodes with smaller ones.
 const char* fault(const GrammarSource& source, const GrammarNode& node, std::size_t before);
 
 }  // namespace structgen

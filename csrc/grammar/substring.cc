@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::size_t kMaxUnits = 2'000'000;
 
-// The suffix automaton of the units as a lazy language. Every state accepts, because a text may end behind
+// The suffix automaton of the units, as a lazy language. Every state accepts, because a text may end behind
 // any unit.
 class SuffixAutomaton : public LazyLanguage {
  public:
@@ -30,7 +30,7 @@ class SuffixAutomaton : public LazyLanguage {
   }
 
   RegexId unfold(RegexArena& arena, uint32_t s) override { return arena.optional(first(arena, s)); }
-  // Returns the texts of one or more units that may be read from state s.
+  // Returns the non-empty texts that can be read from state s.
   RegexId first(RegexArena& arena, uint32_t s) {
     std::vector<RegexId> parts;
     for (const auto& [unit, to] : states_[s].next)
@@ -40,14 +40,14 @@ class SuffixAutomaton : public LazyLanguage {
 
  private:
   static constexpr uint32_t kNone = 0xFFFFFFFFu;
-  // `link` is the state of the longest suffix that also occurs elsewhere in the units. `length` is the number
-  // of units of the longest text that leads here.
+  // `link` is the state of the longest suffix that also occurs elsewhere. `length` counts the units of the
+  // longest text that leads to this state.
   struct State {
     std::map<uint32_t, uint32_t> next;
     uint32_t link = 0, length = 0;
   };
-  // Adds one unit, in amortised constant time. As usual for suffix automata, a state is copied if its longest
-  // text no longer occurs everywhere where its shorter texts occur.
+  // Adds one unit, in amortised constant time. As in any suffix automaton, a state is copied if its longest
+  // text no longer occurs wherever its shorter texts do.
   uint32_t extend(uint32_t last, uint32_t unit) {
     const uint32_t me = static_cast<uint32_t>(states_.size());
     states_.emplace_back();

@@ -15,8 +15,8 @@ namespace structgen {
 
 class RegexArena;
 
-// Returns the texts of neighbouring units, one after the other, with at least `least` units (0 or 1): of the
-// units a, b, c also `bc`, but not `ac`.
+// Returns the texts made of neighbouring units, at least `least` of them (0 or 1). Of the units a, b, c the
+// text `bc` is one, `ac` is none.
 RegexId substring(RegexArena& regexes, const std::vector<std::string>& units, uint32_t least);
 
 }  // namespace structgen

@@ -23,7 +23,6 @@ struct Known : RegexCache {
 
 bool hex(char c) { return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f') || (c >= 'A' && c <= 'F'); }
 
-// Tells whether the regex is a set of at least two literals that does not stand inside an escape.
 bool is_wide_set(RegexArena& regexes, RegexId r) {
   if (regexes.node(r).kind != RegexKind::kLiteralSet) return false;
   const LiteralSet& s = regexes.literal_set_of(r);
@@ -42,8 +41,9 @@ RegexId without_exceptions(RegexArena& regexes, RegexId r) {
     kept = RegexId{n.kids[i]};
   }
   if (kept == RegexArena::empty()) return r;
-  // `kept` must have the form E* X. Then every text of X can be made longer in front, so an unknown beginning
-  // makes the few excluded texts possible as well.
+  // If `kept` is E* X, a text of X with more E in front is a text of X, too. The beginning that was read is
+  // not known, so it may have been long enough that the whole text is none of the few excluded ones. If
+  // `kept` has another form, this need not hold.
   const RegexNode& k = regexes.node(kept);
   if (k.kind != RegexKind::kCat) return r;
   const RegexNode& body = regexes.node(RegexId{k.a});
@@ -96,9 +96,10 @@ const Anywhere& anywhere(RegexArena& regexes, RegexId r) {
   return *slot;
 }
 
-// Finds the texts of a set that end inside `rest`. If a text has no escapes, its last bytes are those of
-// `rest` up to the first quote. Of these bytes up to `most` may belong to an escape that began before `rest`
-// (`\u0061` cut behind `\u00`).
+// Finds the literals of a set that may end inside `rest`, at its first quote. The spelling of a literal
+// without escapes ends with the bytes of `rest` before this quote. The first `most` of these bytes may
+// instead belong to an escape that began before `rest`: if `\u0061` is cut behind `\u00`, `rest` begins with
+// `61`.
 Endings ending_in(RegexArena& regexes, RegexId set, std::string_view rest) {
   Endings out;
   const LiteralSet s = regexes.literal_set_of(set);
@@ -107,7 +108,7 @@ Endings ending_in(RegexArena& regexes, RegexId set, std::string_view rest) {
   if (quote == std::string_view::npos) return out;
   const std::string_view tail = rest.substr(0, quote);
   const bool escapes = tail.find('\\') != std::string_view::npos;
-  // How many bytes at the beginning of `tail` may belong to an escape.
+  // The number of bytes at the beginning of `tail` that may belong to an escape.
   std::size_t most = 0;
   if (!tail.empty() && std::string_view("bfnrtu/").find(tail[0]) != std::string_view::npos) most = 1;
   std::size_t digits = tail.empty() || tail[0] != 'u' ? 0 : 1;
@@ -116,8 +117,8 @@ Endings ending_in(RegexArena& regexes, RegexId set, std::string_view rest) {
   most = std::max(most, digits);
   std::vector<uint64_t> bits((table.texts.size() + 63) / 64, 0);
   charge(s.hi - s.lo);
-  // If the end of a text may be written with an escape, the text goes to `others`. For all other texts the
-  // bytes are compared.
+  // A literal that may end in an escape goes to `others`. Of every other literal the last bytes are compared
+  // with `tail`.
   for (uint32_t i = s.lo; i < s.hi; ++i) {
     if (!regexes.tables().any_allowed(s.subset, i, i + 1)) continue;
     const std::string_view text = std::string_view(table.texts[i]).substr(s.depth);

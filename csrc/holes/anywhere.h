@@ -18,9 +18,9 @@
 
 namespace structgen {
 
-// What may be left of a regex when a beginning of its text was read and it is not known which.
+// What may be left of a regex behind an unknown beginning of one of its texts.
 struct Anywhere {
-  // The regex itself and its derivatives, as far as they have a byte left to read.
+  // The regex itself and its derivatives, without those that can only read the empty text.
   std::vector<RegexId> left;
   // Sets of literals, each of which stands for all its derivatives: no byte, some bytes, or all bytes of a
   // literal may have been read.
@@ -32,15 +32,15 @@ struct Anywhere {
 
 const Anywhere& anywhere(RegexArena& regexes, RegexId r);
 
-// Returns "any text" for "any text but these few". Any other regex is returned unchanged.
+// Returns "any text" if the regex means "any text but these few". Any other regex is returned unchanged.
 RegexId without_exceptions(RegexArena& regexes, RegexId r);
 
-// Texts of a set of literals. Each begins before `rest` and ends inside `rest`, at least one byte behind its
-// beginning.
+// The texts of a set of literals that may end at the first quote of `rest`, if an unknown beginning of theirs
+// stands before `rest`.
 struct Endings {
-  // The texts that end with the first quote of `rest`: 1 + the label of each, or 0 without a label.
+  // The labels of the texts that end there in each spelling: 1 + the label, or 0 for a text without one.
   std::vector<uint32_t> plain;
-  // The other texts, one in each set. Their ends are found by stepping through `rest`.
+  // The other texts, each as a set of its own. A caller finds their ends by reading `rest` byte by byte.
   std::vector<RegexId> others;
 };
 Endings ending_in(RegexArena& regexes, RegexId set, std::string_view rest);

@@ -93,7 +93,6 @@ Canvas::Range Canvas::range() const {
   for (std::size_t i = 0; i < n; ++i) {
     const TokenId t = at(i);
     if (t == kMasked) continue;
-    // This slot holds text, so the text ends behind it.
     if (!ends(t))
       out.lo = i + 1;
     else if (out.hi == n)
@@ -136,8 +135,9 @@ CloudId Canvas::along(std::size_t i) {
   return thin_[i];
 }
 
-// Tells whether the cloud c before slot i, behind the change, contains the cloud that the kept filling has
-// there. If so, the rest of the kept filling leads from c to an end.
+// Tells whether the cloud c before slot i holds every text that the cloud along the kept filling holds there,
+// and slot i lies behind the change. If so, the tokens of the kept filling from slot i on lead from c to an
+// end.
 bool Canvas::meets_filling(std::size_t i, CloudId c) {
   return keeps_end() && unchanged_from(i) && i <= filling_->size() && clouds_->holds(c, along(i));
 }
@@ -181,8 +181,8 @@ bool Canvas::leads(std::size_t i, CloudId c) {
   return out;
 }
 
-// Tells whether the older clouds in wider_ forbid the change. They hold all texts of F: if none of their
-// texts fits the change, no text of F does.
+// Tells whether an older cloud in wider_ already rules the change out. An older cloud was computed with fewer
+// tokens in the slots, so it holds every text of F: if none of its texts fits the change, no text of F does.
 bool Canvas::dies() {
   const std::size_t slot = change_->slot;
   if (!wider_[slot]) return false;
@@ -217,7 +217,7 @@ Verdict Canvas::decide() {
   }
   if (!somewhere()) return Verdict::kNo;
   shown_ = show();
-  // Clouds are exact unless they are blind, and an exact "yes" needs no filling.
+  // If no cloud was blind, clouds are exact, and their "yes" needs no filling.
   return shown_ || !clouds_->seen_blind() ? Verdict::kYes : Verdict::kUnknown;
 }
 
@@ -230,7 +230,8 @@ Verdict Canvas::possible() {
   return out;
 }
 
-// Returns a copy in which the slot is empty. It tells whether another token may replace the one in the slot.
+// Returns a copy of the canvas with the slot empty. Its allows() tells which tokens may replace the slot's
+// token.
 Canvas Canvas::without(std::size_t slot) const {
   Canvas out(*this);
   out.clear(slot);
@@ -240,7 +241,6 @@ Canvas Canvas::without(std::size_t slot) const {
 Verdict Canvas::allows(std::size_t slot, TokenId t) {
   if (slots_[slot] == t) return possible();
   if (slots_[slot] != kMasked) return without(slot).allows(slot, t);
-  // set() often asks the last question again; its filling is known.
   if (shown_ && change_ && change_->slot == slot && change_->token == t) return Verdict::kYes;
   begin_filling();
   change({{slot, t}});
@@ -270,7 +270,7 @@ Verdict Canvas::set(std::size_t slot, TokenId t) {
   return told;
 }
 
-// Sets a slot, and drops the clouds of F and the answers that depend on this slot.
+// Sets a slot. It drops the clouds of F behind this slot and all answers that depend on it.
 void Canvas::assign(std::size_t slot, TokenId t) {
   slots_[slot] = t;
   if (before_.size() > slot + 1) before_.resize(slot + 1);
@@ -278,10 +278,10 @@ void Canvas::assign(std::size_t slot, TokenId t) {
   change({});
 }
 
-// Sets a slot. The clouds of F behind it become wider_: with one more slot filled, the new clouds hold no
-// more texts.
+// Sets a slot. The clouds of F behind the slot are kept as wider_: one more token in a slot only takes texts
+// from a cloud, so the old clouds hold every text of the new ones.
 void Canvas::put(std::size_t slot, TokenId t) {
-  // A slot that is set is cleared first, so that F is computed anew from there.
+  // If the slot holds another token, the clouds behind it do not contain the new ones. clear() drops them.
   clear(slot);
   for (std::size_t i = slot + 1; i < before_.size(); ++i) wider_[i] = before_[i];
   keep(std::nullopt);
@@ -342,7 +342,7 @@ bool Canvas::show_some(std::size_t slot, const std::vector<TokenId>& tokens, std
     if (has_bit(row, t)) continue;
     change({{slot, t}});
     bool shown =
-        filling_ && slot < filling_->size() && walk(filling_->states[slot], t) == filling_->states[slot + 1];
+        filling_ && slot < filling_->size() && read(filling_->states[slot], t) == filling_->states[slot + 1];
     shown = shown || (replayed++ < kReplayed && splice());
     if (!shown && !searched && searches > 0) {
       searched = true;

@@ -29,7 +29,6 @@ namespace structgen {
 // Tells which tokens each slot of one canvas may take.
 class Canvas {
  public:
-  // Stands for the token of a slot that is not filled.
   static constexpr TokenId kMasked = -1;
   // With `open`, more text may follow the slots; otherwise the text ends before some slot or behind the last
   // one. `pad` is the token that fills the slots behind an end token; if it is kMasked, end tokens fill them.
@@ -45,7 +44,6 @@ class Canvas {
   Verdict allows(std::size_t slot, TokenId t);
   // Sets a slot if allows() says yes. Returns the verdict.
   Verdict set(std::size_t slot, TokenId t);
-  // Sets a slot whatever allows() says.
   void put(std::size_t slot, TokenId t);
   void clear(std::size_t slot);
   // Writes the row of a slot: the tokens for which allows() says yes. Returns false if allows() says "not
@@ -62,7 +60,7 @@ class Canvas {
   // last one.
   struct Range {
     std::size_t lo = 0, hi = 0;
-    // The end token that a slot holds; kMasked if no slot holds one.
+    // The end token that some slot holds, or kMasked if none does.
     TokenId end = kMasked;
     bool any() const { return lo <= hi; }
     bool has(std::size_t i) const { return lo <= i && i <= hi; }
@@ -89,15 +87,15 @@ class Canvas {
     TokenId token;
     StateId state;
   };
-  // A question assumes that this slot holds this token.
+  // The assumption of a question: this slot holds this token.
   struct Change {
     std::size_t slot;
     TokenId token;
   };
-  // The limits of a search that keeps most tokens of the kept filling and replaces only those near the
-  // change.
+  // The bounds of a search that replaces only tokens near the change and keeps the others of the kept
+  // filling.
   struct Near {
-    // In front of this slot, at the latest, the search must have come back to the kept filling.
+    // Before this slot, or earlier, the search must reach a cloud from which the kept filling goes on.
     std::size_t stop;
     // The search follows only stacks of at most this many symbols.
     uint32_t symbols;
@@ -112,9 +110,7 @@ class Canvas {
   };
   // Tells whether t ends the text or stands behind its end.
   bool ends(TokenId t) const { return t >= 0 && (t == pad_ || vocabulary_.is_eos(t)); }
-  // Returns the token of slot i; in the slot of the change this is the token of the change.
   TokenId at(std::size_t i) const { return change_ && i == change_->slot ? change_->token : slots_[i]; }
-  // Tells whether the change does not concern the slots from i on.
   bool unchanged_from(std::size_t i) const { return !change_ || i > change_->slot; }
   bool changes_text() const { return change_ && !ends(change_->token); }
   void change(std::optional<Change> change);
@@ -140,7 +136,7 @@ class Canvas {
   void keep(std::optional<Filling> filling);
   void begin_filling();
   bool keeps_end() const { return filling_ && range_.has(filling_->size()); }
-  StateId walk(StateId s, TokenId t);
+  StateId read(StateId s, TokenId t);
   bool ended(const Filling& f);
   bool add_ending(Filling& out);
   std::optional<Next> next(std::size_t i, StateId s, std::size_t link);
@@ -157,11 +153,9 @@ class Canvas {
 
   std::shared_ptr<Clouds> clouds_;
   const Vocabulary& vocabulary_;
-  // The state behind the prefix.
   const StateId start_;
   const bool open_;
   const TokenId pad_;
-  // Holds the token of each slot, or kMasked.
   std::vector<TokenId> slots_;
   // before_[i] is the cloud before slot i, F at the top of this file, up to the last slot that was asked for.
   std::vector<CloudId> before_;
@@ -171,16 +165,16 @@ class Canvas {
   // The change that the question assumes, or none, and where the text may end with this change.
   std::optional<Change> change_;
   Range range_;
-  // The answers of leads(), with other assumptions each: no change, the change, and the change within the
-  // limits near_.
+  // The answers of leads(), in three tables, because each holds under another assumption: no change; the
+  // change; the change, and only clouds within the bounds near_.
   Answers leads_, leads_changed_, leads_near_;
   std::optional<Near> near_;
-  // Tells whether the clouds of the last near() lead to an end.
+  // Tells whether the clouds that near() looked at last lead to an end.
   bool led_ = false;
-  // The kept filling, which shows that the empty slots can be filled, and the clouds along it.
+  // The kept filling: tokens for all slots, found earlier, which prove that the empty slots can be filled.
+  // Questions try to change few of its tokens.
   std::optional<Filling> filling_;
   std::vector<CloudId> thin_;
-  // The filling that showed the last "yes"; it contains the change.
   std::optional<Filling> shown_;
 };
 

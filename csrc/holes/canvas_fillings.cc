@@ -13,9 +13,9 @@
 namespace structgen {
 
 namespace {
-// build() gives up after kTries steps and two more steps for each slot. Within the limits near_ it has one
-// step for each slot and kTriesNear more: if captured text forbids what clouds allow, other limits help
-// sooner.
+// build() gives up after kTries steps and two more for each slot. In a search within the bounds near_ it has
+// kTriesNear steps and one more for each slot: if captured text forbids what clouds allow, wider bounds help
+// more than more steps.
 constexpr std::size_t kTries = 400, kTriesNear = 8;
 // near() follows stacks with at most this many more symbols than those of the kept filling. Deeper stacks
 // make more clouds, and few fillings need them.
@@ -29,7 +29,6 @@ Canvas::Filling Canvas::Filling::first(std::size_t n) const {
   return {{tokens.begin(), tokens.begin() + end}, {states.begin(), states.begin() + end + 1}};
 }
 
-// Appends the tokens of the filling `of` for the slots that this filling lacks.
 void Canvas::Filling::add_rest(const Filling& of) {
   for (std::size_t i = size(); i < of.size(); ++i) add(of.tokens[i], of.states[i + 1]);
 }
@@ -39,7 +38,7 @@ void Canvas::keep(std::optional<Filling> filling) {
   thin_.resize(1);
 }
 
-// If no filling is kept, finds one for the slots without a change, first among shallow stacks.
+// Finds a filling without any change, if none is kept. It searches shallow stacks first.
 void Canvas::begin_filling() {
   if (filling_) return;
   const std::optional<Change> before = change_;
@@ -51,7 +50,7 @@ void Canvas::begin_filling() {
   change(before);
 }
 
-StateId Canvas::walk(StateId s, TokenId t) { return clouds_->parser().read(s, vocabulary_.bytes(t)); }
+StateId Canvas::read(StateId s, TokenId t) { return clouds_->parser().read(s, vocabulary_.bytes(t)); }
 
 // Tells whether the text may end behind the tokens of the filling.
 bool Canvas::ended(const Filling& f) {
@@ -66,7 +65,7 @@ bool Canvas::add_ending(Filling& out) {
   const std::vector<TokenId>* const rest = ending(begun, clouds_->of(out.last()));
   if (!rest) return false;
   for (TokenId t : *rest) {
-    out.add(t, walk(out.last(), t));
+    out.add(t, read(out.last(), t));
     if (out.last() == Parser::dead()) break;
   }
   if (clouds_->parser().state(out.last()).accepting) return true;
@@ -74,18 +73,18 @@ bool Canvas::add_ending(Filling& out) {
   return false;
 }
 
-// Returns a token of slot i with the state behind it, or nothing. In an empty slot these are the tokens that
-// the parser reads in state s, with its captured text, in the order of the links; `link` is the number of the
-// one that is returned.
+// Returns one token that slot i may take behind the state s, with the state behind the token, or nothing. An
+// empty slot has many such tokens, and `link` counts through them: the caller asks with the `link` of the
+// last token to get the next one.
 std::optional<Canvas::Next> Canvas::next(std::size_t i, StateId s, std::size_t link) {
   if (at(i) != kMasked) {
-    const StateId to = walk(s, at(i));
+    const StateId to = read(s, at(i));
     return to == Parser::dead() ? std::nullopt : std::optional(Next{at(i), to});
   }
-  // The first token is that of the kept filling.
+  // The token of the kept filling is tried first.
   if (filling_ && i < filling_->size()) {
     const TokenId t = filling_->tokens[i];
-    const StateId to = walk(s, t);
+    const StateId to = read(s, t);
     if (to != Parser::dead() && leads(i + 1, clouds_->of(to)) && link-- == 0) return Next{t, to};
   }
   std::optional<Next> out;
@@ -93,9 +92,10 @@ std::optional<Canvas::Next> Canvas::next(std::size_t i, StateId s, std::size_t l
     if (!leads(i + 1, w.to)) return true;
     const std::vector<TokenId> some = clouds_->examples(w);
     for (std::size_t k = 0; k < some.size(); ++k) {
-      // The examples of a link are taken in another order in each slot, so that captured texts differ.
+      // Each slot takes the examples of a link in another order. Captured texts of several slots then differ
+      // more often.
       const TokenId t = some[(k + i) % some.size()];
-      const StateId to = walk(s, t);
+      const StateId to = read(s, t);
       if (to == Parser::dead() || !leads(i + 1, clouds_->of(to)) || link-- > 0) continue;
       out = Next{t, to};
       return false;
@@ -106,13 +106,14 @@ std::optional<Canvas::Next> Canvas::next(std::size_t i, StateId s, std::size_t l
 }
 
 // Appends the longest beginning of the kept filling that the parser reads and behind which the clouds lead to
-// an end. Behind a beginning that leads nowhere no longer one leads to an end, so halving finds its length.
+// an end. If clouds do not lead to an end behind some beginning, they do not behind any longer one, so a
+// binary search finds the length.
 void Canvas::add_kept(Filling& out) {
   if (!filling_) return;
   Filling longest = out;
   for (std::size_t i = out.size(); i < std::min(filling_->size(), range_.hi); ++i) {
     const TokenId t = at(i) == kMasked ? filling_->tokens[i] : at(i);
-    const StateId to = walk(longest.last(), t);
+    const StateId to = read(longest.last(), t);
     if (to == Parser::dead()) break;
     longest.add(t, to);
   }
@@ -164,7 +165,7 @@ bool Canvas::trace(Filling& out, CloudId c) {
 bool Canvas::add_link(Filling& out, Clouds::Entry from, Clouds::Entry to, std::size_t turn) {
   const std::size_t i = out.size();
   const auto add = [&](TokenId t) {
-    const StateId s = walk(out.last(), t);
+    const StateId s = read(out.last(), t);
     if (s != Parser::dead()) out.add(t, s);
     return s != Parser::dead();
   };
@@ -182,7 +183,7 @@ bool Canvas::add_link(Filling& out, Clouds::Entry from, Clouds::Entry to, std::s
 // Appends tokens for the slots that `out` lacks, until the parser reads no more.
 void Canvas::add_read(Filling& out, const std::vector<TokenId>& tokens) {
   for (std::size_t i = out.size(); i < tokens.size(); ++i) {
-    const StateId s = walk(out.last(), tokens[i]);
+    const StateId s = read(out.last(), tokens[i]);
     if (s == Parser::dead()) return;
     out.add(tokens[i], s);
   }
@@ -191,7 +192,7 @@ void Canvas::add_read(Filling& out, const std::vector<TokenId>& tokens) {
 // Finds tokens for the slots that `out` lacks, depth first. Returns false if it finds none.
 bool Canvas::build(Filling& out) {
   const std::size_t from = out.size();
-  // For each slot behind the first `from`: the number that was passed to next().
+  // For each slot behind the first `from`: the `link` with which next() was asked.
   std::vector<std::size_t> links;
   for (std::size_t tries = near_ ? near_->stop - from + kTriesNear : 2 * slots_.size() + kTries; tries > 0;
        --tries) {
@@ -217,7 +218,7 @@ bool Canvas::build(Filling& out) {
       }
       links.pop_back();
     }
-    // Goes back to the last slot for which there is another token.
+    // Goes back to the last slot that has another token to try.
     for (;; links.pop_back()) {
       if (links.empty()) return false;
       out.remove_last();
@@ -232,7 +233,7 @@ bool Canvas::build(Filling& out) {
 // parser cannot read them.
 std::optional<Canvas::Filling> Canvas::begun() {
   if (!filling_ || change_->slot >= filling_->size()) return std::nullopt;
-  const StateId s = walk(filling_->states[change_->slot], change_->token);
+  const StateId s = read(filling_->states[change_->slot], change_->token);
   if (s == Parser::dead()) return std::nullopt;
   Filling out = filling_->first(change_->slot);
   out.add(change_->token, s);
@@ -250,15 +251,15 @@ std::optional<Canvas::Filling> Canvas::splice() {
       out->add_rest(*filling_);
       return out;
     }
-    const StateId s = walk(out->last(), filling_->tokens[i]);
+    const StateId s = read(out->last(), filling_->tokens[i]);
     if (s == Parser::dead()) return std::nullopt;
     out->add(filling_->tokens[i], s);
   }
   return ended(*out) ? out : std::nullopt;
 }
 
-// Returns a filling with the change, or nothing. It first keeps the beginning of the kept filling, then tries
-// a new one.
+// Returns a filling with the change, or nothing. It tries to keep the beginning of the kept filling before it
+// builds a new one.
 std::optional<Canvas::Filling> Canvas::show() {
   if (changes_text())
     if (std::optional<Filling> out = begun();
@@ -268,9 +269,9 @@ std::optional<Canvas::Filling> Canvas::show() {
   return build(out) ? std::optional(std::move(out)) : std::nullopt;
 }
 
-// Returns a filling that keeps the first `from` tokens of the kept one, and meets it or an end no later than
-// slot `stop`, with shallow stacks only. Returns nothing if it finds none. led_ then tells whether clouds
-// have such a filling.
+// Returns a filling whose first `from` tokens are those of the kept filling. Its other tokens follow shallow
+// stacks, and from slot `stop` on at the latest it continues with the tokens of the kept filling, or has
+// ended. Returns nothing if it finds none. Sets led_.
 std::optional<Canvas::Filling> Canvas::near(std::size_t from, std::size_t stop) {
   leads_near_.forget(slots_.size());
   Undo anew([&] { near_.reset(); });
@@ -286,7 +287,6 @@ std::optional<Canvas::Filling> Canvas::near(std::size_t from, std::size_t stop) 
 bool Canvas::nearby(std::size_t width) {
   const std::size_t slot = change_->slot, length = filling_->size();
   if (slot > length + width || slot + 1 > range_.hi) return false;
-  // The tokens of the kept filling before slot `from` stay.
   const std::size_t from = std::min(slot - std::min(slot, width), length);
   shown_ = near(from, std::min(slot + 1 + width, slots_.size()));
   return shown_ || (led_ && !clouds_->seen_blind());

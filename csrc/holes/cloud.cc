@@ -55,8 +55,8 @@ constexpr std::size_t kTurn = 5;
 constexpr std::size_t kFewEntries = 12;
 constexpr uint64_t pair_key(uint32_t a, uint32_t b) { return uint64_t{a} << 32 | b; }
 
-// Splits a text into tokens from the left, each as long as possible. Returns false if no token continues the
-// text at some point.
+// Splits a text into tokens from the left; each token is the longest one that the text continues with.
+// Returns false where no token fits.
 bool cut(const TokenTrie& trie, std::string_view text, std::vector<TokenId>& out) {
   while (!text.empty()) {
     std::size_t longest = 0;
@@ -99,8 +99,8 @@ std::size_t Clouds::byte_size() const {
 
 void Clouds::add(RegexId r, StackId s, Cloud& out) { out.groups.push_back({leaps_.set(r), s}); }
 
-// Brings a cloud into normal form: each regex stands once, above all stacks that it had, and regexes above
-// equal stacks form one group.
+// Brings a cloud into normal form: each regex stands once, above the union of the stacks that it had, and
+// regexes above equal sets of stacks form one group.
 void Clouds::unite(Cloud& c) {
   sort_unique(c.groups);
   std::size_t n = 0;
@@ -133,7 +133,7 @@ void Clouds::unite(Cloud& c) {
 }
 
 CloudId Clouds::intern(Cloud& c) {
-  // It is not known what an open cloud holds, so all open clouds are one cloud.
+  // Anything may follow an open cloud, so all open clouds are made equal.
   if (c.open) c = {{}, true, true, true};
   if (c.groups.size() > 1) unite(c);
   if (c.groups.empty() && !c.accepting) return kNone;
@@ -156,8 +156,8 @@ void Clouds::follow(const Leap& l, StackId s, Cloud& out) {
   for (const Stride::Exit& x : l.exits) out.add(cloud(leave(s, x.label, x.nodes)));
 }
 
-// Tells whether the text may end here if a suffix follows: a terminal must read the mark kEdge and lead to an
-// end. Parser::ends_at_edge() tells the same of states.
+// Tells whether the text may end in front of a suffix. A grammar writes such an end as the mark kEdge: some
+// terminal must read it and lead to an end. Parser::ends_at_edge() decides the same for states.
 bool Clouds::ends_at_edge(const std::vector<Group>& groups, uint32_t depth) {
   check_depth();
   if (depth == kMostEdges) return false;
@@ -199,8 +199,8 @@ CloudId Clouds::enter(StackId s, uint32_t label) {
 void Clouds::enter(StackId s, Alive::Pending pending, uint32_t label, Cloud& out) {
   check_depth();
   charge();
-  // Left recursion leads back to the same stacks, which are expanded once. A label changes what is read, and
-  // visited_ has no labels, so only visits without a label are noted.
+  // Left recursion leads back to stacks that were expanded before, so they are noted in visited_. A label
+  // changes what can be read, and visited_ does not tell labels apart: visits with a label are not noted.
   if (label == 0 && !visited_.emplace(pair_key(s.v, pending), true).second) return;
   if (parser_.stacks().has_end(s)) out.accepting = true;
   const std::span<const StackEntry> entries = parser_.stacks().entries(s);
@@ -303,7 +303,8 @@ CloudId Clouds::token(CloudId c, TokenId t) {
       for (const Group& e : now.groups)
         follow(leaps_.byte(e.set, static_cast<uint8_t>(bytes[i])), e.stack, next);
       sort_unique(next.groups);
-      // An end inside of the token does not count, because the token was not read as a whole.
+      // If the stacks are empty before the last byte of the token, the text has ended inside the token. Such
+      // an end does not count.
       if (next.groups.empty() && i + 1 < bytes.size()) next.accepting = false;
       now = std::move(next);
     }
@@ -311,9 +312,9 @@ CloudId Clouds::token(CloudId c, TokenId t) {
   });
 }
 
-// Returns the cloud behind tokens that have just left a terminal above the stacks s and go on below given
-// trie nodes. The regexes behind the terminal are those of the cloud enter(s). All these tokens have bytes
-// left, so it does not matter whether that cloud accepts.
+// Returns the cloud behind tokens that have just left a terminal above the stacks s, with bytes left to read
+// from the given trie nodes on. They read on in the cloud enter(s). Whether that cloud accepts does not
+// matter, because each of these tokens has at least one more byte.
 CloudId Clouds::leave(StackId s, uint32_t label, NodeSetId from) {
   check_depth();
   return left_[pair_key(s.v, label)].remember(from.v, [&] {
@@ -374,8 +375,8 @@ uint32_t Clouds::depth(CloudId c) {
   return out;
 }
 
-// Tells whether c holds every text of `part`. So it is if c has each regex of `part` above at least the same
-// stacks.
+// Tells whether c holds every text of `part`. It answers yes if each regex of `part` stands in c above a
+// superset of its stacks.
 bool Clouds::holds(CloudId c, CloudId part) {
   if (c == part) return true;
   const Cloud &whole = clouds_[c.v], &some = clouds_[part.v];
@@ -387,22 +388,22 @@ bool Clouds::holds(CloudId c, CloudId part) {
       const auto in = std::find_if(whole.groups.begin(), whole.groups.end(), [&](const Group& e) {
         return std::ranges::binary_search(leaps_.regexes(e.set), r);
       });
-      // Equal sets of stacks have one number. So the union is equal to in->stack exactly if in->stack
-      // contains the other set.
+      // Equal sets of stacks have equal numbers. So `in->stack` contains the other set if their union has its
+      // number.
       if (in == whole.groups.end() || parser_.stacks().unite(in->stack, p.stack) != in->stack) return false;
     }
   return true;
 }
 
-// Writes the tokens of the shortest completion of the cloud's entries, if reading them shows that the cloud
-// may end there. Returns false otherwise.
+// Writes the tokens of the cloud's shortest completion. Returns false if the cloud may not end behind these
+// tokens, or if there is no completion.
 bool Clouds::completed(CloudId c, std::vector<TokenId>& out) {
   if (cloud(c).open) return false;
   std::vector<Item> items;
   for (const Entry& e : entries(c)) items.push_back({e.regex, e.stack, CaptureId{0}});
   if (items.empty() || items.size() > kFewEntries) return false;
-  // The completion is that of a parse state without captured text. text_matters() tells whether captured text
-  // may forbid it.
+  // Completion works on parse states, so a state is made of the cloud's entries, with no captured text.
+  // text_matters() tells whether captured text might forbid this completion.
   std::string text;
   const bool found = told([&] {
                        const StateId s = parser_.make(items, false);

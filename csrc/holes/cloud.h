@@ -35,23 +35,21 @@ namespace structgen {
 
 using CloudId = Id<struct CloudTag>;
 
-// All that may be read behind some tokens, of which not all are known.
 struct Cloud {
-  // A set of regexes, and the set of stacks that stands below all of them. A few hundred regexes usually have
-  // a dozen sets of stacks.
+  // A set of regexes above one set of stacks. A cloud of a few hundred regexes usually has a dozen groups.
   struct Group {
     RegexSetId set;
     StackId stack;
     friend auto operator<=>(const Group&, const Group&) = default;
   };
-  // In a cloud that has a number, each regex is in one group.
+  // Before unite() a regex may stand in several groups; behind it each regex stands in one.
   std::vector<Group> groups = {};
   bool accepting = false;
-  // True if a reader was told that its captured text differs from all others. The cloud may then hold too
-  // many texts.
+  // True if some reader was told only that its captured text differs from all others. A real text may fail
+  // there, so the cloud may hold too many texts.
   bool blind = false;
-  // True if a reader could not say what follows a text that differs from all others. Any text may then
-  // follow.
+  // True if some reader could not say what follows a captured text that differs from all others. Any text may
+  // then follow.
   bool open = false;
   void add(const Cloud& c) {
     groups.insert(groups.end(), c.groups.begin(), c.groups.end());
@@ -64,14 +62,13 @@ struct Cloud {
 
 class Clouds {
  public:
-  // The cloud in which no byte can be read and the text cannot end.
   static constexpr CloudId kNone{0};
   struct Entry {
     RegexId regex;
     StackId stack;
   };
-  // A link out of a cloud. Its tokens read the regex, from the trie nodes `from`, to the derivative with the
-  // number `left` (a Stride numbers these), and lead to the cloud `to`.
+  // A link out of a cloud: tokens that all lead to the cloud `to`. From the trie nodes `from` on, each reads
+  // `regex` and leaves the derivative number `left` of their Stride.
   struct Link {
     CloudId to;
     RegexId regex;
@@ -93,7 +90,6 @@ class Clouds {
   uint32_t depth(CloudId c);
   // Tells whether some text leads from the cloud to an end.
   bool alive(CloudId c);
-  // Tells whether c holds every text of `part`.
   bool holds(CloudId c, CloudId part);
   // Returns the tokens of a short text that completes the cloud. Returns null if none was found, or if the
   // cloud has more than a few entries.
@@ -114,12 +110,12 @@ class Clouds {
   // Tells whether the last call of links() met an open cloud. It may then have missed links, because anything
   // may follow.
   bool lost_ways() const { return lost_; }
-  // tokens() returns all tokens of a link, examples() some of them.
   const std::vector<TokenId>& tokens(const Link& w) { return strides_.tokens(w.regex, w.from, w.left); }
   const std::vector<TokenId>& examples(const Link& w) {
     return strides_.stride(w.regex, w.from).left[w.left].examples;
   }
-  // Tells whether some cloud was blind. If so, a "yes" needs a text that shows it.
+  // Tells whether some cloud was blind. If so, a "yes" of the clouds needs a filling that the parser has
+  // read.
   bool seen_blind() const { return seen_blind_; }
   std::size_t byte_size() const;
 
@@ -135,7 +131,6 @@ class Clouds {
   void follow(const Leap& l, StackId s, Cloud& out);
   const Alternatives& expand(RuleId rule, Symbol::Kind kind, uint32_t label);
   CloudId leave(StackId s, uint32_t label, NodeSetId from);
-  // Returns the cloud of one entry. If the entry's regex may end, what follows it is added.
   CloudId closed(Entry e);
   std::vector<Entry> entries(CloudId c) const;
   bool links(const Entry& e, NodeSetId from, const EachLink& f);
@@ -158,7 +153,6 @@ class Clouds {
   InternTable index_;
   std::size_t bytes_ = 0;
   bool seen_blind_ = false, lost_ = false;
-  // For each cloud, 1 + the index of its ending in endings_; 0 if it has no ending.
   FlatMap<uint32_t, uint32_t> ending_index_;
   std::deque<std::vector<TokenId>> endings_;
   FlatMap<uint64_t, CloudId> entered_;
@@ -171,8 +165,8 @@ class Clouds {
   std::unordered_map<uint64_t, FlatMap<uint32_t, CloudId>> left_;
   // Holds the answers of expand(), by rule and by what a reader is told: 1 + a label, or 0 for nothing.
   std::unordered_map<uint64_t, Alternatives> expansions_;
-  // In the running call of enter(): the sets of stacks that were visited, each with what may not follow
-  // (pending).
+  // The pairs that the running call of enter() has visited: a set of stacks, and what may not follow the
+  // lexeme in front (pending).
   FlatMap<uint64_t, bool> visited_;
 };
 

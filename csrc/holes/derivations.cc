@@ -22,7 +22,8 @@ RegexId Derivations::captured(Id d, Path::Spot from, Path::Spot to) const {
 // Collects the leaves of a tree, depth first. Returns false if there are too many.
 bool Derivations::collect(Id top, Leaves& out) const {
   std::vector<Id> todo;
-  // For each item that has begun: when `todo` has this size again, all leaves of the item have been found.
+  // An open item is complete once `todo` has shrunk to this size: all leaves of the item have then been
+  // collected.
   std::vector<std::size_t> open;
   if (top != kNone) todo.push_back(top);
   while (!todo.empty()) {
@@ -52,11 +53,10 @@ bool Derivations::write(Id top, bool vary, std::string& out, std::vector<std::st
   if (!collect(top, leaves)) return false;
   const Path& path = stretches_.path();
   std::unordered_set<std::string> used;
-  // Fixed texts of the path count as used, because an item in the hole must differ from items beside the
+  // A fixed text of the path counts as used: a varied text must differ from the items that stand beside the
   // hole.
   for (Id l : leaves.all)
     if (const Stretch& s = nodes_[l].stretch; path.fixed(s.from, s.to)) used.insert(path.text(s.from, s.to));
-  // The offsets in the text at which the leaves begin.
   std::vector<std::size_t> ends{0};
   for (Id l : leaves.all) {
     const Stretch& s = nodes_[l].stretch;

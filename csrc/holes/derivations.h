@@ -22,11 +22,11 @@ namespace structgen {
 class Derivations {
  public:
   using Id = uint32_t;
-  // The derivation of the empty text; also stands for "no derivation".
+  // The derivation of the empty text. Where a function may fail, it means "no derivation".
   static constexpr Id kNone = 0xFFFFFFFFu;
 
   explicit Derivations(Stretches& stretches) : stretches_(stretches) {}
-  // Returns a derivation that is one stretch. `captured` says that this stretch is the whole captured text.
+  // Returns a derivation of one stretch. `captured` says that the stretch is the whole text of a capture.
   Id leaf(const Stretch& s, bool captured) { return add({kNone, kNone, s.length, captured, s}); }
   Id joined(Id a, Id b) {
     if (a == kNone || b == kNone) return a == kNone ? b : a;
@@ -38,14 +38,15 @@ class Derivations {
   uint32_t length(Id d) const { return d == kNone ? 0 : nodes_[d].length; }
   // If the last leaf is a captured text from `from` to `to`, returns the leaf's regex; otherwise poison.
   RegexId captured(Id d, Path::Spot from, Path::Spot to) const;
-  // Appends the text of a derivation to `out`, and to `items` the texts of those items that lie in no other
-  // item. With `vary`, leaves in holes get different texts. Returns false if the text is too long.
+  // Appends the text of a derivation to `out`. Appends to `items` the texts of those items that lie in no
+  // other item. With `vary`, each leaf in a hole gets another text where it has several, so that items
+  // differ. Returns false if the text is too long.
   bool write(Id top, bool vary, std::string& out, std::vector<std::string>* items);
   std::size_t byte_size() const { return nodes_.capacity() * sizeof(Node); }
 
  private:
-  // One of three: a leaf (`left` and `right` are kNone), an item (`right` is kNone), or two derivations in a
-  // row.
+  // A leaf (`left` and `right` are kNone), an item around `left` (`right` is kNone), or `left` followed by
+  // `right`.
   struct Node {
     Id left, right;
     uint32_t length;
@@ -54,7 +55,8 @@ class Derivations {
     bool is_leaf() const { return left == kNone; }
     bool is_item() const { return left != kNone && right == kNone; }
   };
-  // The leaves of a derivation from left to right, and which of them belong to each outermost item.
+  // The leaves of a derivation from left to right. A pair of numbers for each outermost item says which of
+  // them are its own.
   struct Leaves {
     std::vector<Id> all;
     std::vector<std::pair<std::size_t, std::size_t>> items;

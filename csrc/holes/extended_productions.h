@@ -15,7 +15,6 @@ class ExtendedProductions : public Productions {
  public:
   // `lexed` says that the rules consist of lexemes. `base` must live longer than this object.
   ExtendedProductions(Productions& base, bool lexed) : base_(base), lexed_(lexed) {}
-  // Returns the number that a rule of the base has in these productions.
   static RuleId of(RuleId base) { return checked(2 * uint64_t{base.v}); }
 
   void expand(RuleId rule, const Reading& reading, Alternatives& out) final {
@@ -50,9 +49,10 @@ class ExtendedProductions : public Productions {
   // number n.
   static bool is_own(RuleId rule) { return rule.v % 2 != 0; }
   static RuleId own_rule(std::size_t n) { return checked(2 * uint64_t{n} + 1); }
-  // Writes the alternatives of own_rule(n). The rule numbers in them are those of these productions.
+  // Writes the alternatives of own_rule(n). All symbols in them must be numbered as in these productions
+  // (of(), translate()).
   virtual void expand_own(uint32_t n, const Reading& reading, Alternatives& out) = 0;
-  // Returns a symbol of the base with the rule number of these productions.
+  // Returns a symbol of the base as a symbol of these productions.
   virtual Symbol translate(Symbol s) const {
     if (s.kind() == Symbol::kRule) return Symbol::rule(of(s.rule_id()));
     return s.kind() == Symbol::kReader ? Symbol::reader(of(s.rule_id())) : s;

@@ -33,8 +33,8 @@ bool FactBase::reads(const Alternatives& all, std::string_view text) {
   return false;
 }
 
-// The text whose items vary is tried first, because the parser compares items of the suffix with those of the
-// hole.
+// The text with varied items is tried first. Later the parser compares the suffix's items with those of this
+// text, and items that differ are more likely to pass.
 std::unique_ptr<const FactBase::Proof> FactBase::find_proof(Facts::Head head, PlaceId from, PlaceId to,
                                                             const Alternatives& all) {
   const bool first = aim_ == Facts::Aim::kQuotient;

@@ -26,23 +26,24 @@ namespace structgen {
 
 class FactBase {
  public:
-  // Places gets `unrestricted` (holes/places.h). `reader` is the parser that reads proofs. If it is null,
-  // this object makes a parser of its own, and makes another one when the states take more than `most` bytes.
+  // `unrestricted` goes to Places (holes/places.h). `reader` is the parser that reads proofs. If `reader` is
+  // null, this object makes a parser of its own, and replaces it when its states take more than `most` bytes.
   // All arguments must live longer than this object.
   FactBase(RegexArena& regexes, Productions& productions, Path path, Facts::Aim aim, bool unrestricted,
            std::size_t most, Parser* reader = nullptr);
-  // Drops all facts. The caller does this after an exception, which leaves facts half made.
+  // Drops all facts. An exception leaves facts half made, so a caller that catches one must call this.
   void begin_anew();
-  // Tells whether a captured text was ever tried (Facts::tried()), also by facts that were dropped.
+  // Tells whether readers were ever told possible captured texts one by one (Facts::tried()), also by facts
+  // that were dropped since.
   bool tried() const { return tried_ || facts_->tried(); }
-  // A text between two places, which a parser has read.
+  // A text that leads from one place to another. A parser has read it, so it takes no assumption on trust.
   struct Proof {
     std::string text;
     // The texts of those compared items that lie in no other item.
     std::vector<std::string> items;
   };
-  // Returns a proof that a text of `head` leads from one place to another, or null. The parser reads the text
-  // as one of the alternatives `all`.
+  // Returns a proof that a text of `head` leads from `from` to `to`, or null. The parser reads the text with
+  // the alternatives `all` as its grammar.
   std::unique_ptr<const Proof> find_proof(Facts::Head head, PlaceId from, PlaceId to,
                                           const Alternatives& all);
   bool reads(const Alternatives& all, std::string_view text);

@@ -50,9 +50,8 @@
 namespace structgen {
 
 namespace {
-// If a captured text in a hole has at most this many possible texts, they are tried one by one.
+// If a regex gives a captured text at most this many values, the reader is asked about each value.
 constexpr std::size_t kTriedTexts = 64;
-// The units of work for a new fact, and for a new step.
 constexpr int64_t kFactWork = 20, kStepWork = 3;
 constexpr uint64_t key(uint32_t a, uint32_t b) { return (static_cast<uint64_t>(a) << 32) | b; }
 
@@ -89,7 +88,8 @@ Facts::Head Facts::reader(RuleId rule, const Reading& reading) {
     return Head{static_cast<uint32_t>(heads_.size() - 1)};
   };
   if (reading.kind == Reading::kText) return remember(told_, {rule.v, reading.text}, add);
-  // Each label and each other reading has a number here. Captured texts are found by another table.
+  // Labels and the readings that carry no text are keys of this table. Readings with a captured text have
+  // another one.
   const uint32_t told = reading.kind == Reading::kLabel     ? reading.label + 3
                         : reading.kind == Reading::kUnknown ? 1
                         : reading.kind == Reading::kFresh   ? 2
@@ -139,8 +139,6 @@ uint32_t Facts::opened(uint32_t captures, At here) {
   });
 }
 
-// ---- captured text ----
-
 // Returns the texts of a regex that lead from one spot to the other, each as a Reading for a reader. Returns
 // nothing if there are many.
 std::optional<std::vector<Reading>> Facts::few(RegexId r, Spot from, Spot to) {
@@ -157,7 +155,8 @@ std::vector<Reading> Facts::readings(uint32_t captures, At here, Captured captur
   const Spot from = places_.spot(captures_[captures].begin), to = places_.spot(here);
   const Path& path = stretches_.path();
   if (path.fixed(from, to)) return {Reading::of_text(path.text(from, to))};
-  // If all texts but a few are possible, some other text is always left, so none has to be tried.
+  // Trying texts one by one is needed only if they might all be refused. If the capture begins in a hole and
+  // its regex is "any text but a few", some text always differs from those that were captured before.
   if (terminal != RegexArena::poison() &&
       !(path.loops(from) && without_exceptions(regexes_, terminal) != terminal)) {
     const std::tuple key(terminal.v, from, to);
@@ -172,8 +171,8 @@ std::vector<Reading> Facts::readings(uint32_t captures, At here, Captured captur
   return {Reading::fresh()};
 }
 
-// Returns what is known of the text between kCapture and the reader. It is known if it is that of one
-// terminal, or of a rule whose alternatives are single terminals.
+// Returns what the grammar says of the text between kCapture and the reader. It is known if one terminal
+// reads the text, or a rule each of whose alternatives is one terminal.
 Facts::Captured Facts::captured(const Symbol* reader, const Symbol* begin) {
   const RegexId unknown = RegexArena::poison();
   if (aim_ != Aim::kIntersection || reader - begin < 2 || reader[-2].kind() != Symbol::kCapture)
@@ -204,7 +203,7 @@ uint32_t Facts::fact(Head h, At from) {
   facts_[id].from = from;
   fact_index_.emplace(k, id);
   const uint32_t label = heads_[h.v].label;
-  // todo_ is a stack. Alternatives are pushed in reverse, so that the first one is taken first.
+  // todo_ is a stack, so the alternatives are pushed in reverse order: the first one is taken first.
   const Alternatives& all = read(h);
   if (aim_ == Aim::kIntersection && !all.assumed.empty() && all.assumed.size() < all.ends.size())
     throw Error(
@@ -241,7 +240,8 @@ void Facts::push(const Step& s) {
   todo_.push_back(id);
 }
 
-// Moves a step over a rule or reader. Only a reader that was told a captured text ends a capture.
+// Moves a step behind a rule or reader. Of these only a reader that was told a captured text closes a
+// capture.
 void Facts::go_on(Step& s) const {
   if (s.symbol->kind() == Symbol::kReader && s.label == 0 && s.captures)
     s.captures = captures_[s.captures].outer;
@@ -249,8 +249,8 @@ void Facts::go_on(Step& s) const {
   ++s.symbol;
 }
 
-// Adds an exit to a fact, or a shorter derivation of a known exit. Every step that waits for the fact goes on
-// from there. An exit that is already proved is not added as an assumed one.
+// Adds an exit to a fact, or a shorter derivation of an exit that it has, and tells all steps that wait for
+// the fact. An assumed exit is dropped if the same exit is proved already.
 void Facts::leave(uint32_t id, At to, Derivations::Id read) {
   if (places_.assumed(to) && exit_index_.find(exit_key(id, places_.proved(to)))) return;
   Fact& f = facts_[id];
@@ -269,7 +269,7 @@ void Facts::leave(uint32_t id, At to, Derivations::Id read) {
   for (std::size_t i = 0; i < f.waiting.size(); ++i) tell(f.waiting[i], to, read);
 }
 
-// Lets a step that waits for a fact go on from one exit of this fact.
+// Takes up a step that waits for a fact, with one exit of this fact.
 void Facts::tell(uint32_t waiting, At exit, Derivations::Id read) {
   Step s = steps_[waiting];
   s.at = places_.behind(s.at, exit);
@@ -290,15 +290,14 @@ void Facts::doubt(uint32_t id) {
   }
 }
 
-// Tells whether a text of the rule that begins in the last hole must also end there. This is so if the text
-// behind the hole is shorter than what must follow the rule.
+// Tells whether a text of the rule that begins in the last hole must also end in it. It must if what has to
+// follow the rule is longer than the text behind the hole.
 bool Facts::stays(RuleId rule, Spot from) const {
   const Path& path = stretches_.path();
   return path.loops(from) && path.text_behind(from) && !productions_.traits_of(rule).plain &&
          productions_.traits_of(rule).needed_behind > path.last() - from;
 }
 
-// Lets a step wait for a fact. The step also goes on from the exits that are already known.
 void Facts::call(Head h, uint32_t step) {
   const RuleId rule = steps_[step].symbol->rule_id();
   if (stays(rule, places_.spot(steps_[step].at))) {
@@ -315,10 +314,10 @@ void Facts::call(Head h, uint32_t step) {
   for (std::size_t i = 0; i < facts_[f].exits.size(); ++i) tell(step, facts_[f].exits[i], facts_[f].read[i]);
 }
 
-// Lets a step go on behind a terminal or a part of a lexeme, from each exit.
+// Pushes the steps behind a terminal, or behind a part of a lexeme: one for each exit.
 void Facts::after_terminal(const Step& from, RegexId r, Alive::Pending to) {
   const Spot begin = places_.spot(from.at);
-  // The terminal is all text that was captured so far, so its regex describes the captured text.
+  // If the terminal is all of the text captured so far, its regex describes the captured text.
   const bool captured = from.captures && captures_[from.captures].begin == places_.proved(from.at);
   for (const Stretches::Exit& e : stretches_.exits(r, begin)) {
     Step s = from;
@@ -331,8 +330,8 @@ void Facts::after_terminal(const Step& from, RegexId r, Alive::Pending to) {
   }
 }
 
-// Reads the symbol in front of a step. Returns true if the symbol may read nothing; then the step has moved
-// past this symbol.
+// Reads the symbol in front of a step, which is no rule or reader. For a terminal or lexeme it pushes a step
+// behind each exit. Returns true if the symbol may read nothing; the caller then moves this step past it.
 bool Facts::pass(Step& s) {
   switch (s.symbol->kind()) {
     case Symbol::kNote: return true;

@@ -61,60 +61,60 @@
 
 namespace structgen {
 
-// Finds and remembers facts: where the texts of a rule end that begin at a given place.
 class Facts {
  public:
   using At = PlaceId;
-  // A head is a set of alternatives about which facts are asked: those of a rule, those of a reader that was
+  // A head is a set of alternatives whose exits are asked for: those of a rule, those of a reader that was
   // told a text, or the rest of one alternative. Equal heads have one number.
   using Head = Id<struct HeadTag>;
   using Spot = Path::Spot;
 
   // What the facts are for, which decides what they do with unknown captured text.
   enum class Aim : uint8_t {
-    // Facts tell whether some text exists. What a reader assumes of unknown text counts as proved.
+    // Is there a text? A reader that is not told its text assumes one, and what it assumes counts as proved.
     kText,
-    // Facts give the beginnings of all texts. An exit is marked as assumed if it rests on what a reader
-    // assumes of unknown text (holes/places.h).
+    // Which beginnings of texts end in the hole? An exit is marked as assumed if it rests on what a reader
+    // assumes of a text that it is not told (holes/places.h).
     kQuotient,
-    // Facts give all texts, and shortest ones. Captured text is never guessed. kSchemaTooComplex is thrown if
-    // two items must be equal and one is not known, or if items must differ that have few values in too many
-    // spellings. The derivation of each exit is a shortest one, while the other aims keep the first one
-    // found. Each shorter derivation costs one more step.
+    // Which texts are there, and which is the shortest? Captured text is never guessed. kSchemaTooComplex is
+    // thrown if two items must be equal and one is not known, or if items must differ that have few values in
+    // too many spellings. The derivation of each exit is a shortest one; the other aims keep the first one
+    // found, because each shorter derivation costs one more step.
     kIntersection,
   };
   // All arguments must live longer than this object.
   Facts(RegexArena& regexes, Productions& productions, Alive& alive, Places& places, Path& path, Aim aim);
 
-  // Tells whether a captured text had only a few possible values and a reader was told one of them. The real
-  // text may be another of these values.
+  // Tells whether a captured text had a few possible values and its reader was told them one by one. A fact
+  // may then rest on a value that the real text does not have.
   bool tried() const { return tried_; }
   Stretches& stretches() { return stretches_; }
 
   Head head(RuleId rule) { return reader(rule, Reading{}); }
   Head reader(RuleId rule, const Reading& reading);
-  // Returns the head of a part of an alternative: its symbols from `begin` to `end`. If the terminal in front
-  // of them ended in a label, `label` is 1 + this label; otherwise 0.
+  // Returns the head of a part of an alternative: its symbols from `begin` to `end`. `label` is 1 + the label
+  // in which the terminal in front of them ended, or 0 without a label.
   Head tail(const Symbol* begin, const Symbol* end, uint32_t label);
   // Returns the alternatives of a head as the productions give them.
   const Alternatives& alternatives(Head h);
   // Returns the alternatives from which facts are computed: those of Productions::expand_shared() if there
-  // are any, otherwise alternatives(h). Both have the same texts, and the former lead to fewer rules.
+  // are any, otherwise alternatives(h). Both have the same texts, but shared ones name fewer different rules,
+  // so fewer facts are needed.
   const Alternatives& read(Head h);
-  // Adds a capture that begins at `here` to the list of open captures with the number `captures`. Returns the
-  // number of the new list. Number 0 is the empty list.
+  // Adds a capture that begins at `here` to list number `captures` of open captures, and returns the number
+  // of the longer list. List 0 is empty.
   uint32_t opened(uint32_t captures, At here);
-  // What is known of a captured text. `regex` has all possible texts; it is poison if nothing is known. `few`
-  // says that the possible texts spell few values.
+  // What is known of a captured text. `regex` holds all its possible spellings; it is poison if nothing is
+  // known. `few` says that these spell few different values.
   struct Captured {
     RegexId regex;
     bool few = false;
   };
-  // Returns what a reader may be told about the text between the beginning of the last capture and `here`:
-  // one Reading for each case.
+  // Returns what a reader may be told of the text between the beginning of the last capture and `here`: one
+  // Reading for each possible value, or one that stands for all values.
   std::vector<Reading> readings(uint32_t captures, At here, Captured text);
-  // Returns what is known of the captured text in front of a reader. `begin` is the first symbol of the
-  // alternative with this reader.
+  // Returns what the alternative says of the text that this reader is told. `begin` is the first symbol of
+  // the alternative.
   Captured captured(const Symbol* reader, const Symbol* begin);
   uint32_t outer(uint32_t captures) const { return captures_[captures].outer; }
 
@@ -145,13 +145,12 @@ class Facts {
     At begin;
     uint32_t outer;
   };
-  // What is known of a head: its rule or reader, what the reader was told, and its alternatives once they are
-  // expanded.
+  // A head: its rule or reader, what the reader was told, and its alternatives once they are expanded.
   struct Told {
     Alternatives all;
     bool expanded = false;
-    // The answer of read(), if it differs from `all`; otherwise null. `asked` is true if the productions need
-    // not be asked for it any more.
+    // The answer of read() if it differs from `all`. `asked` says that the productions were asked for it, or
+    // need not be.
     std::unique_ptr<const Alternatives> shared;
     bool asked = true;
     // 1 + the label of the terminal in front, or 0 if there is none.
@@ -160,7 +159,8 @@ class Facts {
     bool compared = false;
     Reading reading;
   };
-  // The reading of an alternative, which has come to `symbol`.
+  // A point in the reading of an alternative: the symbols before `symbol` are read, and led from the fact's
+  // place to `at`.
   struct Step {
     uint32_t fact;
     At at;
@@ -170,7 +170,6 @@ class Facts {
     const Symbol* end;
     Derivations::Id read;
   };
-  // A head that begins at a place, and its exits found so far. `unsure` says that there may be more exits.
   struct Fact {
     Head head;
     At from;
@@ -178,7 +177,8 @@ class Facts {
     std::vector<At> exits;
     // read[i] is the derivation of the text that ends at exits[i].
     std::vector<Derivations::Id> read;
-    // The numbers of the steps that wait for exits of this fact: each goes on from every exit.
+    // The steps that wait for this fact. Each goes on from every exit of the fact, also from exits found
+    // later.
     std::vector<uint32_t> waiting;
   };
   // Tells whether two steps differ at most in their derivations.
@@ -208,11 +208,10 @@ class Facts {
   bool tried_ = false;
   Stretches stretches_;
   Derivations derivations_;
-  // captures_[n] is list n of open captures; capture_index_ finds equal lists.
   std::vector<Capture> captures_{{At{}, 0}};
   FlatMap<uint64_t, uint32_t> capture_index_;
-  // heads_[h] describes head h. The three tables behind it find a head by its rule and label, by the text
-  // that it was told, and by its part of an alternative.
+  // heads_[h] is head h. The three tables find a head by its rule and label, by the text that its reader was
+  // told, and by the part of the alternative that it is.
   std::deque<Told> heads_;
   FlatMap<uint64_t, Head> head_index_;
   std::map<std::pair<uint32_t, std::string>, Head> told_;
@@ -221,10 +220,10 @@ class Facts {
   FlatMap<uint64_t, uint32_t> fact_index_;
   // Finds the index of an exit in Fact::exits, by the fact and the exit.
   FlatMap<uint64_t, uint32_t> exit_index_;
-  // The pairs of a fact and a step that waits for it; the values are not used.
+  // The pairs of a fact and a step that waits for it, as a set: the values are not used.
   FlatMap<uint64_t, bool> waits_;
-  // All steps, each once. step_index_ finds equal steps; todo_ holds the numbers of steps that must still be
-  // taken.
+  // All steps that were ever made, each once; step_index_ finds equal ones. todo_ holds the numbers of those
+  // not taken yet.
   std::vector<Step> steps_;
   InternTable step_index_;
   std::vector<uint32_t> todo_;

@@ -48,17 +48,17 @@ constexpr std::size_t kReaderBytes = 16u << 20;
 // bound() compares the bounds behind all labels of a reader if there are at most this many.
 constexpr std::size_t kFewLabels = 64;
 
-// The aim of a Leading (holes/leading.h): the text leads to this derivative.
+// The aim of a Leading (holes/leading.h): a text must lead to exactly this derivative.
 struct Derivative {
   RegexId regex;
   bool met(RegexArena&, RegexId at) const { return at == regex; }
   friend auto operator<=>(const Derivative&, const Derivative&) = default;
 };
 
-// For each pair of derivatives in an arena, the language of the texts that lead from the first to the second.
+// The languages of the texts that lead from one derivative to another, by pair of derivatives.
 struct AllLeads : RegexCache {
   explicit AllLeads(RegexArena& regexes) : lazy(regexes.define<Leading<Derivative>>()) {}
-  // The arena owns this definition, and makes each of the languages from it.
+  // The definition of these lazy languages. The arena owns it.
   Leading<Derivative>& lazy;
   std::size_t byte_size() const override { return lazy.byte_size(); }
 };
@@ -106,15 +106,15 @@ const Intersection::Reads& Intersection::reads(RegexId r, Spot from) {
   });
 }
 
-// Tells whether the path reads every text of the regex. If this takes too many steps to find out, the answer
-// is no.
+// Tells whether the path reads every text of the regex. The answer is no, too, if finding it out takes too
+// many steps.
 bool Intersection::reads_whole(RegexId r, Spot from) {
   if (const auto known = facts_->stretches().reads_all(r, from)) return *known;
   std::vector<std::pair<RegexId, Spot>> todo{{r, from}};
   const auto pair = [](RegexId d, Spot s) { return static_cast<uint64_t>(d.v) << 32 | s; };
   FlatMap<uint64_t, bool> seen;
   seen.emplace(pair(r, from), true);
-  // Breadth first: a byte that the path cannot read is mostly near.
+  // The search is breadth first, because a byte that the path cannot read mostly comes early.
   for (std::size_t i = 0; i < todo.size(); ++i) {
     const auto [d, s] = todo[i];
     const bool all = facts_->stretches().steps(d, s, [&](uint8_t, RegexId behind, Spot to, bool first) {
@@ -127,8 +127,8 @@ bool Intersection::reads_whole(RegexId r, Spot from) {
 
 RegexId Intersection::between(RegexId r, Spot from, Spot to) {
   const Reads& all = reads(r, from);
-  // `all` knows only texts of at least one byte. The empty text leads back to `from`, so it counts only if
-  // `to` is the same spot.
+  // `all` knows only texts of at least one byte. The empty text does not move on the path, so it counts only
+  // if `to` is the spot where the regex begins.
   if (all.whole && all.exits.size() == 1 && all.exits[0].spot == to)
     return regexes_.nullable(r) && from != to ? regexes_.minus(r, RegexArena::epsilon()) : r;
   return regexes_.both(r, leads(regexes_, path_.state(from), path_.state(to)));
@@ -147,8 +147,6 @@ std::span<const LexemePart> Intersection::lexeme(uint32_t number, uint32_t conte
   });
 }
 
-// ---- alternatives ----
-
 // Returns the places at which texts of a head end that begin at `from`. Sets unsure_ if there may be more.
 std::vector<PlaceId> Intersection::exits(Facts::Head head, At from) {
   const Facts::Found found = facts_->ask(head, from);
@@ -156,93 +154,94 @@ std::vector<PlaceId> Intersection::exits(Facts::Head head, At from) {
   return {found.exits.begin(), found.exits.end()};
 }
 
-// For each exit, appends a rule or reader to the alternative and goes on behind it. The last symbol has to
-// exit at `walk.to`.
+// For each exit, appends a rule or reader to the new alternative and goes on with the symbols behind it.
+// Behind the last symbol of an alternative only the exit `copy.to` counts.
 void Intersection::put(const Symbol* s, const Triple& what, std::span<const At> exits, uint32_t captures,
-                       Walk& walk) {
+                       Copy& copy) {
   Triple t = what;
-  if (walk.is_last(s)) {
-    t.to = walk.to;
-    if (any_done(exits, walk.to)) walk.add(triple(t));
+  if (copy.is_last(s)) {
+    t.to = copy.to;
+    if (any_done(exits, copy.to)) copy.add(triple(t));
     return;
   }
   for (At e : exits) {
     t.to = e;
-    go_behind(triple(t), s + 1, e, captures, walk);
+    go_behind(triple(t), s + 1, e, captures, copy);
   }
 }
 
-// Appends a rule. It is asked from a place at which any byte may follow, so that there are fewer rules; the
-// parser itself restricts the first byte. If the rule reads nothing, what was forbidden before it stays
-// forbidden behind it.
+// Appends a rule. Its triple begins at the place without a pending, so that all places of this spot share one
+// triple; the parser itself applies the pending to the first byte. If the rule reads the empty text, the
+// pending stays in force behind it.
 void Intersection::put_rule(const Symbol* s, At at, std::span<const At> exits, uint32_t captures,
-                            Walk& walk) {
+                            Copy& copy) {
   const Triple t{s->rule_id(), unrestricted(at), {}};
-  if (t.from == at || (walk.is_last(s) && walk.to == kEnd)) return put(s, t, exits, captures, walk);
-  const std::span<const At> known = facts_->ask(facts_->head(walk.asked(s)), t.from).exits;
+  if (t.from == at || (copy.is_last(s) && copy.to == kEnd)) return put(s, t, exits, captures, copy);
+  const std::span<const At> known = facts_->ask(facts_->head(copy.asked(s)), t.from).exits;
   const auto reached = [&](At e) { return std::ranges::find(known, e) != known.end(); };
   for (At e : exits) {
-    if (reached(e)) put(s, t, {&e, 1}, captures, walk);
+    if (reached(e)) put(s, t, {&e, 1}, captures, copy);
     const At anything = unrestricted(e);
     if (anything == e || places_.spot(e) != places_.spot(at) || !reached(anything)) continue;
-    if (walk.is_last(s) && !done(e, walk.to)) continue;
+    if (copy.is_last(s) && !done(e, copy.to)) continue;
     Triple nothing = t;
     nothing.to = anything;
-    go_behind(triple(nothing), s + 1, e, captures, walk);
+    go_behind(triple(nothing), s + 1, e, captures, copy);
   }
 }
 
-// Reads the symbol s at the place `at`, then recursively the symbols behind it.
-void Intersection::go(const Symbol* s, At at, uint32_t captures, Walk& walk) {
+// Reads the symbol s from the place `at` on, then by recursion the symbols behind it.
+void Intersection::go(const Symbol* s, At at, uint32_t captures, Copy& copy) {
   check_depth();
   charge(4);
-  if (s == walk.end) {
-    if (done(at, walk.to)) walk.out.add(walk.made);
+  if (s == copy.end) {
+    if (done(at, copy.to)) copy.out.add(copy.made);
     return;
   }
   switch (s->kind()) {
-    case Symbol::kNote: return go_behind(*s, s + 1, at, captures, walk);
-    case Symbol::kCapture: return go_behind(*s, s + 1, at, facts_->opened(captures, at), walk);
+    case Symbol::kNote: return go_behind(*s, s + 1, at, captures, copy);
+    case Symbol::kCapture: return go_behind(*s, s + 1, at, facts_->opened(captures, at), copy);
     case Symbol::kAfter:
     case Symbol::kFollow: {
       std::vector<Alive::Step> steps;
       alive_.steps(*s, places_.pending(at), steps);
-      return go_behind(*s, s + 1, places_.of(places_.spot(at), steps.front().to), captures, walk);
+      return go_behind(*s, s + 1, places_.of(places_.spot(at), steps.front().to), captures, copy);
     }
     case Symbol::kLimit:
       throw Error(ErrorKind::kGrammar, "a condition on the whole text and max_tokens exclude each other");
-    case Symbol::kTerminal: return go_terminal(s, at, captures, walk);
-    case Symbol::kLexeme: return go_lexeme(s, at, captures, walk);
-    case Symbol::kRule: return go_rule(s, at, captures, walk);
-    case Symbol::kReader: return go_reader(s, at, captures, walk);
+    case Symbol::kTerminal: return go_terminal(s, at, captures, copy);
+    case Symbol::kLexeme: return go_lexeme(s, at, captures, copy);
+    case Symbol::kRule: return go_rule(s, at, captures, copy);
+    case Symbol::kReader: return go_reader(s, at, captures, copy);
   }
 }
 
-void Intersection::go_terminal(const Symbol* s, At at, uint32_t captures, Walk& walk) {
+void Intersection::go_terminal(const Symbol* s, At at, uint32_t captures, Copy& copy) {
   const RegexId r = s->regex();
-  if (r == RegexArena::poison()) return walk.add(*s);
-  if (regexes_.node(r).labelled) return go_set(s, at, captures, walk);
+  if (r == RegexArena::poison()) return copy.add(*s);
+  if (regexes_.node(r).labelled) return go_set(s, at, captures, copy);
   const Spot from = places_.spot(at);
-  // Exits are computed for the terminal without the forbidden first bytes. The new symbol keeps them, because
-  // the parser restricts the terminals of the intersection, too.
+  // Exits are computed for the terminal without the first bytes that the pending forbids. The new symbol
+  // keeps these bytes, because the parser of the intersection applies the pending, too.
   const RegexId some = alive_.restricted(r, alive_.follow(places_.pending(at)));
   const std::vector<Stretches::Exit>& exits = reads(some, from).exits;
-  if (walk.is_last(s) && walk.to == kEnd) return go_last_terminal(r, exits, from, walk);
+  if (copy.is_last(s) && copy.to == kEnd) return go_last_terminal(r, exits, from, copy);
   for (const Stretches::Exit& e : exits)
     go_behind(Symbol::terminal(between(r, from, e.spot)), s + 1, places_.of(e.spot, Alive::kClear), captures,
-              walk);
-  if (regexes_.nullable(r)) go(s + 1, at, captures, walk);
+              copy);
+  if (regexes_.nullable(r)) go(s + 1, at, captures, copy);
 }
 
-// Adds the last terminal of an alternative, intersected with all that is left of the regex.
+// Adds the last terminal of an alternative. It may end wherever the whole text may, so it is intersected with
+// what is left of the regex.
 void Intersection::go_last_terminal(RegexId r, std::span<const Stretches::Exit> exits, Spot from,
-                                    Walk& walk) {
+                                    Copy& copy) {
   const auto ends = [&](const Stretches::Exit& e) { return path_.ends(e.spot); };
   const bool nothing = regexes_.nullable(r) && path_.ends(from);
   if (!nothing && !std::ranges::any_of(exits, ends)) return;
   const bool all =
       reads(r, from).whole && std::ranges::all_of(exits, ends) && (!regexes_.nullable(r) || nothing);
-  walk.add(Symbol::terminal(all ? r : regexes_.both(r, path_.state(from))));
+  copy.add(Symbol::terminal(all ? r : regexes_.both(r, path_.state(from))));
 }
 
 struct Intersection::Literals {
@@ -252,11 +251,11 @@ struct Intersection::Literals {
   Spot from;
 };
 
-// Adds a labelled set of literals and its reader. Literals stay in one set if all spellings of each end at
-// one spot, and if their readers lead to the same places. Every other literal becomes a terminal of its own.
-void Intersection::go_set(const Symbol* s, At at, uint32_t captures, Walk& walk) {
+// Adds a labelled set of literals with its reader. Two literals stay in one set if all spellings of both lead
+// to one spot and their readers lead to the same places. Every other literal becomes a terminal of its own.
+void Intersection::go_set(const Symbol* s, At at, uint32_t captures, Copy& copy) {
   const Literals set{s->regex(), s + 1, places_.spot(at)};
-  if (walk.is_last(s) || set.reader->kind() != Symbol::kReader ||
+  if (copy.is_last(s) || set.reader->kind() != Symbol::kReader ||
       regexes_.node(set.set).kind != RegexKind::kLiteralSet)
     throw Error(ErrorKind::kSchemaTooComplex, "a label that nobody reads");
   const Reads& all = reads(set.set, set.from);
@@ -268,41 +267,41 @@ void Intersection::go_set(const Symbol* s, At at, uint32_t captures, Walk& walk)
   std::map<std::pair<Spot, std::vector<At>>, std::vector<uint32_t>> together;
   for (const auto& [label, at_spots] : spots) {
     if (!all.whole || at_spots.size() != 1) {
-      for (Spot to : at_spots) go_apart(set, label, to, captures, walk);
+      for (Spot to : at_spots) go_apart(set, label, to, captures, copy);
       continue;
     }
     std::vector<At> behind = exits(facts_->reader(set.reader->rule_id(), Reading::of_label(label)),
                                    places_.of(at_spots[0], Alive::kClear));
     std::sort(behind.begin(), behind.end());
-    if (walk.is_last(set.reader)) behind.assign(any_done(behind, walk.to) ? 1 : 0, walk.to);
+    if (copy.is_last(set.reader)) behind.assign(any_done(behind, copy.to) ? 1 : 0, copy.to);
     if (!behind.empty()) together[{at_spots[0], std::move(behind)}].push_back(label);
   }
   for (const auto& [key, labels] : together) {
-    Triple reader{set.reader->rule_id(), places_.of(key.first, Alive::kClear), walk.to, Triple::kLabels};
+    Triple reader{set.reader->rule_id(), places_.of(key.first, Alive::kClear), copy.to, Triple::kLabels};
     reader.labels = numbered(label_set_index_, label_sets_, labels, labels);
-    walk.made.push_back(Symbol::terminal(regexes_.with_labels(set.set, labels, true)));
-    if (walk.is_last(set.reader))
-      walk.add(triple(reader));
+    copy.made.push_back(Symbol::terminal(regexes_.with_labels(set.set, labels, true)));
+    if (copy.is_last(set.reader))
+      copy.add(triple(reader));
     else
-      put(set.reader, reader, key.second, captures, walk);
-    walk.made.pop_back();
+      put(set.reader, reader, key.second, captures, copy);
+    copy.made.pop_back();
   }
 }
 
-// Adds one literal in those spellings that lead to the spot `to`.
-void Intersection::go_apart(const Literals& set, uint32_t label, Spot to, uint32_t captures, Walk& walk) {
+// Adds one literal, in those of its spellings that lead to the spot `to`.
+void Intersection::go_apart(const Literals& set, uint32_t label, Spot to, uint32_t captures, Copy& copy) {
   const RuleId reader = set.reader->rule_id();
   const At begin = places_.of(to, Alive::kClear);
   const std::vector<At> behind = exits(facts_->reader(reader, Reading::of_label(label)), begin);
-  walk.made.push_back(
+  copy.made.push_back(
       Symbol::terminal(regexes_.both(regexes_.with_labels(set.set, {&label, 1}, false),
                                      leads(regexes_, path_.state(set.from), path_.state(to)))));
-  put(set.reader, {reader, begin, {}, Triple::kOneLabel, label}, behind, captures, walk);
-  walk.made.pop_back();
+  put(set.reader, {reader, begin, {}, Triple::kOneLabel, label}, behind, captures, copy);
+  copy.made.pop_back();
 }
 
 // Adds a lexeme whose text leads from one spot to another, as a new lexeme of the intersection (lexeme()).
-void Intersection::go_lexeme(const Symbol* s, At at, uint32_t captures, Walk& walk) {
+void Intersection::go_lexeme(const Symbol* s, At at, uint32_t captures, Copy& copy) {
   std::vector<Alive::Step> steps;
   alive_.steps(*s, places_.pending(at), steps);
   const Spot from = places_.spot(at);
@@ -311,20 +310,20 @@ void Intersection::go_lexeme(const Symbol* s, At at, uint32_t captures, Walk& wa
     for (const Stretches::Exit& e : reads(part.regex, from).exits) {
       const Lexeme key{s->number(), from, e.spot, alive_.follow(part.to).v};
       go_behind(Symbol::lexeme(numbered(lexeme_index_, lexemes_, key, key)), s + 1,
-                places_.of(e.spot, part.to), captures, walk);
+                places_.of(e.spot, part.to), captures, copy);
     }
   }
 }
 
-void Intersection::go_rule(const Symbol* s, At at, uint32_t captures, Walk& walk) {
-  put_rule(s, at, exits(facts_->head(walk.asked(s)), at), captures, walk);
+void Intersection::go_rule(const Symbol* s, At at, uint32_t captures, Copy& copy) {
+  put_rule(s, at, exits(facts_->head(copy.asked(s)), at), captures, copy);
 }
 
-// Adds a reader of captured text, once for all texts that it may be told. If there are only a few such texts
-// and only some of them lead on, these replace the captured terminal.
-void Intersection::go_reader(const Symbol* s, At at, uint32_t captures, Walk& walk) {
+// Adds a reader of captured text, as one triple whatever text it is told. If the captured text has a few
+// possible values and only some lead to an exit, the captured terminal is narrowed to these.
+void Intersection::go_reader(const Symbol* s, At at, uint32_t captures, Copy& copy) {
   const uint32_t open = captures == 0 ? 0 : facts_->outer(captures);
-  const Facts::Captured text = facts_->captured(s, walk.begin);
+  const Facts::Captured text = facts_->captured(s, copy.begin);
   const std::vector<Reading> readings = facts_->readings(captures, at, text);
   const bool few = !readings.empty() && readings[0].kind == Reading::kText;
   const Triple reader{s->rule_id(), at, {}, few ? Triple::kFewTexts : Triple::kAnyText};
@@ -332,18 +331,18 @@ void Intersection::go_reader(const Symbol* s, At at, uint32_t captures, Walk& wa
   // For each exit, the captured texts with which the reader leads there.
   std::map<At, std::vector<RegexId>> by;
   for (const Reading& told : readings)
-    for (At e : exits(facts_->reader(walk.asked(s), told), at)) {
+    for (At e : exits(facts_->reader(copy.asked(s), told), at)) {
       if (std::ranges::find(all, e) == all.end()) all.push_back(e);
       if (told.kind == Reading::kText) by[e].push_back(regexes_.literal(told.text));
     }
-  if (text.regex == RegexArena::poison() || readings.size() < 2 || walk.made.empty())
-    return put(s, reader, all, open, walk);
+  if (text.regex == RegexArena::poison() || readings.size() < 2 || copy.made.empty())
+    return put(s, reader, all, open, copy);
   for (auto& [e, literals] : by) {
-    const Symbol whole = walk.made.back();
+    const Symbol whole = copy.made.back();
     if (literals.size() < readings.size())
-      walk.made.back() = Symbol::terminal(regexes_.alt(std::span<const RegexId>(literals)));
-    put(s, reader, {&e, 1}, open, walk);
-    walk.made.back() = whole;
+      copy.made.back() = Symbol::terminal(regexes_.alt(std::span<const RegexId>(literals)));
+    put(s, reader, {&e, 1}, open, copy);
+    copy.made.back() = whole;
   }
 }
 
@@ -391,7 +390,6 @@ void Intersection::expand_shortest(RuleId rule, const Reading& reading, Alternat
   expand(rule, reading, out);
 }
 
-// Returns the exit at which the shortest text of the head ends, or kEnd if the head has no text.
 Intersection::At Intersection::nearest(const Triple& t, Facts::Head h) {
   At best = kEnd;
   for (At e : facts_->ask(h, t.from).exits)
@@ -400,8 +398,8 @@ Intersection::At Intersection::nearest(const Triple& t, Facts::Head h) {
   return best;
 }
 
-// Writes a bound of the texts of a rule. What follows an unknown text is read as what may follow every text.
-// Each label leads to other alternatives; the longest bound of these counts.
+// Writes a bound of a rule's texts. For a reader whose text is not known it assumes Reading::unknown(). A
+// reader of several labels has several sets of alternatives; the longest of their bounds counts.
 bool Intersection::bound(RuleId rule, Bound& out) {
   if (lexed_ || rule.v >= triples_.size()) return false;
   const Triple t = triples_[rule.v];
@@ -431,8 +429,8 @@ void Intersection::expand(RuleId rule, const Reading& reading, Alternatives& out
   unsure_ = false;
   for (std::size_t i = 0; i < all.ends.size(); ++i) {
     const Symbol* const first = all[i].data();
-    Walk walk{first, first + all[i].size(), t.to, {}, out, fresh ? (*fresh)[i].data() : nullptr};
-    go(first, t.from, 0, walk);
+    Copy copy{first, first + all[i].size(), t.to, {}, out, fresh ? (*fresh)[i].data() : nullptr};
+    go(first, t.from, 0, copy);
   }
   if (unsure_ && reading.kind == Reading::kUnknown) out.add({Symbol::terminal(RegexArena::poison())});
   anew.keep();

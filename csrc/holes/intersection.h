@@ -30,16 +30,16 @@ namespace structgen {
 class Intersection : public Productions, protected FactBase {
  public:
   // `lexed` says that the rules consist of lexemes. The arguments must live longer than this object; `owner`
-  // sees to that.
+  // keeps `base` alive.
   Intersection(RegexArena& regexes, Productions& base, RuleId root, bool lexed, RegexId whole,
                std::shared_ptr<const void> owner);
   RuleId rule() const { return RuleId{0}; }
   Verdict possible();
 
   void expand(RuleId rule, const Reading& reading, Alternatives& out) override;
-  // Writes one text of the rule, a shortest one by the facts. A search through the rules might not end,
-  // because each key that is read makes new rules. A captured text that is not known counts as one that
-  // differs from all others.
+  // Writes one alternative: a text of the rule that is a shortest one as far as facts know. A search through
+  // the rules might never end, because each key that is read makes new rules. A captured text that is not
+  // known counts as one that differs from all others.
   void expand_shortest(RuleId rule, const Reading& reading, Alternatives& out) override;
   bool bound(RuleId rule, Bound& out) override;
   void start_search() override { base_.start_search(); }
@@ -61,10 +61,10 @@ class Intersection : public Productions, protected FactBase {
  private:
   using At = PlaceId;
   using Spot = Path::Spot;
-  // Stands for the end of a triple that may end wherever the whole text may end.
+  // The end of a triple whose texts may end wherever the whole text may end.
   static constexpr At kEnd{0xFFFFFFFFu};
-  // One rule of the intersection. Its texts are those of `rule`, a rule of the base, that lead from the place
-  // `from` to the place `to`.
+  // A rule of the intersection: the texts of the base's rule `rule` that lead from the place `from` to the
+  // place `to`.
   struct Triple {
     RuleId rule;
     At from, to;
@@ -72,7 +72,7 @@ class Intersection : public Productions, protected FactBase {
     enum Told : uint8_t {
       // The rule is no reader and is told nothing.
       kNothing,
-      // The rule is told one `label`, which is known. So the triple itself is told nothing.
+      // The rule is told the label `label`. The triple holds it, so nobody tells the triple anything.
       kOneLabel,
       // The rule is told one label of a set; `labels` is the number of this set in label_sets_.
       kLabels,
@@ -80,7 +80,6 @@ class Intersection : public Productions, protected FactBase {
       kFewTexts,
       kAnyText,
     } told = kNothing;
-    // `label` belongs to kOneLabel, `labels` to kLabels.
     uint32_t label = 0, labels = 0;
     friend bool operator==(const Triple&, const Triple&) = default;
   };
@@ -89,20 +88,18 @@ class Intersection : public Productions, protected FactBase {
     std::vector<Stretches::Exit> exits;
     bool whole = false;
   };
-  // The reading of one alternative of the base, from left to right.
-  struct Walk {
-    // The alternative's symbols, which are symbols of the base.
+  // The translation of one alternative of the base into alternatives of the intersection, from left to right.
+  struct Copy {
     const Symbol *begin, *end;
     At to;
     // The symbols of the new alternative that were made so far.
     std::vector<Symbol> made;
     Alternatives& out;
-    // If not null, facts are asked of the symbols from here on instead of those from `begin` to `end`; there
-    // are as many.
+    // If not null, the symbols of an equally long alternative; facts are asked of these instead (see
+    // alike()).
     const Symbol* alike = nullptr;
     RuleId asked(const Symbol* s) const { return (alike ? alike + (s - begin) : s)->rule_id(); }
     bool is_last(const Symbol* s) const { return s + 1 == end; }
-    // Adds an alternative: the symbols made so far, followed by `last`.
     void add(Symbol last) {
       made.push_back(last);
       out.add(made);
@@ -124,23 +121,23 @@ class Intersection : public Productions, protected FactBase {
   bool reads_whole(RegexId r, Spot from);
   RegexId between(RegexId r, Spot from, Spot to);
   std::vector<At> exits(Facts::Head head, At from);
-  void go(const Symbol* s, At at, uint32_t captures, Walk& walk);
-  void go_behind(Symbol made, const Symbol* s, At at, uint32_t captures, Walk& walk) {
-    walk.made.push_back(made);
-    go(s, at, captures, walk);
-    walk.made.pop_back();
+  void go(const Symbol* s, At at, uint32_t captures, Copy& copy);
+  void go_behind(Symbol made, const Symbol* s, At at, uint32_t captures, Copy& copy) {
+    copy.made.push_back(made);
+    go(s, at, captures, copy);
+    copy.made.pop_back();
   }
-  void go_terminal(const Symbol* s, At at, uint32_t captures, Walk& walk);
-  void go_last_terminal(RegexId r, std::span<const Stretches::Exit> exits, Spot from, Walk& walk);
-  void go_set(const Symbol* s, At at, uint32_t captures, Walk& walk);
-  void go_apart(const Literals& set, uint32_t label, Spot to, uint32_t captures, Walk& walk);
-  void go_lexeme(const Symbol* s, At at, uint32_t captures, Walk& walk);
-  void go_rule(const Symbol* s, At at, uint32_t captures, Walk& walk);
-  void go_reader(const Symbol* s, At at, uint32_t captures, Walk& walk);
-  void put(const Symbol* s, const Triple& what, std::span<const At> exits, uint32_t captures, Walk& walk);
-  void put_rule(const Symbol* s, At at, std::span<const At> exits, uint32_t captures, Walk& walk);
+  void go_terminal(const Symbol* s, At at, uint32_t captures, Copy& copy);
+  void go_last_terminal(RegexId r, std::span<const Stretches::Exit> exits, Spot from, Copy& copy);
+  void go_set(const Symbol* s, At at, uint32_t captures, Copy& copy);
+  void go_apart(const Literals& set, uint32_t label, Spot to, uint32_t captures, Copy& copy);
+  void go_lexeme(const Symbol* s, At at, uint32_t captures, Copy& copy);
+  void go_rule(const Symbol* s, At at, uint32_t captures, Copy& copy);
+  void go_reader(const Symbol* s, At at, uint32_t captures, Copy& copy);
+  void put(const Symbol* s, const Triple& what, std::span<const At> exits, uint32_t captures, Copy& copy);
+  void put_rule(const Symbol* s, At at, std::span<const At> exits, uint32_t captures, Copy& copy);
 
-  // The grammar that is intersected, and what keeps it alive.
+  // The grammar whose texts are intersected with the regex. `owner_` keeps it alive.
   Productions& base_;
   const std::shared_ptr<const void> owner_;
   const RuleId root_;

@@ -18,13 +18,12 @@
 
 namespace structgen {
 
-// A lazy language of beginnings: its texts are those that lead from a regex to a derivative that meets an
-// aim.
+// Lazy languages of beginnings of texts: a text belongs to the one of (regex, aim) if the derivative of the
+// regex by the text meets the aim.
 template <class Aim>
 class Leading : public LazyLanguage {
  public:
   using State = std::pair<RegexId, Aim>;
-  // Returns the regex of the texts that lead from `from` to a derivative that meets the aim.
   RegexId make(RegexArena& arena, RegexId from, const Aim& aim) {
     if (from == RegexArena::empty()) return from;
     const State state(from, aim);
@@ -32,7 +31,6 @@ class Leading : public LazyLanguage {
   }
   const State& state(uint32_t n) const { return states_[n]; }
   std::size_t byte_size() const { return states_.size() * (2 * sizeof(State) + 80); }
-  // Returns the regex of state n as one byte and what follows it.
   RegexId unfold(RegexArena& arena, uint32_t n) override {
     const auto [from, aim] = states_[n];
     std::vector<RegexId> parts;

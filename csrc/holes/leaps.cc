@@ -21,7 +21,7 @@ RegexSetId Leaps::set(RegexId r) {
   return set(one);
 }
 
-// Adds a derivative to `left` if it has bytes left to read, and its label to `out` if it may end.
+// Adds a derivative to `left` if it can read a byte. If it may end, adds its label to `out`.
 void Leaps::meet(RegexId to, std::vector<uint32_t>& left, Leap& out) const {
   const RegexNode& n = regexes_.node(to);
   if (!n.only_ends()) left.push_back(to.v);

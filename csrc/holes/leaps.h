@@ -22,11 +22,11 @@ namespace structgen {
 
 using RegexSetId = Id<struct RegexSetTag>;
 
-// What one byte, or one token of any kind, does to a set of regexes. `left` is the set of derivatives with
-// bytes left to read. `exits` are the trie nodes at which tokens leave the regexes and go on.
+// What one byte, or any one token, does to a set of regexes. `left` are the derivatives that can read more
+// bytes. `exits` are the trie nodes at which a regex ends while the token has more bytes.
 struct Leap {
   RegexSetId left;
-  // The labels of those regexes that may end behind the byte or token; 0 for no label.
+  // The labels of the regexes that may end exactly behind the byte or token; 0 stands for "no label".
   std::vector<uint32_t> labels;
   std::vector<Stride::Exit> exits;
 };
@@ -34,11 +34,12 @@ struct Leap {
 class Leaps {
  public:
   Leaps(RegexArena& regexes, Strides& strides) : regexes_(regexes), strides_(strides) {}
-  // Return the number of a set of regexes; a list that is passed becomes sorted.
+  // Return the number of a set of regexes. The list that is passed gets sorted.
   RegexSetId set(std::vector<uint32_t>& regexes);
   RegexSetId set(RegexId r);
   const std::vector<uint32_t>& regexes(RegexSetId s) const { return sets_[s.v]; }
-  // Return what the byte b does to a set, and what any token does that goes on below the trie nodes `from`.
+  // byte() returns what the byte b does to a set. tokens() returns what any token does that continues below
+  // the trie nodes `from`.
   const Leap& byte(RegexSetId s, uint8_t b);
   const Leap& tokens(RegexSetId s, NodeSetId from);
   std::size_t byte_size() const { return bytes_; }

@@ -15,7 +15,7 @@ ByteSet made_text() {
 }
 }  // namespace
 
-// The size is computed first: parts that are too long are refused before they take memory.
+// The number of nodes is computed before any node is made, so that parts which are too long take no memory.
 Path::Path(const std::vector<Part>& parts, const Vocabulary* vocabulary) : vocabulary_(vocabulary) {
   uint64_t size = 1;
   for (const Part& p : parts) {

@@ -47,8 +47,8 @@ class Path {
   using Spot = uint32_t;
   // Throws kValue if the parts are too long. Holes of tokens need `vocabulary`.
   Path(const std::vector<Part>& parts, const Vocabulary* vocabulary);
-  // With `bordered` the mark kEdge may stand where the regex ends (GrammarTraits::bordered); otherwise it
-  // stands nowhere.
+  // With `bordered` the byte kEdge may stand where the regex ends: other grammars' texts follow there
+  // (GrammarTraits::bordered). Without, it stands nowhere.
   Path(RegexArena& regexes, RegexId whole, bool bordered);
   // A path of parts has at most this many nodes; otherwise the constructor throws kValue.
   static constexpr std::size_t kMostNodes = 4u << 20;
@@ -57,15 +57,15 @@ class Path {
   RegexId state(Spot s) const { return states_[s]; }
 
   Spot first() const { return 0; }
-  // Returns the spot in front of byte `at` of part number `part`, which is fixed text.
+  // Returns the spot in front of byte `at` of the part number `part`, which must be fixed text.
   Spot of_text(std::size_t part, std::size_t at) const { return begins_[part] + static_cast<Spot>(at); }
   Spot last() const { return static_cast<Spot>(nodes_.size() - 1); }
-  // Calls f(s), and f(to) for every spot that s reaches without a byte.
+  // Calls f with the spot s, and with every spot that s reaches without a byte.
   template <class F>
   void for_each_here(Spot s, F&& f) const {
     for (;;) {
       f(s);
-      // The spot is inside a token. If a token ends at its trie node, the next slot begins here.
+      // The spot lies inside a token. If some token ends at its trie node, the next slot may begin here.
       if (s >= nodes_.size()) {
         const Inside in = inside_[s - nodes_.size()];
         if (vocabulary_->trie().tokens(in.node).empty()) return;
@@ -96,15 +96,14 @@ class Path {
   bool single(Spot s) const { return s < nodes_.size() && nodes_[s].kind == kByte; }
   uint8_t byte(Spot s) const { return nodes_[s].byte; }
   bool loops(Spot s) const { return s < nodes_.size() && nodes_[s].kind == kLoop; }
-  // Returns classes of bytes: all bytes of a class lead to the same derivative of the regex r and to the same
-  // spot. Returns null if each byte may lead to another spot.
+  // Returns a partition of the bytes: the bytes of a class all lead to one derivative of r and to one spot.
+  // Returns null if each byte may lead to another spot.
   const ClassMap* alike(RegexArena& arena, RegexId r, Spot s) const {
     if (regexes_) return &arena.classes(r, states_[s]);
     return s < nodes_.size() && nodes_[s].kind < kSlot ? &arena.classes(r) : nullptr;
   }
   // Tells whether only fixed text follows the spot, at least one byte of it.
   bool text_behind(Spot s) const { return s + 1 < last() && holes_[s + 1] == holes_[last()]; }
-  // Tells whether exactly one text leads from u to v.
   bool fixed(Spot u, Spot v) const {
     return !regexes_ && u <= v && v < nodes_.size() && holes_[u] == holes_[v] && !loops(v);
   }
@@ -117,7 +116,7 @@ class Path {
   enum NodeKind : uint8_t {
     kByte,  // reads one fixed byte
     kOne,   // reads any one byte
-    // Stands before a loop. A text that ends here does not enter the loop.
+    // Stands before a loop: a text that ends here has not entered the loop.
     kEnter,
     kLoop,  // reads any bytes
     // Reads any one byte, or reads nothing and goes on to the spot `to`.
@@ -131,7 +130,6 @@ class Path {
     uint8_t byte = 0;
     Spot to = 0;
   };
-  // A spot inside a token: the slot that the token fills, and how far the token was read.
   struct Inside {
     Spot slot;
     uint32_t node;  // a node of the trie of the vocabulary
@@ -143,9 +141,8 @@ class Path {
   std::vector<Node> nodes_;
   // holes_[n] counts the nodes before node n that belong to a hole.
   std::vector<uint32_t> holes_;
-  // begins_[part] is the first spot of the part.
   std::vector<Spot> begins_;
-  // Holds the spots inside tokens; their numbers follow those of the nodes.
+  // The spots inside tokens. They are numbered behind the nodes.
   std::vector<Inside> inside_;
   // Finds spots by what they stand for: inside tokens by slot and trie node, on a path of a regex by
   // derivative.

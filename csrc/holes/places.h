@@ -26,16 +26,15 @@ namespace structgen {
 
 using PlaceId = Id<struct PlaceTag>;
 
-// Adds a place to a short list unless the list has it.
 inline void add_once(std::vector<PlaceId>& list, PlaceId a) {
   if (std::ranges::find(list, a) == list.end()) list.push_back(a);
 }
 
 class Places {
  public:
-  // With `unrestricted`, any two lexemes may have other text between them. So in the last hole any byte may
-  // come next, and the pending is dropped there. A lexeme that begins with the text behind the hole may still
-  // be forbidden; the parser checks that.
+  // With `unrestricted`, other text (blanks, comments) may stand between any two lexemes. In the last hole
+  // every byte may then come next, so a place there needs no pending. The text behind the hole may still
+  // begin with a byte that the lexeme forbids; the parser finds that out.
   Places(const Path& path, Alive& alive, bool unrestricted)
       : path_(path), alive_(alive), unrestricted_(unrestricted) {}
   PlaceId of(Path::Spot spot, Alive::Pending pending, bool assumed = false) {
@@ -52,7 +51,8 @@ class Places {
   bool assumed(PlaceId a) const { return places_[a.v].assumed; }
   // Returns the place with the same spot and the same pending that rests on no assumption.
   PlaceId proved(PlaceId a) { return assumed(a) ? of(spot(a), pending(a)) : a; }
-  // Returns the place `exit`; it becomes an assumed place if `before` is one.
+  // Returns the place `exit`, or its assumed twin if `before` is assumed: what follows an assumption rests on
+  // it, too.
   PlaceId behind(PlaceId before, PlaceId exit) {
     return assumed(before) && !assumed(exit) ? of(spot(exit), pending(exit), true) : exit;
   }

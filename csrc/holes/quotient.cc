@@ -58,7 +58,7 @@ Quotient::Quotient(RegexArena& regexes, Productions& base, RuleId root, bool lex
       suffix_(std::move(suffix)),
       end_(places_.of(path_.last(), Alive::kClear)) {}
 
-// Drops the facts after an exception, and all proofs that rest on them.
+// Drops the facts, and all proofs that rest on them. Called after an exception.
 void Quotient::begin_anew() {
   FactBase::begin_anew();
   proofs_.clear();
@@ -67,8 +67,7 @@ void Quotient::begin_anew() {
   resolving_.clear();
 }
 
-// Returns the symbol of a crossing. Crossing i is the added rule i + 1, because the added rule 0 is the
-// start.
+// Returns the symbol of a crossing. The quotient's added rule i + 1 is crossing i; added rule 0 is the start.
 Symbol Quotient::crossing(const Crossing& c) {
   const uint64_t h = mix(mix(mix(c.kind, c.rule.v), mix(c.pending, c.from.v)), mix(c.to.v, c.text));
   const RuleId id = own_rule(crossing_index_.number(h, crossings_, c) + 1);
@@ -93,9 +92,9 @@ RegexId Quotient::marked(RegexId follow) const {
   return regexes_.bytes(set);
 }
 
-// Returns the parts of a lexeme. A lexeme that crosses the border is one of its own: its length depends on
-// its context, and the context only on the text before it. Its parts come from the base's parts in this
-// context, if the same bytes may not follow: each loses the suffix at its end.
+// Returns the parts of a lexeme. A lexeme that crosses the border (CutLexeme) has a number of its own. Its
+// context is that of the base's lexeme, because a context depends only on the text before it. Its parts are
+// those of the base's lexeme with the CutLexeme's `follow`, without the bytes of the suffix at their end.
 std::span<const LexemePart> Quotient::lexeme(uint32_t number, uint32_t context) {
   return remember(lexemes_, {number, context}, [&] {
     return number % 2 == 0 ? whole_lexeme(number / 2, context) : cut_parts(cut_lexemes_[number / 2], context);
@@ -113,7 +112,8 @@ std::vector<LexemePart> Quotient::cut_parts(const CutLexeme& cut, uint32_t conte
   std::vector<LexemePart> out;
   for (const LexemePart& part : base_.lexeme(cut.lexeme, context)) {
     if (!path_.ends(cut.end) && part.follow != cut.follow) continue;
-    // The lexeme holds the first end - 1 bytes of the suffix (see suffix_bytes()).
+    // The lexeme reads the first `end - 1` bytes of the suffix (suffix_bytes()), so these are cut from its
+    // end.
     const RegexId begun = before_text(regexes_, part.regex, std::string_view(suffix_).substr(0, cut.end - 1));
     const RegexId some = regexes_.nullable(begun) ? regexes_.minus(begun, RegexArena::epsilon()) : begun;
     if (!regexes_.judged_empty(some)) out.push_back({some, RegexArena::empty()});
@@ -148,14 +148,15 @@ std::size_t Quotient::fits() {
 
 // Adds an alternative, unless `out` already has it.
 void Quotient::add(std::vector<Symbol> sequence, Alternatives& out) {
-  // A search in a list is enough: there is an alternative only for each place at which the text may end.
+  // The list is short: it has one alternative for each place at which the text may end. A linear search is
+  // enough.
   for (const std::span<const Symbol> known : out.each())
     if (std::ranges::equal(sequence, known)) return;
   out.add(sequence);
 }
 
-// Writes the alternatives of a head that cross the border. If a question stayed open and none is known, a
-// proof of the rule gives one alternative: its text.
+// Writes the alternatives of a head that cross the border. If it finds none but a question was left
+// undecided, it writes one alternative that is the text of a proof.
 void Quotient::cross_some(Facts::Head head, Alive::Pending from, At to, Alternatives& out) {
   cross(head, from, to, out);
   inexact_ = inexact_ || doubt_.question;

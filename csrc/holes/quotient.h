@@ -44,8 +44,8 @@ class Quotient : public ExtendedProductions, protected FactBase {
            std::size_t most);
   RuleId rule() const { return own_rule(0); }
   Verdict possible();
-  // Returns how many bytes of the suffix can be read behind some text; the error message points there. If all
-  // bytes can be read, the text cannot end behind them.
+  // Returns how many bytes of the suffix some text can read; the error message points behind them. If it is
+  // all bytes, no text ends there.
   std::size_t fits();
 
   std::span<const LexemePart> lexeme(uint32_t lexeme, uint32_t context) override;
@@ -70,19 +70,17 @@ class Quotient : public ExtendedProductions, protected FactBase {
 
  private:
   using At = PlaceId;
-  // What a rule that the quotient adds stands for: the border between the hole and the suffix lies in its
-  // texts.
+  // A rule that the quotient adds: one whose text holds the border between the hole and the suffix.
   struct Crossing {
     enum CrossingKind : uint8_t {
       kRule,
       kReader,
-      // A reader whose captured text begins in the hole and ends in the suffix. It is told the bytes in the
-      // hole followed by `text`, the bytes in the suffix. What it reads itself lies in the suffix.
+      // A reader whose capture begins in the hole and ends in the suffix. It is told the bytes of the hole
+      // followed by `text`, the captured bytes of the suffix. Its own texts lie in the suffix.
       kEnded,
     } kind;
     RuleId rule;
-    // For a kRule or kReader, which may begin anywhere in the hole: what may not follow the lexeme in front
-    // of it.
+    // For a kRule or kReader, which may begin anywhere in the hole: the pending of the lexeme in front of it.
     Alive::Pending pending = Alive::kClear;
     // For a kEnded reader: the place in the suffix where it begins.
     At from = {};
@@ -91,8 +89,8 @@ class Quotient : public ExtendedProductions, protected FactBase {
     uint32_t text = 0;
     friend bool operator==(const Crossing&, const Crossing&) = default;
   };
-  // A lexeme of the base that crosses the border: its last bytes are the first ones of the suffix. It ends at
-  // the spot `end`, and no byte of `follow` may follow it.
+  // A lexeme of the base that crosses the border: its text ends at the spot `end` of the suffix, and no byte
+  // of `follow` may come next. The quotient has it without the suffix's bytes.
   struct CutLexeme {
     uint32_t lexeme;
     Path::Spot end;
@@ -102,7 +100,6 @@ class Quotient : public ExtendedProductions, protected FactBase {
   void expand_own(uint32_t n, const Reading& reading, Alternatives& out) override;
   Symbol translate(Symbol s) const override;
   Symbol crossing(const Crossing& c);
-  // Returns the crossing for which crossing() made the symbol.
   const Crossing& crossing_of(Symbol s) const { return crossings_[s.rule_id().v / 2 - 1]; }
   Symbol cut_lexeme(uint32_t lexeme, Path::Spot end, RegexId follow);
   RegexId marked(RegexId follow) const;
@@ -111,7 +108,7 @@ class Quotient : public ExtendedProductions, protected FactBase {
   void begin_anew();
   bool done(At at, At to) const { return at == to || (to == end_ && path_.ends(places_.spot(at))); }
   // ---- quotient_questions.cc ----
-  // A question: is there a text of `head` that begins at the place `from` and ends at the place `to`?
+  // Does a text of `head` lead from the place `from` to the place `to`?
   struct Question {
     Facts::Head head;
     At from, to;
@@ -125,7 +122,8 @@ class Quotient : public ExtendedProductions, protected FactBase {
   const Proof* prove(const Question& q, std::unique_ptr<const Proof> found);
   bool compose(std::span<const Symbol> alternative, At to, Proof& out);
   bool compose_rule(Symbol s, std::string told, Proof& out);
-  // A compared item: its rule, the reader behind it, and the places between which this reader must lead.
+  // An item that is compared with other items: its rule, the reader that is told it, and the places from and
+  // to which this reader must lead.
   struct Item {
     RuleId reader, rule;
     At from, to;
@@ -143,8 +141,8 @@ class Quotient : public ExtendedProductions, protected FactBase {
   void cross(Facts::Head head, Alive::Pending from, At to, Alternatives& out);
   class Crossings;
   void cross_some(Facts::Head head, Alive::Pending from, At to, Alternatives& out);
-  // What the last answers may lack: alternatives that depend on captured text (`text`), or on a question that
-  // took too much work (`question`).
+  // What the answers may lack: alternatives that depend on captured text (`text`), or on a question that took
+  // too much work (`question`).
   struct Doubt {
     bool text = false, question = false;
   };
@@ -156,33 +154,32 @@ class Quotient : public ExtendedProductions, protected FactBase {
     doubt_ = {};
     resolved_ = 0;
   }
-  // Tells whether the search may stop: a question that is being resolved needs one alternative only.
+  // Tells whether the search may stop: to resolve a question one alternative is enough.
   bool enough(const Alternatives& out) const { return !resolving_.empty() && !out.ends.empty(); }
   void add(std::vector<Symbol> sequence, Alternatives& out);
   uint32_t text(const std::string& t);
 
-  // The rule of whole texts in the base, the suffix, and the place behind the suffix.
+  // The base's rule of whole texts, the suffix, and the place behind the suffix.
   const RuleId root_;
   const std::string suffix_;
   const At end_;
   // What the answers since the last begin() may lack.
   Doubt doubt_;
-  // The answer of inexact(): some alternative was omitted because it was not proved.
+  // The answer of inexact(): an alternative was left out because no proof of it was found.
   bool inexact_ = false;
   // Holds the proof of each question that was asked; null if none was found.
   std::map<Question, std::unique_ptr<const Proof>> proofs_;
-  // For each place, the texts of some proofs that end there.
+  // By place: the texts of proofs that end at it, for reuse in other proofs.
   std::map<At, std::deque<std::string>> shown_;
   std::map<Question, Verdict> decided_;
-  // The questions that resolve() is deciding; each was asked by the one before it.
+  // The questions under way in resolve(). Each was asked to decide the one before it.
   std::vector<Question> resolving_;
   // The number of questions resolved since the last rule was asked for, at most kMostResolved.
   uint32_t resolved_ = 0;
   // crossings_[i] is what the added rule i + 1 stands for; crossing_index_ finds equal ones.
   std::vector<Crossing> crossings_;
   InternTable crossing_index_;
-  // texts_[n] is a beginning of the suffix that belongs to a captured text (Crossing::text); text_index_
-  // finds equal ones.
+  // texts_[n] is a beginning of the suffix that belongs to a captured text (Crossing::text).
   std::vector<std::string> texts_;
   std::map<std::string, uint32_t> text_index_;
   std::map<std::pair<uint32_t, uint32_t>, std::vector<LexemePart>> lexemes_;

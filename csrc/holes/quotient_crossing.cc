@@ -42,7 +42,6 @@ std::vector<std::vector<Symbol>> Quotient::behind(const Symbol* s, const Symbol*
   const std::vector<At> from = reader == s ? std::vector<At>{at} : exits(facts_->tail(s, reader, label), at);
   for (At f : from)
     for (At t : exits(facts_->reader(reader->rule_id(), Reading::fresh()), f)) {
-      // The captured text goes on into the suffix, up to where the reader stands.
       const uint32_t read = text(suffix_.substr(0, places_.spot(f) - 1));
       const bool last = reader + 1 == end && done(t, to);
       const Symbol told = crossing({.kind = Crossing::kEnded,
@@ -82,8 +81,7 @@ class Quotient::Crossings {
       switch (s->kind()) {
         case Symbol::kLimit:
           throw Error(ErrorKind::kGrammar, "a text with holes cannot have limits on tokens (max_tokens)");
-        // Captures and notes read nothing. They are copied into the new alternative, and the place stays the
-        // same.
+        // Captures and notes read nothing, so the place stays. They are copied into the new alternative.
         case Symbol::kCapture: captures_ = facts_.opened(captures_, here_.front()); [[fallthrough]];
         case Symbol::kNote: before_.push_back(*s); continue;
         case Symbol::kAfter:
@@ -108,17 +106,16 @@ class Quotient::Crossings {
     if (!q_.resolving_.empty())
       q_.doubt_.question = true;
     else
-      // Poison says that there may be more alternatives: what depends on captured text is asked again with
-      // the text (mask/fill.h).
+      // Poison says that captured text may allow more alternatives. Whoever meets poison in a mask asks again
+      // with the text (mask/fill.h).
       q_.add({Symbol::terminal(RegexArena::poison())}, out_);
   }
 
  private:
-  // `exit` is a place to which the crossing symbol s leads. Returns the place to which s must lead.
+  // Returns the place to which the crossing symbol s must lead, of whose exits `exit` is one: `to_` if s is
+  // the last symbol.
   At goal(const Symbol* s, At exit, uint32_t open) const { return s + 1 == end_ && open == 0 ? to_ : exit; }
 
-  // Adds an alternative: the symbols in front, the symbol that crosses the border, and the symbols `after`
-  // it.
   void put(Symbol crossing, const std::vector<Symbol>& after) {
     std::vector<Symbol> sequence = before_;
     sequence.push_back(crossing);
@@ -126,8 +123,8 @@ class Quotient::Crossings {
     q_.add(std::move(sequence), out_);
   }
 
-  // Calls f with each exit of a head that lies in the suffix. The exits in the hole become the places in
-  // front of the next symbol.
+  // Calls f with each exit of a head that lies in the suffix. The exits in the hole become the places of the
+  // next symbol.
   template <class F>
   void each_crossing(Facts::Head head, At from, F&& f) {
     for (At e : q_.exits(head, from))
@@ -137,7 +134,7 @@ class Quotient::Crossings {
         add_once(next_, e);
   }
 
-  // Reads a kFollow or kAfter symbol, which reads no text but changes the pending.
+  // Reads a kFollow or kAfter symbol. It reads no text, but changes what may not follow (pending).
   void mark(Symbol s) {
     for (At a : here_) {
       steps_.clear();
@@ -146,7 +143,7 @@ class Quotient::Crossings {
     }
   }
 
-  // Adds a terminal that crosses the border: its texts lose the beginning of the suffix, up to `spot`.
+  // Adds a terminal that crosses the border. Its texts lose their end, which is the suffix up to `spot`.
   void put_terminal(RegexId r, Path::Spot spot, const std::vector<Symbol>& after) {
     const RegexId begun = before_text(regexes_, r, std::string_view(q_.suffix_).substr(0, spot - 1));
     const auto some = [&](RegexId part) {
@@ -157,7 +154,7 @@ class Quotient::Crossings {
     some(regexes_.byte(kEdge));
   }
 
-  // Reads a terminal or a lexeme, whose text ends in the hole or crosses the border.
+  // Reads a terminal or a lexeme. Its text ends in the hole or crosses the border.
   void text(const Symbol* s) {
     const bool terminal = s->kind() == Symbol::kTerminal;
     for (At a : here_) {
@@ -175,7 +172,8 @@ class Quotient::Crossings {
             add_once(next_, at);
             continue;
           }
-          // What may not follow the lexeme in front is not applied here: the parser checks the first byte.
+          // Whether the lexeme in front forbids the first byte is checked by the parser of the quotient, so
+          // it is not checked here.
           for (const std::vector<Symbol>& after : q_.behind(s + 1, end_, at, 0, captures_, to_))
             if (terminal)
               put_terminal(s->regex(), e.spot, after);
@@ -187,15 +185,15 @@ class Quotient::Crossings {
     }
   }
 
-  // Reads a labelled set of literals and its reader. Only literals that lead to the end are kept. Those with
-  // the same symbols behind them stay in one set.
+  // Reads a labelled set of literals with its reader. Only literals that lead to the end are kept. Literals
+  // with equal symbols behind them stay in one set.
   void literals(const Symbol* s) {
     const RegexId set = s->regex();
     const RuleId reader = s[1].rule_id();
     if (regexes_.node(set).kind != RegexKind::kLiteralSet) too_complex("a label that is no literal's");
     // The labels of literals across the border, by the spot where the literal ends and what follows it.
     std::map<std::pair<Path::Spot, std::vector<Symbol>>, std::set<uint32_t>> split;
-    // The labels that are kept if the border lies behind the literal.
+    // The labels of the literals kept whole, if the border lies behind the literal.
     std::map<std::pair<At, std::vector<Symbol>>, std::set<uint32_t>> whole;
     const auto only = [&](const std::set<uint32_t>& labels, bool labelled) {
       return regexes_.with_labels(set, std::vector(labels.begin(), labels.end()), labelled);
@@ -249,8 +247,9 @@ class Quotient::Crossings {
       });
   }
 
-  // Reads a reader, whose captured text lies in the hole. It is asked with each reading that its text may
-  // have there. An item in front of it that has to differ from others is replaced by the items that do.
+  // Reads a reader whose captured text lies in the hole. It is asked with each Reading that its text may
+  // have. If the text is an item that must differ from others, the item in front is narrowed to the items
+  // that do.
   void reader(const Symbol* s) {
     const bool captured = s - begin_ >= 2 && s[-2].kind() == Symbol::kCapture;
     const bool alone = captured && s[-1].kind() == Symbol::kTerminal;
@@ -267,8 +266,8 @@ class Quotient::Crossings {
           std::optional<RuleId> item;
           if (fits) item = q_.fit(s->rule_id(), s[-1].rule_id(), a, end);
           if (fits ? !item : !q_.leads({head, a, end})) return;
-          // The symbol before the reader is the item. It is replaced by those items with which the reader
-          // leads to the exit.
+          // The symbol before the reader is the item. It is narrowed to the items with which the reader leads
+          // to the exit.
           const Symbol whole = before_.back();
           if (item) before_.back() = q_.translate(Symbol::rule(*item));
           for (const std::vector<Symbol>& after : q_.behind(s + 1, end_, e, 0, open, to_))

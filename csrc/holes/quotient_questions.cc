@@ -22,15 +22,15 @@
 namespace structgen {
 
 namespace {
-// Each value of an item is tried if there are at most this many.
+// If an item has at most this many values, the reader is asked about each of them.
 constexpr uint32_t kTriedValues = 64;
 // If a proof has more items than this, it is not used to compare items.
 constexpr std::size_t kMostItems = 1024;
 // At most this many proofs that end at one place are kept for other questions.
 constexpr std::size_t kKeptProofs = 16;
-// Resolving a question may need other questions. At this depth resolve() leaves them undecided.
+// Resolving a question may ask further questions. At this depth resolve() leaves them undecided.
 constexpr std::size_t kDeep = 6;
-// For each rule that is asked for, at most this many questions are decided by making alternatives.
+// The number of questions that resolve() may decide while one rule of the quotient is made.
 constexpr uint32_t kMostResolved = 400;
 }  // namespace
 
@@ -45,8 +45,8 @@ std::vector<Quotient::At> Quotient::exits(Facts::Head head, At from) {
 
 bool Quotient::leads(const Question& q) { return noted(decide(q)) == Verdict::kYes; }
 
-// Decides a question. A proved exit is a yes, an assumed exit needs a proof, and without any exit the answer
-// is no.
+// Decides a question: yes if an exit is proved, no if there is no exit. If all exits are assumed, a proof
+// decides.
 Verdict Quotient::decide(const Question& q) {
   const Facts::Found found = facts_->ask(q.head, q.from);
   bool assumed = false;
@@ -63,7 +63,6 @@ Verdict Quotient::decide(const Question& q) {
   return proof(q) ? Verdict::kYes : resolve(q);
 }
 
-// Returns a proof of the question, or null. The exits are tried in order.
 const Quotient::Proof* Quotient::proof(const Question& q) {
   if (const auto known = proofs_.find(q); known != proofs_.end()) return known->second.get();
   std::unique_ptr<const Proof> out;
@@ -73,7 +72,7 @@ const Quotient::Proof* Quotient::proof(const Question& q) {
   return prove(q, std::move(out));
 }
 
-// Keeps a proof. Its text is also kept for other questions that end at this place.
+// Keeps a proof. Its text is kept by its end, too, for other questions that end at this place.
 const Quotient::Proof* Quotient::prove(const Question& q, std::unique_ptr<const Proof> found) {
   if (found) {
     std::deque<std::string>& shown = shown_[q.to];
@@ -83,8 +82,8 @@ const Quotient::Proof* Quotient::prove(const Question& q, std::unique_ptr<const 
   return (proofs_[q] = std::move(found)).get();
 }
 
-// Makes a proof of an alternative. It joins some text of each symbol before the border and the proved text of
-// the symbol that crosses the border. Returns false if one of these texts is missing.
+// Makes a proof from an alternative: it joins a text of each symbol before the border and the proved text of
+// the symbol that crosses it. Returns false if a text is missing.
 bool Quotient::compose(std::span<const Symbol> alternative, At to, Proof& out) {
   std::size_t captured = 0;
   for (const Symbol& s : alternative) {
@@ -142,9 +141,10 @@ bool Quotient::compose_rule(Symbol s, std::string told, Proof& out) {
   return true;
 }
 
-// Decides a question by making the alternatives of its head; only proved alternatives are added.
+// Decides a question by making the alternatives of its head. Only alternatives with a proof are added, so any
+// is a yes.
 Verdict Quotient::resolve(const Question& q) {
-  // A question that is already being resolved counts as not known, so the recursion ends.
+  // A question that is under way already stays undecided. Otherwise the recursion would not end.
   if (crossed(q.from) || resolving_.size() == kDeep || ++resolved_ > kMostResolved ||
       std::ranges::find(resolving_, q) != resolving_.end())
     return Verdict::kUnknown;
@@ -177,21 +177,22 @@ std::optional<RuleId> Quotient::fit(RuleId reader, RuleId rule, At from, At to) 
   const Alternatives& all = facts_->alternatives(facts_->reader(reader, Reading::fresh()));
   if (all.ends.empty()) return std::nullopt;
   const RuleId first = all.symbols.front().rule_id(), last = all.symbols.back().rule_id();
-  // If some alternative holds for every fresh item, two items must be equal; otherwise all items must differ.
+  // "Fresh" means that an item differs from all others. If the reader only assumes exits of a fresh item, two
+  // items must be equal; otherwise all items must differ.
   return all.assumed.size() == all.ends.size() ? fit_apart({reader, rule, from, to}, first)
                                                : fit_again({reader, rule, from, to}, first, last);
 }
 
-// Returns a rule with those texts of a rule that are chosen (Productions::narrow()), or nothing if it cannot
-// be made.
+// Returns a rule with the chosen texts of a rule (Productions::narrow()), or nothing if the productions
+// cannot make one.
 std::optional<RuleId> Quotient::narrowed(RuleId rule, const Productions::Choice& choice) {
   RuleId out;
   bool any = false;
   return base_.narrow(rule, choice, out, any) && any ? std::optional(out) : std::nullopt;
 }
 
-// Returns those of the given texts of an item with which the reader leads on (`leads`), or those with which
-// it does not.
+// Returns those of the texts with which the reader leads on, or with `leads` false those with which it does
+// not.
 std::vector<std::string> Quotient::told(const Item& item, const std::vector<std::string>& texts, bool leads) {
   std::vector<std::string> out;
   RuleId one;
@@ -207,10 +208,10 @@ std::vector<std::string> Quotient::told(const Item& item, const std::vector<std:
   return out;
 }
 
-// For items that must differ: returns a rule with those texts of the item with which all items can still
-// differ, or nothing. `rest` is the rule behind an item that no other item repeats. The texts that are
-// excluded are all among the items of one proof: with any text that repeats none of these items the reader
-// leads on.
+// For items that must all differ: returns a rule with those texts of the item that leave the others possible,
+// or nothing. `rest` is the rule behind an item that no other item repeats. One proof of `rest` is enough:
+// the reader leads on with every text that repeats none of the proof's items. So only the proof's items have
+// to be tried, and those that fail are excluded.
 std::optional<RuleId> Quotient::fit_apart(const Item& item, RuleId rest) {
   const Question others{facts_->head(rest), item.from, item.to};
   const Verdict possible = decide(others);
@@ -233,9 +234,9 @@ std::optional<RuleId> Quotient::fit_apart(const Item& item, RuleId rest) {
   return bad.empty() ? item.rule : narrowed(item.rule, {bad, {}, true});
 }
 
-// For two items that must be equal: returns a rule with those texts of the item with which two items can
-// still be equal, or nothing. `rest` is the rule behind the item if two other items must be equal, `free` the
-// rule behind it if nothing more is asked.
+// For items of which two must be equal: returns a rule with those texts of the item behind which two items
+// can still be equal, or nothing. `rest` is the rule behind the item if the equal pair is still to come,
+// `free` the rule behind it if the item is one of the pair and nothing more is asked.
 std::optional<RuleId> Quotient::fit_again(const Item& item, RuleId rest, RuleId free) {
   const Verdict others = decide({facts_->head(rest), item.from, item.to});
   if (others == Verdict::kYes) return item.rule;
@@ -250,7 +251,8 @@ std::optional<RuleId> Quotient::fit_again(const Item& item, RuleId rest, RuleId 
   if (!all) {
     if (const Proof* shown = proof(any)) some = shown->items;
     if (!crossed(item.from)) rules = free_items(free, item.from, item.to);
-    // If the hole has ended and no other pair can be equal, only items of known text can be repeated.
+    // If the hole has ended and no pair of later items can be equal, the item must repeat an item whose text
+    // is known.
     all = crossed(item.from) && others == Verdict::kNo;
   }
   const std::vector<std::string> good = told(item, some, true);

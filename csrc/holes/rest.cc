@@ -9,8 +9,7 @@
 namespace structgen {
 
 namespace {
-// go_down() follows at most this many paths down the stacks to the readers of open captures; otherwise it
-// throws.
+// go_down() throws if more paths than this lead down the stacks to the readers of open captures.
 constexpr std::size_t kMostPaths = 10'000;
 }  // namespace
 
@@ -28,9 +27,9 @@ Symbol RestOfText::stack(StackId s) {
   })));
 }
 
-// Adds an alternative for each path down the stacks that meets the readers of all open captures. `open`
-// counts the captures on the path that begin in the hole; their readers come first. `label` says that a
-// labelled regex was just read, so the reader of its label comes next.
+// Adds an alternative for each path down the stacks; a path ends where it has met the readers of all open
+// captures. `open` counts the captures that begin on the path itself, whose readers come first. `label` says
+// that a labelled regex was just read, so the next reader is told a label.
 void RestOfText::go_down(StackId s, std::vector<std::string>& captured, uint32_t open, bool label,
                          std::vector<Symbol>& above, Alternatives& out) {
   check_depth();
@@ -51,7 +50,7 @@ void RestOfText::go_down(StackId s, std::vector<std::string>& captured, uint32_t
       go_on(e, captured, open, label, above, out);
       continue;
     }
-    // The text of a capture is also a part of the text of the capture around it.
+    // A capture around this one captures its text as well.
     const std::string text = captured.back();
     captured.pop_back();
     own_.push_back({Own::kReader, {}, e.top.rule_id(), text});
@@ -64,7 +63,7 @@ void RestOfText::go_down(StackId s, std::vector<std::string>& captured, uint32_t
   }
 }
 
-// Goes on below the top symbol of one entry of the stacks. This symbol is no reader of an open capture.
+// Goes on below the top symbol of an entry of the stacks, if this symbol is no reader of an open capture.
 void RestOfText::go_on(const StackEntry& e, std::vector<std::string>& captured, uint32_t open, bool label,
                        std::vector<Symbol>& above, Alternatives& out) {
   if (e.top.kind() == Symbol::kCapture) ++open;
@@ -82,7 +81,7 @@ void RestOfText::start(Alternatives& out) {
   for (const Item& i : items) {
     std::vector<std::string> captured;
     CaptureId c = i.capture;
-    // The innermost capture comes first. Each text leaves out the texts of the captures inside of it.
+    // The innermost capture comes first. Each text is only the part that belongs to no capture inside.
     while (c.v > 1) captured.push_back(parser_.captures().innermost(c));
     std::reverse(captured.begin(), captured.end());
     std::vector<Symbol> above(captured.size(), Symbol::capture());

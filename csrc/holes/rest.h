@@ -48,11 +48,10 @@ class RestOfText : public ExtendedProductions {
   }
 
  private:
-  // What an added rule stands for: the start, a set of stacks, or a reader that was already open behind the
-  // text. Such a reader is told the text captured so far as well.
+  // What an added rule stands for: the start, a set of stacks, or a reader whose capture was open before the
+  // hole. Such a reader is told the text from before the hole and the text behind it as one text.
   struct Own {
     enum OwnKind : uint8_t { kStart, kStack, kReader } kind;
-    // For a kStack rule: the stacks that it reads.
     StackId stack = {};
     // For a kReader rule: the reader of the base, and the text that was captured before the hole.
     RuleId reader = {};
@@ -68,7 +67,6 @@ class RestOfText : public ExtendedProductions {
 
   Parser& parser_;
   const StateId state_;
-  // The alternatives of the start, which is the added rule 0.
   Alternatives start_;
   std::vector<Own> own_;
   // For each set of stacks, the number of its added rule.

@@ -24,8 +24,8 @@ struct Behind {
 
 struct Quotients : RegexCache {
   explicit Quotients(RegexArena& regexes) : lazy(regexes.define<Leading<Behind>>()) {}
-  // Defines the languages {u : `u text` in r} for regexes that are automata and no trees (sets of literals,
-  // lazy languages). The arena owns it.
+  // The languages {u : `u text` in r} for regexes that have no structure to take apart (sets of literals,
+  // lazy languages). The arena owns their definition.
   Leading<Behind>& lazy;
   // The results for texts of one byte, by regex and byte.
   FlatMap<uint64_t, RegexId> by_byte;
@@ -34,8 +34,8 @@ struct Quotients : RegexCache {
 
 RegexId before_byte(RegexArena& regexes, RegexId r, uint8_t b);
 
-// Returns the regex of all texts u for which u followed by the byte matches r, from the structure of r. The
-// last byte of a concatenation belongs to its right kid, or to the left one if the right one may be empty.
+// Returns the regex of all u such that u followed by the byte matches r; it takes r apart. The last byte of a
+// concatenation belongs to its right kid. It may also belong to the left kid if the right one may be empty.
 RegexId by_structure(RegexArena& regexes, Leading<Behind>& lazy, RegexId r, uint8_t b) {
   const RegexNode n = regexes.node(r);
   const auto before = [&](uint32_t part) { return before_byte(regexes, RegexId{part}, b); };
@@ -66,7 +66,7 @@ RegexId by_structure(RegexArena& regexes, Leading<Behind>& lazy, RegexId r, uint
     }
     case RegexKind::kNot: return regexes.negate(before(n.a));
     case RegexKind::kRepeat: {
-      // The byte belongs to the last repetition, before which there is one repetition less.
+      // The byte ends the last repetition, so there is one repetition less before it.
       const RegexId last = before(n.a);
       if (last == RegexArena::empty()) return last;
       const uint32_t min = n.min > 0 ? n.min - 1 : 0, max = n.max == kUnbounded ? kUnbounded : n.max - 1;
@@ -74,8 +74,8 @@ RegexId by_structure(RegexArena& regexes, Leading<Behind>& lazy, RegexId r, uint
     }
     case RegexKind::kLiteralSet: return lazy.make(regexes, r, {std::string(1, static_cast<char>(b))});
     case RegexKind::kLazy: {
-      // r may be the result of an earlier call. Then the two texts are joined to one longer text, so that
-      // languages do not nest.
+      // r may itself be the result of an earlier call. Both texts are then joined into one, so that lazy
+      // languages do not stand inside each other.
       const auto [of, behind] = n.a == lazy.definition ? lazy.state(n.min) : std::pair(r, Behind{});
       return lazy.make(regexes, of, {static_cast<char>(b) + behind.text});
     }

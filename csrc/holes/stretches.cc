@@ -46,9 +46,10 @@ namespace structgen {
 namespace {
 // texts() gives up after kTextSteps steps, and 64 more steps for each text and each byte that is asked for.
 constexpr std::size_t kTextSteps = 4096;
-// A search that has met this many pairs computes the image of the regex.
+// If a search has met this many pairs, it computes the image of the regex, to know which exits it still
+// lacks.
 constexpr std::size_t kManyPairs = 32;
-// A search that has met this many pairs goes on with the nearest ones.
+// If a search has met this many pairs, it takes the pairs nearest to an end first.
 constexpr std::size_t kNearestPairs = 4096;
 // An image has at most this many spots, and is computed from at most this many images.
 constexpr std::size_t kManySpots = 64, kManyImages = 4096;
@@ -66,17 +67,17 @@ std::size_t Stretches::byte_size() const {
   return index_.byte_size() + found_.size() * sizeof(Found) + bytes_;
 }
 
-// Computes images on a path of a regex: where the texts of a regex may end, read off its structure.
+// Computes images: the spots behind the texts of a regex, read off the regex's structure. A search byte by
+// byte would meet many derivatives.
 class Stretches::Images {
  public:
-  // `spots` is a sorted superset of the spots behind the texts of a regex. If `whole` is true, the path reads
-  // every text.
+  // `spots` contains every spot behind a text of the regex, and maybe more; it is sorted. `whole` says that
+  // the path reads every text.
   struct Image {
     std::vector<Spot> spots;
     bool whole = true;
   };
   Images(RegexArena& regexes, Path& path) : regexes_(regexes), path_(path) {}
-  // Returns no image if it has many spots or the regex many parts.
   std::optional<Image> of(RegexId r, Spot from) {
     Image out = image(r, from);
     return many_ ? std::nullopt : std::optional(std::move(out));
@@ -161,7 +162,7 @@ class Stretches::Images {
     return out;
   }
 
-  // Adds the texts of `more`. Returns true if the image has become another one and may grow further.
+  // Adds the spots of `more`. Returns true if the image changed, so that it may grow further.
   bool grow(Image& out, const Image& more) {
     const Image before = out;
     out.spots.clear();
@@ -173,7 +174,7 @@ class Stretches::Images {
 
   RegexArena& regexes_;
   Path& path_;
-  // True once an image was too large. Images made since are wrong.
+  // True once an image had too many spots. All images made since then are wrong.
   bool many_ = false;
   std::map<std::pair<uint32_t, Spot>, Image> known_;
 };
@@ -202,7 +203,7 @@ class Stretches::ExitSearch {
         read(pair);
       }
     }
-    // Of several exits with the same spot and label, the one with the shortest text stays.
+    // Several exits may have one spot and label. The one with the shortest text stays.
     std::ranges::sort(found_, {}, [](const Exit& x) { return std::tuple(x.spot, x.label, x.length); });
     const auto same = [](const Exit& x, const Exit& y) { return x.spot == y.spot && x.label == y.label; };
     found_.erase(std::unique(found_.begin(), found_.end(), same), found_.end());
@@ -215,9 +216,9 @@ class Stretches::ExitSearch {
     Spot spot;
   };
 
-  // Begins behind the last hole. In this hole the regex may read any text, so every derivative by some text
-  // (holes/anywhere.h) steps into the text behind the hole. The search does not go through the hole byte by
-  // byte.
+  // Begins in the last hole and goes on behind it. In the hole the regex may read any text, so anywhere()
+  // gives all derivatives that may be left at its end; each of them reads on behind the hole. A search
+  // through the hole byte by byte would meet all of them, too, but slowly.
   void begin_behind_hole() {
     once_ = false;
     bytes_ = 1;
@@ -235,8 +236,8 @@ class Stretches::ExitSearch {
     }
   }
 
-  // Goes on with those pairs first that seem nearest to an end, until each spot of the image is an exit.
-  // Lengths are lower bounds from here on.
+  // Takes the pairs first that seem nearest to an end, until each spot of the image is an exit. The order is
+  // no longer breadth first, so lengths are lower bounds from here on.
   void search_nearest() {
     using Entry = std::tuple<uint32_t, std::size_t, Pair>;
     const auto later = [](const Entry& x, const Entry& y) {
@@ -255,7 +256,6 @@ class Stretches::ExitSearch {
     }
   }
 
-  // Reads one byte from a pair, wherever both the regex and the path can.
   void read(Pair at) {
     if (path_.single(at.spot)) return step(at.regex, at.spot);
     once_ = false;
@@ -291,13 +291,15 @@ class Stretches::ExitSearch {
     found_.push_back({s, label, length});
   }
 
-  // Notes the furthest spot. Spots inside tokens do not count: their numbers stand behind those of all nodes.
+  // Notes the furthest spot on the path. Spots inside tokens are numbered behind all nodes, so they are left
+  // out.
   void reach(Spot s) {
     if (s < path_.nodes()) of_.furthest_ = std::max(of_.furthest_, s);
   }
 
-  // Tells whether all exits were found, so that the search may stop. A search of kManyPairs pairs asks the
-  // image. If the path reads every text and all lead to one spot, a shortest text of the regex is enough.
+  // Tells whether all exits are found, so that the search may stop. From kManyPairs pairs on it compares them
+  // with the image. If the path reads every text and all texts end at one spot, the length of a shortest text
+  // is known without the search.
   bool all_found() {
     const RegexNode& n = regexes_.node(regex_);
     if (seen_.size() < kManyPairs || !path_.of_regex() || n.labelled) return false;
@@ -322,14 +324,13 @@ class Stretches::ExitSearch {
   Path& path_;
   const RegexId regex_;
   const Spot from_;
-  // next_ holds the pairs behind `bytes_` bytes, todo_ those behind one byte less.
   std::vector<Pair> todo_, next_;
   uint32_t bytes_ = 0;
   FlatMap<uint64_t, bool> seen_;
-  // True if no pair can be met twice, so that pairs need not be remembered.
+  // True if no pair can be met twice, so that the search need not remember pairs.
   bool once_ = true;
-  // all_: the path read every byte of the regex at every pair so far. ended_: the search stopped before all
-  // pairs were read.
+  // all_: at every pair so far, the path could read each byte that the regex reads. ended_: the search
+  // stopped with pairs left to read.
   bool all_ = true, ended_ = false;
   std::set<Spot> left_;
   bool asked_ = false;
@@ -348,13 +349,10 @@ Stretches::Found& Stretches::find(RegexId r, Spot from) {
 std::span<const Stretches::Exit> Stretches::exits(RegexId r, Spot from) { return find(r, from).exits; }
 std::optional<bool> Stretches::reads_all(RegexId r, Spot from) { return find(r, from).all; }
 
-// ---- the texts between two spots ----
-
-// The graph of the pairs (derivative, spot) that texts of a regex reach from a spot. Its edges are bytes.
+// The graph of the pairs (derivative, spot) that texts of a regex reach from a spot. An edge is a byte.
 class Stretches::TextGraph {
  public:
-  // What the graph is made for: all texts, a shortest text, or a shortest text of at most Stretch::length
-  // bytes.
+  // Which texts the graph is made for: all, a shortest one, or one of at most Stretch::length bytes.
   enum Aim { kAll, kShortest, kWithinLength };
   TextGraph(Stretches& of, const Stretch& stretch, Aim aim) {
     node(stretch.regex, stretch.from, 0);
@@ -396,8 +394,8 @@ class Stretches::TextGraph {
 
   bool none() const { return nodes_[0].left == kFar; }
 
-  // Tells whether the graph has a cycle, and thus infinitely many texts. Nodes are removed from the end on,
-  // each after all nodes to which it leads. The nodes of a cycle are never removed.
+  // Tells whether the graph has a cycle, and so infinitely many texts. It removes each node whose edges all
+  // lead to removed nodes, from the end on. The nodes of a cycle stay.
   bool endless() const {
     std::vector<uint32_t> open(nodes_.size(), 0), ready;
     std::size_t alive = 0, done = 0;
@@ -427,7 +425,6 @@ class Stretches::TextGraph {
     const std::size_t longest = endless ? nodes_.size() + most : nodes_.size();
     for (std::size_t length = std::max<std::size_t>(nodes_[0].left, 1); length <= longest; ++length) {
       std::string text;
-      // The nodes of the current path, each with the number of its edges that were tried.
       std::vector<std::pair<uint32_t, std::size_t>> way{{0, 0}};
       while (!way.empty()) {
         charge();
@@ -454,7 +451,7 @@ class Stretches::TextGraph {
 
  private:
   static constexpr uint32_t kFar = 0xFFFFFFFFu;
-  // One unit of work pays for this many edges.
+  // This many edges cost one unit of work.
   static constexpr std::size_t kEdgesAUnit = 8;
   struct Edge {
     uint8_t byte;
@@ -462,8 +459,8 @@ class Stretches::TextGraph {
   };
   struct Node {
     std::vector<Edge> bytes;
-    // The nodes from which an edge leads here, and those to which an edge leads from here. Several bytes
-    // between two nodes count once.
+    // The nodes with an edge to this one, and the nodes to which this one has an edge. Several bytes between
+    // two nodes count as one edge.
     std::vector<uint32_t> before, after;
     // The least number of bytes from the start to here, and from here to the end; kFar if there is no path.
     uint32_t depth = 0, left = kFar;
@@ -510,7 +507,8 @@ bool Stretches::texts(RegexId r, Spot from, Spot to, std::size_t most, std::vect
   return !(endless && finite) && graph.write(endless, most, out);
 }
 
-// Where text lies in a hole, Stretch::length may be too small. Then a second graph is made without a bound.
+// If a part of the text lies in a hole, Stretch::length is only a lower bound, and no text may be that short.
+// A second graph is then made without a bound.
 const std::string& Stretches::shortest(const Stretch& s) {
   return remember(shortest_, {s.regex.v, s.from, s.to, s.label}, [&] {
     std::string out = TextGraph(*this, s, TextGraph::kWithinLength).first();

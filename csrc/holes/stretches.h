@@ -29,13 +29,14 @@
 
 namespace structgen {
 
-// A text of a regex that leads from one spot to another, described by the regex and both spots.
+// The texts of a regex that lead from one spot to another.
 struct Stretch {
   RegexId regex;
   Path::Spot from, to;
   // 1 + the label with which the text ends, or 0.
   uint32_t label;
-  // The number of bytes of a shortest text; a lower bound if text lies in a hole or the regex is large.
+  // The number of bytes of a shortest text. It is a lower bound if a part of the text lies in a hole, or if
+  // the regex is large.
   uint32_t length;
 };
 
@@ -57,7 +58,6 @@ class Stretches {
   // Tells whether the path reads every text of the regex that begins at a spot. Returns no value if exits()
   // stopped before it knew.
   std::optional<bool> reads_all(RegexId r, Spot from);
-  // Returns the furthest spot that any regex has reached.
   Spot furthest() const { return furthest_; }
   // Writes at most `most` texts of a regex that lead from one spot to another, shorter ones first. Returns
   // false if there may be more. If `label` is not 0, only texts that end with this label are written (as in

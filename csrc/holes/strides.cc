@@ -11,7 +11,6 @@
 namespace structgen {
 
 namespace {
-// A branch with at least this many trie nodes is remembered.
 constexpr uint32_t kLargeBranch = 64;
 }  // namespace
 
@@ -20,9 +19,9 @@ Strides::Strides(RegexArena& regexes, const TokenTrie& trie, std::size_t most)
   sets_.intern(nullptr, std::vector<uint32_t>{0});
 }
 
-// Returns what the tokens below a trie node do to a regex. A large branch inside of it is a call of its own,
-// so that other regexes find its result. Most regexes of a grammar, such as "any text but a name of the
-// object", differ along a few tokens only and have most branches in common.
+// Returns what the tokens below a trie node do to a regex. Large branches inside it are remembered on their
+// own, so that other regexes find them: most regexes of a grammar, such as "any text but a name of the
+// object", differ along a few tokens only and share the other branches.
 const Strides::Branch& Strides::branch(uint32_t node, RegexId r) {
   check_depth();
   return branches_[branch_index_.remember(uint64_t{node} << 32 | r.v, [&] {
@@ -35,7 +34,6 @@ const Strides::Branch& Strides::branch(uint32_t node, RegexId r) {
   })];
 }
 
-// Adds a derivative, unless it is known, and some of its tokens as examples.
 void Strides::Gathering::add(RegexId to, std::span<const TokenId> tokens) {
   const auto [i, fresh] = number.emplace(to.v, static_cast<uint32_t>(all.left.size()));
   if (fresh) all.left.push_back({to, {}});
@@ -44,8 +42,8 @@ void Strides::Gathering::add(RegexId to, std::span<const TokenId> tokens) {
     some.push_back(tokens[k]);
 }
 
-// Collects what the tokens below some trie nodes do to a regex. For a large branch, branch() computes and
-// remembers the result, and its examples are added here.
+// Collects what the tokens below some trie nodes do to a regex. A large branch is left to branch(), which
+// remembers it; its result is added here.
 void Strides::gather(std::span<const uint32_t> from, RegexId r, Gathering& out) {
   read_below(regexes_, trie_, from, r, [&](uint32_t node, RegexId to) {
     charge();

@@ -23,16 +23,17 @@
 
 namespace structgen {
 
-// What one token of any kind does to a regex: what may be left of the regex, and where tokens leave it.
+// What any one token does to a regex: the derivatives that tokens leave, and the points at which tokens leave
+// the regex.
 struct Stride {
   // At most this many tokens are kept as examples of a derivative.
   static constexpr std::size_t kExamples = 6;
-  // A derivative that some tokens leave when they end.
+  // A derivative of the regex behind some tokens.
   struct Left {
     RegexId regex;
     std::vector<TokenId> examples;
   };
-  // The trie nodes at which the regex ends with one label, and below which tokens go on.
+  // The trie nodes at which the regex ends with one label while longer tokens go on below.
   struct Exit {
     // 1 + the label with which the regex ended, or 0.
     uint32_t label;
@@ -40,20 +41,18 @@ struct Stride {
   };
   std::vector<Left> left;
   std::vector<Exit> exits;
-  // tokens[i] gets all tokens that end in left[i] when tokens() is called; it is empty before.
+  // tokens[i] holds all tokens that end in left[i]. It is empty until tokens() is called.
   std::vector<std::vector<TokenId>> tokens;
 };
 
 class Strides : public RegexCache {
  public:
-  // A world has one such table (RegexArena::cache). The branches that it remembers take at most `most` bytes.
+  // A world has one such object (RegexArena::cache). Remembered branches take at most `most` bytes.
   Strides(RegexArena& regexes, const TokenTrie& trie, std::size_t most);
-  // The set of trie nodes that holds only the root, where tokens begin.
   static constexpr NodeSetId kRoot{1};
   // Returns the stride of a regex from some trie nodes on. If the remembered branches take too many bytes,
   // all branches are forgotten, but no strides.
   Stride& stride(RegexId r, NodeSetId from);
-  // Returns all tokens that leave the derivative number `left` of a stride.
   const std::vector<TokenId>& tokens(RegexId r, NodeSetId from, std::size_t left);
   std::size_t byte_size() const override {
     return bytes_ + sets_.byte_size() + known_.byte_size() + branch_index_.byte_size();
@@ -79,7 +78,6 @@ class Strides : public RegexCache {
   void gather(std::span<const uint32_t> from, RegexId r, Gathering& out);
   RegexArena& regexes_;
   const VocabularyTrie trie_;
-  // The most bytes that branches_ may take before stride() forgets all branches.
   const std::size_t most_;
   NodeSets sets_;
   // Finds a stride in strides_, by regex and set of nodes.

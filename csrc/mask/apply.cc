@@ -23,8 +23,8 @@ std::size_t element_size(Element e) {
   }
 }
 
-// Calls body() on several threads, each with rows that lie side by side: 10 rows on 3 threads are [0, 3), [3,
-// 6) and [6, 10). The calling thread takes the first ones.
+// Calls body() on several threads, each with neighbouring rows: 10 rows on 3 threads are [0, 3), [3, 6) and
+// [6, 10). The calling thread takes the first range.
 void over_rows(std::size_t rows, std::size_t bytes, unsigned threads,
                const std::function<void(std::size_t, std::size_t)>& body) {
   constexpr std::size_t kBytesPerThread = 4 << 20;  // about 0.3 ms of work
@@ -38,7 +38,7 @@ void over_rows(std::size_t rows, std::size_t bytes, unsigned threads,
   for (std::size_t i = 1; i < n; ++i) {
     try {
       others.emplace_back(body, rows * i / n, rows * (i + 1) / n);
-      // No more threads can be started, so this thread takes the share.
+      // No thread can be started any more, so this one takes the other's rows.
     } catch (const std::system_error&) {
       body(rows * i / n, rows * (i + 1) / n);
     }
@@ -60,8 +60,8 @@ STRUCTGEN_INLINE void select32(Bits* out, const Bits* in, uint32_t word, Bits fi
 }
 
 // Writes `fill` over the refused tokens of a row. Eight words (256 tokens) that are all allowed cost one
-// test. In a word with at most three refused tokens only these elements are written: most words inside a JSON
-// string are such words, and writing all 32 elements would touch more memory.
+// test. If a word refuses at most three tokens, as most words do inside a JSON string, only these elements
+// are written; writing all 32 would touch more memory.
 template <class Bits>
 STRUCTGEN_INLINE void in_place(Bits* out, const uint32_t* mask, std::size_t words, Bits fill) {
   std::size_t w = 0;
@@ -87,8 +87,8 @@ STRUCTGEN_INLINE void in_place(Bits* out, const uint32_t* mask, std::size_t word
   }
 }
 
-// Masks whole words of a row, in place or into another array. words32() and its siblings below are versions
-// of it for one element size each.
+// Masks the whole words of a row, in place or into another array. words32() and its siblings below do so for
+// one element size each.
 template <class Bits>
 STRUCTGEN_INLINE void whole_words(Bits* out, const Bits* in, const uint32_t* mask, std::size_t words,
                                   Bits fill) {
@@ -96,7 +96,7 @@ STRUCTGEN_INLINE void whole_words(Bits* out, const Bits* in, const uint32_t* mas
   for (std::size_t w = 0; w < words; ++w) select32(out + w * 32, in + w * 32, mask[w], fill);
 }
 
-// STRUCTGEN_CLONES (rows.h) cannot mark a template. So each element size has a function of its own;
+// STRUCTGEN_CLONES (rows.h) cannot mark a template, so each element size has a function of its own.
 // words_of() returns the one for a type.
 STRUCTGEN_CLONES void words32(uint32_t* out, const uint32_t* in, const uint32_t* mask, std::size_t n,
                               uint32_t fill) {
@@ -120,7 +120,7 @@ void words_of(uint64_t* o, const uint64_t* i, const uint32_t* m, std::size_t n, 
   words64(o, i, m, n, f);
 }
 
-// Masks one row in three parts: whole words, the word in which the row or the mask ends, and the columns
+// Masks one row in three parts: the whole words; the word in which the row or the mask ends; the columns
 // beyond the mask, which are refused.
 template <class T>
 void mask_row(typename T::Bits* out, const typename T::Bits* in, std::size_t width, const uint32_t* mask,

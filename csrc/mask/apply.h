@@ -49,8 +49,9 @@ struct MaskRows {
 };
 
 // Writes each row of `in` to `out`, with -inf where the mask refuses a token. `out` may be `in.data` if the
-// strides agree. With `indices`, mask row i applies to the logits row indices[i]; logits rows without a mask
-// are copied unchanged. With `threads` 0 the number of threads follows from the size of the rows.
+// strides are equal. With `indices`, row i of the mask applies to the logits row indices[i], and the other
+// logits rows are copied as they are. `threads` is the number of threads; 0 derives it from the size of the
+// rows.
 void mask_logits(void* out, std::ptrdiff_t out_stride, const LogitRows& in, const MaskRows& mask,
                  const int64_t* indices, std::size_t n_indices, unsigned threads);
 

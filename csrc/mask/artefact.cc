@@ -49,17 +49,15 @@ struct Header {
   char magic[8];
   uint32_t version, order;
   uint32_t node_size, kids_size;
-  // The offset in bytes at which each section begins in the file, and the section's size in bytes.
   uint64_t begin[kSections], size[kSections];
   uint64_t total;
-  // The checksum of all bytes behind the header.
   uint64_t checksum;
   uint64_t header;  // the checksum of the fields above
 };
 static_assert(sizeof(Header) % 8 == 0);
 
-// Returns a checksum that finds accidents, such as a copy that was cut off. An attacker can forge it; so
-// Vocabulary::sound() checks the indices. The checksum has four lanes, whose multiplications overlap, so
+// Returns a checksum that finds accidents, such as a file cut off. An attacker can forge it, so
+// Vocabulary::sound() checks the indices as well. It has four lanes whose multiplications overlap, so that
 // computing it costs less than reading the file.
 uint64_t checksum(const char* p, std::size_t n) {
   uint64_t lane[4] = {1, 2, 3, 4};
@@ -80,13 +78,13 @@ uint64_t header_sum(const Header& h) {
   return checksum(reinterpret_cast<const char*>(&h), offsetof(Header, header));
 }
 
-// Throws kVocabulary. The message begins with the path, because the caller may load several files.
+// Throws kVocabulary with the path in front of the message: a caller may load several files.
 [[noreturn]] void refuse(const std::string& path, const std::string& what) {
   throw Error(ErrorKind::kVocabulary, path + ": " + what);
 }
 
-// Holds the bytes of a file: mapped where the system can map, read into memory on Windows. Spans point into
-// these bytes, so the Vocabulary keeps the object (`keep`).
+// The bytes of a file, mapped where the system can map, and read into memory on Windows. Spans point into
+// them, so a Vocabulary keeps this object (`keep`).
 class File {
  public:
   explicit File(const std::string& path) {
@@ -108,8 +106,8 @@ class File {
     if (size_ > 0) {
       int flags = MAP_PRIVATE;
 #ifdef MAP_POPULATE
-      // The checksum reads every page of the file. With this flag all pages are read ahead, which saves
-      // thousands of page faults.
+      // The checksum reads every page. With this flag the system reads all pages ahead, which saves thousands
+      // of page faults.
       flags |= MAP_POPULATE;
 #endif
       void* at = ::mmap(nullptr, size_, PROT_READ, flags, fd, 0);
@@ -183,8 +181,8 @@ void save_vocabulary(const Vocabulary& vocabulary, std::string_view meta, const 
 #else
   const long id = ::getpid();
 #endif
-  // Two threads may save the same file at once. The address of a local variable makes the name of each
-  // temporary file unique.
+  // Two threads may save the same file at once. The address of a local variable makes the names of their
+  // temporary files differ.
   const std::string beside =
       path + "." + std::to_string(id) + "." + std::to_string(reinterpret_cast<uintptr_t>(&h)) + ".new";
   std::error_code failure;
@@ -206,9 +204,9 @@ void save_vocabulary(const Vocabulary& vocabulary, std::string_view meta, const 
   }
 }
 
-// Each check comes before its data is used: the checksum of the header, the bounds of the sections, the
-// checksum of the contents, and then Vocabulary::sound(), which checks the indices. A run is checked later,
-// when a mask first asks for it (runs.cc).
+// Data is checked before it is used: the checksum of the header, the bounds of the sections, the checksum of
+// their contents, then the indices (Vocabulary::sound()). A run is checked only when a mask first asks for it
+// (runs.cc).
 std::shared_ptr<Vocabulary> load_vocabulary(const std::string& path, std::string& meta) {
   auto file = std::make_shared<File>(path);
   Header h;

@@ -54,26 +54,25 @@ namespace {
 
 // completes() gives up after this many pairs of states.
 constexpr uint32_t kPairBudget = 4'000;
-// A call from covers() is worth less work, because it only saves the walk of another regex: it gives up after
-// this many pairs.
+// The same for a call from covers(), which saves no more than the walk of another regex.
 constexpr uint32_t kCoverBudget = 300;
 constexpr uint32_t kNever = TerminalMask::kUnknown;
-// counted() serves a regex only if fewer than kSpare bytes complete each text inside it. spare() looks for
-// this number in an automaton of at most kSpareStates states, made of at most kSpareNodes new regexes.
+// counted() serves a regex only if fewer than kSpare bytes complete every text inside it. spare() computes
+// this number from at most kSpareStates states, for which at most kSpareNodes new regexes are made.
 constexpr uint32_t kSpare = 12, kSpareStates = 200, kSpareNodes = 1'500;
-// shorter() tries at most kTriedTokens tokens one by one: those that come near the largest number of
-// characters. It serves a regex only if this number is at least kLeastRoom larger than what completes a text.
+// shorter() tries at most kTriedTokens tokens one by one: those of nearly the largest number of characters.
+// It serves a regex only if this number exceeds, by kLeastRoom or more, what completes a text.
 constexpr std::size_t kTriedTokens = 4'000;
 constexpr uint32_t kLeastRoom = 8;
 
 struct Edge {
   uint32_t from, to;
-  // True if the edge adds 1 to the distance that farthest() computes; otherwise it adds 0.
+  // An edge adds 1 to the distance that farthest() computes, or 0 if this is false.
   bool counts;
 };
 
-// Returns the largest distance from a state to its nearest end; kNever if some state reaches no end.
-// Distances spread backwards from the ends until nothing changes (Bellman-Ford). Most edges lead forward, so
+// Returns the largest distance from a state to its nearest end, or kNever if a state reaches no end.
+// Distances spread backwards from the ends until nothing changes (Bellman-Ford); most edges lead forward, so
 // few rounds are needed.
 template <class Ends>
 uint32_t farthest(std::size_t states, std::span<const Edge> edges, Ends&& ends) {
@@ -94,16 +93,15 @@ uint32_t farthest(std::size_t states, std::span<const Edge> edges, Ends&& ends) 
 
 }  // namespace
 
-// E is the element of a run; a text of elements is what the run reads. Returns how many elements may be
-// needed, before the closing quote, to make a text of elements a text of the regex. Returns kNever if some
-// text of elements cannot become one. Otherwise all tokens of elements are inside the regex, and only tokens
-// with a closing quote must be looked at.
-//
+// E is the element of a run, and a text of elements is what the run reads. Returns how many more elements, at
+// most, a text of elements needs before the closing quote to be a text of the regex. Returns kNever if some
+// text of elements cannot become one. If a number is returned, all tokens of elements are inside the regex,
+// and only tokens with a closing quote need a look.
 //     regex any* foo any*", element any    3: after `x` the completion is `foo"`
 //     regex [a-z]*", element any           kNever: `A` cannot be completed
-//
 // It visits pairs of a state of the regex and a state of the element's automaton, with one byte for each
-// class of bytes that both treat alike. From the pairs that a quote may follow it counts elements backwards.
+// class of bytes that both treat alike. From the pairs behind which a quote may come it counts elements
+// backwards.
 uint32_t Slices::completes(RegexId regex, RegexId element, uint32_t budget) {
   const auto key = [](RegexId r, RegexId e) { return (static_cast<uint64_t>(r.v) << 32) | e.v; };
   if (const auto it = completes_.find(key(regex, element)); it != completes_.end()) return it->second;
@@ -121,7 +119,7 @@ uint32_t Slices::completes(RegexId regex, RegexId element, uint32_t budget) {
       const RegexId r2 = regexes_.step(r, c->rep[k]);
       const bool ends = e2 == RegexArena::epsilon();
       if (ends) e2 = element;
-      // If the regex may end inside the run, it has exits that the run does not know.
+      // If the regex may end inside the run, it has exits that the run lacks.
       if (r2 == RegexArena::empty() || regexes_.nullable(r2) || pairs.size() > budget) {
         result = kNever;
         too_many = pairs.size() > budget;
@@ -134,9 +132,9 @@ uint32_t Slices::completes(RegexId regex, RegexId element, uint32_t budget) {
   }
   constexpr std::size_t kEntry = 40;  // a hash node and its share of the buckets
   if (result == kNever) {
-    // If the budget was used up, a search from any pair that was met would use it up, too. So all these pairs
-    // get the answer, and the next character of the text starts no search. If some text cannot be completed,
-    // this is known only of the start.
+    // If too many pairs were met, a search from any of them would meet too many, too, so all of them get this
+    // answer, and the next character of the text starts no search. That some text cannot be completed is
+    // known for the start only.
     if (!too_many) seen = {{key(regex, element), 0}};
     for (const auto& [k, unused] : seen) completes_.try_emplace(k, kNever);
     bytes_ += seen.size() * kEntry;
@@ -151,9 +149,9 @@ uint32_t Slices::completes(RegexId regex, RegexId element, uint32_t budget) {
   return result;
 }
 
-// Makes the mask of a regex that is E{min,max}" & rest, where every text of elements E can become a text of
-// `rest`. Tokens of few elements are inside; tokens near max elements are tried one by one. Returns false if
-// the regex has another form.
+// Makes the mask of a regex E{min,max}" & rest where every text of elements E can still become a text of
+// `rest`. Tokens of few elements are inside. Tokens of nearly max elements are tried one by one. Returns
+// false if the regex has another form.
 bool Slices::contained(RegexId regex, TerminalMask& out) {
   const RegexNode n = regexes_.node(regex);
   const RegexId any = regexes_.any_character();
@@ -165,8 +163,7 @@ bool Slices::contained(RegexId regex, TerminalMask& out) {
     bool plain = true, body = false;
     for (uint32_t i = 0; i < n.n; ++i) {
       plain = plain && regexes_.node(RegexId{n.kids[i]}).kind != RegexKind::kNot;
-      // A kid E{from,to}" only counts elements, so it narrows min and max. All other kids together are
-      // `rest`.
+      // A kid E{from,to}" only counts elements, so it narrows min and max. `rest` is all other kids.
       const RegexArena::Counter c = regexes_.counter(RegexId{n.kids[i]});
       if (c.counted && c.element == any && c.tail == regexes_.byte('"')) {
         min = std::max(min, c.min);
@@ -177,33 +174,33 @@ bool Slices::contained(RegexId regex, TerminalMask& out) {
       }
     }
     if (others.empty()) return false;
-    // Some kid refuses a character of strings, as an integer other than 1e500000 does. It is not a pattern of
-    // strings, and computing its intersection with the other kids may be too much.
+    // Some kid refuses a character of strings, as "any integer but 1e500000" does. It is no pattern of
+    // strings, and its intersection with the other kids may take too much work.
     for (RegexId r : others)
       if (regexes_.node(r).kind != RegexKind::kNot && (regexes_.live(any) & ~regexes_.live(r)).any())
         return false;
-    // A complement alone also holds texts that are no bodies of strings. So the kids that count elements are
-    // replaced by `any*"`, not dropped.
+    // A complement alone also has texts that are no bodies of strings. So `any*"` takes the place of the kids
+    // that count elements.
     if (body && !plain) others.push_back(regexes_.cat(regexes_.star(any), regexes_.byte('"')));
     rest = regexes_.both(std::span<const RegexId>(others));
   }
   if (!(regexes_.live(any) & ~regexes_.live(rest)).none() || counts(rest)) return false;
   const uint32_t more = completes(rest, any, kPairBudget);
-  // A token behind which `more` elements still fit below max can be completed. So tokens of at most max -
-  // more elements need no look.
+  // A token behind which `more` elements are still allowed can be completed. So tokens of at most max - more
+  // elements need no look.
   if (more == kNever || (max != kUnbounded && min + more > max)) return false;
   RunClass* run = this->run(any);
   const uint32_t safe = max == kUnbounded ? kUnbounded : max - more;
-  if (!run || run->tokens_between(safe, max) > kSparseLimit) return false;
+  if (!run || run->tokens_between(safe, max) > kMostListed) return false;
   if (meets_exits(regex, rest, *run, min, max, safe, out)) return true;
   out = TerminalMask{};
   return false;
 }
 
-// Compares the regex with the exits of the run, the trie nodes right behind a closing quote, and writes the
-// differences. The regex ends at an exit if `rest` ends there and the number of elements is between min and
-// max. If `out.base` is `exits.unbounded`, it already holds the tokens that end with a quote; otherwise these
-// are added.
+// Compares the ends of the regex with the exits of the run: the trie nodes right behind a closing quote. It
+// writes the differences. The regex ends at an exit if `rest` ends there and the number of elements is from
+// min to max. If `out.base` is `exits.unbounded`, it already has the tokens that end with a quote; otherwise
+// these are added.
 bool Slices::meets_exits(RegexId regex, RegexId rest, RunClass& run, uint32_t min, uint32_t max,
                          uint32_t safe, TerminalMask& out) {
   const TokenTrie& trie = vocabulary_.trie();
@@ -211,8 +208,8 @@ bool Slices::meets_exits(RegexId regex, RegexId rest, RunClass& run, uint32_t mi
   out.left = &exits;
   out.base = safe >= run.longest() ? &exits.unbounded : &run.up_to(safe);
   for (const Exit& e : exits.children) {
-    const RegexId to = regexes_.walk(rest, path(e.node));
-    // If something may follow the quote, the regex is no pattern of strings.
+    const RegexId to = regexes_.steps(rest, path(e.node));
+    // If something may follow the quote, the regex is no pattern of strings, and this form does not apply.
     if (to != RegexArena::empty() && to != RegexArena::epsilon()) return false;
     const bool ends = to == RegexArena::epsilon() && e.count >= min && e.count <= max;
     const auto tokens = trie.tokens(e.node);
@@ -225,13 +222,13 @@ bool Slices::meets_exits(RegexId regex, RegexId rest, RunClass& run, uint32_t mi
   std::sort(out.blocked.begin(), out.blocked.end());
   if (safe < run.longest())
     run.for_each_between(safe, max, [&](TokenId t) {
-      if (regexes_.walk(regex, vocabulary_.bytes(t)) != RegexArena::empty()) out.added.push_back(t);
+      if (regexes_.steps(regex, vocabulary_.bytes(t)) != RegexArena::empty()) out.added.push_back(t);
     });
   return true;
 }
 
-// Tells whether all tokens of JSON string characters are inside the regex. MaskBuilder::cover() then skips
-// the tokens inside all other items.
+// Tells whether all tokens of JSON string characters are inside the regex. MaskBuilder::cover() then needs
+// from all other items only the tokens that leave them.
 bool Slices::covers(RegexId regex) {
   const RegexId any = regexes_.any_character();
   if (any == RegexArena::empty() || regexes_.nullable(regex)) return false;
@@ -247,9 +244,9 @@ const TerminalMask* Slices::leaving(RegexId regex) {
   return out;
 }
 
-// Returns a mask of the exits of a string pattern, without the tokens inside. `added` holds the tokens that
-// end with a closing quote at which the regex ends. `blocked` holds the tokens that go on behind a closing
-// quote at which the regex does not end.
+// Returns a mask of the exits of a string pattern; the tokens inside are left out. `added` has the tokens
+// that end with a closing quote at which the regex ends. `blocked` has those that go on behind a closing
+// quote at which it does not end.
 const TerminalMask* Slices::leave(RegexId regex) {
   const RegexId any = regexes_.any_character();
   RunClass* run = any == RegexArena::empty() || regexes_.nullable(regex) ? nullptr : this->run(any);
@@ -258,7 +255,7 @@ const TerminalMask* Slices::leave(RegexId regex) {
   const RunExits& exits = run->exits('"');
   out->left = &exits;
   for (const Exit& e : exits.children) {
-    const RegexId to = regexes_.walk(regex, path(e.node));
+    const RegexId to = regexes_.steps(regex, path(e.node));
     if (to == RegexArena::epsilon()) {
       const auto tokens = vocabulary_.trie().tokens(e.node);
       out->added.insert(out->added.end(), tokens.begin(), tokens.end());
@@ -276,10 +273,9 @@ const TerminalMask* Slices::leave(RegexId regex) {
   return leaving_[regex.v].get();
 }
 
-// Returns the length in bytes of some short text of the regex, as its structure tells it: an upper bound of
-// the shortest text. Returns kNever if the structure does not tell, as for intersections. check_depth()
-// bounds the recursion.
-//
+// Returns the length in bytes of a short text of the regex, read off its structure; no shortest text is
+// longer. Returns kNever where the structure does not tell, as for intersections. check_depth() bounds the
+// recursion.
 //     [a-z]{3}"        4 (three letters and the quote)
 //     [a-z]{3}|[0-9]   1
 //     A & B            kNever
@@ -309,9 +305,9 @@ uint32_t Slices::slack(RegexId regex) {
   return slacks_[regex.v] = static_cast<uint32_t>(out);
 }
 
-// Makes the mask of a regex that is E{0,max}" & P, where P is a pattern whose texts need only a few more
-// characters to be complete. While max is far away, the mask is that of P, except for tokens of nearly max
-// characters, which are tried one by one. Returns false if the regex has another form.
+// Makes the mask of a regex E{0,max}" & P, where every text inside the pattern P needs a few more characters
+// only. While max is far away, the mask is that of P, except for tokens of nearly max characters, which are
+// tried one by one. Returns false if the regex has another form.
 bool Slices::shorter(RegexId regex, TerminalMask& out) {
   check_depth();
   const RegexNode n = regexes_.node(regex);
@@ -333,8 +329,8 @@ bool Slices::shorter(RegexId regex, TerminalMask& out) {
   }
   if (pattern == RegexArena::empty() || max == kUnbounded || min > 1) return false;
   const TerminalMask& of = terminal(pattern);
-  // `of.slack` bytes complete every text inside the pattern. A character takes at least one byte, so
-  // `of.slack` characters suffice, too.
+  // `of.slack` bytes complete every text inside P, so as many characters suffice, too: a character has at
+  // least one byte.
   if (of.slack == kNever || (of.left && !of.blocked.empty()) || max < of.slack + kLeastRoom) return false;
   RunClass* run = this->run(any);
   const uint32_t safe = max - of.slack;
@@ -348,13 +344,14 @@ bool Slices::shorter(RegexId regex, TerminalMask& out) {
     return (out.base && get_bit(*out.base, t)) || std::binary_search(out.added.begin(), out.added.end(), t);
   };
   run->for_each_between(safe, run->longest(), [&](TokenId t) {
-    if (holds(t) && regexes_.walk(regex, vocabulary_.bytes(t)) == RegexArena::empty()) lost.push_back(t);
+    if (holds(t) && regexes_.steps(regex, vocabulary_.bytes(t)) == RegexArena::empty()) lost.push_back(t);
   });
-  // At an exit, P may end after too few characters (only if min is 1), or after too many (only for a token
-  // that reaches max). A token that goes on behind the quote may have more characters than run->longest().
+  // At an exit of P the regex may not end: if min is 1, the text may have too few characters; if the token
+  // reaches max, it may have too many. A token that goes on behind the quote may have more characters than
+  // run->longest().
   const RunExits& exits = run->exits('"');
   if (min == 1 || safe < std::max(run->longest(), exits.longest)) {
-    const auto ends = [&](uint32_t node) { return regexes_.nullable(regexes_.walk(regex, path(node))); };
+    const auto ends = [&](uint32_t node) { return regexes_.nullable(regexes_.steps(regex, path(node))); };
     list_open(out);
     std::erase_if(out.exits, [&](uint32_t node) { return !ends(node); });
     for (const Exit& e : exits.children) {
@@ -373,16 +370,16 @@ bool Slices::shorter(RegexId regex, TerminalMask& out) {
 }
 
 // Makes the mask of a regex with large counters from the mask of the regex without them. A text of at most
-// 5000 characters and 100 words has another state after every character, but without the counters the states
-// repeat. Let `upper` be the regex without the counters that no text of fewer than `reach` bytes reads to
-// their end, and let `spare` bytes complete every text inside `upper`. A token of n bytes with n + spare <
-// reach is then inside both regexes or inside neither. Returns false if the regex has another form.
+// 5000 characters and 100 words is in another state behind every character; without the counters states
+// repeat. `upper` is the regex without those counters that no text of fewer than `reach` bytes reads to their
+// end, and `spare` bytes complete every text inside `upper`. So a token of n bytes with n + spare < reach is
+// inside both regexes or inside neither. Returns false if the regex has another form.
 bool Slices::counted(RegexId regex, TerminalMask& out) {
   check_depth();
   const RegexId upper = regexes_.lifted(regex, NodeIndex::kDeep + kSpare);
   if (regexes_.node(regex).labelled || upper == regex || spare(upper) >= kSpare) return false;
   Changes changes;
-  // No token of the vocabulary is long enough to tell the regex from `upper`, so both masks are equal.
+  // No token is long enough to tell the regex from `upper`, so both have the same mask.
   const bool far = regexes_.lifted(regex, vocabulary_.longest() + kSpare) == upper;
   if (!far && !compare(regex, upper, {}, changes, vocabulary_.runs().index().deep())) return false;
   change(terminal(upper), changes, out);
@@ -393,9 +390,9 @@ bool Slices::counted(RegexId regex, TerminalMask& out) {
 bool Slices::counts(RegexId regex) { return regexes_.lifted(regex, NodeIndex::kDeep + kSpare) != regex; }
 
 // Returns how many bytes complete any text inside the regex, as a bound for all states of its automaton.
-// Returns kNever if some text cannot be completed or the automaton is too large. If too many states are found
-// within a few bytes, the search from any of them would fail alike, so all of them get kNever. If they form a
-// long chain, only the start gets kNever: nothing is known of the chain's end.
+// Returns kNever if some text cannot be completed, or the automaton is too large. If too many states are
+// found within a few bytes, a search from any of them would find too many, too, so all get kNever. If they
+// are a long chain, only the start gets kNever, because nothing is known of the chain's end.
 uint32_t Slices::spare(RegexId regex) {
   if (const auto known = spares_.find(regex.v); known != spares_.end()) return known->second;
   const uint64_t omitted = regexes_.effort().omitted();

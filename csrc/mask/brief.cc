@@ -14,9 +14,9 @@ namespace brief_parts {
 namespace {
 
 constexpr float kMinusInf = -std::numeric_limits<float>::infinity();
-// brief_row() serves a row only if the most probable token exceeds the most probable allowed one by at most
-// this many nats, a difference that exp_of() covers.
-constexpr double kGap = 300;
+// If the most probable token exceeds the most probable allowed one by more nats than this, brief_row() does
+// not serve the row. exp_of() covers differences up to this.
+constexpr double kMostNats = 300;
 // The threshold is taken from a sample of about this many allowed values.
 constexpr std::size_t kSample = 4096;
 
@@ -54,8 +54,8 @@ struct Tops {
   float refused = kMinusInf;
 };
 
-// Finds the largest allowed and the largest refused logit. Lane j keeps those of the columns j, 32 + j, and
-// so on. Words that are all allowed or all refused are not tested bit by bit.
+// Finds the largest allowed and the largest refused logit. Lane j has those of the columns j, 32 + j, and so
+// on. A word that is all allowed, or all refused, is not tested bit by bit.
 STRUCTGEN_CLONES void largest(const float* in, const uint32_t* mask, std::size_t words, Tops* out) {
   alignas(64) float yes[32], no[32];
   std::fill(yes, yes + 32, kMinusInf);
@@ -85,8 +85,8 @@ struct Sums {
   double weighed = 0;  // that part with each summand times x - best
 };
 
-// Makes the three sums of a row in one pass. An allowed token at or above the threshold is not in `below` and
-// `weighed`; it sets its bit in `above`, and the caller adds its weight.
+// Makes the three sums of a row in one pass. A token that is allowed and not below the threshold sets its bit
+// in `above`; the sums `below` and `weighed` leave it out, and the caller adds its weight.
 STRUCTGEN_CLONES void sums(const float* in, const uint32_t* mask, std::size_t words, double best,
                            float threshold, Sums* out, uint32_t* above) {
   alignas(64) double all[32] = {}, below[32] = {}, weighed[32] = {};
@@ -96,8 +96,8 @@ STRUCTGEN_CLONES void sums(const float* in, const uint32_t* mask, std::size_t wo
     uint32_t reach = 0;
     for (unsigned j = 0; j < 32; ++j) reach |= static_cast<uint32_t>(x[j] >= threshold) << j;
     above[w] = reach & word;
-    // Exponents are at least -690, because a weight of e^-690 does not change a sum of doubles. So -inf is
-    // replaced, too, and no product is 0 * inf.
+    // Exponents below -690 are raised to it, -inf included: a weight of e^-690 does not change a sum of
+    // doubles, and no product becomes 0 * inf.
     alignas(64) float held[32];
     const uint32_t low = word & ~reach;
     for (unsigned j = 0; j < 32; ++j) held[j] = static_cast<float>((low >> j) & 1u);
@@ -116,13 +116,13 @@ STRUCTGEN_CLONES void sums(const float* in, const uint32_t* mask, std::size_t wo
   }
 }
 
-// Returns a threshold that probably at least `most` allowed values reach. The final result is exact in any
-// case: with too low a threshold more candidates must be sorted; with too high a threshold the caller asks
-// again with a larger `slack`.
+// Returns a threshold that at least `most` allowed values probably reach. The result is exact whatever it is:
+// if the threshold is too low, more candidates are sorted; if it is too high, the caller asks again with a
+// larger `slack`.
 float sampled_threshold(const float* in, const uint32_t* mask, std::size_t words, std::size_t allowed,
                         std::size_t most, double slack) {
-  // The sample is every n-th word of 32 tokens. It is spread over the vocabulary, because tokens with similar
-  // ids are similarly frequent.
+  // The sample is every n-th word of 32 tokens of the whole vocabulary, because tokens with neighbouring ids
+  // have similar frequencies.
   std::vector<float> seen;
   const std::size_t stride = std::max<std::size_t>(1, allowed / kSample);
   for (std::size_t w = 0; w < words; w += stride)
@@ -144,8 +144,8 @@ Brief brief_row(const float* row, std::size_t width, const uint32_t* mask, std::
   Brief found;
   found.whole = true;
   const std::size_t count = (width + 31) / 32;
-  // The loops read whole words of 32 columns. If the width is no multiple of 32, the row is copied and filled
-  // up with -inf, and mask bits beyond the width are cleared.
+  // The loops read whole words of 32 columns. If the width is no multiple of 32, they read a copy of the row
+  // that -inf fills up, and mask bits beyond the width are cleared.
   std::vector<float> padded;
   std::vector<uint32_t> bits(count);
   for (std::size_t w = 0; w < count; ++w) bits[w] = mask_word(mask, words, w, width);
@@ -157,7 +157,7 @@ Brief brief_row(const float* row, std::size_t width, const uint32_t* mask, std::
   Tops tops;
   largest(row, bits.data(), count, &tops);
   if (std::isinf(tops.allowed) || (std::isinf(tops.refused) && tops.refused > 0) ||
-      static_cast<double>(tops.refused) - static_cast<double>(tops.allowed) > kGap)
+      static_cast<double>(tops.refused) - static_cast<double>(tops.allowed) > kMostNats)
     return found;
   std::size_t allowed = 0;
   for (const uint32_t word : bits) allowed += static_cast<std::size_t>(std::popcount(word));
@@ -189,7 +189,8 @@ Brief brief_row(const float* row, std::size_t width, const uint32_t* mask, std::
     });
   double mass = total.below, weighed = total.weighed;
   found.tail = total.below;
-  // nth_element() has moved the kept candidates to the front. The others count as not kept.
+  // nth_element() has moved the candidates that are kept to the front. The weights of the others are added to
+  // what is not kept.
   for (auto c = candidates.begin(); c != candidates.end(); ++c) {
     const double d = static_cast<double>(c->value) - found.best, e = std::exp(d);
     mass += e;

@@ -26,10 +26,9 @@
 namespace structgen {
 
 struct Brief {
-  // True if all allowed tokens with a weight were kept. With kept = 0 it says that brief_row() cannot serve
+  // True if every allowed token with a weight was kept. With kept = 0 it means that brief_row() cannot serve
   // the row.
   bool whole = false;
-  // The number of tokens that were written, each with its id and its value.
   std::size_t kept = 0;
   double shift = 0;    // log of the sum of exp over the whole row
   double best = 0;     // the largest allowed value
@@ -40,10 +39,10 @@ struct Brief {
   double lost_value = 0;
 };
 
-// Writes the most probable allowed tokens, at most `most` of them, to `ids` and `values`. Three kinds of rows
-// cannot be served (`whole` with kept = 0): nothing is allowed; a number is NaN or +inf; every allowed token
-// is e^300 times less probable than a refused one. Sums are relative to the best allowed token, and exp_of()
-// ends at e^310.
+// Writes the most probable allowed tokens, at most `most` of them, to `ids` and `values`. It cannot serve
+// three kinds of rows (`whole` with kept = 0): those that allow nothing, those with a NaN or +inf, and those
+// in which a refused token is e^300 times as probable as any allowed one. Sums are relative to the best
+// allowed token, and exp_of() ends at e^310.
 Brief brief_row(const float* row, std::size_t width, const uint32_t* mask, std::size_t words,
                 std::size_t most, int32_t* ids, float* values);
 

@@ -55,7 +55,7 @@ struct CachePolicy {
   std::size_t slices() const { return bytes / 4; }
   std::size_t epoch() const { return bytes / 2; }
   std::size_t world(std::size_t open) const { return bytes / 2 / open; }
-  // When memory is short, grammars are dropped until the worlds have so many bytes.
+  // When memory is short, grammars are dropped until the worlds have at most this many bytes.
   std::size_t kept() const { return bytes / 4 * 3; }
   std::size_t tried() const { return bytes + (16u << 20); }
   std::size_t reach() const { return bytes / 8 + kOneSearch; }
@@ -66,8 +66,8 @@ struct CachePolicy {
   std::size_t canvases() const { return bytes; }
   std::size_t renewed() const { return 2 * bytes + (16u << 20); }
   std::size_t most() const { return 8 * bytes + (64u << 20); }
-  // One search under a budget may take this many bytes, however small the cache is. A search that meets this
-  // limit answers from what earlier searches found.
+  // A search under a budget may take this many bytes, however small the cache is. If it needs more, it
+  // answers from what earlier searches found.
   static constexpr std::size_t kOneSearch = 4u << 20;
   // The compiler keeps at most this many grammars, however small they are.
   static constexpr std::size_t kGrammars = 1024;

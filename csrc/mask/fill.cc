@@ -56,16 +56,16 @@ namespace structgen {
 namespace {
 // An item is wide if at least this many different bytes may follow in its regex.
 constexpr int kWideBytes = 24;
-// split() treats a counter as a run if its maximum is at least kCountedRun and more than kFewBytes different
-// bytes may begin an element.
+// split() treats a counter as a run if its maximum is at least kCountedRun, and an element may begin with
+// more than kFewBytes different bytes.
 constexpr uint32_t kCountedRun = 8;
 constexpr int kFewBytes = 4;
-// few_exits() answers no if this many bytes may leave the run whose exits are not known yet.
+// If so many bytes may leave a run whose exits are not known yet, few_exits() answers no.
 constexpr uint32_t kManyExits = 7;
 // cover() considers no intersection of more kids than this.
 constexpr uint32_t kSimple = 3;
 // A mask with a longer list of tokens than this is stored as a row.
-constexpr std::size_t kDenseLimit = 6'000;
+constexpr std::size_t kLongestList = 6'000;
 }  // namespace
 
 void write_row(const Mask& mask, const Vocabulary& vocabulary, uint32_t* row) {
@@ -90,20 +90,20 @@ bool allows(const Mask& mask, const Vocabulary& vocabulary, TokenId t) {
 bool MaskBuilder::wide(RegexId r) { return parser_.regexes().live(r).count() >= kWideBytes; }
 
 // Puts an item into `narrow` or into `wide_items`. Each wide kid of a union is an item of its own. For
-// `{"type": ["string", "integer"]}` the item is narrow in front of the value, where `"`, `-` or a digit may
-// come. Behind the quote the item of the string is wide.
+// `{"type": ["string", "integer"]}` the item in front of the value is narrow: `"`, `-` or a digit may come.
+// Behind the quote the item of the string is wide.
 void MaskBuilder::split(const Item& item, std::vector<Item>& narrow, std::vector<Item>& wide_items) {
   RegexArena& regexes = parser_.regexes();
   const RegexNode& n = regexes.node(item.regex);
   const bool set = n.kind == RegexKind::kLiteralSet;
   const bool narrow_item = item.regex == RegexArena::poison() || n.labelled;
-  // A walk makes a state for every number of elements; a run makes none. The blanks of a gap stay narrow,
-  // because few tokens consist of blanks.
+  // A walk would make a state for every number of elements, and a run makes none. Blanks stay narrow, because
+  // few tokens consist of blanks.
   const RegexArena::Counter c = regexes.counter(item.regex);
   const bool counted = !narrow_item && c.counted && c.max >= kCountedRun && c.max != kUnbounded &&
                        (wide(item.regex) || regexes.live(c.element).count() > kFewBytes);
-  // If the item's captured text is known, a walk would make a state for each byte of the text. So the item is
-  // wide.
+  // While the item's captured text is known, a walk would make a state for each byte of this text. So the
+  // item is wide.
   if (set || counted || (item.capture.v > 1 && !narrow_item)) {
     wide_items.push_back(item);
   } else if (narrow_item || !wide(item.regex)) {
@@ -124,12 +124,10 @@ void MaskBuilder::split(const Item& item, std::vector<Item>& narrow, std::vector
   }
 }
 
-// Returns a regex that no token can tell from r, so that more states share their parts. A counter that no
-// single token reads to its end loses its maximum. Below & and ~ it keeps the maximum, which may decide
-// whether a text exists. An excluded literal is dropped if no token completes it.
-//
+// Returns a regex that no single token can tell from r. More states then share their parts. A counter that no
+// token reads to its end loses its maximum; below & and ~ it keeps it, because the maximum may decide whether
+// there is a text. An excluded literal is dropped if no token completes it.
 //     longest token 128 bytes    [a-z]{0,5000}" -> [a-z]*"     [a-z]{200} -> [a-z]{129}[a-z]*
-//     no token ends with `me"`   any*" & ~(`ame"`) -> any*"
 //     no token ends with `me"`   any*" & ~(`ame"`) -> any*"
 RegexId MaskBuilder::clamp(RegexId r) {
   check_depth();
@@ -172,10 +170,9 @@ bool MaskBuilder::plain_string(RegexId r) const {
 }
 
 // Makes the part of an item that reads one of many literals (keys of an object, values of an enum). Tokens
-// inside the literals make no states: they are compared with the table of literals. For a set that is read
-// from its start, the whole vocabulary was compared with the table once. Only tokens that complete a literal
+// inside the literals make no states: they are compared with the table of literals. At the start of a set,
+// the whole vocabulary is compared with the table, once for all states. Only tokens that complete a literal
 // and go on are walked, from the state behind the literal.
-//
 //     enum ["red", "green"] after `"`    inside: `r`, `re`, `gre`; done: `red"`; `red",` goes on
 void MaskBuilder::set_part(const Item& item, bool covered, Part& out) {
   RegexArena& regexes = parser_.regexes();
@@ -221,10 +218,9 @@ void MaskBuilder::set_part(const Item& item, bool covered, Part& out) {
   out.worst = found.worst;
 }
 
-// Makes the part of a run that ends with one byte and excludes some literals, such as the characters of a key
-// up to its quote without the keys that were written. The tokens of the part are the row of the run and one
-// list. Tokens that complete an excluded literal, or go on behind it, are removed. Returns false if the regex
-// has another form.
+// Makes the part of a run that ends with one byte and excludes some literals: the characters of a key up to
+// its quote, without the keys that were written. Its tokens are the run's row and one list. Tokens that
+// complete an excluded literal, or go on behind it, are removed. Returns false if the regex has another form.
 bool MaskBuilder::string_part(const Item& item, Part& out) {
   RegexArena& regexes = parser_.regexes();
   Collected found;
@@ -256,8 +252,8 @@ bool MaskBuilder::string_part(const Item& item, Part& out) {
   return true;
 }
 
-// Makes the part of E{min,max} followed by `tail`. It has the tokens of the run, and for each byte with which
-// `tail` may begin, the tokens that leave the run by this byte.
+// Makes the part of E{min,max} followed by `tail`. It has the tokens of the run and, for each byte with which
+// `tail` may begin, those that leave the run by this byte.
 void MaskBuilder::run_part(const Item& item, RunClass& run, uint32_t min, uint32_t max, RegexId tail,
                            Part& out) {
   const CaptureId capture = item.capture.v == 0 ? item.capture : CaptureArena::unknown();
@@ -286,8 +282,8 @@ void MaskBuilder::run_part(const Item& item, RunClass& run, uint32_t min, uint32
   });
 }
 
-// Makes the part of a regex from its TerminalMask. It has the tokens inside, and the tokens that leave the
-// regex where it may end and are read on from the state behind it.
+// Makes the part of a regex from its TerminalMask. It has the tokens inside, and those that leave the regex
+// where it may end and are then read from the state behind it.
 void MaskBuilder::terminal_part(const Item& item, const TerminalMask& t, Part& out) {
   out.base = t.base;
   out.added = t.added;
@@ -297,8 +293,8 @@ void MaskBuilder::terminal_part(const Item& item, const TerminalMask& t, Part& o
   const StateId left = parser_.continuation(item.stack, capture);
   Collected found;
   if (parser_.unproven() &&
-      // Whether the text can be completed may depend on the text with which the terminal ends. Shared lists
-      // do not tell these texts apart, so this item is walked alone.
+      // What follows may depend on the text with which the terminal ended. Shared lists cannot tell such
+      // texts apart, so the tokens of this item are walked.
       (left == Parser::dead() || !sure(left))) {
     const Item whole{item.regex, item.stack, capture};
     out = {};
@@ -334,7 +330,8 @@ void MaskBuilder::terminal_part(const Item& item, const TerminalMask& t, Part& o
   out.worst = found.worst;
 }
 
-// Raises `worst` to the bounds of a text inside the item: those of its regex and of its stack together.
+// Raises `worst` to the bounds of a text inside the item, which are those of its regex and of its stack
+// together.
 void MaskBuilder::note(const Item& item, Worst& worst) {
   if (!measures(worst)) return;
   const uint32_t begun = lengths_->begun(item.regex);
@@ -342,10 +339,10 @@ void MaskBuilder::note(const Item& item, Worst& worst) {
   worst.add({Lengths::sum(begun, lengths_->stack(item.stack)), Lengths::sum(begun, some.from), some.to()});
 }
 
-// Tells whether the tokens that leave a run are taken from its exits, byte by byte. A walk of the trie is
-// cheaper if many bytes leave the run whose exits are not known: few states would share them. It is also
-// cheaper if a byte that leaves the run can begin an element, too, because this byte leaves the run behind
-// every element. The backslash may do both, because few tokens hold one.
+// Tells whether to take the tokens that leave a run from its exits, byte by byte. A walk of the trie is
+// cheaper in two cases. Many bytes may leave the run, and their exits are not known yet: few states would
+// share them. Or a byte that leaves the run may also begin an element, so that it leaves behind every
+// element. The backslash is an exception, because few tokens have one.
 bool MaskBuilder::few_exits(const RunClass& run, RegexId of, const Item& item, RegexId tail) {
   const Item after{tail, item.stack, item.capture.v == 0 ? item.capture : CaptureArena::unknown()};
   const ByteSet& element = parser_.regexes().live(of);
@@ -356,15 +353,15 @@ bool MaskBuilder::few_exits(const RunClass& run, RegexId of, const Item& item, R
   return n < kManyExits;
 }
 
-// Returns an item that every text of string characters can lead to an end, or null. This item allows all
-// tokens inside strings, so of the other items only the tokens that leave them are needed. Items overlap like
-// this while an object tells keys apart: a key with `foo` and one without, a known key and any other.
+// Returns an item for which every text of string characters can lead to an end, or null. It allows all tokens
+// inside strings, so of other items only the tokens that leave them are needed. Such items overlap while an
+// object tells keys apart: a key with `foo` and one without, a known key and any other.
 const Item* MaskBuilder::cover(const std::vector<Item>& wide_items) {
   if (wide_items.size() < 2) return nullptr;
   RegexArena& regexes = parser_.regexes();
-  // The forms of a regex. kPattern: an intersection of runs alone, or one with some kid that is neither a run
-  // nor the complement of a finite set. kLess: a set of literals, or runs without literals, whose masks are
-  // cheap by other means. kOther: no intersection.
+  // The form of a regex. kPattern: an intersection of runs alone, or with a kid that is neither a run nor the
+  // complement of a finite set. kLess: a set of literals, or runs without some literals; their masks are
+  // cheap by other means. kOther: anything else.
   enum Form { kPattern, kLess, kOther };
   const auto form = [&](RegexId r) {
     const RegexNode n = regexes.node(r);
@@ -388,7 +385,7 @@ const Item* MaskBuilder::cover(const std::vector<Item>& wide_items) {
     for (const Item& i : wide_items)
       if (plain_string(clamp(i.regex))) return &i;
   if (!patterns) return nullptr;
-  // Tells whether the intersection has few enough kids to be searched by covers().
+  // Tells whether the intersection has so few kids that covers() may be asked.
   const auto simple = [&](RegexId r) {
     const RegexNode n = regexes.node(r);
     return !n.boolean || (n.kind == RegexKind::kAnd && n.n <= kSimple);
@@ -398,9 +395,9 @@ const Item* MaskBuilder::cover(const std::vector<Item>& wide_items) {
   return nullptr;
 }
 
-// Returns the part of a wide item. It is made from the regex as literals, as a run, or as any other terminal.
-// The part of literals is `scratch`, because few other states have the same item. Other parts are remembered
-// by regex and stack.
+// Returns the part of a wide item, by the form of its regex: literals, a run, or any other terminal. For
+// literals it is `scratch`, because few other states have the same item. Other parts are remembered by regex
+// and stack.
 const MaskBuilder::Part& MaskBuilder::part(const Item& item, bool covered, Part& scratch) {
   const RegexId clamped = clamp(item.regex);
   const RegexKind kind = parser_.regexes().node(clamped).kind;
@@ -415,7 +412,8 @@ const MaskBuilder::Part& MaskBuilder::part(const Item& item, bool covered, Part&
   auto out = std::make_unique<Part>();
   const auto done = [&]() -> const Part& {
     out->worst = as_measured(out->worst);
-    // The part was made before lengths were measured. Only its bounds are set, because masks point to it.
+    // This part was made before bounds were measured. Only its bounds are set; the rest stays, because masks
+    // point to it.
     if (slot) {
       slot->worst = out->worst;
       return *slot;
@@ -442,9 +440,9 @@ const TokenId* MaskBuilder::keep(std::vector<TokenId>& tokens, uint32_t& n) {
   return pool_.copy(std::span<const TokenId>(tokens)).data();
 }
 
-// Stores the mask of a state and publishes it. A list of more than kDenseLimit tokens becomes a row. Masks
-// that are only a list are stored once if they are equal: states at different depths of nesting have equal
-// lists.
+// Stores and publishes the mask of a state. A list of more than kLongestList tokens becomes a row. A mask
+// that is only a list is stored once for all states with an equal one: states at different depths of nesting
+// have equal lists.
 const Mask* MaskBuilder::finish(StateId s, const Words* base, const std::vector<TokenId>* shared,
                                 std::vector<TokenId>& removed, std::vector<TokenId>& added, bool runs) {
   Mask m;
@@ -466,8 +464,8 @@ const Mask* MaskBuilder::finish(StateId s, const Words* base, const std::vector<
     parser_.state(s).mask.store(lists_[n], std::memory_order_release);
     return lists_[n];
   };
-  if (!base && !shared && removed.empty() && added.size() <= kDenseLimit) return publish_list();
-  if (added.size() + removed.size() > kDenseLimit) {
+  if (!base && !shared && removed.empty() && added.size() <= kLongestList) return publish_list();
+  if (added.size() + removed.size() > kLongestList) {
     uint32_t* row = pool_.allocate<uint32_t>(vocabulary_.words());
     Mask plain;
     plain.dense = base ? base->data() : nullptr;
@@ -506,9 +504,9 @@ const Mask* MaskBuilder::mask(StateId s) {
 
 void MaskBuilder::measure(StateId s) { make(s, !peek(s)); }
 
-// Sets State::loose and State::grows from `worst`, the bounds behind the worst token. A budget refuses no
-// token if it has room for the token, one token for each of the bytes that complete the text, and the end
-// token.
+// Sets State::loose and State::grows from `worst`, the bounds behind the token that is worst for them. A
+// budget refuses no token if it has room for the token, a token for each byte that completes the text, and
+// the end token.
 void MaskBuilder::set_loose(StateId s, const Worst& worst) {
   if (!lengths_) return;
   State& st = parser_.state(s);
@@ -519,8 +517,8 @@ void MaskBuilder::set_loose(StateId s, const Worst& worst) {
   st.loose.store(worst.bytes + 2, std::memory_order_release);
 }
 
-// Makes the mask of a state and measures its bound (State::loose). With keep = false the mask is known
-// already, and only the bound is measured.
+// Makes the mask of a state and measures its bounds. With keep = false the mask is known, and only the bounds
+// are measured.
 const Mask* MaskBuilder::make(StateId s, bool keep) {
   if (lexed(s)) {
     set_loose(s, kNoBound);
@@ -538,14 +536,14 @@ const Mask* MaskBuilder::make(StateId s, bool keep) {
       walk(0, narrow, found);
   }
   if (keep) try_out(s, found.unsure, found.sure);
-  // True as long as `inside_run` may be set. A narrow item forbids it: its texts may be the shortest
-  // completions, and a token of the run could rule them out.
+  // True while `inside_run` may be set. A narrow item forbids it, because its texts may be the shortest
+  // completions, and a token of the run may exclude them.
   bool runs = narrow.empty();
   const Item* const by = cover(wide_items);
   for (const Item& item : wide_items) {
     const bool covered = by && by != &item;
-    // The item `by` allows all tokens inside this item's literals, and no token completes a literal. So this
-    // item adds nothing.
+    // The item `by` allows all tokens inside this item's literals, and no token completes one of them. So
+    // this item adds no token.
     if (covered && regexes.node(item.regex).kind == RegexKind::kLiteralSet &&
         slices_.completed(regexes.literal_set_of(item.regex)).empty()) {
       runs = false;
@@ -575,14 +573,14 @@ const Mask* MaskBuilder::make(StateId s, bool keep) {
   return publish(s, {.dense = all.joined});
 }
 
-// Adds those of the tokens to `sure` that the parser accepts behind the captured texts.
+// Adds to `sure` those of the tokens that the parser reads with the captured text.
 void MaskBuilder::try_out(StateId s, std::span<const TokenId> unsure, std::vector<TokenId>& sure) {
   for (TokenId t : unsure)
     if (accepts(s, vocabulary_.bytes(t))) sure.push_back(t);
 }
 
-// Joins a part's row to those of earlier parts. The first row is shared; the second one makes a row of the
-// union's own. A token that an earlier part allows stays, even if this part lacks it.
+// Joins the row of a part to those of earlier parts. The first row is shared; from the second one on the
+// union has a row of its own. A token that an earlier part allows stays, even if this part lacks it.
 void MaskBuilder::add_row(const Part& p, Union& all) {
   if (!all.base) {
     all.base = p.base;
@@ -602,8 +600,8 @@ void MaskBuilder::add_row(const Part& p, Union& all) {
   for (TokenId t : absent) clear_bit(all.joined, t);
 }
 
-// Finds tokens breadth first over the trie, so short ones come first. It takes the same steps as accept(), so
-// every token that it finds can be accepted.
+// Finds tokens by a breadth-first search of the trie, so that short ones come first. It takes the steps that
+// accept() takes, so every token that it finds can be accepted.
 void MaskBuilder::some(StateId s, uint32_t* row) {
   std::fill_n(row, vocabulary_.words(), 0u);
   bool any = false;

@@ -32,9 +32,9 @@
 
 namespace structgen {
 
-// The mask of a state: it allows the tokens of the row `dense` (none if null) minus `removed`, plus those of
-// `added` and `shared`, plus the EOS ids if the text may end. Rows and `shared` belong to slices and endings,
-// so the mask itself owns only two lists. All pointers stay valid as long as the grammar's epoch and its
+// The mask of a state. It allows the tokens of the row `dense` (if not null) without `removed`, those of
+// `added` and `shared`, and the EOS ids if the text may end. `dense` and `shared` belong to slices and
+// endings, so a mask owns only two lists. All pointers stay valid as long as the grammar's epoch and its
 // world.
 struct Mask {
   const uint32_t* dense = nullptr;
@@ -45,8 +45,8 @@ struct Mask {
   uint32_t n_removed = 0;
   uint32_t n_shared = 0;
   bool accepting = false;
-  // True if every token of `dense` stays inside one run of characters, or ends the run by its closing byte. A
-  // search under a budget then need not look at these tokens one by one.
+  // True if each token of `dense` stays inside one run of characters, or ends this run by its closing byte. A
+  // search under a budget then looks at none of these tokens on its own.
   bool inside_run = false;
 };
 
@@ -70,19 +70,19 @@ class MaskBuilder {
     return static_cast<const Mask*>(parser_.state(s).mask.load(std::memory_order_acquire));
   }
   const Mask* mask(StateId s);
-  // From now on every new mask also sets State::loose: how many tokens complete the text after any allowed
-  // token, as an upper bound. A budget of at least this many tokens refuses no token of the mask, so it needs
-  // no search (engine/rows.cc).
+  // From now on every new mask also sets State::loose. It is an upper bound of the tokens that complete the
+  // text behind an allowed token, this one included. A budget of so many tokens refuses no token of the mask,
+  // so no search is needed (engine/rows.cc).
   void measure_with(Lengths* lengths) { lengths_ = lengths; }
-  // Makes every later mask that sets State::loose set State::grows too.
+  // From now on State::grows is set wherever State::loose is.
   void measure_growth_with(Growth* growth) { growth_ = growth; }
   // Sets State::loose and State::grows of a state whose mask is known.
   void measure(StateId s);
-  // Makes the mask by a plain walk that shares nothing; tests compare it with mask(). The mask is not kept,
-  // and its list belongs to `scratch`.
+  // Makes the mask by a plain walk that shares nothing, for tests to compare with mask(). The mask is not
+  // kept; its list lies in `scratch`.
   void uncached(StateId s, std::vector<TokenId>& scratch, Mask& out);
-  // Writes some allowed tokens, shortest first, if the whole mask was too much work. Steps that are too much
-  // work are left out. It stops once it has found a token and has used up the work that is left. If it finds
+  // Writes some allowed tokens, shortest first, where the whole mask takes too much work. Steps that take too
+  // much are left out. It stops when the work is used up, but not before it has found a token; if it finds
   // none, it throws the error that stopped it.
   void some(StateId s, uint32_t* row);
   // Returns the run of all characters of JSON strings. Returns null if this grammar has no JSON strings, or
@@ -91,14 +91,14 @@ class MaskBuilder {
     const RegexId any = parser_.regexes().any_character();
     return any == RegexArena::empty() ? nullptr : slices_.run(any);
   }
-  // Returns a row of the tokens that stay inside the run of a state whose mask has `inside_run`. Its `dense`
-  // may also have the tokens that end the run.
+  // Returns a row of the tokens that stay inside the run, for a state whose mask has `inside_run`. The mask's
+  // `dense` may have the tokens that end the run as well.
   const Words& inside_run(StateId s) {
     RunClass& run = *slices_.run(parser_.regexes().counter(parser_.items(s)[0].regex).element);
     return run.up_to(run.longest());
   }
-  // Returns the state with every captured text replaced by "unknown". If walks kept the texts, each byte of
-  // each token would make a state of its own.
+  // Returns the state with each captured text replaced by unknown(). If walks kept captured text, each byte
+  // of each token would make a state of its own.
   StateId blind(StateId s);
   std::size_t byte_size() const {
     return pool_.byte_size() + bytes_ + lexemes_.byte_size() + blind_.byte_size() + lists_.byte_size() +
@@ -106,8 +106,8 @@ class MaskBuilder {
   }
 
  private:
-  // Bounds that hold behind each of several tokens: at most `bytes` bytes complete the text, and so does some
-  // text of each length from `from` to `to` bytes, where a `to` of kFar has no end.
+  // Bounds that hold behind each of several tokens. At most `bytes` bytes complete the text. Some text of
+  // each length from `from` to `to` bytes completes it; a `to` of kFar has no end.
   struct Worst {
     uint32_t bytes = 0, from = 0, to = Lengths::kFar;
     void add(const Worst& o) {
@@ -116,14 +116,14 @@ class MaskBuilder {
       to = std::min(to, o.to);
     }
   };
-  // The tokens that one wide item allows, whatever the captured text is.
+  // The tokens that one wide item allows, for every captured text.
   struct Part {
     const Words* base = nullptr;
     const std::vector<TokenId>* shared = nullptr;
     std::vector<TokenId> added, removed;
-    // The list to which `shared` points, unless it points to a list of a slice or an ending.
+    // The list to which `shared` points, if it is not one of a slice or an ending.
     std::vector<TokenId> left;
-    // Tokens that some captured texts allow and others forbid; accepts() decides them.
+    // Tokens that only some captured texts allow. accepts() decides about them.
     std::vector<TokenId> unsure;
     // The bounds behind the tokens that leave the item.
     Worst worst = kUnmeasured;
@@ -132,21 +132,21 @@ class MaskBuilder {
     std::vector<TokenId> sure, unsure;
     // The bounds behind all tokens, if lengths are measured.
     Worst worst{};
-    // Gets the tokens of slices of lexemes; the lists then hold all other tokens. Null if the lists hold all
-    // tokens.
+    // Gets the tokens that slices of lexemes allow; the lists then have only the others. If null, the lists
+    // have all.
     Words* row = nullptr;
     bool row_used = false;
-    // True if the walk may use no slice, run or ending, as uncached() asks.
+    // True if the walk may use no slice, run or ending, as for uncached().
     bool plain = false;
   };
-  // The tokens that leave a run and can be read on from one state. All runs behind which this state stands
-  // share the walk. The counts say how many elements of the run each token holds, for runs with a minimum or
-  // maximum.
+  // The tokens that leave a run and are then read from one state. All runs behind which this state stands
+  // share the walk. For runs with a minimum or maximum there are counts: how many elements of the run each
+  // token has read.
   struct Ending : Collected {
     std::vector<uint32_t> sure_counts, unsure_counts;
   };
-  // A walk takes slices of lexemes below a trie node with at least this many tokens (gather). Below other
-  // nodes it steps each byte.
+  // If at least this many tokens lie below a trie node, a walk takes slices of lexemes there (gather()).
+  // Elsewhere it steps byte by byte.
   static constexpr std::size_t kShared = 64;
   static constexpr uint32_t kNotMeasured = 0xFFFFFFFFu;
   static constexpr Worst kUnmeasured{kNotMeasured, kNotMeasured, 0},
@@ -172,10 +172,10 @@ class MaskBuilder {
   bool wide(RegexId r);
   void split(const Item& item, std::vector<Item>& narrow, std::vector<Item>& wide_items);
   // Returns the part of an item. `covered` says that another item allows all tokens of JSON string
-  // characters; this part then holds only the tokens that leave its regex.
+  // characters. This part then needs only the tokens that leave its regex.
   const Part& part(const Item& item, bool covered, Part& scratch);
-  // The union of the rows of a mask's parts. As long as only one part has a row, it is `base` without
-  // `removed`; from the second row on it is `joined`.
+  // The union of the rows of a mask's parts. While one part alone has a row, it is `base` without `removed`;
+  // from the second row on it is `joined`.
   struct Union {
     const Words* base = nullptr;
     std::vector<TokenId> removed;
@@ -190,15 +190,15 @@ class MaskBuilder {
   void terminal_part(const Item& item, const TerminalMask& t, Part& out);
   const Item* cover(const std::vector<Item>& wide_items);
   bool plain_string(RegexId r) const;
-  // For each token of Collected::sure and Collected::unsure, how many elements it reads before it leaves the
-  // run.
+  // For each token of Collected::sure and Collected::unsure: the number of elements that it reads before it
+  // leaves the run.
   struct Counts {
     std::vector<uint32_t>&sure, &unsure;
   };
   void walk_suffixes(const Suffixes& suffixes, StateId from, Collected& out, const Counts& counts);
   bool by_terminals(std::span<const Item> items, NodeSetId from, Collected& out, const Counts* counts);
-  // What follows the end of a terminal. `any` says that some text can follow, `is_sure` that some text can
-  // follow whatever was captured.
+  // What follows the end of a terminal. `any`: some text can follow. `is_sure`: some text can follow whatever
+  // was captured.
   struct Behind {
     std::span<const Item> items;
     bool any, is_sure;
@@ -235,10 +235,10 @@ class MaskBuilder {
   const Vocabulary& vocabulary_;
   LexemeSlices lexemes_;
   const bool context_free_;
-  // by_terminals() gives up after this many steps from one terminal to the next; each time it gives up, the
-  // number is halved.
+  // The steps from terminal to terminal after which by_terminals() gives up. The number is halved each time
+  // it does.
   uint32_t most_ways_ = 4096;
-  // Measure the bounds of masks; null until measure_with() and measure_growth_with().
+  // Measure the bounds of masks. They are null until measure_with() and measure_growth_with() are called.
   Lengths* lengths_ = nullptr;
   Growth* growth_ = nullptr;
   BumpPool pool_;
@@ -246,8 +246,8 @@ class MaskBuilder {
   StableVector<const Mask*> lists_;
   InternTable list_index_;
   std::size_t bytes_ = 0;
-  // The parts by regex and stack. There is one map for each pair of answers to "does the item capture text"
-  // and "is it covered".
+  // The parts by regex and stack. Each of the four maps is for one pair of answers: does the item capture
+  // text, and is it covered?
   std::unordered_map<uint64_t, std::unique_ptr<Part>> parts_[4];
   std::unordered_map<const Suffixes*, std::unordered_map<uint32_t, std::unique_ptr<Ending>>>
       endings_;  // by trie, then by state

@@ -15,8 +15,8 @@
 
 namespace structgen {
 
-// Tells whether the state belongs to a grammar with lexemes. A kFollow on the stack shows this: it stands
-// behind a lexeme and forbids the bytes that would make the lexeme longer (no letter behind the name `x`).
+// Tells whether the state belongs to a grammar with lexemes. A kFollow on the stack shows it: behind a lexeme
+// it forbids the bytes that would make the lexeme longer (no letter behind the name `x`).
 bool MaskBuilder::lexed(StateId s) {
   if (context_free_) return true;
   if (parser_.state(s).capturing || parser_.state(s).poisoned) return false;
@@ -28,7 +28,7 @@ bool MaskBuilder::lexed(StateId s) {
   return false;
 }
 
-// Tells whether some item, or some kid of a union, is a wide lexeme. Slices save work only then.
+// Tells whether some item, or some kid of a union, is a wide lexeme. Only for these do slices save work.
 bool MaskBuilder::any_wide(StateId s) {
   if (const bool* known = any_wide_.find(s.v)) return *known;
   RegexArena& regexes = parser_.regexes();
@@ -45,24 +45,23 @@ bool MaskBuilder::any_wide(StateId s) {
   return found;
 }
 
-// Returns the bytes that every stack of the set forbids, as a key of slices. Many states forbid the same
-// bytes. The bytes that cannot be read from `left` are not in this key, because they differ from state to
-// state.
+// Returns the bytes that each stack of the set forbids, as a key of slices: many states forbid the same
+// bytes. The key leaves out bytes that cannot be read from `left`, because these differ from state to state.
 RegexId MaskBuilder::forbidden(StackId stack, StateId left) {
   const auto entries = parser_.stacks().entries(stack);
   RegexArena& regexes = parser_.regexes();
   ByteSet out = ByteSet::all();
   for (const StackEntry& e : entries)
     out &= e.top.kind() == Symbol::kFollow ? regexes.byte_set(regexes.node(e.top.regex()).a) : ByteSet{};
-  // kFollow forbids single bytes, and the first byte of a character above ASCII does not tell the character.
-  // If no such byte can be read from `left`, all count as forbidden.
+  // kFollow forbids single bytes, but the first byte of a character above ASCII does not tell the character.
+  // If none of these bytes can be read from `left`, all count as forbidden.
   constexpr ByteSet kBeyondAscii = ByteSet::range(0x80, 0xFF);
   if ((parser_.live(left) & kBeyondAscii).none()) out |= kBeyondAscii;
   return out.none() ? RegexArena::empty() : regexes.bytes(out);
 }
 
-// Adds the tokens of one wide lexeme. Those inside come from the slice. Those that leave the lexeme come from
-// the ending in the state behind it, minus the tokens that the slice blocks.
+// Adds the tokens of one wide lexeme. Those inside come from the slice. Those that leave it come from the
+// ending of the state behind it, without those that the slice blocks.
 void MaskBuilder::add(uint32_t node, RegexId regex, StackId stack, Collected& out) {
   const StateId left = parser_.continuation(stack, CaptureId{0});
   const LexemeSlice& slice = lexemes_.slice(regex, node, forbidden(stack, left));
@@ -70,8 +69,8 @@ void MaskBuilder::add(uint32_t node, RegexId regex, StackId stack, Collected& ou
   if (slice.inside) {
     Words& row = *out.row;
     const Words& from = *slice.inside;
-    // The slice's row has tokens that this lexeme lacks (`lost`). They are cleared after the union, unless
-    // they were in the row before, because another item allows them.
+    // The slice's row has tokens that this lexeme lacks (`lost`). They are cleared afterwards, unless the row
+    // had them before because of another item.
     std::vector<TokenId> absent;
     for (TokenId t : slice.lost)
       if (!((row[static_cast<uint32_t>(t) >> 5] >> (t & 31)) & 1)) absent.push_back(t);
@@ -95,8 +94,8 @@ void MaskBuilder::add(uint32_t node, RegexId regex, StackId stack, Collected& ou
   take(end.unsure, end.unsure_counts, out.unsure);
 }
 
-// Takes the wide lexemes out of an item. Their tokens are added by slices, below the nodes with many tokens;
-// `item` and `from` become what is still to be read. Returns false if nothing is.
+// Takes the wide lexemes out of an item. Below nodes with many tokens, slices add their tokens. `item` and
+// `from` become what is still to be read; returns false if that is nothing.
 bool MaskBuilder::without_wide(Item& item, NodeSetId& from, Collected& out) {
   RegexArena& regexes = parser_.regexes();
   const RegexNode n = regexes.node(item.regex);
@@ -128,8 +127,8 @@ bool MaskBuilder::without_wide(Item& item, NodeSetId& from, Collected& out) {
   return from != TerminalWalks::none();
 }
 
-// Adds all tokens below the node that the state allows. The tokens of wide lexemes come from slices, all
-// others from one walk.
+// Adds all tokens below the node that the state allows: those of wide lexemes from slices, the others by one
+// walk.
 void MaskBuilder::gather(uint32_t node, StateId s, Collected& out) {
   RegexArena& regexes = parser_.regexes();
   std::vector<Item> narrow;
@@ -156,7 +155,8 @@ void MaskBuilder::gather(uint32_t node, StateId s, Collected& out) {
   if (!narrow.empty()) walk(node, narrow, out);
 }
 
-// Makes the whole mask of a state of a grammar with lexemes: a list if no lexeme is wide, otherwise a row.
+// Makes the whole mask of a state of a grammar with lexemes. It is a list if no lexeme is wide, otherwise a
+// row.
 const Mask* MaskBuilder::gathered(StateId s) {
   Words row(vocabulary_.words());
   Collected found;

@@ -32,16 +32,15 @@
 namespace structgen {
 
 namespace {
-// by_terminals() may always take this many steps from one terminal to the next. Most walks of JSON take fewer
-// than 16 steps, all fewer than 128 in 2,500 schemas of MaskBench. The C grammar takes 450 at the median.
+// by_terminals() may always take this many steps from terminal to terminal. Of 2,500 schemas of MaskBench,
+// most walks take fewer than 16 steps and all fewer than 128. Walks of the C grammar take 450 at the median.
 constexpr uint32_t kFewestWays = 32;
 }  // namespace
 
-// Lists tokens by a walk from terminal to terminal. Returns false, with nothing listed, in two cases, in
-// which a walk from state to state is needed. First, something was omitted (base/effort.h): the state behind
-// each byte must note that, because it may be asked again. Second, the walk takes too many steps: in an
-// ambiguous grammar the ways to read a token may double with each byte, while one state holds all of them.
-//
+// Lists tokens by a walk from terminal to terminal. In two cases it returns false and lists nothing, and a
+// walk from state to state is needed. First, something was omitted (base/effort.h): the state behind each
+// byte must note this, because it may be asked again. Second, the walk takes too many steps: in an ambiguous
+// grammar the ways to read a token may double with each byte, while one state holds them all.
 //     x -> a x b | a x c | aa x d | a    `aaaaaaaa` is read on 34 paths of a and aa, each with other stacks
 bool MaskBuilder::by_terminals(std::span<const Item> items, NodeSetId from, Collected& out,
                                const Counts* counts) {
@@ -63,7 +62,7 @@ bool MaskBuilder::by_terminals(std::span<const Item> items, NodeSetId from, Coll
   return false;
 }
 
-// Tells whether some texts may not follow the end of this terminal, depending on the text that was read.
+// Tells whether what may follow this terminal's end depends on the text that was read.
 bool MaskBuilder::told_apart(const Item& end) const {
   return end.capture.v != 0 || end.regex != RegexArena::epsilon() || parser_.unproven() ||
          parser_.regexes().effort().omits();
@@ -76,9 +75,9 @@ MaskBuilder::Behind MaskBuilder::behind(const Item& end) {
   return {parser_.items(s), s != Parser::dead(), sure(s)};
 }
 
-// Lists the tokens that can be read from one of the items, beginning at a set of trie nodes
-// (mask/terminal_walks.h). At the nodes where a terminal ends, the walk goes on with the items of its stack.
-// Returns false if this takes more than `most_ways_` steps.
+// Lists the tokens that begin at one of a set of trie nodes and can be read from one of the items
+// (mask/terminal_walks.h). Where a terminal ends, the walk goes on with the items of its stack. Returns false
+// if this takes more than `most_ways_` steps.
 bool MaskBuilder::read_from(std::span<const Item> items, NodeSetId from, Collected& out,
                             const Counts* counts) {
   struct At {
@@ -125,7 +124,7 @@ bool MaskBuilder::read_from(std::span<const Item> items, NodeSetId from, Collect
       if (!next.any) continue;
       list(end.tokens, next.is_sure);
       if (end.next == TerminalWalks::none()) continue;
-      // If two terminals end at the same nodes above the same stack, one walk serves both.
+      // If two terminals end at the same nodes above the same stack, one walk is enough for both.
       if (!told_apart(ended) &&
           !met.emplace(static_cast<uint64_t>(ended.stack.v) << 32 | end.next.v, true).second)
         continue;
@@ -149,8 +148,8 @@ void MaskBuilder::walk(uint32_t node, StateId from, Collected& out) {
     walk_states(node, from, out);
 }
 
-// Lists tokens by a walk that makes a state for each byte. A walk inside of another one (gather) uses the
-// same stack `todo_` and leaves the entries below its own alone.
+// Lists tokens by a walk that makes a state for each byte. A walk inside another one (gather) uses the same
+// stack `todo_`, and touches only the entries above those that it found.
 void MaskBuilder::walk_states(uint32_t node, StateId from, Collected& out) {
   check_depth();
   const std::size_t floor = todo_.size();
@@ -166,7 +165,7 @@ void MaskBuilder::finish_walk(std::size_t floor, Collected& out) {
     todo_.pop_back();
     charge();
     const State& st = parser_.state(state);
-    // The state has no item but poison, so every longer token depends on captured text.
+    // All items are poison, so every longer token depends on captured text.
     if (st.poisoned && st.n == 1) {
       const auto below = trie.subtree_tokens(at).subspan(trie.tokens(at).size());
       out.unsure.insert(out.unsure.end(), below.begin(), below.end());
@@ -178,13 +177,13 @@ void MaskBuilder::finish_walk(std::size_t floor, Collected& out) {
   }
 }
 
-// Moves a walk to a child node by the child's byte. Lists the tokens that end at the child; finish_walk()
+// Moves a walk to a child node, by the child's byte, and lists the tokens that end there. finish_walk()
 // visits the nodes below.
 void MaskBuilder::read_on(uint32_t child, StateId state, uint8_t byte, Collected& out) {
   const TokenTrie& trie = vocabulary_.trie();
   const auto tokens = trie.tokens(child);
   if (!out.plain && context_free_ && trie.leaf(child)) {
-    // The byte may follow and no node lies below, so the state behind the byte is not needed.
+    // The byte may follow and no node lies below it, so the state behind it need not be made.
     out.sure.insert(out.sure.end(), tokens.begin(), tokens.end());
     out.worst = kNoBound;
     return;
@@ -204,8 +203,8 @@ void MaskBuilder::read_on(uint32_t child, StateId state, uint8_t byte, Collected
     todo_.emplace_back(child, next);
 }
 
-// Lists the tokens that leave a regex inside of open subtrees (TerminalMask::open). For each byte that may
-// follow the regex, it looks at the nodes with this byte. The regex ends between characters only, so
+// Lists the tokens that leave a regex inside open subtrees (TerminalMask::open). For each byte that may
+// follow the regex it looks at the nodes with this byte. A regex ends between characters only, so
 // continuation bytes of UTF-8 are left out.
 void MaskBuilder::leave_open(const TerminalMask& t, StateId left, Collected& out) {
   const std::size_t floor = todo_.size();
@@ -216,7 +215,7 @@ void MaskBuilder::leave_open(const TerminalMask& t, StateId left, Collected& out
     for (const uint32_t node : vocabulary_.runs().index().of(b)) {
       while (subtree != t.open.end() && subtree->second <= node) ++subtree;
       if (subtree == t.open.end()) return;
-      // At the first node of a subtree the regex ends. The byte of this node leads into the subtree, not out
+      // The regex ends at the first node of a subtree. That node's own byte leads into the subtree, not out
       // of the regex.
       if (subtree->first < node) read_on(node, left, b, out);
     }
@@ -237,16 +236,16 @@ StateId MaskBuilder::blind(StateId s) {
   return out;
 }
 
-// Tells whether a token that leads to this state is allowed whatever the captured text is: some item is no
-// poison, or the text may end.
+// Tells whether a token that leads to this state is allowed for every captured text: some item is not poison,
+// or the text may end.
 bool MaskBuilder::sure(StateId s) const {
   const State& st = parser_.state(s);
   return !st.poisoned || st.n > 1 || st.accepting;
 }
 
-// Returns the tokens of a trie of endings that can be read from a state, remembered by trie and state. If
-// lengths were not measured before, the walk is made again only for the bound, because masks point to the
-// lists.
+// Returns the tokens of a trie of endings that can be read from a state; they are remembered by trie and
+// state. If their bounds were not measured at the time, the walk is made again for the bounds alone, because
+// masks point to the lists.
 const MaskBuilder::Ending& MaskBuilder::ending(const Suffixes& suffixes, StateId from) {
   std::unique_ptr<Ending>& slot = endings_[&suffixes][from.v];
   if (slot && measured(slot->worst)) return *slot;
@@ -307,8 +306,8 @@ void MaskBuilder::walk_suffixes(const Suffixes& suffixes, StateId from, Collecte
   }
 }
 
-// Tells whether the parser can read the bytes. This is exact but slow, so it decides only the tokens that a
-// walk left unsure.
+// Tells whether the parser can read the bytes. This is exact but slow, so it is asked only about tokens that
+// a walk left unsure.
 bool MaskBuilder::accepts(StateId s, std::string_view bytes) {
   charge(1 + static_cast<int64_t>(bytes.size() / 4));
   return parser_.read(s, bytes) != Parser::dead();

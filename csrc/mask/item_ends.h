@@ -31,28 +31,28 @@ class ItemEnds {
  public:
   struct Place {
     bool string = false;
-    // The text stands inside a number, or inside `true`, `false` or `null` (a word).
+    // The text stands inside a number or a word (`true`, `false`, `null`).
     bool word = false;
     // Some open container compares its items.
     bool open = false;
-    // The innermost container compares its items, and may have words among them.
+    // The innermost container compares its items, and these may be words.
     bool words = false;
     // An open container other than the innermost compares its items.
     bool outer = false;
-    // The items of the innermost container must be texts of a list. So a token may also use up the list's
-    // last text.
+    // The items of the innermost container must be texts of a list. A token may then also be refused because
+    // it uses up the list's last text.
     bool list = false;
     uint8_t number() const {
       return static_cast<uint8_t>(string | word << 1 | open << 2 | words << 3 | outer << 4 | list << 5);
     }
   };
-  // Tells whether the token may end an item. A token that does no more than end a string is left to quotes().
+  // Tells whether the token may end an item. Tokens that only end a string are left to quotes().
   static bool may_end(Place place, std::string_view bytes) {
     if (bytes.empty()) return false;
     if (place.word && place.words) return true;
     if (place.list && (place.string || bytes.find_first_of("\",") != bytes.npos)) return true;
-    // No open container compares items. So only a token that opens one, and writes an item into it, can end
-    // an item.
+    // No open container compares items. Only a token that opens one and writes an item into it can end an
+    // item.
     if (!place.open) {
       const std::size_t bracket = bytes.find_first_of("[{");
       if (bracket == bytes.npos || bytes.find(',', bracket) == bytes.npos) return false;
@@ -67,8 +67,8 @@ class ItemEnds {
     for (; i < bytes.size(); ++i) {
       const char b = bytes[i];
       if (b == '"') return bytes.find('"', i + 1) != bytes.npos;
-      // The first item of a new container repeats none, so only a token that goes on to `,`, `]` or `}` can
-      // end a later item.
+      // The first item of a new container repeats no other. Only a token that goes on to `,`, `]` or `}` can
+      // end a later one.
       if (b == '[' || b == '{') return bytes.find_first_of(",]}", i + 1) != bytes.npos;
       if ((b == ']' || b == '}') && place.outer) return true;
       if (place.words && std::string_view("]} \t\n\r,:").find(b) == std::string_view::npos) return true;
@@ -112,7 +112,7 @@ class ItemEnds {
       const std::size_t quote = bytes.find('"');
       if (bytes.find('\\') > quote) by_text[bytes.substr(0, quote)].push_back(t);
     }
-    // This group stays empty if no token has a quote. It says that the search was made.
+    // If no token has a quote, this empty group stands there to say that the search was made.
     by_text.try_emplace({});
     for (auto& [text, tokens] : by_text) {
       bytes_ += sizeof(Quote) + tokens.capacity() * sizeof(TokenId);

@@ -12,8 +12,8 @@ namespace structgen {
 namespace {
 // A regex is wide if at least this many bytes may follow in it.
 constexpr int kWideLexeme = 40;
-// If only this many bytes may follow, a regex is still wide if one of them leads to a regex in which this
-// many may follow again, as in names and hexadecimal numbers.
+// If at least this many bytes may follow, a regex is wide if one of them leads to a regex in which as many
+// may follow again, as in names and hexadecimal numbers.
 constexpr int kOpenBytes = 20;
 // A slice with more tokens inside than this keeps them as a row, otherwise as a list.
 constexpr std::size_t kListed = 500;
@@ -48,8 +48,9 @@ const LexemeSlice& LexemeSlices::slice(RegexId regex, uint32_t node, RegexId for
 }
 
 // Makes a slice by a walk below the node. Where the regex may end, a token leaves it by each byte of `open`,
-// the bytes that may follow it. `a+b` leaves a name at `+`; `ab` would leave it at `b`, too, if `b` were not
-// forbidden. A subtree that the regex reads without leaving a few states is taken whole (subtrees.h).
+// the bytes that may follow it: `a+b` leaves a name at `+`, and `ab` would leave it at `b` if `b` were not
+// forbidden. If the regex reads a whole subtree without leaving a few states, the subtree is taken as a whole
+// (subtrees.h).
 void LexemeSlices::whole(RegexId regex, uint32_t node, RegexId forbidden, LexemeSlice& out) {
   const TokenTrie& trie = vocabulary_.trie();
   ByteSet open = ByteSet::all();
@@ -72,8 +73,8 @@ void LexemeSlices::whole(RegexId regex, uint32_t node, RegexId forbidden, Lexeme
   for (uint32_t i = node + 1, end = trie.node(node).end; i < end;) {
     const TokenTrie::Node& n = trie.node(i);
     const uint32_t from = at[n.depth - 1];
-    // At the node itself the lexeme is still empty. Another item of the state reads what follows an empty
-    // lexeme.
+    // At the start node the lexeme is still empty. What follows an empty lexeme is read by another item of
+    // the state.
     if (n.depth > top + 1 && open.has(static_cast<uint8_t>(n.byte)) && table.ends(from))
       left.push_back({i, n.depth - 1u});
     const uint32_t to = table.next(from, static_cast<uint8_t>(n.byte));
@@ -103,8 +104,8 @@ void LexemeSlices::whole(RegexId regex, uint32_t node, RegexId forbidden, Lexeme
 }
 
 // Makes the slice of base & not(some words), such as a name that is no keyword, from the slice of `base`. The
-// walk steps both regexes and goes down only where they differ, along the letters of the words. Returns false
-// if the regex has another form or differs in many nodes.
+// walk steps both regexes and goes down only where they differ: along the letters of the words. Returns false
+// if the regex has another form, or differs from `base` at many nodes.
 bool LexemeSlices::difference(RegexId regex, uint32_t node, RegexId forbidden, LexemeSlice& out) {
   const std::vector<RegexId> kept = regexes_.without_words(regex);
   if (kept.empty()) return false;
@@ -129,7 +130,7 @@ bool LexemeSlices::difference(RegexId regex, uint32_t node, RegexId forbidden, L
       const RegexId r = regexes_.step(f.r, b), to = regexes_.step(f.b, b);
       if (r == to) return;
       const uint32_t child = trie.child(kids, b);
-      // The base reads on where the regex does not. So more than a word is excluded, and the walk would be
+      // The base reads on where the regex does not, so more than words is excluded, and the walk would be
       // long.
       if (r == RegexArena::empty() && regexes_.live(to).any()) {
         fits = false;

@@ -27,14 +27,14 @@ struct LexemeSlice {
   using Words = std::vector<uint32_t>;
   // The tokens inside the regex, if they are few.
   std::vector<TokenId> few;
-  // The tokens inside the regex as a row, if they are many. Slices that differ in few tokens share one row.
+  // The tokens inside the regex, as a row, if they are many. Slices that differ in few tokens share one row.
   std::shared_ptr<Words> inside;
   // The tokens of `inside` that this regex lacks.
   std::vector<TokenId> lost;
-  // The tokens that leave the regex, as a trie of the bytes behind it. The `count` of an entry is the depth
-  // of the node in the vocabulary's trie at which the token leaves.
+  // The tokens that leave the regex, as a trie of their bytes behind it. The `count` of an entry is the depth
+  // in the vocabulary's trie at which the token leaves.
   std::shared_ptr<Suffixes> exits;
-  // Entries of `exits` that do not count, because this regex does not end there; sorted.
+  // Entries of `exits` that do not apply, because this regex does not end there; sorted.
   std::vector<std::pair<TokenId, uint32_t>> blocked;
 };
 
@@ -42,8 +42,8 @@ class LexemeSlices {
  public:
   LexemeSlices(RegexArena& regexes, const Vocabulary& vocabulary)
       : regexes_(regexes), vocabulary_(vocabulary) {}
-  // Returns the slice of a regex that begins at the trie node: the bytes above the node belong to earlier
-  // lexemes. `forbidden` is a kBytes regex of the bytes that may not follow the lexeme, or empty().
+  // Returns the slice of a regex that begins at the trie node; the bytes above this node belong to earlier
+  // lexemes. `forbidden` are the bytes that may not follow the lexeme, as a kBytes regex, or empty().
   const LexemeSlice& slice(RegexId regex, uint32_t node, RegexId forbidden);
   // Tells whether the regex may have many tokens inside. Only then a slice saves work.
   bool wide(RegexId regex);

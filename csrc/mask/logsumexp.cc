@@ -42,7 +42,7 @@ STRUCTGEN_INLINE void load32(float* lanes, const typename T::Bits* in, uint32_t 
   for (unsigned j = 0; j < 32; ++j) lanes[j] = (word >> j) & 1u ? T::value(in[j]) : kNegInf;
 }
 
-// Writes the last word of a row as floats, with -inf for refused tokens. A row may end inside this word, so
+// Writes the last word of a row as floats, with -inf for refused tokens. The row may end inside this word, so
 // only allowed columns are read.
 template <class T>
 STRUCTGEN_INLINE void load_some(float* lanes, const typename T::Bits* in, uint32_t word) {
@@ -130,8 +130,7 @@ STRUCTGEN_CLONES double sum_bfloat16(const uint16_t* in, std::size_t width, cons
   return sum_row<Bfloat16>(in, width, mask, words);
 }
 
-// Sums a row of doubles by plain loops and the library's exp, because doubles only serve to check other
-// results.
+// Sums a row of doubles by plain loops and the library's exp: doubles only serve to check other results.
 double sum_float64(const uint64_t* in, std::size_t width, const uint32_t* mask, std::size_t words) {
   double top = -std::numeric_limits<double>::infinity(), total = 0;
   const auto each = [&](const auto& body) {

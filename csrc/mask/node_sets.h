@@ -31,7 +31,7 @@ namespace structgen {
 constexpr int kManyLive = 24;
 
 // VocabularyTrie and EndingsTrie give walks one interface: the children of a node by byte, the tokens at a
-// node, and whether a node is a leaf. The nodes below a node are those from first() to end() - 1.
+// node, and whether it is a leaf. The nodes below a node are first() to end() - 1.
 struct VocabularyTrie {
   const TokenTrie& trie;
   ByteSet bytes(uint32_t node) const { return trie.kids(node).set; }
@@ -55,7 +55,7 @@ struct VocabularyTrie {
 };
 
 struct EndingsTrie {
-  // Stands for the root, which has no node in the array.
+  // The root, which has no node in the array.
   static constexpr uint32_t kRoot = 0xFFFFFFFFu;
   const Suffixes& trie;
   ByteSet bytes(uint32_t node) const {
@@ -126,7 +126,7 @@ void read_below(RegexArena& regexes, const Trie& trie, std::span<const uint32_t>
     return;
   }
   FlatMap<uint64_t, bool> met;
-  // The pairs that are to be met, the first one at the end.
+  // The pairs still to be met; the first one stands at the end.
   SmallVector<Pair, 64> todo;
   const auto read_on = [&](uint32_t at, RegexId from) {
     charge();
@@ -154,7 +154,6 @@ using NodeSetId = Id<struct NodeSetTag>;
 struct NodeSet {
   // The trie of endings to which the nodes belong, or null for the vocabulary's trie.
   const Suffixes* trie = nullptr;
-  // The nodes, in ascending order.
   std::span<const uint32_t> nodes;
   // The bytes that lead from some node of the set to a child.
   ByteSet bytes;

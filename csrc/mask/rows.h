@@ -20,8 +20,8 @@
 #define STRUCTGEN_CLONES
 #endif
 
-// Inlines a function. A loop is compiled for the instruction set of the function that contains it, so the
-// loop has to be inside the marked one.
+// Inlines a function. A loop is compiled for the instruction set of the function around it, so it must be
+// inlined into the one marked STRUCTGEN_CLONES.
 #if defined(__GNUC__)
 #define STRUCTGEN_INLINE inline __attribute__((always_inline))
 #else
@@ -30,7 +30,7 @@
 
 namespace structgen {
 
-// For each type of element: its bits, the bits of -inf, and the float of given bits.
+// For each type of element: the type of its bits, the bits of -inf, and the float that given bits stand for.
 struct Float32 {
   using Bits = uint32_t;
   static constexpr Bits kNegInf = 0xFF800000u;
@@ -39,8 +39,8 @@ struct Float32 {
 struct Float16 {
   using Bits = uint16_t;
   static constexpr Bits kNegInf = 0xFC00u;
-  // Without a branch: the exponent of a normal number is shifted, and any other number is multiplied by a
-  // float.
+  // Without a branch: the exponent of a normal number is shifted; any other number comes from a
+  // multiplication of floats.
   static STRUCTGEN_INLINE float value(Bits b) {
     const uint32_t sign = static_cast<uint32_t>(b & 0x8000u) << 16;
     const uint32_t rest = static_cast<uint32_t>(b & 0x7FFFu) << 13;
@@ -69,7 +69,6 @@ STRUCTGEN_INLINE uint32_t mask_word(const uint32_t* mask, std::size_t words, std
   return left >= 32 ? mask[w] : mask[w] & ((1u << left) - 1);
 }
 
-// Calls body(first, last) over the rows [0, rows), on several threads if `bytes` are enough to gain from it.
 void over_rows(std::size_t rows, std::size_t bytes, unsigned threads,
                const std::function<void(std::size_t, std::size_t)>& body);
 

@@ -63,10 +63,10 @@ namespace structgen {
 
 namespace {
 
-// If no world uses some classes, a vocabulary keeps up to this many bytes of them.
+// A vocabulary keeps up to this many bytes of classes that no world uses.
 constexpr std::size_t kKept = 24u << 20;
-// automaton() gives up on an element with more states than this. Such an element has no key, so its class is
-// not kept.
+// automaton() gives up on an element with more states than this. The class of such an element has no key and
+// is not kept.
 constexpr std::size_t kKeyStates = 32;
 // A new class is compared with this many others, and copied from one if at most one in kReadAgain of its
 // nodes has to be read again.
@@ -131,8 +131,8 @@ void put_all(std::string& out, const std::vector<T>& values) {
   out.resize((out.size() + 3) / 4 * 4);
 }
 
-// Reads what put() and put_all() wrote. Once a number does not fit, ok() is false and every read returns
-// zeros. So callers may check once, after several reads.
+// Reads what put() and put_all() wrote. Once a number does not fit, ok() is false and all reads return zeros,
+// so a caller may check once after several reads.
 class Source {
  public:
   explicit Source(std::string_view from) : from_(from) {}
@@ -180,7 +180,7 @@ NodeIndex::NodeIndex(const TokenTrie& trie) : nodes_(trie.size()), parents_(trie
     const TokenTrie::Node& n = trie.node(i);
     path.resize(n.depth);
     if (n.depth == kDeep + 1)
-      // `path` holds the nodes above this one. Those that an earlier deep node has already added are skipped.
+      // `path` are the nodes above this one. Those that an earlier deep node has added are skipped.
       for (const uint32_t above : path)
         if (above != 0 && (deep_.empty() || above > deep_.back())) deep_.push_back(above);
     if (n.depth > kDeep) deep_.push_back(i);
@@ -340,8 +340,8 @@ const Words& RunClass::up_to(uint32_t k) {
   });
 }
 
-// Calls f for the tokens that consist of elements, in the order of the trie. `ends` holds, for each depth of
-// the path, the end of the last whole element.
+// Calls f for the tokens that consist of elements, in the order of the trie. `ends` has, for each depth of
+// the path, where the last whole element ends.
 template <class F>
 void RunClass::for_each_cut(F&& f) {
   const TokenTrie& trie = vocabulary_.trie();
@@ -390,8 +390,7 @@ const RunCounts& RunClass::counts() {
 }
 
 RunCounts RunClass::make_counts() {
-  // The tokens that end with a whole element, by their number of elements: nearly all tokens that consist of
-  // elements.
+  // The tokens that end with a whole element, by their number of elements. Nearly all tokens of elements do.
   std::vector<std::vector<TokenId>> ends(longest() + 1);
   std::map<std::pair<uint32_t, std::string>, std::vector<TokenId>> cut;
   for_each_cut([&](TokenId t, uint32_t count, std::string_view begun) {
@@ -409,9 +408,9 @@ RunCounts RunClass::make_counts() {
     std::vector<TokenId>& tokens = ends[count];
     if (tokens.empty()) continue;
     for (TokenId t : tokens) set_bit(out.whole, t);
-    bytes_ += 96 + (tokens.size() > kSparseLimit ? words : tokens.size()) * 4;
+    bytes_ += 96 + (tokens.size() > kMostListed ? words : tokens.size()) * 4;
     RunCounts::Whole whole{count, {}, {}};
-    if (tokens.size() > kSparseLimit) {
+    if (tokens.size() > kMostListed) {
       whole.row.resize(words);
       for (TokenId t : tokens) set_bit(whole.row, t);
     } else {
@@ -432,7 +431,7 @@ std::size_t RunClass::tokens_between(uint32_t low, uint32_t high) {
 }
 
 const std::vector<TokenId>* RunClass::list_up_to(uint32_t k) {
-  if (tokens_ > kSparseLimit) return nullptr;
+  if (tokens_ > kMostListed) return nullptr;
   k = std::min(k, longest_);
   const Words& row = up_to(k);
   return &lists_[k].get(lock_, [&] {
@@ -443,7 +442,7 @@ const std::vector<TokenId>* RunClass::list_up_to(uint32_t k) {
   });
 }
 
-// Publishes the exits by a byte. Their size is added first, so that byte_size() is never too small.
+// Publishes the exits by a byte. Their size is counted first, so that byte_size() is never too small.
 void RunClass::add(uint8_t byte, std::unique_ptr<RunExits> exits) {
   bytes_ += sizeof(RunExits) + exits->unbounded.size() * 4 + exits->children.capacity() * sizeof(Exit) +
             exits->ends.capacity() * sizeof(exits->ends[0]) +
@@ -511,9 +510,9 @@ void RunClass::write(std::string& out) const {
   put(out, 256);
 }
 
-// Reads a saved class and checks what later code relies on: token ids and node indices are in range; in the
-// trie of endings subtrees nest and depths rise by at most one. A file that was made by hand may give wrong
-// masks, but no access outside the arrays.
+// Reads a saved class and checks what later code relies on: token ids and node indices are in range, and in
+// the trie of endings subtrees nest and depths rise by at most one. A forged file may give wrong masks, but
+// no access outside the arrays.
 RunClass::RunClass(std::string_view saved, const Vocabulary& vocabulary, Runs& runs)
     : vocabulary_(vocabulary), runs_(runs) {
   const TokenTrie& trie = vocabulary.trie();
@@ -592,7 +591,7 @@ const NodeIndex& Runs::index() {
 }
 
 void Runs::prepare() {
-  // Only the class is kept; the arena goes at the end of this function.
+  // Only the class is kept. The arena goes when this function ends.
   RegexArena regexes(kJson);
   const auto strings = of(regexes, regexes.any_character());
   if (!strings->ok()) return;
@@ -601,7 +600,7 @@ void Runs::prepare() {
   index();
 }
 
-// The lock is held while a class is made, so that two compilers do not make the same class twice.
+// The lock is held while a class is made, so that two compilers do not both make it.
 std::shared_ptr<RunClass> Runs::of(RegexArena& regexes, RegexId element) {
   // Only a finite class of characters gets a key.
   const RegexKind kind = regexes.node(element).kind;
@@ -647,7 +646,7 @@ std::shared_ptr<RunClass> Runs::make(RegexArena& regexes, RegexId regex, const R
   std::size_t tried = 0;
   for (const Known& k : known_) {
     if (++tried > kCompared) break;
-    if (!k.run->ok() || k.run->tokens() <= kSparseLimit) continue;
+    if (!k.run->ok() || k.run->tokens() <= kMostListed) continue;
     const ByteSet differ = element.differences(k.element);
     std::size_t nodes = 0;
     differ.for_each([&](uint8_t b) { nodes += index.of(b).size(); });

@@ -37,20 +37,20 @@ using Words = std::vector<uint32_t>;
 inline void set_bit(Words& w, TokenId t) { w[static_cast<uint32_t>(t) >> 5] |= 1u << (t & 31); }
 inline bool get_bit(const Words& w, TokenId t) { return (w[static_cast<uint32_t>(t) >> 5] >> (t & 31)) & 1; }
 
-// A set of at most this many tokens is kept as a list, a larger one as a row.
-constexpr std::size_t kSparseLimit = 1'500;
+// A set of more tokens than this is kept as a row, a smaller one as a list.
+constexpr std::size_t kMostListed = 1'500;
 
 struct Exit {
   // The trie node at which an element ends, or its child by the byte that leaves the run.
   uint32_t node;
-  // The number of elements that the bytes up to the exit hold.
   uint32_t count;
 };
 
-// The exits of a run of E by the byte b: the children, by b, of the trie nodes at which an element ends.
+// The exits of a run of E by the byte b. `children` are children, by b, of the trie nodes at which an element
+// ends.
 struct RunExits {
   std::vector<Exit> children;  // sorted by node
-  // The tokens whose last byte is b: the elements before it are complete.
+  // The tokens that consist of elements and one b behind them.
   std::vector<Suffixes::Entry> ends;
   // What tokens hold behind b, as a trie.
   Suffixes suffixes;
@@ -61,19 +61,19 @@ struct RunExits {
 };
 
 // The tokens that consist of elements, grouped by how they end: with a whole element, or with the first bytes
-// of one. If E is one UTF-8 character, the token `a` is whole, and a token that ends with the byte C3 is in
-// the group "C3".
+// of one. If E is one UTF-8 character, the token `a` is whole, and tokens that end with the byte C3 are the
+// group "C3".
 struct RunCuts {
   Words whole;
   struct Part {
-    // The bytes with which these tokens end, the beginning of an element.
+    // The first bytes of an element with which these tokens end.
     std::string begun;
     std::vector<TokenId> tokens;
   };
   std::vector<Part> parts;
 };
 
-// The groups of RunCuts, and within each the number of whole elements, for regexes that count elements.
+// The groups of RunCuts, divided by the number of whole elements, for regexes that count elements.
 struct RunCounts {
   struct Whole {
     uint32_t count;
@@ -86,15 +86,15 @@ struct RunCounts {
     std::string begun;
     std::vector<TokenId> tokens;
   };
-  // The tokens that end with a whole element; the entry i has those of i + 1 elements.
+  // The tokens that end with a whole element: wholes[i] has those of i + 1 elements.
   std::vector<Whole> wholes;
-  // A row of the tokens of all groups in `wholes`.
   Words whole;
   std::vector<Part> parts;
 };
 
-// Lists the trie nodes by their last byte, and the parent of each node: two numbers a node. The exits by a
-// byte are found among the nodes with this byte, without visiting every node at which an element ends.
+// The trie nodes listed by their last byte, and the parent of each node, in two numbers a node. The exits by
+// a byte are found among the nodes with this byte, so that not every node at which an element ends is
+// visited.
 class NodeIndex {
  public:
   explicit NodeIndex(const TokenTrie& trie);
@@ -102,8 +102,8 @@ class NodeIndex {
     return {nodes_.data() + first_[byte], nodes_.data() + first_[byte + 1]};
   }
   uint32_t parent(uint32_t node) const { return parents_[node]; }
-  // deep() returns the nodes that are more than kDeep bytes below the root, together with all nodes above
-  // them, in ascending order.
+  // deep() returns the nodes more than kDeep bytes below the root, and all nodes above them, in ascending
+  // order.
   static constexpr uint32_t kDeep = 20;
   std::span<const uint32_t> deep() const { return deep_; }
   std::size_t byte_size() const { return (nodes_.size() + parents_.size() + deep_.size()) * 4; }
@@ -141,7 +141,7 @@ class RunClass {
   RunClass(std::string_view saved, const Vocabulary& vocabulary, Runs& runs);
   void write(std::string& out) const;
   bool ok() const { return ok_; }
-  // Returns a row of the tokens of at most k elements. A last element that is not finished counts.
+  // Returns a row of the tokens of at most k elements. An unfinished last element counts.
   const Words& up_to(uint32_t k);
   const RunExits& exits(uint8_t byte);
   bool has_exits(uint8_t byte) const { return exits_[byte].load(std::memory_order_acquire) != nullptr; }
@@ -149,8 +149,7 @@ class RunClass {
   const RunCounts& counts();
   // Tells whether an element ends at the trie node.
   bool boundary(uint32_t node) const { return boundary_[node / 64] >> (node % 64) & 1; }
-  // Returns the tokens of up_to(k) as a list. Returns null if more than kSparseLimit tokens consist of
-  // elements.
+  // Returns the tokens of up_to(k) as a list, or null if more than kMostListed tokens consist of elements.
   const std::vector<TokenId>* list_up_to(uint32_t k);
   // Returns the number of tokens of more than `low` and at most `high` elements.
   std::size_t tokens_between(uint32_t low, uint32_t high);
@@ -168,7 +167,7 @@ class RunClass {
   std::size_t byte_size() const { return bytes_.load(std::memory_order_relaxed); }
 
  private:
-  // A row or list that its first reader makes under the lock. Later readers take no lock.
+  // A row or list that the first reader makes under the lock. Later readers need no lock.
   template <class T>
   class Slot {
    public:
@@ -237,16 +236,14 @@ class RunClass {
 class Runs {
  public:
   explicit Runs(const Vocabulary& vocabulary) : vocabulary_(vocabulary) {}
-  // Returns the class of an element, which is made on first use. If its ok() is false, the element forms no
+  // Returns the class of an element; the first call makes it. If its ok() is false, the element forms no
   // runs.
   std::shared_ptr<RunClass> of(RegexArena& regexes, RegexId element);
   // Makes the classes that the first mask inside a JSON string needs, so that the first request does not wait
   // for them.
   void prepare();
-  // Writes all classes as bytes that view() takes.
   std::string write();
-  // Takes saved classes; their memory must outlive this object. of() reads a class when it is first asked for
-  // it.
+  // Takes classes from memory that must outlive this object. Each is read when of() is first asked for it.
   void view(std::string_view saved);
   const NodeIndex& index();
   std::size_t byte_size();

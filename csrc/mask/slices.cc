@@ -30,7 +30,7 @@
 // subtrees. Once a regex and world.
 //
 // Rejected. A row of bits for each regex: 16 KB each, and an object of a hundred keys has a hundred
-// regexes. Masks are lists against a shared row, up to kSparseLimit tokens.
+// regexes. Masks are lists against a shared row, up to kMostListed tokens.
 #include "mask/slices.h"
 
 #include <list>
@@ -49,11 +49,11 @@ namespace structgen {
 
 namespace {
 
-// difference() gives up after this many trie nodes. A regex that only excludes names takes fewer.
+// difference() gives up after this many trie nodes. A regex that only excludes names needs fewer.
 constexpr uint32_t kDifferenceBudget = 1'500;
 // whole() stops comparing the regex with an earlier one after this many trie nodes.
 constexpr uint32_t kBesideBudget = 4'000;
-// whole() compares a regex with this many of those that were walked last.
+// whole() compares a regex with this many of the regexes walked last.
 constexpr std::size_t kWalked = 8;
 
 }  // namespace
@@ -93,7 +93,7 @@ const TerminalMask& Slices::terminal(RegexId regex) {
   bytes_ += size;
   terminal_bytes_ += size;
   const TerminalMask& out = *(terminals_[regex.v] = std::move(mask));
-  // For a mask of few tokens a walk is faster than joining the masks of the kids.
+  // For few tokens a walk is faster than joining the masks of the kids.
   if (!described && !out.partial && out.base) {
     if (walked_.size() == kWalked) walked_.erase(walked_.begin());
     walked_.emplace_back(regex, first_steps(regex));
@@ -112,9 +112,9 @@ void Slices::trim(std::size_t limit) {
 }
 
 // Makes the mask of base & not(a few literals) by a walk that goes down only where both regexes differ.
-// `base` is a run, or a terminal whose mask is known or will be needed again: each key that an object writes
-// changes the literals and not the base. Returns false if the regex has another form or differs in too many
-// nodes.
+// `base` is a run, or a terminal whose mask is known or will be needed again: with each key of an object the
+// literals change, and the base does not. Returns false if the regex has another form, or differs from the
+// base at too many nodes.
 bool Slices::difference(RegexId regex, TerminalMask& out) {
   check_depth();
   const std::vector<RegexId> kept = regexes_.without_words(regex);
@@ -128,7 +128,7 @@ bool Slices::difference(RegexId regex, TerminalMask& out) {
       return true;
     }
   } else {
-    // The regex excludes no literals. One of its kids may still serve as the base, if it is a run.
+    // The regex excludes no literals. A kid that is a run may still be the base.
     if (base == regex) {
       bool found = false;
       for (std::size_t i = 0; i < kept.size() && !found; ++i) found = run_terminal(base = kept[i], from);
@@ -138,13 +138,13 @@ bool Slices::difference(RegexId regex, TerminalMask& out) {
     }
   }
   Changes changes;
-  if (!compare(regex, base, {kDifferenceBudget, kSparseLimit}, changes)) return false;
+  if (!compare(regex, base, {kDifferenceBudget, kMostListed}, changes)) return false;
   change(from, changes, out);
   return true;
 }
 
-// Makes the mask of a run without some literals. A run does not end without its closing byte, so all tokens
-// inside stay; only tokens that complete a literal go.
+// Makes the mask of a run without some literals. No text of a run ends without its closing byte, so all
+// tokens inside stay; only tokens that complete a literal are removed.
 void Slices::less_literals(std::span<const LiteralSet> sets, const TerminalMask& from, TerminalMask& out) {
   out = from;
   for (const LiteralSet& set : sets)
@@ -186,8 +186,8 @@ bool Slices::run_terminal(RegexId regex, TerminalMask& out) {
   if (!exits) return false;
   out.base = &exits->unbounded;
   out.left = exits;
-  // The closing byte alone completes every text. An unfinished element needs no further bytes here, because
-  // up_to(k) counts it as an element.
+  // The closing byte alone completes every text. An unfinished element needs nothing more here, because
+  // up_to(k) counts it as one.
   out.slack = 1;
   return true;
 }
@@ -199,12 +199,12 @@ void Slices::block(uint32_t node, TerminalMask& out) {
   out.blocked.insert(out.blocked.end(), below.begin(), below.end());
 }
 
-// Finds the differences between a regex and a known one, whose mask is known, by a walk of the trie that
-// steps both. It does not go below a node at which both are in the same state, or below which both only move
-// within a few states (subtrees.h). Returns false if it meets more nodes, or more different tokens, than
-// `limits` allows. Also returns false if a step was omitted: both regexes then look dead, while the known
-// mask may hold tokens below. With `among` (sorted nodes with all their parents) the walk visits no other
-// nodes. It costs one unit of work for 8 nodes.
+// Finds where a regex differs from a known one, whose mask is known, by a walk of the trie that steps both.
+// It does not go below a node at which both are in one state, or below which both move only within a few
+// states (subtrees.h). Returns false if it meets more nodes, or more different tokens, than `limits` allows.
+// It also returns false if a step was omitted, because both regexes then look dead where the known mask may
+// have tokens. With `among`, which are sorted nodes with all their parents, it visits no others. Eight nodes
+// cost a unit of work.
 bool Slices::compare(RegexId regex, RegexId known, Limits limits, Changes& out,
                      std::span<const uint32_t> among) {
   const TokenTrie& trie = vocabulary_.trie();
@@ -219,7 +219,8 @@ bool Slices::compare(RegexId regex, RegexId known, Limits limits, Changes& out,
   const auto goes_round = [&](uint32_t i, uint32_t state) {
     return loops.worth(i, state) && loops.cover(i, state, 0);
   };
-  // Notes what differs at a node. Returns true if the nodes below it do not differ or are noted, too.
+  // Notes what differs at a node. Returns true if the nodes below it need no visit: they do not differ, or
+  // their differences are noted as well.
   const auto note = [&](uint32_t i, Pair to) {
     const TokenTrie::Node& n = trie.node(i);
     if (to.regex == to.known) return true;
@@ -265,7 +266,7 @@ bool Slices::compare(RegexId regex, RegexId known, Limits limits, Changes& out,
 
 void Slices::Changes::gain(std::span<const TokenId> tokens, const Vocabulary& vocabulary) {
   gained += tokens.size();
-  if (!row && gained <= kSparseLimit) {
+  if (!row && gained <= kMostListed) {
     added.insert(added.end(), tokens.begin(), tokens.end());
     return;
   }
@@ -297,7 +298,7 @@ void Slices::change(const TerminalMask& from, Changes& changes, TerminalMask& ou
       if (get_bit(*out.base, t)) out.removed.push_back(t);
   for (TokenId t : gained)
     if (!out.base || !get_bit(*out.base, t)) out.added.push_back(t);
-  if (changes.row || out.added.size() + out.removed.size() > kSparseLimit) {
+  if (changes.row || out.added.size() + out.removed.size() > kMostListed) {
     auto row = out.base ? std::make_unique<Words>(*out.base) : std::make_unique<Words>(vocabulary_.words());
     for (TokenId t : out.removed) (*row)[static_cast<uint32_t>(t) >> 5] &= ~(1u << (t & 31));
     for (TokenId t : out.added) set_bit(*row, t);
@@ -333,15 +334,13 @@ void Slices::change(const TerminalMask& from, Changes& changes, TerminalMask& ou
 }
 
 // Makes the mask by a walk of the trie. If an earlier regex is similar, the walk visits only the few nodes
-// where both differ; otherwise it visits all nodes.
-//
+// where both differ; otherwise it visits all.
 //     any* `_SL1`" beside any*"      differs at `_`, and below it at `_S`, `_SL` and `_SL1`
 void Slices::whole(RegexId regex, TerminalMask& out) {
   const TerminalMask* from = nullptr;
   RegexId known;
-  // The distance of the most similar regex so far: the number of tokens that begin with a byte whose
-  // derivative differs. At half of all tokens or more a regex is not compared, because it differs nearly
-  // everywhere.
+  // The distance of the most similar regex so far: the number of tokens that begin with a byte by which both
+  // have different derivatives. A regex at a distance of half of all tokens is not compared at all.
   std::size_t nearest = vocabulary_.trie().subtree_tokens(0).size() / 2;
   const FirstSteps steps = first_steps(regex);
   for (const auto& [other, to] : walked_) {
@@ -354,7 +353,7 @@ void Slices::whole(RegexId regex, TerminalMask& out) {
     from = terminals_.at(other.v).get();
   }
   Changes changes;
-  if (!from || !compare(regex, known, {kBesideBudget, kSparseLimit}, changes)) {
+  if (!from || !compare(regex, known, {kBesideBudget, kMostListed}, changes)) {
     from = nullptr;
     changes = {};
     compare(regex, RegexArena::empty(), {}, changes);
@@ -398,8 +397,8 @@ const TableMask& Slices::table(uint32_t id) {
   return *slot;
 }
 
-// Goes down the trie only along spellings of the literals. A spelling may use escapes (`a` as `\u0061`), so a
-// node may stand inside of an escape.
+// Goes down the trie along spellings of the literals only. A spelling may have escapes (`a` as `\u0061`), so
+// a node may stand inside an escape.
 void Slices::read_literals(const LiteralSet& start, TableMask& out) const {
   const TokenTrie& trie = vocabulary_.trie();
   std::vector<std::pair<uint32_t, LiteralSet>> todo{{0, start}};
@@ -413,7 +412,7 @@ void Slices::read_literals(const LiteralSet& start, TableMask& out) const {
   }
 }
 
-// Returns what read_literals() would write to `done`, but visits only the nodes that lead to a quote.
+// Returns what read_literals() writes to `done`. It visits only nodes that lead to a quote.
 std::vector<TableMask::Done> Slices::completed(const LiteralSet& start) {
   const auto& ways = ways_to_quote();
   std::vector<TableMask::Done> done;
@@ -429,8 +428,8 @@ std::vector<TableMask::Done> Slices::completed(const LiteralSet& start) {
   return done;
 }
 
-// Reads each of `bytes` from a node. If literals go on behind the byte, it calls inside(child, rest). If the
-// byte completes a literal, the literal is added to `done`.
+// Reads each of `bytes` from a node. If literals go on behind a byte, calls inside(child, rest). If a byte
+// completes a literal, adds the literal to `done`.
 template <class F>
 void Slices::read_byte(uint32_t at, const LiteralSet& from, const ByteSet& bytes,
                        std::vector<TableMask::Done>& done, F&& inside) const {
@@ -450,9 +449,9 @@ void Slices::read_byte(uint32_t at, const LiteralSet& from, const ByteSet& bytes
   });
 }
 
-// Returns, for each node, the bytes that lead to a quote. The quote is where a run of string characters is
-// left, so the exits of this run give the nodes. If the spelling has no such run, every byte of the trie may
-// lead to a quote.
+// Returns for each node the bytes that lead to a quote, if there are any. A quote ends a run of string
+// characters, so the exits of this run give the nodes. If the spelling has no such run, each byte of the trie
+// counts as one that may lead to a quote.
 const std::unordered_map<uint32_t, ByteSet>& Slices::ways_to_quote() {
   if (!ways_.empty()) return ways_;
   const TokenTrie& trie = vocabulary_.trie();
@@ -477,7 +476,7 @@ const std::unordered_map<uint32_t, ByteSet>& Slices::ways_to_quote() {
 }
 
 std::string Slices::path(uint32_t node) const {
-  // Every node has a token below it, which begins with the bytes of the node.
+  // There is a token below every node, and the node's bytes are its first bytes.
   const TokenTrie& trie = vocabulary_.trie();
   return std::string(vocabulary_.bytes(trie.subtree_tokens(node).front()).substr(0, trie.node(node).depth));
 }

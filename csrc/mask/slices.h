@@ -24,44 +24,43 @@
 
 namespace structgen {
 
-// The mask of a regex. Inside it are the tokens of `base` and `added` without `removed`: the regex reads them
-// whole. For any*" & ~("a"): `base` has all string tokens and those that end with a quote, `removed` has
+// The mask of a regex. The tokens of `base` and `added`, without `removed`, are inside the regex, which reads
+// them whole. For any*" & ~("a"): `base` has all string tokens and those that end with a quote, `removed` has
 // `a"`, and `blocked` has tokens that go on behind `a"`, such as `a",`.
 struct TerminalMask {
-  // A shared row; null if it would be empty.
+  // A shared row; null stands for an empty one.
   const Words* base = nullptr;
   std::vector<TokenId> added;
   std::vector<TokenId> removed;
-  // Trie nodes with children at which the regex may end; unused if `left` is set.
+  // Trie nodes with children at which the regex may end. Not used if `left` is set.
   std::vector<uint32_t> exits;
   // The number of the node set `exits` for TerminalWalks; set by Slices::terminal().
   NodeSetId exit_set = TerminalWalks::none();
-  // Subtrees, each as its first node and the node behind it: the regex may end at each node that is not
-  // inside a character. Free text may end nearly everywhere, and a list of all nodes would be long.
+  // Subtrees, each as its first node and the node behind it. The regex may end at each of their nodes that is
+  // not inside a character. Free text may end nearly everywhere, and a list of all nodes would be long.
   std::vector<std::pair<uint32_t, uint32_t>> open;
   // If not null, the exits of a run: the regex ends at each of them, except for the tokens in `blocked`.
   const RunExits* left = nullptr;
-  // Sorted tokens that leave by `left` where the regex does not end.
+  // Tokens that leave by `left` although the regex does not end there; sorted.
   std::vector<TokenId> blocked;
   static constexpr uint32_t kUnknown = 0xFFFFFFFFu;
-  // How many bytes complete any text inside the regex, as an upper bound.
+  // An upper bound of the bytes that complete a text inside the regex.
   uint32_t slack = kUnknown;
-  // True if something was omitted while the mask was made (base/effort.h), so that tokens may be missing.
+  // True if something was omitted while the mask was made (base/effort.h). Tokens may then be missing.
   bool partial = false;
 };
 
-// How tokens read a table of literals from the beginning of its texts. It serves every subset of the table.
+// How tokens read a table of literals from the beginning of its texts, for every subset of the table.
 struct TableMask {
   struct Inside {
     TokenId token;
-    // The token is a proper beginning of strings with the numbers `lo` to `hi` - 1 of the sorted table.
+    // The token begins strings of the sorted table, whose numbers are `lo` to `hi` - 1, and is none of them.
     uint32_t lo, hi;
-    // True if the token begins all of these strings. If it is false, the token ends inside an escape and
-    // begins only some of them, which the caller finds by stepping.
+    // True if the token begins all of these strings. False if it ends inside an escape and begins only some
+    // of them; the caller steps to find out which.
     bool exact;
   };
   struct Done {
-    // The trie node right behind the closing quote.
     uint32_t node;
     // The index of the string that the closing quote completes.
     uint32_t index;
@@ -82,19 +81,18 @@ class Slices {
   const TerminalMask& terminal(RegexId regex);
   // Tells whether all tokens of JSON string characters are inside the regex.
   bool covers(RegexId regex);
-  // For a pattern of JSON strings, returns the mask of the tokens with the closing quote, without the tokens
-  // inside. Returns null for any other regex.
+  // For a pattern of JSON strings, returns a mask of the tokens with the closing quote; those inside are left
+  // out. For any other regex it returns null.
   const TerminalMask* leaving(RegexId regex);
   const TableMask& table(uint32_t table);
-  // Writes how tokens read literals from any state of a set. Unlike table() it remembers nothing. It uses the
-  // state's own subset, so every range is exact.
+  // Writes how tokens read literals from a state of a set. Other than table() it remembers nothing; it uses
+  // the subset of this state, so every range is exact.
   void read_literals(const LiteralSet& start, TableMask& out) const;
   // Returns the trie nodes right behind the closing quotes of literals that are read from a state of a set.
-  // It visits only nodes that lead to a quote, and most literals leave these at their first byte.
+  // It visits only nodes that lead to a quote, which most literals leave at their first byte.
   std::vector<TableMask::Done> completed(const LiteralSet& start);
-  // Returns the regex without the excluded literals that no token completes. It has the mask and the exits of
-  // the whole regex.
-  //
+  // Returns the regex without those excluded literals that no token completes. Its mask and exits are those
+  // of the whole regex.
   //     any*" & ~(`ame"` | `"`)    with a token `"`: as it is
   //     any*" & ~(`ame"`)          any*", unless some token reads `ame"`
   RegexId visible(RegexId regex);
@@ -123,17 +121,17 @@ class Slices {
   void read_byte(uint32_t at, const LiteralSet& from, const ByteSet& bytes,
                  std::vector<TableMask::Done>& done, F&& inside) const;
   const std::unordered_map<uint32_t, ByteSet>& ways_to_quote();
-  // The differences between a new regex and a known one, whose mask is known, as compare() finds them.
+  // Where a new regex differs from a known one, whose mask is known.
   struct Changes {
     // The tokens that only the new regex allows. If they become many, they move to `row`.
     std::vector<TokenId> added;
     std::unique_ptr<Words> row;
     std::size_t gained = 0;
-    // The tokens below nodes that only the known regex reads. The known mask may not allow all of them.
+    // The tokens below the nodes that only the known regex reads. The known mask may lack some of them.
     std::vector<TokenId> lost;
     // The nodes at which only the new regex may end.
     std::vector<uint32_t> exits;
-    // Subtrees, each from its first node to the one behind it, in which the new regex may end at every node,
+    // Subtrees, each as its first node and the one behind it, at all nodes of which the new regex may end,
     // and the known one at none.
     std::vector<std::pair<uint32_t, uint32_t>> open;
     // Sorted ranges of nodes at which only the known regex may end.
@@ -155,16 +153,16 @@ class Slices {
   void list_open(TerminalMask& out) const;
   RegexArena& regexes_;
   const Vocabulary& vocabulary_;
-  // The terminal walks that were made so far. It always has a value; trim() replaces it.
+  // The terminal walks made so far. trim() replaces them.
   std::optional<TerminalWalks> walks_;
   struct Held {
     std::shared_ptr<RunClass> run;
-    // The memory of the run in bytes, as it was counted last.
+    // The bytes of the run when they were last counted.
     std::size_t seen = 0;
   };
   std::unordered_map<uint32_t, Held> runs_;  // by element
   std::unordered_map<uint32_t, std::unique_ptr<TerminalMask>> terminals_;
-  // The regexes that were walked last, each with its derivative by every byte. terminals_ has their masks.
+  // The regexes that were walked last, with their derivatives by each byte. Their masks are in terminals_.
   std::vector<std::pair<RegexId, FirstSteps>> walked_;
   // The number of tokens that begin with each byte.
   std::array<std::size_t, 256> tokens_by_byte_{};
@@ -173,8 +171,7 @@ class Slices {
   std::unordered_map<uint64_t, uint32_t> completes_;
   std::unordered_map<uint32_t, uint32_t> spares_;  // by regex
   std::unordered_map<uint32_t, uint32_t> slacks_;  // by regex
-  // For each trie node, the bytes that lead to the closing quote of a string; empty until completed() is
-  // called.
+  // By trie node: the bytes that lead to the closing quote of a string. Empty until completed() is called.
   std::unordered_map<uint32_t, ByteSet> ways_;
   std::vector<std::unique_ptr<Words>> owned_;
   std::size_t bytes_ = 0;

@@ -22,9 +22,9 @@ namespace structgen {
 
 namespace {
 
-// States of a reader of UTF-8 (RFC 3629), named by the bytes that are still to come: kBetween is between
-// characters, kTwo needs two more bytes. Behind E0, ED, F0 or F4 not every continuation byte is valid, so
-// each of them has a state.
+// The states of a reader of UTF-8 (RFC 3629), named by what must still come: kBetween stands between
+// characters, kTwo needs two more bytes. Behind E0, ED, F0 and F4 some continuation bytes are not valid, so
+// each of these has a state.
 enum Reader : uint8_t { kBetween, kLast, kTwo, kThree, kAfterE0, kAfterED, kAfterF0, kAfterF4, kBad };
 
 // Returns the state behind a byte: é (C3 A9) goes from kBetween to kLast and back.
@@ -54,8 +54,8 @@ Reader read(Reader r, uint8_t b) {
   return kBad;
 }
 
-// Tells whether a character beyond ASCII is white space: ECMA-262's WhiteSpace and LineTerminator, and the
-// characters that Python adds. The argument holds its UTF-8 bytes in one number: U+00A0 is 0xC2A0.
+// Tells whether a character beyond ASCII is white space: ECMA-262's WhiteSpace and LineTerminator, and what
+// Python adds. Its UTF-8 bytes are one number: U+00A0 is 0xC2A0.
 bool blank(uint32_t bytes) {
   switch (bytes) {
     case 0xC285:
@@ -71,7 +71,7 @@ bool blank(uint32_t bytes) {
   }
 }
 
-// Tells whether the bytes begin a character of blank() and do not end it.
+// Tells whether the bytes are a proper beginning of a character of blank().
 bool begins_blank(uint32_t bytes) {
   switch (bytes) {
     case 0xC2:
@@ -88,8 +88,8 @@ bool begins_blank(uint32_t bytes) {
   }
 }
 
-// Bytes that patterns tend to tell apart, a category for each group; all other ASCII bytes are the last
-// category. A category helps only if all its bytes stay in a set, so quotes, the backslash and brackets,
+// Groups of bytes that patterns tend to tell apart; each is a category, and all other ASCII bytes are one
+// more. A category helps only if all its bytes stay within a set, so quotes, the backslash and brackets,
 // which often leave it, are groups of their own.
 constexpr const char* kCategoryGroups[] = {"\t\r",
                                            "\n",
@@ -133,8 +133,8 @@ constexpr std::array<Categories, 256> categories() {
   return out;
 }
 static_assert(std::size(kCategoryGroups) < 29);
-// Marks the bytes from 128 on that read() or blank() treats unlike the byte in front. wide() tries these
-// alone, and the bytes at which the classes of the regex change.
+// Marks the bytes from 128 on that read() or blank() treats unlike the byte in front of them. wide() tries
+// these, and the bytes at which the regex's classes change, and no others.
 constexpr std::array<bool, 128> apart() {
   std::array<bool, 128> out{};
   for (int first : {0x80, 0x90, 0xA0, 0xC0, 0xC2, 0xE0, 0xED, 0xF0, 0xF4})
@@ -158,7 +158,7 @@ std::vector<Categories> categories_below(const TokenTrie& trie) {
   std::vector<Categories> out(trie.size(), 0);
   std::vector<uint32_t> parents(trie.size(), 0), path{0};  // node at each depth
   std::vector<Reader> reader(trie.size(), kBetween);
-  // For each node: the bytes of the character that is unfinished there, or that has just ended.
+  // By node: the bytes of the character that is unfinished there, or has just ended.
   std::vector<uint32_t> begun(trie.size(), 0);
   std::vector<Categories> own(trie.size(), 0);
   for (uint32_t i = 1; i < trie.size(); ++i) {
@@ -176,11 +176,11 @@ std::vector<Categories> categories_below(const TokenTrie& trie) {
       own[i] = blank(begun[i]) ? kBlank : kWideCharacter;
     else if (!trie.tokens(i).empty())
       // A token ends inside a character here. The character may still become one that is no blank, so the
-      // node counts as one.
+      // node counts as such a character.
       own[i] = kWideCharacter;
   }
-  // From the leaves upwards: a node inside a character becomes kMalformed, because a walk must not begin
-  // there. Bytes that are not UTF-8 make every node above them kMalformed, too.
+  // From the leaves upwards. A node inside a character becomes kMalformed, so that no walk begins there.
+  // Above bytes that are not UTF-8 every node becomes kMalformed, too.
   std::vector<bool> bad(trie.size(), false);
   for (uint32_t i = trie.size(); i-- > 1;) {
     bad[i] = bad[i] || reader[i] == kBad;
@@ -192,8 +192,8 @@ std::vector<Categories> categories_below(const TokenTrie& trie) {
   return out;
 }
 
-// Tells whether a walk must look at `state`: it is dead, or the regex ends in only one of `from` and `state`.
-// The latter does not matter if the caller handles ends (pass_).
+// Tells whether a walk must stop at `state`: it is dead, or the regex may end in only one of `from` and
+// `state`. The second reason is none if the caller handles ends (pass_).
 bool Loops::stops(uint32_t from, uint32_t state) const {
   return state == WalkTable::kDead || (!pass_ && table_.ends(state) != table_.ends(from));
 }
@@ -223,16 +223,16 @@ Categories Loops::loop(uint32_t state) {
   return out;
 }
 
-// Collects the states that the first state reaches, by the categories whose bytes may follow in every state
-// of the set. A category is left out if it leads to a state in which another one dies: a backslash in a
-// string leads to a state behind which hardly any byte may follow. Returns false if there are too many
-// states.
+// Collects the states that the first state reaches by the categories that stay: all their bytes may follow in
+// every state of the set. A category is left out if it leads to a state in which another one dies; a
+// backslash in a string leads to a state behind which hardly any byte may follow. Returns false if there are
+// too many states.
 bool Loops::close(Closed& c) {
   c.ascii = alive(c.states[0]);
   for (std::size_t i = 0; i < c.states.size(); ++i) {
     const uint32_t from = c.states[i];
     const ClassMap& classes = table_.classes(from);
-    // The class of the byte before this one, if that byte leads into the set.
+    // The class of the byte in front, if that byte stays in the set.
     uint32_t last = kUnknown;
     for (int b = 0; b < 128; ++b) {
       if (!(c.ascii & kCategories[b]) || last == classes.of[b]) continue;
@@ -251,8 +251,8 @@ bool Loops::close(Closed& c) {
   return true;
 }
 
-// Finds the set of a state (Closed). Other states of the set get the same set if the same categories may
-// follow in them; they then need no search.
+// Finds the set of a state. Other states of this set get it, too, without a search, if the same categories
+// may follow in them.
 void Loops::ask(uint32_t state) {
   Closed c;
   c.states = {state};
@@ -273,22 +273,22 @@ void Loops::ask(uint32_t state) {
   closed_.push_back(std::move(c));
 }
 
-// Finds out whether all blanks beyond ASCII lead from the set into the set, and whether all other characters
-// beyond ASCII do. The UTF-8 reader and the regex are stepped together, by one byte of each range.
+// Finds out whether all blanks beyond ASCII stay in the set, and whether all other characters beyond ASCII
+// do. It steps the reader of UTF-8 and the regex together, by one byte of each range.
 void Loops::wide(Closed& closed) {
-  struct Place {
+  struct Pair {
     Reader reader;
-    // `at` is the state of the regex. `begun` holds the bytes of the begun character while it may become a
-    // blank; otherwise it is 0.
+    // `at` is the state of the regex. `begun` are the bytes of the begun character while it may become a
+    // blank; otherwise 0.
     uint32_t at, begun;
-    bool operator==(const Place&) const = default;
+    bool operator==(const Pair&) const = default;
   };
-  std::vector<Place> todo, seen;
+  std::vector<Pair> todo, seen;
   for (uint32_t s : closed.states) todo.push_back({kBetween, s, 0});
   closed.wide_known = true;
   closed.wide = kWideCharacter | kBlank;
   while (!todo.empty() && closed.wide) {
-    const Place p = todo.back();
+    const Pair p = todo.back();
     todo.pop_back();
     const ClassMap& classes = table_.classes(p.at);
     for (int b = 128; b < 256; ++b) {
@@ -310,10 +310,10 @@ void Loops::wide(Closed& closed) {
         closed.wide &= may ? 0 : ~kWideCharacter;
         continue;
       }
-      const Place place{next, to, may ? bytes : 0};
-      if (std::find(seen.begin(), seen.end(), place) != seen.end()) continue;
-      seen.push_back(place);
-      todo.push_back(place);
+      const Pair pair{next, to, may ? bytes : 0};
+      if (std::find(seen.begin(), seen.end(), pair) != seen.end()) continue;
+      seen.push_back(pair);
+      todo.push_back(pair);
     }
   }
 }

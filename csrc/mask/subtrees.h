@@ -26,11 +26,11 @@ namespace structgen {
 class WalkTable;
 
 using Categories = uint32_t;
-// The category of blanks beyond ASCII (such as U+00A0); \s and \S tell them from other characters.
+// Blanks beyond ASCII, such as U+00A0. \s and \S tell them from other characters.
 constexpr Categories kBlank = 1u << 29;
 // The category of all other characters beyond ASCII.
 constexpr Categories kWideCharacter = 1u << 30;
-// The category of bytes that are not UTF-8. A trie node that stands inside a character counts as such a byte.
+// Bytes that are not UTF-8. A trie node inside a character counts as such a byte.
 constexpr Categories kMalformed = 1u << 31;
 Categories category(uint8_t byte);
 // Returns, for each node, the categories of the bytes below it; the node's own byte does not count.
@@ -45,15 +45,15 @@ class Loops {
   // Without `pass` the regex ends in all states of a set, or in none. With `pass` it may end in some of them;
   // the caller of cover() then gives the bytes that may follow an end (`open`).
   Loops(const TokenTrie& trie, WalkTable& table, bool pass) : trie_(trie), table_(table), pass_(pass) {}
-  // Tells whether cover() probably pays: the set of the state is known, or many tokens lie below the node.
+  // Tells whether cover() is likely to pay: the set of the state is known, or many tokens lie below the node.
   bool worth(uint32_t node, uint32_t state) const {
     if (state < of_.size() && of_[state] != kUnknown) return of_[state] != kNothing;
     return trie_.subtree_tokens(node).size() >= kMany;
   }
-  // Tells whether the tokens below the node may be taken unread: their bytes never leave the set of `state`,
-  // and where a character ends, the regex ends exactly if it ends in `state`. With `pass` the regex may end
-  // elsewhere, too, but then no byte below the node may be in `open`, the categories of the bytes that may
-  // follow an end.
+  // Tells whether the tokens below the node may be taken without reading them. Their bytes must stay in the
+  // set of `state`, and wherever a character ends, the regex may end exactly if it may end in `state`. With
+  // `pass` the regex may end elsewhere, too, but no byte below the node may be in `open`, the categories of
+  // the bytes that may follow an end.
   bool cover(uint32_t node, uint32_t state, Categories open) {
     const Categories below = trie_.below(node);
     if (below & kMalformed) return false;
@@ -70,16 +70,15 @@ class Loops {
 
  private:
   static constexpr uint32_t kUnknown = 0xFFFFFFFFu, kNothing = 0xFFFFFFFEu;
-  // Below a node with fewer tokens than this, worth() answers no if the set of the state is not known.
+  // If fewer tokens than this lie below a node, worth() answers no unless the set of the state is known.
   static constexpr std::size_t kMany = 48;
-  // A set has at most this many states. A state that reaches more is a set of its own.
+  // A set has at most this many states. If a state reaches more, it is a set of its own.
   static constexpr std::size_t kStates = 4;
   struct Closed {
     std::vector<uint32_t> states;
     // The categories of ASCII bytes that lead from each state of the set into the set.
     Categories ascii = 0;
     Categories wide = 0;
-    // Tells whether the regex may end in some state of the set.
     bool ends = false;
     bool wide_known = false;
   };

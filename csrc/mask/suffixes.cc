@@ -51,9 +51,9 @@ void copy_subtree(const TokenTrie& trie, const SuffixStart& start, uint32_t dept
 
 }  // namespace
 
-// Works depth first. `open` holds the nodes of the vocabulary's trie that are not merged yet: level by level,
-// with the deepest level at the end, and within a level with the smallest byte at the end. All nodes of a
-// level with the same byte become one node of the endings; their children become the next level.
+// Works depth first. `open` are the nodes of the vocabulary's trie that are still to be merged, level by
+// level: the deepest level stands at the end, and in a level the smallest byte. All nodes of a level with one
+// byte become one node of the endings; their children become the next level.
 void build_suffixes(const TokenTrie& trie, std::vector<SuffixStart> starts, Suffixes& out) {
   ByByte by_byte(trie);
   struct Level {

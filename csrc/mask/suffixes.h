@@ -16,9 +16,9 @@
 
 namespace structgen {
 
-// A trie of endings: what tokens hold behind the byte by which they leave a run or a lexeme. The subtree of
-// node i is [i, nodes[i].end). The tokens that end at node i are the entries from nodes[i].first to nodes[i +
-// 1].first - 1.
+// A trie of endings: the bytes of tokens behind the byte by which they leave a run or a lexeme. The subtree
+// of node i is [i, nodes[i].end). The tokens that end at node i are the entries from nodes[i].first to
+// nodes[i + 1].first - 1.
 struct Suffixes {
   struct Node {
     uint32_t end = 0;    // first node after the subtree, in depth-first order
@@ -28,7 +28,7 @@ struct Suffixes {
   };
   struct Entry {
     TokenId token;
-    // For a run, the number of elements before the token leaves it; for a lexeme, the depth at which the
+    // For a run: the number of elements before the token leaves it. For a lexeme: the depth at which the
     // token leaves it.
     uint32_t count;
   };
@@ -36,13 +36,13 @@ struct Suffixes {
   std::vector<Node> nodes;
   std::vector<Entry> entries;
   uint32_t depth = 0;
-  // True if the trie lives as long as the slices of the world. Facts about it may then be remembered by its
-  // address. Tries of runs do; a trie of a lexeme goes with its grammar.
+  // True if the trie lives as long as the slices of the world, so that facts about it may be remembered by
+  // its address. Tries of runs do; the trie of a lexeme goes with its grammar.
   bool lasting = false;
 };
 
-// A node of the vocabulary's trie at which a token leaves a run or lexeme; its byte is the first one of the
-// ending.
+// A node of the vocabulary's trie at which a token leaves a run or lexeme. The node's byte is the first one
+// of the ending.
 struct SuffixStart {
   uint32_t node;
   // The `count` of all entries that come from this node.

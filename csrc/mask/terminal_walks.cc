@@ -57,7 +57,7 @@ uint32_t TerminalWalks::number(RegexId regex, NodeSetId from) {
 }
 
 // Tells whether a concatenation is walked kid by kid, because its kids occur more often than the whole. The
-// second kid must not match the empty text, so that the whole ends only where this kid ends.
+// second kid must not match the empty text: then the whole ends only where the second kid ends.
 bool TerminalWalks::parted(RegexId regex) const {
   const RegexNode& n = regexes_.node(regex);
   return n.kind == RegexKind::kCat && !regexes_.node(RegexId{n.a}).labelled &&
@@ -82,8 +82,8 @@ TerminalWalk TerminalWalks::in_parts(RegexId regex, NodeSetId from) {
   return {pool_.copy(std::span<const std::span<const Suffixes::Entry>>(inside)), second.ends, second.deepest};
 }
 
-// For a run without some literals, returns the walk of the run. Returns nothing if the regex has another form
-// or a token completes one of the literals.
+// If the regex is a run without some literals, and no token completes one of them, returns the walk of the
+// run. Otherwise returns nothing.
 std::optional<uint32_t> TerminalWalks::without_literals(RegexId regex, NodeSetId from) {
   const std::vector<RegexId> kept = regexes_.without_words(regex);
   std::vector<LiteralSet> sets;
@@ -99,7 +99,6 @@ std::optional<uint32_t> TerminalWalks::without_literals(RegexId regex, NodeSetId
   return run;
 }
 
-// Tells whether a token completes one of the literals at a node of at most this depth.
 template <class Trie>
 bool TerminalWalks::completes(const LiteralSet& literals, const NodeSet& from, uint32_t deepest,
                               const Trie& trie) const {

@@ -45,9 +45,9 @@ struct TerminalWalk {
     // The label as RegexNode::label() returns it: 0, or 1 + the label of the text that a labelled literal set
     // has read.
     uint32_t label;
-    // The tokens that end exactly where the regex ends, and behind which the regex cannot go on.
+    // The tokens that end where the regex ends and cannot go on.
     std::span<const Suffixes::Entry> tokens;
-    // The set of nodes at which the regex ends and below which tokens go on; none() if it is empty.
+    // The nodes at which the regex ends while tokens go on below, as a set; none() if there are none.
     NodeSetId next;
   };
   // The tokens behind which the regex can go on. A walk that is put together from others has their lists.
@@ -95,10 +95,10 @@ class TerminalWalks {
   RegexArena& regexes_;
   const TokenTrie& trie_;
   NodeSets sets_;
-  // The results that make() collects. They are members so that their memory is reused.
+  // What make() has collected so far. These are members so that their memory is reused.
   std::vector<Suffixes::Entry> inside_;
   std::vector<Found> ends_;
-  // How many concatenations are being walked kid by kid, each inside of another.
+  // The number of concatenations that are being walked kid by kid, one inside the other.
   uint32_t nested_ = 0;
   BumpPool pool_;
   StableVector<TerminalWalk> walks_;

@@ -8,8 +8,8 @@
 
 namespace structgen {
 
-// Builds the trie from the tokens, sorted by their bytes. Each token closes the nodes of the token before
-// that it does not share, and opens nodes for its remaining bytes.
+// Builds the trie from the tokens, sorted by their bytes. Each token closes those nodes of the token before
+// that it does not share, and opens nodes for the rest of its bytes.
 void TokenTrie::build(std::vector<std::pair<std::string_view, TokenId>> tokens) {
   std::sort(tokens.begin(), tokens.end(), [](const auto& a, const auto& b) {
     // Millions of tokens take seconds to sort; charge() lets Ctrl-C stop the sort.
@@ -52,10 +52,9 @@ void TokenTrie::build(std::vector<std::pair<std::string_view, TokenId>> tokens) 
   sentinel.rank = static_cast<uint32_t>(order.size());
   sentinel.end = count;
   nodes.push_back(sentinel);
-  // The children records are made last, because they need the end of every subtree.
+  // Records of children are made last, because they need the ends of all subtrees.
   for (uint32_t i = 0; i < count; ++i) {
     charge();
-    // The node is a leaf, so its `kids` stays 0.
     if (nodes[i].end == i + 1) continue;
     Kids k;
     k.first = static_cast<uint32_t>(children.size());

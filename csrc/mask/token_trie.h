@@ -33,8 +33,8 @@ class TokenTrie {
     uint32_t byte : 8 = 0;
     uint32_t depth : 24 = 0;
   };
-  // The children of an inner node: `set` has their bytes. In `children_`, sorted by byte, they begin at the
-  // index `first`.
+  // The children of an inner node. `set` has their bytes; in `children_` they begin at the index `first`, in
+  // the order of their bytes.
   struct Kids {
     ByteSet set;
     uint32_t first = 0;
@@ -60,7 +60,6 @@ class TokenTrie {
   // Tells whether every index of a loaded trie stays inside the arrays. Walks do not check this.
   bool sound(uint32_t vocabulary, uint32_t longest) const;
 
-  // Returns the number of nodes, including the root.
   uint32_t size() const { return static_cast<uint32_t>(nodes_.size() - 1); }
   const Node& node(uint32_t i) const { return nodes_[i]; }
   const Kids& kids(uint32_t i) const { return kids_[nodes_[i].kids]; }

@@ -10,11 +10,11 @@
 namespace structgen {
 
 namespace {
-// A vocabulary of at least this many tokens makes the runs of JSON strings when it is made. A smaller one
-// makes them for the first mask inside a string; for 131,072 tokens this would take 3 ms.
+// From this many tokens on, a vocabulary makes the runs of JSON strings at once; for 131,072 tokens this
+// takes 3 ms. A smaller one makes them for the first mask inside a string.
 constexpr uint32_t kLargeVocabulary = 1u << 16;
-// A token that contains one of these bytes is never read. UTF-8 uses neither byte: kEdge stands between two
-// tokens, and kSpecialByte begins the path of a special token. The 0 ends the list.
+// Tokens with one of these bytes are never read. No UTF-8 has them: kEdge stands between two tokens, and
+// kSpecialByte begins the path of a special token. The 0 ends the list.
 constexpr char kReservedBytes[] = {static_cast<char>(kEdge), static_cast<char>(Vocabulary::kSpecialByte), 0};
 }  // namespace
 
@@ -51,7 +51,7 @@ Vocabulary::Vocabulary(const std::vector<std::string_view>& tokens, std::vector<
   for (std::size_t i = 0; i < tokens.size(); ++i) {
     offsets.push_back(static_cast<uint32_t>(text.size()));
     const TokenId id = static_cast<TokenId>(i);
-    // A grammar never reads an EOS token as text, so the token has no bytes.
+    // No grammar reads an EOS token as text, so it has no bytes.
     if (is_eos(id)) continue;
     if (is_special(id)) {
       const std::string path = special_path(id);

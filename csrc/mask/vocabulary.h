@@ -40,8 +40,8 @@ void for_each_token(std::span<const uint32_t> row, F&& f) {
     for (uint32_t bits = row[w]; bits; bits &= bits - 1)
       f(static_cast<TokenId>(w * 32 + static_cast<uint32_t>(std::countr_zero(bits))));
 }
-// Removes from `row` each token of `asked` for which fits(token) is false or too much work. Once the call's
-// limit of work is met, all tokens that were not looked at are removed, too.
+// Removes from `row` each token of `asked` for which fits(token) is false or takes too much work. Once the
+// work of the call is used up, it removes all tokens that it has not looked at.
 template <class F>
 void keep_tokens(uint32_t* row, std::span<const uint32_t> asked, F&& fits) {
   bool tired = false;
@@ -80,8 +80,8 @@ class Vocabulary {
 
   uint32_t size() const { return static_cast<uint32_t>(offsets_.size() - 1); }
   uint32_t words() const { return (size() + 31) / 32; }  // int32 words of a bitmask row
-  // Returns the bytes of a token, or the special_path() of a special one. They are empty for a token that is
-  // never read, and for an id out of range.
+  // Returns the bytes of a token, or the special_path() of a special one. A token that is never read, and an
+  // id out of range, have none.
   std::string_view bytes(TokenId t) const {
     if (t < 0 || static_cast<uint32_t>(t) >= size()) return {};
     return {text_.data() + offsets_[t], offsets_[t + 1] - offsets_[t]};
@@ -100,8 +100,7 @@ class Vocabulary {
   // Tokens of more than kLong bytes are read in the order of their ids until they have kLongTogether bytes in
   // total; the remaining ones are never read.
   static constexpr std::size_t kLong = 256, kLongTogether = 64u << 10;
-  // Tells whether every byte that UTF-8 uses is a token. Then every text of a grammar can be written in
-  // tokens.
+  // Tells whether every byte that UTF-8 uses is a token. If so, tokens can write every text of a grammar.
   bool complete() const { return complete_; }
   // Names the bytes that are no tokens, for a message: "the bytes 0x0A, 0x80".
   std::string missing() const;

@@ -14,7 +14,7 @@
 
 namespace structgen {
 
-// A table of transitions for one walk: regexes are states with numbers, and state 0 is dead.
+// The transitions of one walk as a table: its states are regexes, by number, and state 0 is dead.
 class WalkTable {
  public:
   static constexpr uint32_t kDead = 0, kUnknown = 0xFFFFFFFFu;
@@ -27,8 +27,8 @@ class WalkTable {
   uint32_t state(RegexId r) {
     if (r == RegexArena::empty()) return kDead;
     const auto [it, fresh] = index_.try_emplace(r.v, size());
-    // Many states make no step, so the first step makes the places for a state's successors.
-    if (fresh) states_.push_back({r, regexes_.class_maps().one(), kUnplaced, regexes_.nullable(r)});
+    // Many states make no step. The table's row for a state is made at its first step.
+    if (fresh) states_.push_back({r, regexes_.class_maps().one(), kNoRow, regexes_.nullable(r)});
     return it->second;
   }
   uint32_t next(uint32_t s, uint8_t b) {
@@ -42,18 +42,18 @@ class WalkTable {
   uint32_t size() const { return static_cast<uint32_t>(states_.size()); }
 
  private:
-  // States share two rows of successors_: the dead state has the row at kToDead, and a state without a row of
-  // its own the one at kUnplaced.
-  static constexpr uint32_t kToDead = 0, kUnplaced = 1;
+  // Two rows of successors_ are shared: dead states have the row at kToDead, and states without a row of
+  // their own have the row at kNoRow.
+  static constexpr uint32_t kToDead = 0, kNoRow = 1;
   struct State {
     RegexId regex;
     const ClassMap* classes;
-    // The index in successors_ of the successor by class 0. The successors by class 1, 2 and so on follow.
+    // The index in successors_ of this state's successor by class 0; those by classes 1, 2, ... follow it.
     uint32_t first;
     bool ends;
   };
   uint32_t make(uint32_t s, uint8_t b) {
-    if (states_[s].first == kUnplaced) {
+    if (states_[s].first == kNoRow) {
       const ClassMap& classes = this->classes(s);
       states_[s].classes = &classes;
       states_[s].first = static_cast<uint32_t>(successors_.size());

@@ -19,8 +19,8 @@
 namespace structgen {
 
 struct World {
-  // Makes a world. If another thread held its lock when the process forked, the child's copy may be half
-  // changed, so the child never frees it.
+  // Makes a world. If another thread held its lock at a fork, the child's copy may be half changed, so the
+  // child never frees it.
   static std::shared_ptr<World> make(std::shared_ptr<const Vocabulary> v, std::size_t bytes, bool cache_masks,
                                      bool plain_strings, bool subset) {
     return {new World(std::move(v), bytes, cache_masks, plain_strings, subset), [](World* w) {
@@ -43,8 +43,8 @@ struct World {
   }
   // Stores the size of the world where total() reads it without the lock. The caller holds the lock.
   void publish() { published.store(byte_size(), std::memory_order_relaxed); }
-  // Returns the bytes of the world with the states and masks of all its grammars, as they were last
-  // published. Takes no lock.
+  // Returns the bytes of the world, and of the states and masks of all its grammars, as last published. Takes
+  // no lock.
   std::size_t total() const {
     return published.load(std::memory_order_relaxed) + grammars.load(std::memory_order_relaxed);
   }
@@ -59,8 +59,8 @@ struct World {
     return ends_of_items_;
   }
 
-  // Returns a row of the tokens of at most n bytes. The first call reads the vocabulary once and makes a row
-  // for each length. The caller holds the lock.
+  // Returns a row of the tokens of at most n bytes. The first call makes the rows of all lengths. The caller
+  // holds the lock.
   const Words& at_most(std::size_t n) {
     if (at_most_.empty()) {
       at_most_.resize(vocabulary->longest() + std::size_t{1}, Words(vocabulary->words()));
@@ -80,7 +80,7 @@ struct World {
   // If false, no mask is remembered, and each is made by the plain walk.
   const bool cache;
   Mutex lock;
-  // How many bytes of regexes were made for texts that masks under a budget tried. Readers hold the lock.
+  // The bytes of regexes made for texts that masks under a budget only tried. Readers hold the lock.
   std::size_t tried = 0;
   std::atomic<std::size_t> published{0};
   // The bytes that the epochs and productions of all grammars take.

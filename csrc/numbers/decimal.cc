@@ -57,8 +57,8 @@ Decimal Decimal::parse_any(std::string_view text) {
     if (rest[i] != 'e' && rest[i] != 'E') throw bad();
     ++i;
     if (i < rest.size() && rest[i] == '+') ++i;
-    // A larger exponent counts as this. No text has enough digits behind a point to bring such a number below
-    // 10^kHugeExponent.
+    // The exponent that stands for every larger one. No text has enough digits behind a point to bring such a
+    // number below 10^kHugeExponent.
     constexpr int64_t kMost = 2 * kHugeExponent;
     int64_t e = 0;
     const auto [end, error] = std::from_chars(rest.data() + i, rest.data() + rest.size(), e);

@@ -13,8 +13,8 @@
 namespace structgen {
 
 constexpr int64_t kMaxDecimalExponent = 4000;
-// The largest exponent, 10^18. A number whose first digit has a larger exponent (in scientific notation) is
-// read with this one.
+// The largest exponent, 10^18. In scientific notation, a larger exponent of the first digit is read as this
+// one.
 constexpr int64_t kHugeExponent = 1'000'000'000'000'000'000;
 
 // A number: (-1)^negative * digits * 10^exponent. "1.50e3" has the digits "15" and the exponent 2. Digits
@@ -39,8 +39,8 @@ struct Decimal {
   double approximate() const;
   bool zero() const { return digits.empty(); }
   bool integer() const { return exponent >= 0; }
-  // Write the magnitude without an exponent: int_part() returns the digits before the point, without leading
-  // zeros (but "0"); frac_part() returns the digits behind it, without trailing zeros.
+  // Write the magnitude without an exponent. int_part() returns the digits before the point, without leading
+  // zeros (but "0"), frac_part() those behind it, without trailing zeros.
   std::string int_part() const;
   std::string frac_part() const;
   // Returns the exponent of the first digit: 2 for 123.4, -2 for 0.05.

@@ -23,8 +23,8 @@
 namespace structgen {
 
 struct NumberLanguage::Divisor {
-  // The divisor is c / 10^s. `odd` is c without its factors 2 and 5: of a number that ends with enough zeros,
-  // only `odd` must still be a divisor.
+  // The divisor is c / 10^s. `odd` is c without its factors 2 and 5. If a number ends with enough zeros,
+  // `odd` alone must still divide it.
   uint64_t c = 1, odd = 1;
   int64_t s = 0;
   // The smallest t such that 10^t is a multiple of c / odd.
@@ -34,16 +34,16 @@ struct NumberLanguage::Divisor {
   explicit Divisor(const Decimal& d);
 };
 
-// Describes plain unsigned decimals: their value is M / 10^s, where c divides M and first <= M <= last. Both
-// `first` and `last` are multiples of c. For the multiples of 0.75 between 1 and 3, c is 75, s is 2, and M is
-// 150, 225 or 300.
+// A set of plain unsigned decimals: those of the value M / 10^s where c divides M and first <= M <= last. c
+// divides `first` and `last`, too. For the multiples of 0.75 between 1 and 3, c is 75, s is 2, and M is 150,
+// 225 or 300.
 struct Multiples {
   uint64_t c;
   uint32_t s = 0;
   Wide first = 0, last = 0;
   // If false, M has no largest value, and `last` means nothing.
   bool ends = false;
-  // The most digits before the point, or kUnlimited. It counts only if `ends` is false.
+  // The most digits before the point, or kUnlimited. It applies only if `ends` is false.
   uint32_t most_whole = NumberLanguage::kUnlimited;
   // A fraction of at most this many digits may end in zeros.
   uint32_t zeros_until = 0;
@@ -53,8 +53,8 @@ struct Multiples {
   bool mantissa = false;
 };
 
-// An automaton that reads digits and a point, as a lazy language. Its states are values of type State;
-// State{} is the first one.
+// An automaton that reads digits and a point, as a lazy language. Its states are the values of State; State{}
+// is the first.
 template <class State>
 class DigitAutomaton : public LazyLanguage {
  public:
@@ -89,7 +89,7 @@ class DigitAutomaton : public LazyLanguage {
   virtual bool accepts(const State& state) const = 0;
   // Returns true if the state accepts, or some continuation of it does.
   virtual bool alive(const State& state) const = 0;
-  // Writes a shortest continuation that is accepted, if it can be computed without a search.
+  // If a shortest continuation that is accepted is known without a search, writes it and returns true.
   virtual bool completed(const State&, std::string&) const { return false; }
   // Returns true if both states have one language. They are then one node.
   virtual bool same(const State& x, const State& y) const = 0;
@@ -113,8 +113,8 @@ class DigitAutomaton : public LazyLanguage {
   InternTable index_;
 };
 
-// How to complete a begun decimal number: `whole` more digits before the point, then `fraction` digits behind
-// it. `point` says that the point must still be written if there is a fraction.
+// A way to complete a begun decimal: `whole` more digits before the point, then `fraction` digits behind it.
+// `point` says that the point is still to be written if there is a fraction.
 struct Completing {
   uint32_t whole, fraction;
   bool point;
@@ -128,8 +128,8 @@ struct Completing {
   }
 };
 
-// Calls `take` with every Completing, ordered by the length of the text, until it returns true. `grows` says
-// that more digits may be written before the point, `point` that a point was already read.
+// Calls `take` with each Completing, by the length of the text, until it returns true. `grows` says that more
+// digits may come before the point, `point` that a point was read already.
 template <class Take>
 bool complete(bool grows, bool point, Take&& take) {
   // Longer texts are not tried: a Wide holds 38 digits, and a few of them are needed for the divisor.

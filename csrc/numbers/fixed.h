@@ -33,7 +33,7 @@ inline bool in_units(const Decimal& d, int64_t unit, bool up, int64_t most, Wide
   if (whole)
     out *= power_of_ten(static_cast<uint32_t>(exponent));
   else if (up)
-    // The digits that were left out are not all 0, because a Decimal has no trailing zeros.
+    // A Decimal has no trailing zeros, so the digits left out are not all 0.
     ++out;
   return true;
 }

@@ -41,7 +41,7 @@ constexpr uint32_t kMaxScale = 40;
   throw Error(ErrorKind::kSchemaTooComplex, "multipleOf: " + why);
 }
 
-// Returns c / gcd(c, 10^t). If c divides N * 10^t, the result divides N.
+// Returns c / gcd(c, 10^t): the number that divides N if c divides N * 10^t.
 uint64_t reduced(uint64_t c, int64_t t) {
   for (; t > 0; --t) {
     const uint64_t g = std::gcd<uint64_t>(c, 10);
@@ -64,9 +64,9 @@ struct Mantissa {
   friend bool operator==(const Mantissa&, const Mantissa&) = default;
 };
 
-// The mantissas d.ddd whose digits, without the point and without zeros at the end, are a multiple of c. Let
-// f be the number of these digits behind the point. If `exact`, f is `last`; otherwise f is at most `last`.
-// The latter is used only if neither 2 nor 5 divides c; zeros at the end then make no difference.
+// The mantissas d.ddd whose digits, without the point and without zeros at the end, are a multiple of c. f is
+// the number of these digits behind the point. If `exact`, f is `last`; otherwise it is at most `last`, which
+// is used only if neither 2 nor 5 divides c, so that zeros at the end change nothing.
 class MantissaMultiples : public DigitAutomaton<Mantissa> {
  public:
   MantissaMultiples(uint64_t c, uint32_t last, bool exact) : c_(c), last_(last), exact_(exact) {}
@@ -136,8 +136,8 @@ NumberLanguage::Divisor::Divisor(const Decimal& d) {
   for (uint64_t rest = c; rest != odd; rest = reduced(rest, 1)) ++twos;
 }
 
-// Returns the multiples without an exponent. If all multiples are whole tens, hundreds and so on (s < 0),
-// zeros follow the multiples of c. If c is 1 (the divisor is 10^-k), a regex suffices. Otherwise an automaton
+// Returns the multiples without an exponent. If all of them are whole tens, hundreds and so on (s < 0), zeros
+// follow the multiples of c. If c is 1, the divisor is 10^-k and a regex is enough; otherwise an automaton
 // reads them.
 RegexId NumberLanguage::plain_multiples(const Divisor& d, bool with_zero) {
   if (d.s < 0) {
@@ -200,15 +200,15 @@ RegexId NumberLanguage::mantissas(uint64_t c, uint32_t last, bool exact) {
 }
 
 // Returns the multiples whose mantissa has a fraction. With f digits behind the point and the exponent x, the
-// digits are a number N, and c divides N * 10^t for t = x - f + s >= 0.
+// digits are a number N, and c divides N * 10^t, where t = x - f + s is at least 0.
 RegexId NumberLanguage::fraction_multiples(const Divisor& d, bool huge, bool tiny) {
   RegexId out = RegexArena::empty();
   const int64_t s = d.s;
   // In the full universe the exponent may have any size.
   if (!narrow_) {
     for (uint32_t f = 1; f <= kMantissaDigits; ++f)
-      // t = twos stands for all larger t, too: there only `odd` must divide N. t < 0 is impossible, because N
-      // does not end in a zero.
+      // t = twos stands for all larger t as well, because there only `odd` must divide N. t < 0 is
+      // impossible, because N does not end in a zero.
       for (int64_t t = 0; t <= d.twos; ++t) {
         const int64_t x = t + f - s;
         const RegexId parts[] = {mantissas(reduced(d.c, t), f, true), e_,
@@ -223,8 +223,8 @@ RegexId NumberLanguage::fraction_multiples(const Divisor& d, bool huge, bool tin
     const RegexId parts[] = {mantissas(reduced(d.c, t), f, true), e_, exponent_equal(x)};
     out = arena_.alt(out, arena_.cat(parts));
   };
-  // f is a number of digits behind the point. Up to `free` of them, all large exponents have t >= twos, so
-  // only `odd` must divide N, and one automaton serves.
+  // f is the number of digits behind the point. Up to `free` of them, t >= twos holds for all large
+  // exponents, so `odd` alone must divide N, and one automaton is enough.
   const int64_t free = !huge ? 0 : std::min<int64_t>(kMantissaDigits, kLongMin + s - d.twos);
   if (free > 0) {
     const RegexId parts[] = {mantissas(d.odd, static_cast<uint32_t>(free), false), e_,

@@ -31,8 +31,8 @@ namespace {
 constexpr int64_t kMaxDigits = 30;
 constexpr Wide kMaxDivisor = 1'000'000'000'000'000'000;
 
-// Returns 10^n, or 10^37 if 10^n does not fit into a Wide. The caller only compares it with divisors and
-// bounds, which are less than 10^30, so a smaller power serves as well.
+// Returns 10^n, or 10^37 if it does not fit into a Wide. It is only compared with divisors and bounds, which
+// are below 10^30, so the smaller power does as well.
 Wide power(uint32_t n) { return power_of_ten(std::min(n, 37u)); }
 
 uint32_t digits_of(Wide x) {
@@ -90,17 +90,17 @@ class MultiplesBetween : public DigitAutomaton<DigitsBetween>, BetweenPhases {
     });
   }
 
-  // Compares P with as many leading digits of `bound`. Returns -1 if P is smaller, 0 if they are equal, 1 if
-  // P is larger. `digits` is the number of digits of the bound's whole part.
+  // Compares P with as many leading digits of `bound`, whose whole part has `digits` digits. Returns -1 if P
+  // is smaller, 0 if they are equal, 1 if P is larger.
   int side(const State& q, Wide bound, uint32_t digits) const {
     const uint32_t left =
         q.phase == kFraction ? s_ - std::min(q.n, s_) : s_ + (digits > q.n ? digits - q.n : 0);
     const Wide prefix = bound / power(left);
     return q.p < prefix ? -1 : q.p > prefix;
   }
-  // Tells for both bounds whether P is smaller (-1), larger (1), or equal to the first digits of the bound
-  // (0). P matters only in the last case. Otherwise all numbers that begin with P lie on one side of the
-  // bound, and only the remainder of P matters.
+  // For each bound, tells whether P is smaller (-1) or larger (1) than the first digits of the bound, or
+  // equal to them (0). Only if it is equal does P itself matter. Otherwise all numbers that begin with P lie
+  // on one side of the bound, and only the remainder of P matters.
   std::pair<int, int> sides(const State& q) const {
     const bool inside = !q.free && q.phase >= kWhole;
     return {inside ? side(q, of_.first, first_digits_) : 0,
@@ -207,12 +207,12 @@ class MultiplesBetween : public DigitAutomaton<DigitsBetween>, BetweenPhases {
     return static_cast<uint64_t>(v);
   }
 
-  // Any digits can be completed to a multiple by this many digits, because the divisor has at most 19 digits.
+  // The divisor has at most 19 digits, so this many more digits complete any digits to a multiple.
   static constexpr uint32_t kEnough = 20;
   const Multiples of_;
   const uint64_t c_;
   const uint32_t s_;
-  // True if the number of digits before the point is limited.
+  // True if there is a bound on the digits before the point.
   const bool counts_;
   // DigitsBetween::n counts the digits of a fraction up to this number.
   const uint32_t most_digits_;

@@ -87,9 +87,9 @@ RegexId NumberLanguage::either_sign(RegexId magnitudes) {
   return arena_.cat(arena_.optional(arena_.byte('-')), magnitudes);
 }
 
-// Returns texts of digits that are larger than the digits of `bound` from index `at` on (`above`), or
-// smaller. At the first index j at which a digit differs, it is larger (or smaller) than the bound's, and
-// rest(j) follows. If no digit differs, `equal` follows.
+// Returns the texts of digits that are larger (`above`) or smaller than the digits of `bound` from index `at`
+// on. At the first index j where they differ, the digit is larger (or smaller) than the bound's, and rest(j)
+// follows. If they do not differ, `equal` follows.
 template <class Rest>
 RegexId NumberLanguage::beside(std::string_view bound, std::size_t at, bool above, RegexId equal,
                                Rest&& rest) {
@@ -100,8 +100,6 @@ RegexId NumberLanguage::beside(std::string_view bound, std::size_t at, bool abov
   }
   return equal;
 }
-
-// ---- exponents ----
 
 // An exponent may have leading zeros, which are read first.
 RegexId NumberLanguage::count_at_least(int64_t n) {
@@ -175,8 +173,6 @@ RegexId NumberLanguage::with_fraction(RegexId first, RegexId fraction, RegexId e
   return arena_.cat(parts);
 }
 
-// ---- fractions ----
-
 // Where a fraction may end in zeros, it may end at any digit. A longer fraction must go on to a digit that is
 // not 0.
 RegexId NumberLanguage::open_tail(std::size_t read) {
@@ -206,8 +202,8 @@ RegexId NumberLanguage::digits_above(std::string_view fraction, std::size_t at, 
   return beside(fraction, at, true, equal, [&](std::size_t j) { return tail(j + 1); });
 }
 
-// A fraction that is a beginning of the bound's fraction is smaller, because the last digit of the bound is
-// not 0. So the fraction may end wherever it may end in its last digit.
+// A fraction that is a beginning of the bound's fraction is smaller, because the bound's last digit is not 0.
+// So it may end wherever it may end in its last digit.
 RegexId NumberLanguage::digits_below(std::string_view fraction, std::size_t at, bool strict) {
   RegexId out = strict ? RegexArena::empty() : zeros(fraction.size());
   for (std::size_t j = fraction.size(); j-- > at;) {
@@ -233,8 +229,6 @@ RegexId NumberLanguage::fraction_below(std::string_view fraction, bool strict, b
   return bare ? arena_.alt(out, RegexArena::epsilon()) : out;
 }
 
-// ---- plain decimals ----
-
 // The larger numbers have a whole part of more digits, a larger one of as many digits, or the bound's whole
 // part and a larger fraction.
 RegexId NumberLanguage::plain_above(const Decimal& bound, bool strict) {
@@ -257,8 +251,6 @@ RegexId NumberLanguage::plain_below(const Decimal& bound, bool strict, bool with
   const RegexId shorter[] = {digit(1, 9), digits(0, size < 2 ? 0 : size - 2), any_fraction_};
   return arena_.alt(arena_.alt(below_one, same), size < 2 ? RegexArena::empty() : arena_.cat(shorter));
 }
-
-// ---- scientific lexemes of numbers other than 0, without sign ----
 
 // The larger numbers have a larger exponent, or the same exponent and a larger first digit, or both equal and
 // larger digits behind the first.

@@ -44,12 +44,12 @@ RegexId json_number(RegexArena& arena);
 
 enum class NumberSpelling : uint8_t { kAny, kPlain, kCanonical };
 
-// Makes the languages of conditions, for one arena, one spelling and one universe. Each function returns the
-// lexemes of the universe whose value satisfies a condition.
+// Makes the languages of conditions, for one arena, spelling and universe. Each function returns the lexemes
+// of the universe whose value satisfies a condition.
 class NumberLanguage {
  public:
-  // `most_digits` limits the digits before the point of a multiple, in spellings without exponents;
-  // kUnlimited stands for no limit.
+  // `most_digits` bounds the digits before the point of a multiple, in spellings without exponents;
+  // kUnlimited stands for any number.
   NumberLanguage(RegexArena& arena, NumberSpelling spelling, bool narrow, uint32_t most_digits);
 
   RegexId any();
@@ -94,7 +94,6 @@ class NumberLanguage {
   static constexpr uint32_t kPlainFraction = 6;
 
  private:
-  // ---- magnitudes: unsigned lexemes ----
   RegexId magnitude();  // all of them
   RegexId above(const Decimal& bound, bool strict);
   RegexId below(const Decimal& bound, bool strict, bool with_zero);
@@ -108,16 +107,16 @@ class NumberLanguage {
   // Returns the digits of a mantissa's fraction: `digits` digits, the last of which is not 0, then any zeros.
   RegexId exact_fraction(uint32_t digits);
   RegexId minus_sign(RegexId magnitudes);
-  // Returns the lexemes with and without a minus sign. In spellings without exponents zero has no minus sign,
-  // so `magnitudes` must not contain zero.
+  // Returns the lexemes without and with a minus sign. Zero has no minus sign in spellings without exponents,
+  // so `magnitudes` must not have zero.
   RegexId either_sign(RegexId magnitudes);
 
   // ---- fractions: the digits that may follow behind `read` digits of a fraction ----
   //
   // Returns these digits, or none, because the fraction may end here.
   RegexId tail(std::size_t read);
-  // Returns the digits that may follow `read` digits, the last of which is a 0. There may be none only if the
-  // fraction may end in a zero here.
+  // Returns the digits that may follow `read` digits, of which the last one is a 0. None may follow only if
+  // the fraction may end in a zero here.
   RegexId open_tail(std::size_t read);
   // Returns the digits that may follow `read` digits, of which at least one is not 0.
   RegexId nonzero(std::size_t read);
@@ -186,7 +185,6 @@ class NumberLanguage {
   RegexId any_exponent_;
   // The lexemes of zero with an exponent; empty in spellings without exponents.
   RegexId zero_;
-  // kUnset until asked for.
   RegexId magnitude_, integers_;
 };
 

@@ -11,8 +11,8 @@ namespace structgen {
 
 namespace {
 constexpr uint32_t kNoContext = 0xFFFFFFFFu;
-// Stacks are asked about while they grow. One that is deeper than this counts as readable, because the stack
-// below it was asked about before.
+// A stack deeper than this counts as readable without a search. The parser asks about stacks while it pushes
+// symbols, so it has already asked about the shallower stack below.
 constexpr uint32_t kMaxAskedDepth = 2'000;
 uint64_t key(uint32_t a, uint32_t b) { return (static_cast<uint64_t>(a) << 32) | b; }
 }  // namespace
@@ -27,8 +27,8 @@ Alive::Alive(RegexArena& regexes, Productions& productions, StackArena& stacks)
 
 Alive::Pending Alive::pending(Value v) { return numbered(numbers_, pendings_, v, v); }
 
-// Returns r itself if no text is lost, and epsilon() or empty() if every text that reads a byte is lost. The
-// parser compares numbers of regexes, so equal languages need one number.
+// If every text that reads a byte is lost, returns epsilon() or empty(); if none is lost, returns r itself.
+// The parser compares numbers of regexes, so equal languages must get one number.
 RegexId Alive::restricted(RegexId r, RegexId follow) {
   if (follow == RegexArena::empty() || r == RegexArena::poison()) return r;
   const ByteSet& set = regexes_.byte_set(regexes_.node(follow).a);
@@ -39,8 +39,8 @@ RegexId Alive::restricted(RegexId r, RegexId follow) {
 }
 
 // A terminal that reads a byte ends the pending; one that reads nothing keeps it. A lexeme begins a new
-// pending: the bytes that may not follow it. Any other symbol that reads text gives the regex poison(), which
-// callers take for "any text".
+// pending: the bytes that may not follow it. For any other symbol that reads text the step has the regex
+// poison(), which callers take for "any text".
 void Alive::steps(Symbol s, Pending from, std::vector<Step>& out) {
   const Value v = pendings_[from];
   switch (s.kind()) {
@@ -92,7 +92,7 @@ void Alive::out(Symbol s, Pending from, Set& to) {
 }
 
 // Returns the entry of a rule that is read with the pending `from`. A new entry goes on the work list. The
-// rule that is being solved (at_) becomes a user of the entry, so it is solved again when the entry grows.
+// rule that is being solved (at_) is noted as a user of the entry: it is solved again when the entry grows.
 Alive::Rule& Alive::rule(RuleId r, Pending from) {
   const uint64_t at = key(r.v, from);
   auto it = rules_.find(at);
@@ -118,8 +118,6 @@ void Alive::solve() {
   open_.clear();
 }
 
-// Visits the rules on the work list until the list is empty. A visit reads each alternative of a rule, symbol
-// by symbol.
 void Alive::settle() {
   Alternatives alternatives;
   while (!todo_.empty()) {

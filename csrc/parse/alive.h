@@ -31,19 +31,17 @@ class Alive {
   // A pending, by number: the bytes that may not follow the lexeme read last, and the context of the next
   // one.
   using Pending = uint32_t;
-  // The pending that forbids no byte and has no context.
   static constexpr Pending kClear = 0;
   Alive(RegexArena& regexes, Productions& productions, StackArena& stacks);
   // Returns true if some text reads the stack to its end.
   bool stack(StackId s) { return !restricted_ || stack(s, kClear, 0); }
   // Returns the texts of r without those whose first byte is in `follow`, a set of bytes as a kBytes regex.
   RegexId restricted(RegexId r, RegexId follow);
-  // One way to pass a symbol that is no rule: a text of `regex` is read, and `to` is the pending behind it.
+  // One way to read a symbol that is no rule: read a text of `regex`; `to` is the pending behind it.
   struct Step {
     Pending to;
     RegexId regex;
   };
-  // Appends the ways to pass the symbol s. `from` is the pending in front of s.
   void steps(Symbol s, Pending from, std::vector<Step>& out);
   // Returns true for a rule of a grammar with lexemes. Only such rules depend on the pending
   // (RuleTraits::plain).
@@ -64,7 +62,7 @@ class Alive {
       return std::pair(x.follow.v, x.context) <=> std::pair(y.follow.v, y.context);
     }
   };
-  // A key of rules_ that stands for no rule.
+  // No key of rules_; stands for "no rule".
   static constexpr uint64_t kNone = ~0ull;
   // What is known of a rule that begins with a given pending. `out` holds the pendings with which it may end.
   struct Rule {
@@ -72,7 +70,6 @@ class Alive {
     // The keys of the rules that read `out`. They are visited again when it grows.
     std::vector<uint64_t> users;
     bool done = false;
-    // True while the rule waits in the work list todo_.
     bool waiting = true;
   };
   // A set of pendings that is emptied in constant time: clear() raises `mark`, so no entry of `marks` equals
@@ -98,7 +95,6 @@ class Alive {
   Productions& productions_;
   const bool restricted_;
   StackArena& stacks_;
-  // pendings_[p] is the value of pending p; numbers_ finds the number of a value.
   std::vector<Value> pendings_;
   std::map<Value, Pending> numbers_;
   // What is known of each rule, by 2^32 * rule + pending.
@@ -107,7 +103,6 @@ class Alive {
   std::vector<uint64_t> open_;
   std::vector<uint64_t> todo_;
   uint64_t at_ = kNone;
-  // Empty sets and lists that calls share, to save allocations.
   Set now_, next_, found_;
   std::vector<Step> steps_;
   FlatMap<uint64_t, bool> stacks_known_;

@@ -48,9 +48,9 @@ class CaptureArena {
   }
   // Returns the capture whose text is not known. In masks it stands for every text (mask/fill.h).
   static constexpr CaptureId unknown() { return CaptureId{1}; }
-  // Returns a new, empty capture inside of the capture `outer`; unknown() if `outer` is unknown().
+  // Returns a new capture, inside the capture `outer`, without text so far. Returns unknown() if `outer` is
+  // unknown().
   CaptureId start(CaptureId outer) { return outer == unknown() ? outer : add(outer, kStart); }
-  // Returns the capture with one more byte at its end. Capture 0 and unknown() stay as they are.
   CaptureId append(CaptureId c, uint8_t byte) { return c.v <= 1 ? c : add(c, byte); }
   // Ends the innermost capture and returns its text. `outer` becomes the capture around it, to which this
   // text is appended.
@@ -66,8 +66,8 @@ class CaptureArena {
       for (char b : text) outer = append(outer, static_cast<uint8_t>(b));
     return text;
   }
-  // Returns the text of the innermost capture. `c` becomes the capture around it as it was at that capture's
-  // start.
+  // Returns the text of the innermost capture. Sets `c` to the capture around it, as it was where the
+  // innermost one began.
   std::string innermost(CaptureId& c) const {
     std::string text;
     for (; nodes_[c.v].byte != kStart; c = CaptureId{nodes_[c.v].parent})
@@ -88,7 +88,7 @@ class CaptureArena {
  private:
   // Stands in place of a byte where a capture begins.
   static constexpr uint32_t kStart = 256;
-  // A capture as its last byte (or kStart) and the capture without this byte.
+  // The last byte of a capture (or kStart where it begins), and the capture without this byte.
   struct Node {
     uint32_t parent = 0;
     uint32_t byte = 0;
@@ -99,7 +99,6 @@ class CaptureArena {
         [&](uint32_t i) { return nodes_[i].parent == parent.v && nodes_[i].byte == byte; },
         [&] { return nodes_.emplace_back(Node{parent.v, byte}); })};
   }
-  // nodes_[c] is the last node of capture c; index_ finds equal captures.
   StableVector<Node> nodes_;
   InternTable index_;
 };

@@ -67,15 +67,15 @@
 namespace structgen {
 
 namespace {
-// An error costs this many units of work for each open rule that it passes.
+// The units of work that an exception costs for each open rule whose stack frame it leaves.
 constexpr int64_t kFrameWork = 40;
-// For a set of at most this many literals, choices() compares each name together with its value. Of a larger
-// set it compares only the names.
+// choices() bounds each literal together with the value behind it in sets of at most this many literals. In
+// larger sets it bounds the literal alone.
 constexpr std::size_t kFewChoices = 64;
 }  // namespace
 
-// Returns the literals of a set, sorted by Choice::least, which counts only the literal in a set of more than
-// kFewChoices.
+// Returns the literals of a set, sorted by Choice::least. In a set of more than kFewChoices literals, `least`
+// does not count the value behind the literal.
 std::vector<Completion::Choice> Completion::choices(const LiteralSet& set, RuleId reader) {
   RegexArena& regexes = parser_.regexes();
   const LiteralTable& table = regexes.tables().table(set.table);
@@ -93,9 +93,9 @@ std::vector<Completion::Choice> Completion::choices(const LiteralSet& set, RuleI
   return out;
 }
 
-// Returns the shortest texts of a labelled regex, each followed by the text of the reader that is told its
-// label. The literal decides what follows, so each literal is tried with its own reader. For {"id": 1,
-// "description": "..."} the shortest pair wins, not the shortest name; of equally short pairs the first wins.
+// Returns the shortest texts of a labelled regex with the text of the reader behind it. The literal decides
+// what the reader reads, so each literal is tried with its reader: for {"id": 1, "description": "..."} the
+// shortest pair of name and value wins, not the shortest name. Of equally short pairs the first one wins.
 Completion::ShortTexts Completion::labelled(RegexId r, RuleId reader) {
   check_depth();
   RegexArena& regexes = parser_.regexes();
@@ -113,7 +113,7 @@ Completion::ShortTexts Completion::labelled(RegexId r, RuleId reader) {
   }
   const LiteralSet set = regexes.literal_set_of(r);
   if (set.escape != 0) {
-    // Inside of an escape each next byte may leave another set of literals.
+    // Inside an escape the next byte decides which literals are left, so each byte is tried.
     regexes.live(r).for_each([&](uint8_t b) {
       for (ShortText& w : labelled(regexes.step(r, b), reader))
         keep(best, w.to, static_cast<char>(b) + w.text, {});
@@ -138,8 +138,8 @@ Completion::ShortTexts Completion::symbol(Symbol s, Pending from) {
   if (s.kind() == Symbol::kRule) {
     ShortTexts found = rule(s.rule_id(), Reading{}, from);
     if (parser_.alive().plain(s.rule_id()) || from == Alive::kClear) return found;
-    // In a grammar without lexemes a rule's texts do not depend on the pending. So only those of its shortest
-    // texts are kept whose first byte the pending allows.
+    // In a grammar without lexemes the texts of a rule do not depend on the pending. So the shortest texts
+    // are computed once, and those whose first byte the pending forbids are dropped.
     const RegexId follow = parser_.alive().follow(from);
     std::erase_if(found, [&](const ShortText& w) {
       return !w.text.empty() && follow != RegexArena::empty() &&
@@ -160,7 +160,6 @@ Completion::ShortTexts Completion::symbol(Symbol s, Pending from) {
   return out;
 }
 
-// Ends the innermost capture. Returns the shortest texts of the reader that is told the captured text.
 Completion::ShortTexts Completion::read(RuleId reader, CaptureId& c, Pending from) {
   Reading reading;
   reading.kind = Reading::kUnknown;
@@ -173,7 +172,6 @@ Completion::ShortTexts Completion::read(RuleId reader, CaptureId& c, Pending fro
   return rule(reader, reading, from);
 }
 
-// Returns the shortest texts of a sequence of symbols. `c` is the capture that is open before it.
 Completion::ShortTexts Completion::sequence(std::span<const Symbol> symbols, Pending from, CaptureId c) {
   check_depth();
   ShortTexts now{{from, "", c}};
@@ -210,8 +208,8 @@ Completion::ShortTexts Completion::sequence(std::span<const Symbol> symbols, Pen
   return now;
 }
 
-// Returns f(), which searches for what follows `bytes` bytes that are already written. The search may write
-// that many bytes less. Afterwards now_.cut is counted from the beginning of these bytes again.
+// Returns f(), which searches behind `bytes` bytes that are written already. Its room is smaller by these
+// bytes. now_.cut of the search is counted from behind them; it is then counted from before them again.
 template <class F>
 Completion::ShortTexts Completion::behind(std::size_t bytes, F&& f) {
   const uint32_t room = now_.room, cut = std::exchange(now_.cut, kNone);
@@ -222,14 +220,14 @@ Completion::ShortTexts Completion::behind(std::size_t bytes, F&& f) {
   return out;
 }
 
-// Returns the shortest texts of a set of stacks, symbol by symbol from the top. There are alternatives only
-// where several stacks have different tops. If a capture is open, results are not remembered, because they
-// depend on the captured text.
+// Returns the shortest texts of a set of stacks. It goes down symbol by symbol, and branches where the stacks
+// of the set have different tops. While a capture is open nothing is remembered, because the result depends
+// on the captured text.
 Completion::ShortTexts Completion::stack(StackId s, Pending from, CaptureId c) {
   check_depth();
   ShortTexts done, now{{from, "", c}};
   while (!now.empty()) {
-    // The limit of steps begins anew for each symbol of a stack.
+    // Each symbol of a stack gets the whole number of steps.
     if (depth_ == 0 && !settling_) steps_ = 0;
     for (const ShortText& w : now) work_ += 1 + w.text.size() / 256;
     charge(static_cast<int64_t>(4 * now.size()));
@@ -302,8 +300,6 @@ Completion::ShortTexts Completion::item(const Item& i) {
   return best;
 }
 
-// Returns the shortest texts of a rule that are known so far. The rule that asks (at_) is visited again when
-// more are known.
 Completion::ShortTexts Completion::settled(const Key& key) {
   const auto [it, fresh] = settled_.try_emplace(key);
   if (fresh) todo_.push_back(key);
@@ -355,7 +351,7 @@ Completion::ShortTexts Completion::all(StateId s) {
       settle();
       for (const Item& i : parser_.items(s)) keep_all(out, item(i));
     } while (!todo_.empty());
-    // An exception leaves the fixpoint incomplete, so all of it is dropped.
+    // An exception leaves the fixpoint half computed, so it is dropped as a whole.
   } catch (...) {
     settled_.clear();
     todo_.clear();
@@ -410,9 +406,9 @@ const std::string& Completion::of(StateId s) {
     return out;
   } catch (...) {
     states_.erase(s.v);
-    // The search failed, perhaps before it met poison. So the state counts as one that met poison.
+    // The search may have failed before it met poison, so the state counts as one that met it.
     tainted_states_.insert(s.v);
-    // Charges the time that it took to leave the stack frames of all open rules.
+    // Leaving the stack frames of all open rules takes time, too.
     meter.spend(kFrameWork * depth_);
     throw;
   }

@@ -27,25 +27,25 @@ namespace structgen {
 
 class Completion {
  public:
-  // Of several shortest texts the first in the order of bytes is taken. So a completion without its first
-  // bytes is the completion of the state behind them, and every process finds the same completion, whatever
-  // was asked before. Rules within rules go at most `recursion` deep; an object of n required keys needs 3 n.
+  // Of several shortest texts the completion is the first in the order of bytes. So if `abc` is the
+  // completion of a state, `bc` is that of the state behind `a`, and every process finds the same completions
+  // whatever was asked before. The search nests rules at most `recursion` deep; an object of n required keys
+  // needs 3 n.
   Completion(Parser& parser, Productions& productions, uint32_t recursion = kRecursion)
       : parser_(parser), productions_(productions), recursion_(recursion) {}
   static constexpr uint32_t kRecursion = 1'500;
   // Returns a shortest text that completes the state; it is empty for an accepting state. Throws
-  // kBudgetExceeded if the search meets its limits.
+  // kBudgetExceeded if the search takes too many steps or nests too deep.
   const std::string& of(StateId s);
-  // Returns the number of bytes of a shortest text of a rule or a regex. Returns kNone if none was found
-  // within the limits.
+  // length() returns the number of bytes of a shortest text of a rule or a regex. It returns kNone if no text
+  // was found within the bounds of its search.
   static constexpr uint32_t kNone = 0xFFFFFFFFu;
   uint32_t length(RuleId r);
   uint32_t length(RegexId r);
-  // Returns true if of(s) met poison while it searched. If the captured text were known, there might be a
-  // shorter completion.
+  // Returns true if of(s) met poison. If the captured text were known, there might be a shorter completion.
   bool text_matters(StateId s) const { return tainted_states_.contains(s.v); }
-  // Returns how many rules and stack entries all calls so far have visited. Callers limit their work by this
-  // number.
+  // The number of rules and stack entries that all calls so far have visited. Callers bound their own work by
+  // it.
   uint64_t work() const { return work_; }
   std::size_t byte_size() const {
     return bytes_ + floors_.byte_size() + stacks_.byte_size() + rules_.byte_size() +
@@ -54,28 +54,27 @@ class Completion {
 
  private:
   using Pending = Alive::Pending;
-  // A shortest text that ends with a given pending (parse/alive.h). Grammars without lexemes have only one
-  // pending. `capture` is the capture that is open behind the text.
+  // A shortest text among those that end with the pending `to` (parse/alive.h). In grammars without lexemes
+  // there is one pending. `capture` is the capture that is open behind the text.
   struct ShortText {
     Pending to;
     std::string text;
     CaptureId capture;
   };
   using ShortTexts = std::vector<ShortText>;
-  // The question for the shortest texts of a rule that begins with the pending `from`.
+  // What a search is asked: the shortest texts of `rule`, begun with the pending `from`.
   struct Key {
-    // The rule, together with the label that its reader is told. In stacks_ it is the number of a set of
-    // stacks.
+    // A rule with the label that it is told, as rule_key() packs them. In the table stacks_: the number of a
+    // set of stacks.
     uint64_t rule;
     Pending from;
     friend auto operator<=>(const Key&, const Key&) = default;
   };
-  // Stands in place of a depth: no alternative was skipped because it leads back into an open rule.
+  // The value of `low` if no alternative was skipped because it leads back into an open rule.
   static constexpr uint32_t kClean = 0xFFFFFFFFu;
   // A search that has visited this many rules takes the first text that it finds. After ten times as many it
-  // throws.
+  // gives up and throws.
   static constexpr uint64_t kMaxSteps = 2'000;
-  // A search drops texts of more bytes than this.
   static constexpr uint32_t kMaxText = 200'000;
   void begin_search();
   ShortTexts item(const Item& i);
@@ -90,8 +89,8 @@ class Completion {
   template <class F>
   ShortTexts behind(std::size_t bytes, F&& f);
   ShortTexts sequence(std::span<const Symbol> symbols, Pending from, CaptureId c);
-  // A literal of a set, with its label. `least` is a lower bound of the bytes of the literal and of what its
-  // reader reads behind it.
+  // A literal of a set, and its label. `least` is a lower bound of the bytes of the literal and the value
+  // behind it.
   struct Choice {
     std::string text;
     uint32_t label, least;
@@ -106,7 +105,7 @@ class Completion {
   uint64_t own_text(std::span<const Symbol> symbols);
   uint64_t floor_of_rules(std::span<const Symbol> symbols);
   uint32_t floor(RuleId r, const Reading& reading, uint32_t depth);
-  // Returns the bytes that a remembered text takes in memory. Texts may be long, and a mask under a budget
+  // Returns the bytes of memory that a remembered text takes. Texts may be long, and a mask under a budget
   // remembers one for each token.
   static std::size_t size_of(const std::string& text) {
     return 80 + (text.capacity() > 15 ? text.capacity() + 17 : 0);
@@ -114,8 +113,8 @@ class Completion {
   static std::size_t size_of(const ShortTexts& texts);
   void keep(ShortTexts& best, Pending to, std::string text, CaptureId c);
   void keep_all(ShortTexts& best, ShortTexts found);
-  // Results that are kept until the epoch ends. They lie in one pool. As strings in a map they were a million
-  // allocations, which took 100 ms to free.
+  // Results that stay until the epoch ends. They lie in one pool: a map of strings made a million allocations
+  // of them, which took 100 ms to free.
   class Kept {
    public:
     struct KeptText {
@@ -127,12 +126,9 @@ class Completion {
     struct Entry {
       Key key;
       std::span<const KeptText> texts;
-      // True if the search met poison.
       bool poison;
     };
-    // Returns the result for the key, or null if none is stored.
     const Entry* find(const Key& key) const;
-    // Stores the result for the key, unless there is one already.
     void add(const Key& key, const ShortTexts& texts, bool poison);
     static ShortTexts texts(const Entry& entry);
     std::size_t byte_size() const { return entries_.byte_size() + index_.byte_size() + pool_.byte_size(); }
@@ -151,65 +147,60 @@ class Completion {
   // The regexes whose search was too large: shortest() throws for them at once.
   std::unordered_set<uint32_t> unknown_;
   FlatMap<uint64_t, uint32_t> floors_;
-  // The shortest texts of sets of stacks and of rules that no later search can change.
+  // Final results: no later search can find other shortest texts of these sets of stacks and rules.
   Kept stacks_, rules_;
   // The states whose search met poison or failed.
   std::unordered_set<uint32_t> tainted_states_;
-  // What a search found for a rule while an outer rule was open. Alternatives that lead back into the outer
-  // rule were skipped. So the result holds only until that rule is closed; later searches may find shorter
-  // texts.
+  // What a search found for a rule while a rule around it was open. It skipped the alternatives that lead
+  // back into that rule. So the result holds only while the rule around it is open; a later search may find
+  // shorter texts.
   struct Partial {
     ShortTexts texts;
-    // The least depth of an open rule because of which an alternative was skipped. It is kClean if no rule
-    // was, and only `room` limited the search.
+    // The least depth of an open rule into which a skipped alternative leads; kClean if none was skipped, and
+    // the result is partial only because of `room`.
     uint32_t low;
-    // `room` is the most bytes that the search could write. `cut` is a lower bound of the bytes of the texts
-    // that it gave up.
+    // `room`: the number of bytes that the search was allowed to write. `cut`: a lower bound of the bytes of
+    // each text that it gave up for lack of room.
     uint32_t room, cut;
     bool exact() const { return cut == kNone; }
   };
   std::map<Key, Partial> found_;
-  // until_[d]: the keys of those results in found_ that are dropped when the open rule of depth d is closed.
   std::vector<std::vector<Key>> until_;
   void forget_from(uint32_t depth);
-  // The rules that are being searched, with their depths.
   std::map<Key, uint32_t> open_;
-  // The shortest texts of a rule that settle() knows so far. It computes a fixpoint if the search finds no
-  // text, as where rules need shorter texts of themselves. Texts of a finished fixpoint stay.
+  // The shortest texts of a rule that settle() knows so far. settle() computes a fixpoint where the search
+  // finds no text, because a rule needs a shorter text of itself. The texts of a finished fixpoint stay
+  // known.
   struct Settled {
     ShortTexts texts;
     // The rules that read `texts`. They are visited again when a text is added.
     std::vector<Key> users;
-    // True while the rule waits in the work list.
     bool waiting = true;
   };
   ShortTexts all(StateId s);
   ShortTexts settled(const Key& key);
   void settle();
-  // The rules of the fixpoint, and the keys of those to visit next.
   std::map<Key, Settled> settled_;
   std::vector<Key> todo_;
-  // The rule that settle() is visiting.
   const Key* at_ = nullptr;
   // True while settle() runs. settled_poison_ is true if settle() met poison.
   bool settling_ = false;
   bool settled_poison_ = false;
-  // How far the search for a rule may go, and what it dropped.
+  // What the search for one rule may still write, and what it left out.
   struct Progress {
-    // The bytes that the search may still write. If none is left, readers of captured texts are not searched,
-    // because captured texts may lead to new rules without an end.
+    // The number of bytes that the search may still write. At 0, readers of captured texts are not searched:
+    // each captured text may lead to new rules, and these to others without an end.
     uint32_t room = kNone;
-    // A lower bound of the bytes of every text that was left out, counted from the search's beginning; kNone
+    // A lower bound of the bytes of every text that was left out, counted from where this search began; kNone
     // if none was left out.
     uint32_t cut = kNone;
-    // The smallest depth of an open rule that the search met again; kClean if it met none.
+    // The smallest depth of an open rule into which a skipped alternative leads; kClean if none was skipped.
     uint32_t low = kClean;
     bool poison = false;
   };
   // The progress for the rule that is searched now; depth_ is the number of open rules.
   Progress now_;
   uint32_t depth_ = 0;
-  // True while tie() looks for a text that is as short as the best one.
   bool ties_ = false;
   // steps_ is the number of rules that the current search has visited, at most 10 * kMaxSteps. work_ is the
   // answer of work(). bytes_ is the memory of remembered texts.

@@ -28,11 +28,11 @@ constexpr const char* kNotFound = "no text was found of what is too much to tell
 // The search begins with texts of at most this many bytes. The number doubles until the best text is proved
 // to be shortest.
 constexpr uint32_t kFirstRoom = 16;
-// Looking for another text that is as short as the best one takes at most this many units of work: half a
+// The units of work for finding a text as short as the best one but earlier in the order of bytes: half a
 // millisecond.
 constexpr int64_t kTieWork = 5'000;
-// A shortest text that a search finds costs kByteWork units of work a byte, because the search makes at least
-// one node for each byte. Copying kCopied bytes of a text costs one unit.
+// Work is charged by bytes. A byte of a shortest text that a search finds costs kByteWork units, because the
+// search makes at least one node for it. Copying kCopied bytes of a text costs one unit.
 constexpr std::size_t kByteWork = 16, kCopied = 64;
 // Lower bounds (floor()) expand rules within rules down to this depth.
 constexpr uint32_t kFloorDepth = 3;
@@ -73,8 +73,8 @@ Completion::ShortTexts Completion::Kept::texts(const Entry& entry) {
   return out;
 }
 
-// Keeps a text unless `best` has a shorter one with the same pending, or one of the same length that is
-// earlier in the order of bytes.
+// Keeps a text, unless `best` has a better one with the same pending: a shorter one, or one of equal length
+// that is earlier in the order of bytes.
 void Completion::keep(ShortTexts& best, Pending to, std::string text, CaptureId c) {
   for (ShortText& w : best)
     if (w.to == to) {
@@ -89,8 +89,8 @@ void Completion::keep_all(ShortTexts& best, ShortTexts found) {
   for (ShortText& w : found) keep(best, w.to, std::move(w.text), {});
 }
 
-// Returns a shortest text of a regex, without the byte kEdge, and remembers it. For E{m,n} t it is m times
-// the shortest text of E, then that of t, so a large m needs no search.
+// Returns a shortest text of a regex, without kEdge, and remembers it. For a regex E{m,n} t this is m times
+// the shortest text of E, then the shortest text of t, so that a large m needs no search.
 const std::string& Completion::shortest(RegexId r) {
   static const std::string nothing;
   if (parser_.marks(r)) return nothing;
@@ -117,8 +117,8 @@ const std::string& Completion::shortest(RegexId r) {
       charge(static_cast<int64_t>(kByteWork * text.size()));
     }
   } catch (const Error& e) {
-    // The search met its own limit, which would stop the same search again. So the regex is noted. An error
-    // by the limit of the call is not noted, because the next call may have more work.
+    // The search met a bound of its own, and would meet it again, so the regex is noted as unknown. The bound
+    // of the call's work says nothing of the next call, so such an error is not noted.
     if (e.kind() == ErrorKind::kSchemaTooComplex) unknown_.insert(r.v);
     throw;
   }
@@ -128,8 +128,8 @@ const std::string& Completion::shortest(RegexId r) {
   return it->second;
 }
 
-// Returns a lower bound of the bytes of a text of r. In grammars with edges it is one lower: kEdge is a byte
-// of the regex, but stands in no text.
+// Returns a lower bound of the bytes of a text of r. In grammars with edges it subtracts one: kEdge is a byte
+// of the regex, but no byte of a text.
 uint32_t Completion::floor(RegexId r) {
   const uint32_t least = parser_.regexes().least_length(r);
   return parser_.marked() ? std::min(1u, parser_.marks(r) ? 0u : least) : least;
@@ -169,7 +169,7 @@ uint32_t Completion::floor(RuleId r, const Reading& reading, uint32_t depth) {
   productions_.expand_shortest(r, reading, alts);
   uint32_t out = alts.ends.empty() ? 0 : kMaxText;
   for (const std::span<const Symbol> symbols : alts.each()) out = std::min(out, floor(symbols, depth));
-  // A bound from a greater depth is lower, because fewer rules were expanded. Only that of depth 0 is
+  // A call at a greater depth expands fewer rules and gives a lower bound. Only the bound of depth 0 is
   // remembered.
   if (depth == 0) floors_.emplace(key, out);
   return out;
@@ -186,8 +186,8 @@ uint64_t Completion::own_text(std::span<const Symbol> symbols) {
   return least;
 }
 
-// Returns the shortest texts of a rule. The outermost call first looks for texts of at most kFirstRoom bytes,
-// then of twice as many, and so on.
+// Returns the shortest texts of a rule. If no other rule is open, it searches with room for kFirstRoom bytes
+// first, and doubles the room until the best text is proved to be shortest.
 Completion::ShortTexts Completion::rule(RuleId r, const Reading& reading, Pending from) {
   if (depth_ > 0) return within(r, reading, from);
   for (uint32_t room = kFirstRoom;; room *= 2) {
@@ -207,8 +207,8 @@ Completion::ShortTexts Completion::rule(RuleId r, const Reading& reading, Pendin
   }
 }
 
-// Returns the shortest texts of a rule if they are known without a search. A rule that is being searched has
-// no texts inside of itself.
+// Returns the shortest texts of a rule if no search is needed. A rule that is open has none inside itself: a
+// text that contains another text of its own rule is longer than that text.
 std::optional<Completion::ShortTexts> Completion::known(const Key& key) {
   if (const Kept::Entry* kept = rules_.find(key)) {
     now_.poison = now_.poison || kept->poison;
@@ -250,7 +250,8 @@ Completion::ShortTexts Completion::within(RuleId r, const Reading& reading, Pend
   ShortTexts best = search(r, reading, from);
   if (memo) open_.erase(key);
   depth_ = mine;
-  // All texts that were left out are longer than the best one, so nothing shorter was lost.
+  // A text that was left out has at least `cut` bytes. If that is more than the best text has, the best text
+  // is shortest.
   if (!plain && !best.empty() && best[0].text.size() < now_.cut) now_.cut = kNone;
   if (memo) note(key, outer.room, best);
   now_ = {outer.room, std::min(now_.cut, outer.cut), std::min(now_.low < mine ? now_.low : kClean, outer.low),
@@ -258,8 +259,8 @@ Completion::ShortTexts Completion::within(RuleId r, const Reading& reading, Pend
   return best;
 }
 
-// Returns the shortest texts of the alternatives of a rule. Alternatives with the smallest lower bound come
-// first: the end of an object comes before another member.
+// Returns the shortest texts of the alternatives of a rule. The alternatives with the smallest lower bound
+// are searched first; the end of an object comes before one more member.
 Completion::ShortTexts Completion::search(RuleId r, const Reading& reading, Pending from) {
   const uint32_t room = now_.room;
   const bool one = !parser_.alive().plain(r);
@@ -269,7 +270,7 @@ Completion::ShortTexts Completion::search(RuleId r, const Reading& reading, Pend
   for (const auto& [least, symbols] : by_cost(alts, [&](std::span<const Symbol> s) { return own_text(s); })) {
     // Only a text that is no longer than the best one can replace it.
     if (!best.empty() && one) now_.room = std::min(room, static_cast<uint32_t>(best[0].text.size()) + 1);
-    // After kMaxSteps rules the first text that was found is taken, even if it is not shortest.
+    // After kMaxSteps rules the first text found is taken, although it may not be shortest.
     if (!best.empty() && ((one && least > best[0].text.size()) || steps_ > kMaxSteps)) break;
     if (best.empty() || !one)
       keep_all(best, sequence(symbols, from, {}));
@@ -279,15 +280,16 @@ Completion::ShortTexts Completion::search(RuleId r, const Reading& reading, Pend
   return best;
 }
 
-// Looks for a text of the same length as the best one that is earlier in the order of bytes. If this takes
-// too much work, the best one stays.
+// Looks for a text as short as the best one but earlier in the order of bytes. If this takes too much work,
+// the best one stays.
 void Completion::tie(uint64_t least, std::span<const Symbol> symbols, Pending from, ShortTexts& best) {
-  // The lower bound of the rules shows that some alternatives have only longer texts, such as one more item.
+  // Where the lower bound of the rules is larger than the best text, the alternative has only longer texts,
+  // such as one more item.
   const auto seek = [&] {
     if (least + floor_of_rules(symbols) <= best[0].text.size()) keep_all(best, sequence(symbols, from, {}));
   };
-  // tie() may be called inside of tie(). The inner search shares the limit of the outer one, which alone
-  // catches the error. When each of a thousand open rules caught it, this took most of the time.
+  // A tie() inside another one shares its work, and only the outermost catches the error. Before, each of a
+  // thousand open rules caught it, which took most of the time.
   if (std::exchange(ties_, true)) {
     seek();
     return productions_.start_search();
@@ -299,7 +301,8 @@ void Completion::tie(uint64_t least, std::span<const Symbol> symbols, Pending fr
     const WorkScope part(meter.task(), kTieWork);
     seek();
   });
-  // The steps of this search must not count for the outer search.
+  // The productions count the steps of a search, too. Those of this search must not count for the one around
+  // it.
   productions_.start_search();
   if (others) return;
   std::erase_if(open_, [&](const auto& o) { return o.second >= depth; });
@@ -307,9 +310,9 @@ void Completion::tie(uint64_t least, std::span<const Symbol> symbols, Pending fr
   now_ = before;
 }
 
-// Remembers the result for a rule that is closed now. It is final if no alternative was skipped because of an
-// open rule and no text was left out. Results that were found inside of this rule and skipped alternatives
-// because of it are dropped, so that a later question searches again.
+// Remembers the result for a rule that is now closed. It is final if the search skipped no alternative and
+// left out no text for lack of room. Otherwise it is a Partial. Results from inside this rule that skipped
+// alternatives because of it are dropped, so that a later question searches again.
 void Completion::note(const Key& key, uint32_t room, const ShortTexts& best) {
   forget_from(depth_);
   const bool hidden = now_.low < depth_;
@@ -320,8 +323,8 @@ void Completion::note(const Key& key, uint32_t room, const ShortTexts& best) {
   until_[now_.low].push_back(key);
 }
 
-// Drops the answers of found_ that hold only while a rule of this depth or a greater one is open. An answer
-// that was replaced since then has another `low` and stays.
+// Drops the results in found_ that hold only while a rule of this depth, or a deeper one, is open. A result
+// that was replaced in the meantime has another `low` and stays.
 void Completion::forget_from(uint32_t depth) {
   for (; until_.size() > depth; until_.pop_back())
     for (const Key& key : until_.back())

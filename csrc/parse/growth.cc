@@ -11,8 +11,8 @@
 namespace structgen {
 
 namespace {
-// One question visits at most kRules rules, which nest at most kLevels deep. Further rules count as rules of
-// one length.
+// One question visits at most kRules rules, nested at most kLevels deep. Each further rule counts as one
+// whose texts all have one length.
 constexpr uint32_t kRules = 2'000;
 constexpr uint32_t kLevels = 200;
 // longest() visits at most kStates states, with at most kLongestWork units of work; then it returns kUnknown.
@@ -21,14 +21,14 @@ constexpr int64_t kLongestWork = 400'000;
 // on_the_way() looks beside the completion only at states in which at most this many bytes may follow.
 constexpr int kBeside = 8;
 
-// Returns the span of two parts, one behind the other, with the spans `a` and `b`.
+// Returns the span of two parts that stand in a row: lengths `a` apart, then lengths `b` apart.
 uint32_t together(uint32_t a, uint32_t b) {
   return std::max(a, b) == Lengths::kFar ? Lengths::kFar : std::min(a + b, Lengths::kFar - 1);
 }
 }  // namespace
 
-// Joins two parts that follow each other. The whole has the ranges of lengths in which one part varies and
-// the other has its shortest text, and those in which both vary.
+// Joins two parts that stand in a row. Its ranges are those of one part beside the shortest text of the
+// other, and those of both parts together.
 Growth::Part Growth::then(const Part& a, const Part& b) {
   Part out{Lengths::sum(a.least, b.least), {}};
   out.some.join(a.some, b.least);
@@ -109,8 +109,7 @@ Growth::Part Growth::sequence(std::span<const Symbol> symbols) {
   return out;
 }
 
-// A rule inside of itself counts as a rule of one length. This may make the range smaller than it is, which
-// is allowed.
+// A rule inside itself counts as a rule of one length. The range may come out too small, which callers allow.
 Growth::Part Growth::rule(Symbol s) {
   const RuleId r = s.rule_id();
   const uint32_t least = lengths_.symbol(s);
@@ -125,8 +124,8 @@ Growth::Part Growth::rule(Symbol s) {
   const Undo up([&] { --depth_; });
   Bound b;
   if (productions_.bound(r, b)) {
-    // Only one symbol of `any` will come, and it is not known which. So the part's length can grow only if
-    // that of every symbol of `any` can, or that of some symbol of `all`.
+    // One symbol of `any` will come, but nobody knows which. So only lengths that each of them can have are
+    // counted for `any`. Each symbol of `all` comes.
     const LengthRange first{0, b.any.empty() ? 0 : kFar};
     Part any{0, {first, b.any.empty() ? LengthRange{} : first}};
     const auto both = [](LengthRange& x, const LengthRange& y) {
@@ -168,9 +167,9 @@ Growth::LengthRanges Growth::parts(StateId s) {
   return out;
 }
 
-// Returns the ranges of lengths that begin on a shortest completion of a state or one byte beside it. The
-// bytes up to there are added. After `"UP"` in an object of enums the completion is `}`; the `,` beside it
-// leads to keys, which may have any length.
+// Returns the ranges of lengths of all states on a shortest completion of s, and one byte beside it, with the
+// bytes up to there. In an object of enums, the completion behind `"UP"` is `}`. One byte beside it stands
+// `,`, which leads to keys of any length.
 Growth::LengthRanges Growth::on_the_way(StateId s) {
   const std::string& text = completion_.of(s);
   LengthRanges out = parts(s);
@@ -201,8 +200,8 @@ Growth::LengthRanges Growth::closer(StateId s) {
   return out;
 }
 
-// Searches depth first. A finite language has no cycle of states, so each state is visited once. A range
-// without an end, or a state that is met again on its own path, shows that no text is the longest.
+// Searches depth first. States of a finite language lie on no cycle, so each state is visited once. If a
+// range has no end, or a state is met again on its own path, then no text is the longest.
 uint32_t Growth::longest(StateId s) {
   if (const uint32_t* known = longest_.find(s.v)) return *known;
   struct Open {
@@ -256,7 +255,8 @@ uint32_t Growth::longest(StateId s) {
       open(to);
   }
   if (stop == 0) return *longest_.find(s.v);
-  // kUnknown is remembered only for the first state, kFar for every state on the path.
+  // On a cycle, no state of the path has a longest text, so all get kFar. kUnknown is remembered for the
+  // first state only.
   for (const Open& o : path) {
     if (stop == kFar)
       longest_[o.state.v] = kFar;

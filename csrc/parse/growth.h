@@ -37,17 +37,18 @@ class Growth {
   static constexpr uint32_t kFar = Lengths::kFar;
   Growth(Parser& parser, Productions& productions, Completion& completion, Lengths& lengths)
       : parser_(parser), productions_(productions), completion_(completion), lengths_(lengths) {}
-  // For some n <= `from`, the state has a completion of each length from n to n + `span` bytes; a `span` of
-  // kFar has no end. `from` is kFar if no range is known.
+  // A promise about a state: for some n <= `from`, it has a completion of each length from n to n + `span`
+  // bytes. A `span` of kFar has no end. If no range is known, `from` is kFar.
   struct LengthRange {
     uint32_t from = kFar, span = 0;
     bool endless() const { return span == kFar; }
-    // Each length from `from` to to() is in the range, because n is 0 or more.
+    // n may be 0, so `span` is the last length that is surely in the range.
     uint32_t to() const { return span; }
     // Returns true if this range has more lengths than the other, or as many and begins earlier.
     bool better(const LengthRange& o) const { return span != o.span ? span > o.span : from < o.from; }
   };
-  // The two ranges that are kept. `earliest` has more than one length; it is unknown if no range has.
+  // The two ranges that are kept: the widest one, and of those with more than one length the one that begins
+  // first.
   struct LengthRanges {
     LengthRange widest, earliest;
     void add(const LengthRange& o) {
@@ -61,13 +62,13 @@ class Growth {
       for (const LengthRange& s : {o.widest, o.earliest}) add({Lengths::sum(s.from, bytes), s.span});
     }
   };
-  // Returns parts(s) if one of its ranges is endless; otherwise closer(s), which costs a search.
   LengthRanges of(StateId s);
-  // Returns the ranges that the parts of s show, and those that begin along a shortest completion of s or one
-  // byte beside it. The parts alone may have a bound, such as the longest text of an enum. A state with
-  // captured text has a completion of its own, so it may have ranges where its blind state has none.
+  // Returns the ranges of parts(s) and those that begin on a shortest completion of s or one byte beside it.
+  // The parts alone may have an end, such as the longest text of an enum. A state with captured text has a
+  // completion of its own, so it may have ranges where its blind state has none.
   LengthRanges closer(StateId s);
-  // Return the ranges that the parts of a state, or of a set of stacks, show. No text is looked for.
+  // Return the ranges that follow from the parts of a state, or of a set of stacks, without a search for a
+  // text.
   LengthRanges parts(StateId s);
   LengthRanges parts(StackId s) { return stack(s).some; }
   // Returns the length in bytes of the longest text that completes the state. kFar: there is no longest text.
@@ -80,8 +81,7 @@ class Growth {
   }
 
  private:
-  // What is known of a part of a text: an upper bound of the bytes of its shortest text, and its ranges of
-  // lengths.
+  // A part of a text: an upper bound of the bytes of its shortest text, and its ranges of lengths.
   struct Part {
     uint32_t least;
     LengthRanges some;
@@ -100,11 +100,10 @@ class Growth {
   Productions& productions_;
   Completion& completion_;
   Lengths& lengths_;
-  // Hold known ranges: the answers of closer() and parts(), and those of stacks, rules and regexes.
-  // longest_ holds the answers of longest().
+  // The answers of closer() and parts(), then the ranges of stacks, rules and regexes. longest_ has the
+  // answers of longest().
   FlatMap<uint32_t, LengthRanges> states_, parts_, stacks_, rules_, regexes_;
   FlatMap<uint32_t, uint32_t> longest_;
-  // How many rules are being computed, and how many rules the current question has visited.
   uint32_t depth_ = 0, steps_ = 0;
 };
 

@@ -45,15 +45,15 @@
 namespace structgen {
 
 namespace {
-// Marks a rule whose bound is being computed.
+// The value in rules_ of a rule whose bound is being computed.
 constexpr uint32_t kOpen = Lengths::kFar + 1;
 // An escape such as `\u0041` has at most this many bytes.
 constexpr uint32_t kEscaped = 6;
 // A token may end inside of an escape. At most this many bytes of the escape are missing: those of a
 // surrogate pair.
 constexpr uint32_t kEscapePair = 12;
-// One question visits at most this many rules, because an object has a rule for each property. Further rules
-// count as kFar.
+// One question visits at most this many rules; each further rule counts as kFar. An object has one rule for
+// each property.
 constexpr uint32_t kSteps = 5'000;
 // behind_any() returns kFar for a regex with more derivatives than kDerivatives, or after kDerivativeWork
 // units of work: a fifth of a millisecond. A regex with more parts than kManyParts mostly has more
@@ -61,7 +61,7 @@ constexpr uint32_t kSteps = 5'000;
 constexpr std::size_t kDerivatives = 96;
 constexpr std::size_t kManyParts = 200;
 constexpr int64_t kDerivativeWork = 2'000;
-// A search for a bound always gets at least this many units of work.
+// A search for a bound gets at least this many units of work, however little work is left.
 constexpr int64_t kLeastWork = 1'000;
 
 uint32_t times(uint64_t a, uint64_t n) {
@@ -86,8 +86,6 @@ bool many_parts(const RegexArena& regexes, RegexId r) {
 }
 }  // namespace
 
-// ---- regexes ----
-
 // Returns an upper bound of the bytes of every text of r; kFar if there is no bound or none is known.
 uint32_t Lengths::longest(RegexId r) {
   check_depth();
@@ -109,8 +107,8 @@ uint32_t Lengths::longest(RegexId r) {
   }
 }
 
-// Returns an upper bound of the number of characters of every text of r, where an unescaped byte counts as a
-// character; kFar if none is known.
+// Returns an upper bound of the characters of every text of r; kFar if none is known. A byte outside an
+// escape counts as one character.
 uint32_t Lengths::longest_denied(RegexId r) {
   check_depth();
   const RegexNode n = parser_.regexes().node(r);
@@ -137,11 +135,11 @@ uint32_t Lengths::longest_of(const LiteralSet& set) const {
 }
 
 // Returns an upper bound of the bytes of the shortest text for two forms of intersections, and kFar for all
-// others. With `begun` it returns the bound that begun() returns.
-// - Strings with finitely many exceptions: every string of one-byte characters that is longer than all
-//   exceptions is in the language.
-// - A pattern and a maximum of characters: if the maximum is larger than what the pattern needs, it excludes
-//   no shortest text.
+// others. With `begun` the bound is that of begun().
+// - Strings with finitely many exceptions. A string of one-byte characters that is longer than all exceptions
+// is in the language.
+// - A pattern and a maximum of characters. If the maximum is larger than what the pattern needs, every
+// shortest text of the pattern is in the language.
 uint32_t Lengths::boolean(RegexId r, bool begun, bool endless) {
   RegexArena& regexes = parser_.regexes();
   const RegexNode n = regexes.node(r);
@@ -164,11 +162,11 @@ uint32_t Lengths::boolean(RegexId r, bool begun, bool endless) {
     else
       return kFar;
   }
-  // Beside a pattern only a mere length, `any character{m,n}`, is allowed as the run. The shortest text of
-  // the pattern may lack the characters that any other run asks for.
+  // A pattern may stand only beside `any character{m,n}`. A counter of other characters may exclude the
+  // pattern's shortest text.
   if (pattern != RegexArena::empty() && !(is_length(run) && regexes.node(pattern).body())) return kFar;
   if (run == RegexArena::empty() || denied >= kFar) return kFar;
-  // What stands in front of the counter is the rest of a character of which some bytes were read.
+  // In front of the counter stands the rest of a character, if some of its bytes were read.
   uint32_t out = 0;
   RegexArena::Counter repeat = regexes.counter(run);
   for (; !repeat.counted; repeat = regexes.counter(repeat.tail))
@@ -186,15 +184,15 @@ uint32_t Lengths::boolean(RegexId r, bool begun, bool endless) {
   return sum(out, times(regex(repeat.element), count));
 }
 
-// Returns true for `any character{m,n}` followed by the end of the string: a mere length.
+// Returns true for `any character{m,n}` and the end of the string, which bounds the length and nothing else.
 bool Lengths::is_length(RegexId r) const {
   const RegexArena& regexes = parser_.regexes();
   const RegexArena::Counter c = regexes.counter(r);
   return c.counted && c.element == regexes.any_character() && c.tail == regexes.end();
 }
 
-// Returns true if the regex is a counter of characters followed by anything. The rest of a begun character
-// may stand in front of the counter.
+// Returns true if the regex begins with a counter of characters. The rest of a character may stand before the
+// counter.
 bool Lengths::is_run(RegexId r) const {
   const RegexArena& regexes = parser_.regexes();
   RegexArena::Counter c = regexes.counter(r);
@@ -202,8 +200,8 @@ bool Lengths::is_run(RegexId r) const {
   return c.counted && regexes.is_character(c.element);
 }
 
-// Returns an upper bound that a search for a completion finds. It gets only an eighth of the work that is
-// left, because the bound is there to save work.
+// Returns the length of a completion that a search finds. Its work is an eighth of what is left, because a
+// bound that costs more than a search for it saves nothing.
 template <class Id>
 uint32_t Lengths::searched(Id of) {
   constexpr int64_t kMost = 50'000;
@@ -211,9 +209,9 @@ uint32_t Lengths::searched(Id of) {
   return told([&] { return std::min(kFar, completion_.length(of)); }).value_or(kFar);
 }
 
-// Returns begun() of a regex with few derivatives: the largest number of bytes from a derivative to its
+// Returns begun() for a regex with few derivatives: the greatest distance in bytes from a derivative to its
 // nearest end. "Any text without `</think>`" has one derivative for each beginning of `</think>`, and a few
-// inside of characters of several bytes.
+// more inside characters of several bytes.
 uint32_t Lengths::behind_any(RegexId r) {
   RegexArena& regexes = parser_.regexes();
   if (many_parts(regexes, r)) return kFar;
@@ -238,7 +236,7 @@ uint32_t Lengths::behind_any(RegexId r) {
                before[slot].push_back(i);
              }
            }
-           // Searches breadth first, backwards from the derivatives that may end.
+           // The search is breadth first and backwards, from the derivatives that may end.
            std::vector<uint32_t> distance(found.size(), kFar), order;
            for (uint32_t i = 0; i < found.size(); ++i)
              if (regexes.nullable(found[i])) {
@@ -274,7 +272,7 @@ uint32_t Lengths::regex(RegexId r) {
     case RegexKind::kCat: out = sum(regex(RegexId{n.a}), regex(RegexId{n.b})); break;
     case RegexKind::kRepeat: out = n.min == 0 ? 0 : times(regex(RegexId{n.a}), n.min); break;
     case RegexKind::kAlt:
-      // A boolean alternative may take a search. It is asked only if no other one has a bound.
+      // A boolean alternative may need a search, so it is asked only if no other alternative has a bound.
       for (const bool hard : {false, true})
         for (uint32_t i = 0; i < n.n && !(hard && out < kFar); ++i)
           if (const RegexNode& kid = parser_.regexes().node(RegexId{n.kids[i]});
@@ -290,8 +288,8 @@ uint32_t Lengths::regex(RegexId r) {
   return out;
 }
 
-// In `a{3}` a token may end behind any `a`, or inside of one. So behind a token at most two more `a` are
-// missing, and the rest of the one in which the token ended.
+// In `a{3}` a token may end behind any `a`, or inside one. So at most two more `a` are missing behind it, and
+// the rest of the one in which it ended.
 uint32_t Lengths::begun(RegexId r) {
   check_depth();
   if (const uint32_t* known = begun_.find(r.v)) return *known;
@@ -321,8 +319,7 @@ uint32_t Lengths::begun(RegexId r) {
   return out;
 }
 
-// Returns how many bytes complete r behind any token that ends with a whole character of r, as an upper
-// bound.
+// Returns an upper bound of the bytes that complete r behind a token that ends with a whole character of r.
 uint32_t Lengths::left(RegexId r) {
   check_depth();
   if (parser_.regexes().is_character(r)) return 0;
@@ -345,9 +342,9 @@ uint32_t Lengths::left(RegexId r) {
   return out;
 }
 
-// Handles one form of regex: an intersection of a pattern of strings and a maximum of characters, both
-// between two characters. If the maximum exceeds the longest token plus what completes the pattern, it
-// excludes no text. Then the bound of the pattern holds.
+// The one form that has a bound here is a pattern of strings beside a maximum of characters. If the maximum
+// is at least the bytes of the longest token and those that complete the pattern behind it, the maximum
+// excludes none of these completions, so the bound of the pattern holds.
 uint32_t Lengths::characters(RegexId r) {
   const RegexArena& regexes = parser_.regexes();
   const RegexNode n = regexes.node(r);
@@ -361,10 +358,8 @@ uint32_t Lengths::characters(RegexId r) {
   return bytes < kFar && repeat.min == 0 && repeat.max >= sum(bytes, reach_) ? bytes : kFar;
 }
 
-// ---- rules and stacks ----
-
-// Returns an upper bound of the bytes of a symbol's shortest text. Returns kFar for lexemes and other symbols
-// whose texts depend on the text before them.
+// Returns an upper bound of the bytes of a symbol's shortest text. It is kFar for lexemes and for other
+// symbols whose texts depend on the text in front.
 uint32_t Lengths::symbol(Symbol s) {
   switch (s.kind()) {
     case Symbol::kTerminal: return regex(s.regex());
@@ -384,8 +379,8 @@ uint32_t Lengths::rule(RuleId r, bool reader) {
     met_open_ += *known == kOpen;
     return std::min(*known, kFar);
   }
-  // The pending of a lexeme may exclude the shortest text of what follows it. So the sum of bounds is no
-  // bound here.
+  // A lexeme may forbid the first byte of the shortest text behind it. So in a grammar with lexemes the sum
+  // of the parts' bounds is no bound.
   if (productions_.traits_of(r).plain) return kFar;
   if (depth_ == 0) steps_ = 0;
   if (++steps_ > kSteps) {
@@ -419,8 +414,8 @@ uint32_t Lengths::rule(RuleId r, bool reader) {
   close.keep();
   if (!bound) met_open_ = 0;
   const uint32_t out = std::move(bound).value_or(kFar);
-  // A bound that was found while another rule was being computed still holds and is remembered. kFar is not
-  // remembered: the other rule may be its cause.
+  // A bound found while a rule around this one was being computed is a bound, so it is remembered. kFar is
+  // not, because it may come from the unfinished rule.
   if (out < kFar || met_open_ == 0 || depth_ == 1)
     rules_[r.v] = out;
   else

@@ -27,10 +27,10 @@
 
 namespace structgen {
 
-// Computes a value of a set of stacks from the values of its entries. The value begins as `none`; join(entry,
-// value of its rest, value so far) adds one entry. If the set contains the empty stack, it begins as `end`
-// instead; with `last` it then is `end`, whatever the entries. Where a set has one entry, a loop goes down;
-// where it has several, the function recurses. `memo` keeps the values.
+// Computes a value for a set of stacks from the values of the sets below. It starts from `none`, and
+// join(entry, value of the stacks below it, value so far) adds an entry. If the set has the empty stack, it
+// starts from `end`; with `last` it then is `end`, whatever the entries. Sets with one entry are followed in
+// a loop, so that deep stacks need no recursion. `memo` keeps the values.
 template <class Value, class Join>
 Value along(const StackArena& stacks, FlatMap<uint32_t, Value>& memo, StackId s, Value none, Value end,
             bool last, const Join& join) {
@@ -69,7 +69,7 @@ Value along(const StackArena& stacks, FlatMap<uint32_t, Value>& memo, StackId s,
 
 class Lengths {
  public:
-  // Stands for "no bound is known". Known bounds, in bytes, are smaller.
+  // No bound is known. Known bounds are numbers of bytes and smaller.
   static constexpr uint32_t kFar = 1u << 30;
   static uint32_t sum(uint64_t a, uint64_t b) {
     return static_cast<uint32_t>(std::min<uint64_t>(a + b, kFar));
@@ -79,19 +79,18 @@ class Lengths {
       : parser_(parser), productions_(productions), completion_(completion), reach_(reach) {}
   // Returns an upper bound of the bytes that complete the state s.
   uint32_t of(StateId s);
-  // regex() returns an upper bound of the bytes of r's shortest text. begun() returns how many bytes complete
-  // a text of r behind any one token that read a beginning of it, as an upper bound.
+  // regex() returns an upper bound of the bytes of r's shortest text. begun() returns an upper bound of the
+  // bytes that complete a text of r behind a token, whatever beginning of the text the token read.
   uint32_t regex(RegexId r);
   uint32_t begun(RegexId r);
-  // Returns how many bytes complete r behind any token that consists of whole characters and does not end the
-  // string, as an upper bound. Returns kFar if no bound is known, or if r does not stand between two
-  // characters of a string.
+  // Returns an upper bound of the bytes that complete r behind a token of whole characters which does not end
+  // the string. Returns kFar if none is known, or if r does not stand between two characters of a string.
   uint32_t characters(RegexId r);
   // Return an upper bound of the bytes of the shortest text of a symbol, or of a set of stacks.
   uint32_t symbol(Symbol s);
   uint32_t stack(StackId s);
-  // Returns regex(r) if r is an intersection that has a text of every length from this bound on, provided
-  // that some of its characters take one byte. Returns kFar for every other regex.
+  // Returns regex(r) if r is an intersection that has a text of every length from this number of bytes on.
+  // This holds if some of its characters take one byte each. Returns kFar for every other regex.
   uint32_t endless(RegexId r) { return boolean(r, false, true); }
   // Returns the index of the set's entry with the smallest bound; the set must have entries.
   std::size_t nearest(StackId s);
@@ -118,12 +117,10 @@ class Lengths {
   Productions& productions_;
   Completion& completion_;
   const uint32_t reach_;
-  // The known bounds of states, sets of stacks, rules (kOpen while they are computed) and regexes, and the
-  // answers of begun() and left().
   FlatMap<uint32_t, uint32_t> states_, stacks_, rules_, regexes_, begun_, left_;
-  // Counts how often a bound failed because a rule was still being computed, or because of kSteps.
+  // Counts the bounds that came out as kFar only because a rule was still being computed, or because of
+  // kSteps.
   uint32_t met_open_ = 0;
-  // How many rules are being computed, and how many rules the current question has visited.
   uint32_t depth_ = 0, steps_ = 0;
 };
 

@@ -4,8 +4,8 @@
 
 namespace structgen {
 
-// A set of stacks has a larger number than the sets below it, so one pass in the order of the numbers
-// suffices.
+// A set of stacks has a larger number than every set below it. So one pass in the order of the numbers is
+// enough.
 uint32_t StackLimits::least(StackId s) {
   for (uint32_t at = static_cast<uint32_t>(least_.size()); at <= s.v; ++at) {
     uint32_t least = kUnlimited;
@@ -37,7 +37,7 @@ StackId StackLimits::changed(StackId s, Change change, const Memo& memo) {
   const auto to = [&](StackId rest) {
     return least(rest) == kUnlimited ? rest : StackId{memo.find(rest.v)->second};
   };
-  // The entries are copied, because the arena moves its own when it grows below.
+  // The entries are copied, because the arena may move its own while stacks are added.
   std::vector<StackEntry> entries;
   for (const StackEntry& e : stacks_.entries(s)) entries.push_back({e.top, to(e.rest)});
   std::vector<StackId> parts{stacks_.has_end(s) ? StackArena::end() : StackArena::none()};
@@ -62,7 +62,7 @@ StackId StackLimits::changed(StackId s, Change change, const Memo& memo) {
   return stacks_.unite(parts);
 }
 
-// Works from the bottom of the stacks upwards in a loop, because a recursion could be too deep.
+// A loop works from the bottom of the stacks upwards. A recursion might be too deep for deep stacks.
 StackId StackLimits::mapped(StackId s, Change change, Memo& memo) {
   if (least(s) == kUnlimited) return s;
   if (const auto it = memo.find(s.v); it != memo.end()) return StackId{it->second};

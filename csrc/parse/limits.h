@@ -30,12 +30,12 @@ class StackLimits {
   uint32_t least(StackId s);
   // Returns true if the stacks have a mark, or if reading them may push one.
   bool possible(StackId s, const Productions& productions);
-  // Returns the stacks after one more token has begun. Of two stacks that differ in one mark alone, the one
-  // with the larger mark is kept, because it allows all that the other one does.
+  // Returns the stacks after one more token has begun. If two stacks differ in one mark alone, only the one
+  // with the larger mark is kept: it allows all that the other allows.
   StackId begin_token(StackId s) { return mapped(s, kBegin, begun_); }
   StackId without(StackId s) { return mapped(s, kWithout, without_); }
-  // Returns the stacks after one more token has begun, and drops only the stacks with a mark at 0.
-  // take_back() undoes this.
+  // Returns the stacks after one more token has begun, but keeps stacks that begin_token() would merge, so
+  // that take_back() can undo it. Stacks with a mark at 0 are dropped.
   StackId begin_token_exactly(StackId s) { return mapped(s, kExactly, exactly_); }
   StackId take_back(StackId s) { return mapped(s, kBack, back_); }
   std::size_t byte_size() const {

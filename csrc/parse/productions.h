@@ -19,18 +19,18 @@
 
 namespace structgen {
 
-// What a note says. kOpen, kClose: a capture begins or ends here. In a left-recursive rule, a capture that
-// begins with the rule itself is known only after the rule's first text was read. kOpened then says that it
-// began where the rule was entered, and kClosed that an empty capture also ended there
+// What a note says. kOpen and kClose: a capture begins or ends here. In a left-recursive rule, a capture that
+// begins with the rule itself is known only after the first text of the rule was read: kOpened then says that
+// it began where the rule was entered, and kClosed that an empty capture also ended there
 // (grammar/productions.h). kEnter and kLeave stand before and behind such a rule. kGap and kGapEnd stand
-// before and behind the text between two lexemes: a capture that ends behind a gap ends in front of it
-// instead.
+// before and behind the text between two lexemes. A capture that ends behind a gap is moved to end in front
+// of it.
 enum class NoteKind : uint32_t { kOpen, kClose, kOpened, kClosed, kEnter, kLeave, kGap, kGapEnd };
 inline uint32_t note_number(NoteKind kind, uint32_t name) { return name * 8 + static_cast<uint32_t>(kind); }
 inline NoteKind note_kind(uint32_t number) { return static_cast<NoteKind>(number % 8); }
 inline uint32_t note_name(uint32_t number) { return number / 8; }
 
-// A terminal reads this byte where one token must end and another begin. No text and no token contains it.
+// Terminals read this byte where one token must end and another must begin. No text and no token contains it.
 constexpr uint8_t kEdge = 0xFE;
 
 constexpr uint32_t kMaxNumber = (1u << 28) - 1;
@@ -53,7 +53,7 @@ struct Symbol {
     kNote = 6,
     // Reads nothing; sets the context for the lexemes that follow.
     kAfter = 7,
-    // Reads nothing. It holds a number: this many more tokens may begin in the text that the symbols above it
+    // Reads nothing. Carries a number: how many more tokens may begin in the text that the symbols above it
     // read (parse/limits.h).
     kLimit = 8,
   };
@@ -75,8 +75,7 @@ struct Symbol {
   friend bool operator<(Symbol a, Symbol b) { return a.v < b.v; }
 };
 
-// Alternatives whose memory belongs to another object. Alternative i has the symbols from ends[i-1] to
-// ends[i] - 1.
+// Alternatives in memory that another object owns. Alternative i has the symbols ends[i-1] to ends[i] - 1.
 struct AlternativeList {
   std::span<const Symbol> symbols;
   std::span<const uint32_t> ends;
@@ -90,11 +89,11 @@ struct AlternativeList {
   }
 };
 
-// The alternatives of a rule in one list. Alternative i has the symbols from ends[i-1] to ends[i] - 1.
+// Alternatives in one list of symbols. Alternative i has the symbols ends[i-1] to ends[i] - 1.
 struct Alternatives {
   std::vector<Symbol> symbols;
   std::vector<uint32_t> ends;
-  // For a reader that was told kFresh: the numbers of the alternatives that do not hold for all fresh texts.
+  // For a reader that was told kFresh: the numbers of those alternatives that hold for some fresh texts only.
   std::vector<uint32_t> assumed;
   void add(std::span<const Symbol> sequence) {
     symbols.insert(symbols.end(), sequence.begin(), sequence.end());
@@ -124,12 +123,11 @@ struct Reading {
     kLabel,
     // The reader is told the captured text, in `text`.
     kText,
-    // The reader is not told the captured text, because a mask must hold for many texts. RegexKind::kPoison
-    // stands for what depends on it.
+    // The reader is not told the captured text, because a mask must hold for many texts. A terminal with the
+    // regex poison() stands for what depends on the text.
     kUnknown,
-    // Only this is told: the text differs from all texts with which the reader compares it. The alternatives
-    // hold for every such text. An alternative that holds only for some of them is listed in
-    // Alternatives::assumed.
+    // The reader is told only that the text is fresh: it differs from all texts with which the reader
+    // compares it. An alternative that holds for some fresh texts only is listed in Alternatives::assumed.
     kFresh,
   } kind = kNone;
   uint32_t label = 0;
@@ -140,38 +138,38 @@ struct Reading {
   static Reading fresh() { return {kFresh, 0, {}}; }
 };
 
-// One part of a lexeme's texts: a regex, and the bytes that must not follow these texts.
+// A part of a lexeme's texts: those of `regex`, and the bytes that may not follow them.
 struct LexemePart {
   RegexId regex;
   // The bytes that must not follow, as a kBytes regex; empty() if any byte may follow.
   RegexId follow;
 };
 
-// An upper bound of a shortest text: `bytes` bytes, the bounds of all symbols in `all`, and that of the
-// longest symbol in `any`.
+// An upper bound of the bytes of a shortest text, as a sum: `bytes`, the bounds of all symbols in `all`, and
+// the largest bound of the symbols in `any`.
 struct Bound {
   uint64_t bytes = 0;
   std::vector<Symbol> all, any;
 };
 
 struct GrammarTraits {
-  // Some lexeme may forbid every byte that could follow. Then there are stacks that no text reads to their
-  // end (parse/alive.h).
+  // A lexeme may forbid every byte that could follow it. Then some stacks cannot be read to their end
+  // (parse/alive.h).
   bool restricted = false;
-  // The grammar consists of lexemes only. Alternatives do not depend on the text in front, and if some byte
-  // may follow, the text can be completed.
+  // The grammar consists of lexemes only. Its alternatives do not depend on the text in front, and every text
+  // that some byte may follow can be completed.
   bool context_free = false;
   // Terminals read kEdge where one token must end and another begin, and tokens may be limited.
   bool edged = false;
-  // kEdge stands only where a text may end, and not where a token must begin (holes/quotient.h).
+  // kEdge stands only where a text may end. It does not force a token to begin (holes/quotient.h).
   bool bordered = false;
-  // A text that a terminal reads may have no completion: only poison follows it, and poison may turn out to
-  // be nothing.
+  // A text that a terminal reads may have no completion: only poison follows, and when the captured text is
+  // known, nothing may follow.
   bool unproven = false;
-  // Some reader may refuse a text although its answer for an unknown text is not poison. If false, the answer
-  // for an unknown text holds for every text, except behind poison.
+  // Some reader may refuse a text although its answer for an unknown text is not poison. If false, that
+  // answer holds for every text, apart from what stands behind poison.
   bool tries_texts = false;
-  // Some reader may demand that a text equals an earlier one. If false, every reader takes a text that
+  // Some reader may demand that a text equals an earlier one. If false, every reader takes each text that
   // differs from all earlier ones.
   bool asks_alike = false;
   // Some array asks that its items differ.
@@ -179,18 +177,17 @@ struct GrammarTraits {
 };
 
 struct RuleTraits {
-  // What the rule reads. kNone: neither an array nor an object. kAny: an array or object, from behind its
-  // opening bracket. kDistinct: the same, but its items or keys must differ and the rule itself does not
-  // compare them.
+  // What the texts of the rule are. kNone: no rest of an array or object. kAny: the rest of an array or
+  // object, from behind its opening bracket. kDistinct: the same, and its items or keys must differ; the
+  // reader behind them compares them, not the rule itself.
   enum class Items : uint8_t { kNone, kAny, kDistinct };
   Items items = Items::kNone;
-  // The texts of the rule are compared with each other, as items under uniqueItems.
+  // The texts of the rule are compared with each other, as the items of an array with uniqueItems are.
   bool compared = false;
   // The rule is a reader that compares the text that it is told with other texts.
   bool compares = false;
-  // The rule belongs to a grammar with lexemes, so its alternatives do not depend on the text in front.
+  // The rule belongs to a grammar of lexemes, so its alternatives do not depend on the text in front.
   bool plain = false;
-  // A text of the rule may contain a limit on tokens (parse/limits.h).
   bool limits = true;
   // At least this many bytes follow a text of the rule in every whole text.
   uint64_t needed_behind = 0;
@@ -209,23 +206,20 @@ class Productions {
   virtual void expand(RuleId rule, const Reading& reading, Alternatives& out) = 0;
   // Returns the parts of a lexeme in a context; none if the lexeme cannot begin there.
   virtual std::span<const LexemePart> lexeme(uint32_t /*lexeme*/, uint32_t /*context*/) { return {}; }
-  // Several rules may share texts. Appends alternatives of the rule in which another rule stands for the
-  // shared texts, so that a search through all rules meets these texts once. Returns false if expand()
-  // already gives the only alternatives.
+  // Appends alternatives in which another rule stands for texts that several rules share. A search through
+  // all rules then meets these texts once. Returns false if expand() gives the only alternatives.
   virtual bool expand_shared(RuleId /*rule*/, Alternatives& /*out*/) { return false; }
 
   // ---- shortest texts ----
-  //
-  // The parser calls start_search() before each search for a shortest completion. Calls up to the next search
-  // share one limit of steps.
+  // The parser calls start_search() before each search for a shortest completion. All calls up to the next
+  // one share a number of steps.
   virtual void start_search() {}
-  // Appends alternatives of the rule, one of which has a shortest text of the rule. Other alternatives may be
-  // left out.
+  // Appends alternatives of the rule. One of them leads to a shortest text; others may be left out.
   virtual void expand_shortest(RuleId rule, const Reading& reading, Alternatives& out) {
     expand(rule, reading, out);
   }
-  // Sets an upper bound of the rule's shortest text without a search. The bound of a reader must hold
-  // whatever the reader is told. Returns false if no bound is known.
+  // Gives an upper bound of the bytes of the rule's shortest text without a search. For a reader the bound
+  // must hold whatever it is told. Returns false if none is known.
   virtual bool bound(RuleId /*rule*/, Bound& /*out*/) { return false; }
 
   // ---- texts that are compared ----
@@ -235,9 +229,9 @@ class Productions {
   virtual bool compared_with(RuleId /*reader*/, std::size_t /*most*/, std::vector<std::string>& /*out*/) {
     return true;
   }
-  // narrow() looks for a rule that has some texts of a compared rule: those that equal one of `texts`, those
-  // of one of `rules`, and with `others` all that are neither. If these are all texts, `out` is the rule
-  // itself. `any` says whether there is such a text. Returns false if this is not known.
+  // narrow() makes a rule with a chosen part of the texts of a compared rule: those equal to one of `texts`,
+  // those of one of `rules`, and with `others` all that are neither. If all texts are chosen, `out` is the
+  // rule itself. `any` says whether there is a chosen text. Returns false if this cannot be decided.
   struct Choice {
     std::span<const std::string> texts;
     std::span<const RuleId> rules;
@@ -249,11 +243,12 @@ class Productions {
   // Appends one text for each value of a compared rule. Returns false if there are `most` values or more, or
   // if counting them takes too much work.
   virtual bool values(RuleId /*rule*/, uint32_t /*most*/, std::vector<std::string>& /*out*/) { return false; }
-  // Returns a lenient rule: it has the texts of `start`, and also texts in which items or keys repeat
-  // although they must differ. It is lenient only in arrays and objects where some other item or key is
-  // always left (engine/distinct.h). Returns `start` if there is no such array or object.
+  // Returns a lenient rule: it has the texts of `start`, and also texts whose items or keys repeat although
+  // they must differ. It is lenient only where some other item or key is always left (engine/distinct.h). If
+  // there is no such array or object, it returns `start`.
   virtual RuleId lenient(RuleId start) { return start; }
-  // Returns a literal set with all items of a kDistinct rule; empty() if there is no such set.
+  // Returns a literal set with all items of a kDistinct rule, or empty() if its items are not finitely many
+  // literals.
   virtual RegexId choices(RuleId /*rule*/) { return {}; }
 
   // ---- numbers that grow as rules are expanded ----

@@ -8,7 +8,7 @@
 // The idea. Three passes over the text, each over all derivations at once. Between two bytes there is a
 // graph of nodes: a set of stacks, or one symbol above a set of rests. For (?P<x>a*)(?P<y>a*) and `aa`:
 //
-//     forwards()    every way to read the bytes: `a` by x or by y, with the border at any of three places
+//     forwards()    every way to read the bytes: `a` by x or by y, split at any of three places
 //     backwards()   for each node the stacks from which the end is reached (`good`): a way that reads the
 //                   next byte may fail later
 //     choose()      from the left, at each place the notes in order of preference. x begins, and ends as late
@@ -50,21 +50,18 @@ namespace structgen {
 
 namespace {
 
-// One place has at most this many items; otherwise find_spans() throws.
 constexpr uint32_t kMaxReadings = 5'000;
-// One place has at most this many nodes; otherwise find_spans() throws.
 constexpr uint32_t kMaxNodes = 200'000;
-// Two sets of stacks are intersected down to this depth; otherwise find_spans() throws.
 constexpr uint32_t kMaxStackDepth = 20'000;
 constexpr uint32_t kNone = 0xFFFFFFFFu;
 constexpr std::size_t kNowhere = static_cast<std::size_t>(-1);
 
 [[noreturn]] void too_much(const char* what) { throw Error(ErrorKind::kBudgetExceeded, what); }
 
-// The identity of a node at one place. If `set` is true, the node is the set of stacks `stack`. Otherwise it
-// is the symbol `top` above the stacks `stack`. `capture` is the capture that is open, and `label` the label
-// of the literal that was just read. `follow` and `context` were set by the kFollow and kAfter symbols that
-// were passed (parse/alive.h).
+// What tells the nodes at one place apart. If `set` is true, the node is the set of stacks `stack`; otherwise
+// it is the symbol `top` above these stacks. `capture` is the open capture, `label` the label of a literal
+// that has just been read. `follow` and `context` are those of the kFollow and kAfter symbols that were
+// passed on the way (parse/alive.h).
 struct Key {
   bool set;
   uint32_t top;
@@ -76,17 +73,17 @@ struct Key {
   friend auto operator<=>(const Key&, const Key&) = default;
 };
 
-// A step from one node to another at the same place. kPop leads from a set to one of its top symbols, kExpand
-// from a rule to one of its alternatives, kNote over a note. kSame is any other step.
+// An edge between two nodes of one place; no byte is read. kPop leads from a set to one of its top symbols,
+// kExpand from a rule to one of its alternatives, kNote past a note, kSame anywhere else.
 struct Edge {
   enum Kind : uint8_t { kPop, kExpand, kSame, kNote } kind;
   uint32_t to;
-  // For kExpand: the symbols of the alternative behind the first one. They were pushed below it.
+  // For kExpand: the symbols of the alternative but the first one, which were pushed below it.
   std::span<const Symbol> pushed;
 };
 
-// One way in which a node reads the next byte: the index of an item of the place, and the symbol that was
-// pushed below this item, if there was one.
+// A way for a node to read the next byte: an item of the place, by its index, and the symbol that was pushed
+// below it, if any.
 struct Reads {
   uint32_t item;
   std::optional<Symbol> pushed;
@@ -96,23 +93,23 @@ struct Node {
   Key key;
   std::vector<Edge> out;
   std::vector<Reads> reads;
-  // Those stacks of the node with which the rest of the text can be read.
+  // The part of the node's stacks with which the rest of the text can be read.
   StackId good = StackArena::none();
 };
 
-// The graph at one place. places_[i] stands in front of byte i of the text.
+// The graph at the point in front of byte i of the text is places_[i].
 struct Place {
   std::vector<Item> items;
-  // good[k]: those stacks of item k with which the rest of the text can be read.
+  // good[k]: the part of item k's stacks with which the rest of the text can be read.
   std::vector<StackId> good;
-  // stays[k]: the item here that item k of the place before becomes; kNone if it does not go on.
+  // stays[k]: item k of the place before, after its byte, is this item here; kNone if it cannot read the
+  // byte.
   std::vector<uint32_t> stays;
-  // ends[k]: the node here at which item k of the place before ends; kNone if it cannot.
+  // ends[k]: if item k of the place before ends here, the text goes on at this node; kNone if it cannot end.
   std::vector<uint32_t> ends;
   std::vector<Node> nodes;
 };
 
-// Runs the three passes over one text.
 class Search {
  public:
   Search(Parser& parser, Productions& productions, std::string_view text, bool complete,
@@ -167,8 +164,8 @@ class Search {
     }
   }
 
-  // Returns the stacks after the byte behind this place was read. If a token begins with this byte, its
-  // limits drop some stacks (parse/limits.h). back() undoes it.
+  // Returns the stacks as they are behind this place's byte. If a token begins with this byte, stacks whose
+  // limit is used up are dropped (parse/limits.h). back() is the inverse.
   StackId ahead(std::size_t place, StackId s) {
     return begins_[place] ? parser_.limits().begin_token_exactly(s) : s;
   }
@@ -180,7 +177,8 @@ class Search {
     todo_.clear();
   }
 
-  // Returns the item with this regex and capture at the current place. `stack` is added to its stacks.
+  // Returns the number of the item with this regex and capture at the current place, after adding `stack` to
+  // its stacks.
   uint32_t item(RegexId regex, StackId stack, CaptureId capture) {
     std::vector<Item>& items = places_[at_].items;
     const auto [it, fresh] =
@@ -194,7 +192,6 @@ class Search {
     return it->second;
   }
 
-  // Returns the number of the node at the current place. A new node is put on the list of grow().
   uint32_t node(const Key& key) {
     std::vector<Node>& nodes = places_[at_].nodes;
     const auto [it, fresh] = numbers_.try_emplace(key, static_cast<uint32_t>(nodes.size()));
@@ -212,7 +209,6 @@ class Search {
     places_[at_].nodes[from].out.push_back({kind, number, pushed});
   }
 
-  // Follows the edges of all new nodes until no node is new.
   void grow() {
     while (!todo_.empty()) {
       const uint32_t n = todo_.back();
@@ -232,8 +228,8 @@ class Search {
     }
   }
 
-  // Adds the edges of a node that is a symbol above stacks, in the way in which Parser::follow() reads this
-  // symbol.
+  // Adds the edges of a node that is a symbol above stacks. They are the ways in which Parser::follow() reads
+  // this symbol.
   void symbol(uint32_t n, const Key& key) {
     const Symbol top{key.top};
     const StackId rest{key.stack};
@@ -318,8 +314,8 @@ class Search {
     }
   }
 
-  // Adds an item for a regex that can read a byte. If the regex also matches the empty text, the caller has
-  // added an edge from node n for this case.
+  // Adds an item for a regex that can read a byte. If the regex has the empty text, too, the caller has
+  // already added an edge for it.
   void reads(uint32_t n, RegexId regex, StackId stack, CaptureId capture, std::optional<Symbol> pushed) {
     const RegexNode& r = regexes_.node(regex);
     if (regex == RegexArena::empty() || regex == RegexArena::poison() || r.kind == RegexKind::kEpsilon ||
@@ -329,8 +325,6 @@ class Search {
     places_[at_].nodes[n].reads.push_back({number, pushed});
   }
 
-  // ---- backwards: what leads to the end ----
-
   // Sets `good` of all items and nodes, from the last place to the first. The `good` of an item follows from
   // the next place, that of a node from the items of its own place.
   void backwards() {
@@ -339,7 +333,8 @@ class Search {
       now.good.assign(now.items.size(), StackArena::none());
       if (at_ + 1 == places_.size()) {
         if (!complete_)
-          // Another token may begin at the end of the text. So a limit on tokens may drop stacks here.
+          // At the end of the text another token may begin, and that may use up a limit. The stacks that this
+          // drops are not good.
           for (std::size_t k = 0; k < now.items.size(); ++k) {
             StackLimits& limits = parser_.limits();
             now.good[k] = limits.take_back(limits.begin_token_exactly(now.items[k].stack));
@@ -386,7 +381,7 @@ class Search {
     return good;
   }
 
-  // Takes the given symbols off the top of each stack that begins with them. Other stacks are dropped.
+  // Returns the stacks below the given symbols, of those stacks that begin with them. Others are dropped.
   StackId stripped(StackId s, std::span<const Symbol> symbols) const {
     for (Symbol top : symbols) {
       StackId below = StackArena::none();
@@ -417,13 +412,12 @@ class Search {
     return out;
   }
 
-  // ---- forwards again: one derivation's notes ----
-
-  // Some items or nodes, by number, each with the stacks that the choices so far leave.
+  // A set of items or of nodes, by number. Each has the part of its stacks that the choices so far leave.
   using Chosen = std::map<uint32_t, StackId>;
 
-  // Chooses one derivation, place by place. At each place it follows all edges that pass no note, then passes
-  // the best note that it met, and repeats both until reading the next byte ranks before all notes.
+  // Chooses one derivation, from place to place. At a place it follows all edges that pass no note, then
+  // passes the note with the best rank, and again follows edges. It stops when reading the next byte ranks
+  // before all notes that are left.
   void choose() {
     Chosen items;
     for (at_ = 0; at_ < places_.size(); ++at_) {
@@ -447,7 +441,6 @@ class Search {
       std::vector<Chosen> met;
       while (true) {
         met.push_back(here);
-        // Follows all edges but those over notes, and collects the notes that it meets, best rank first.
         bool end = false;
         std::map<std::pair<int, uint32_t>, Chosen> notes;
         std::vector<uint32_t> todo;
@@ -496,8 +489,8 @@ class Search {
     }
   }
 
-  // Returns the rank of a note; the smallest is passed first. A note below 0 is passed before the next byte
-  // is read, a note above 0 only if no byte can be read.
+  // Returns the rank of a note: the note with the smallest one is passed first. Notes below 0 are passed
+  // before the next byte is read; notes above 0 only if no byte can be read.
   static int rank(uint32_t number) {
     switch (note_kind(number)) {
       case NoteKind::kEnter: return -3;
@@ -512,10 +505,9 @@ class Search {
     return 0;
   }
 
-  // Passes a note: a capture begins, or the innermost open capture of this name ends.
+  // Acts on a note that is passed: a capture begins, or the innermost open capture of this name ends.
   void note(uint32_t number) {
     const uint32_t name = note_name(number);
-    // If the capture would end behind a gap, it ends in front of the gap instead.
     const auto close = [&](std::size_t end) {
       for (std::size_t i = open_.size(); i-- > 0;)
         if (open_[i].name == name) {
@@ -547,7 +539,6 @@ class Search {
   std::string_view text_;
   const bool complete_;
   std::vector<Place> places_;
-  // begins_[i] is true if a token begins at place i.
   std::vector<bool> begins_;
   std::size_t at_ = 0;
   std::map<Key, uint32_t> numbers_;
@@ -558,7 +549,6 @@ class Search {
   std::unordered_map<uint64_t, StackId> common_;
   std::vector<Span> open_, spans_;
   std::vector<std::size_t> entered_;
-  // The last gap (text between lexemes) that choose() has passed.
   Span gap_{0, kNowhere, kNowhere};
 };
 

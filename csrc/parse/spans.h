@@ -27,10 +27,10 @@ struct Span {
   std::size_t begin, end;
 };
 
-// Returns the named captures of a text that `start` reads, sorted by begin, longer ones first. With
-// `complete` the text ends here. Without it the text may go on, and captures that have not ended are left
-// out. `tokens` holds the offsets at which tokens begin, ascending; only a grammar that limits tokens needs
-// it. Throws kBudgetExceeded.
+// Returns the named captures of a text that `start` reads. They are sorted by begin; of equal begins, longer
+// ones come first. With `complete` the text must be whole. Without it more text may follow, and captures that
+// are still open are left out. `tokens` are the offsets at which tokens begin, ascending; only grammars that
+// limit tokens need them. Throws kBudgetExceeded.
 std::vector<Span> find_spans(Parser& parser, Productions& productions, RuleId start, std::string_view text,
                              bool complete, std::span<const std::size_t> tokens = {});
 

@@ -8,8 +8,8 @@
 namespace structgen {
 
 namespace {
-// Below this depth unite() keeps two entries with equal tops apart. This bounds the recursion; the union
-// holds the same stacks but shares less.
+// Below this depth unite() does not merge entries with equal tops. This bounds its recursion; the union has
+// the same stacks, but shares less memory.
 constexpr uint32_t kMergeDepth = 200;
 }  // namespace
 
@@ -104,8 +104,8 @@ StackId StackArena::unite(StackId a, StackId b, uint32_t depth) {
       ++i;
       ++j;
     } else {
-      // Several entries may have this top. Each pair of a top and a set below it is kept once, so a set does
-      // not grow when parts of itself are added to it.
+      // Both lists may have several entries with this top. A pair of a top and a set below it is kept once,
+      // so that a union with a part of the set does not grow.
       const Symbol top = x[i].top;
       const auto first = static_cast<std::ptrdiff_t>(out.size());
       for (; i < x.size() && x[i].top == top; ++i) out.push_back(x[i]);

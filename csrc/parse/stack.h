@@ -35,8 +35,8 @@ class StackArena {
   // Pushes several symbols; symbols[0] becomes the top.
   StackId push(std::span<const Symbol> symbols, StackId rest);
   StackId unite(StackId a, StackId b) { return unite(a, b, 0); }
-  // Returns the union of one or more sets; `all` is overwritten. Sets are united in pairs: adding n sets one
-  // by one would make unions of n * n / 2 entries in all.
+  // Returns the union of one or more sets; `all` is overwritten. The sets are united in pairs, then the
+  // unions in pairs: adding n sets to one union would copy n * n / 2 entries.
   StackId unite(std::span<StackId> all);
   // entries() has the stacks of a set that are not empty, by their top. has_end() tells whether the set has
   // the empty stack.
@@ -51,20 +51,19 @@ class StackArena {
         nullptr;  // sorted by top; one for each top, except deep in a union (stack.cc)
     uint32_t n : 31 = 0;
     uint32_t end : 1 = false;
-    // The first set that was made by pushing one symbol on this one, or 0. Most sets get only one such set,
-    // right after they were made. Looking here first saves a look-up in a table of millions, which is a cache
-    // miss.
+    // One set made by pushing a symbol on this set, or 0. Most sets get only one such set, right after they
+    // were made. Looking here first saves a look-up in a table of millions of entries, which is a cache miss.
     uint32_t above = 0;
   };
   StackId unite(StackId a, StackId b, uint32_t depth);
   StackId intern(std::span<const StackEntry> entries, bool end);
   uint32_t add(std::span<const StackEntry> entries, bool end);
   StableVector<Node> nodes_;
-  // Finds equal sets. It lacks the sets that some `above` points to.
+  // Finds equal sets. Sets that some `above` names are not in it.
   InternTable index_;
   BumpPool pool_;
-  // The union of two sets other than none(). `pair` has the smaller number in its high half and the larger
-  // one in its low half.
+  // The union of two sets, neither of them none(). `pair` has the smaller number in its upper 32 bits, the
+  // larger one in its lower 32 bits.
   struct Union {
     uint64_t pair;
     StackId set;

@@ -57,14 +57,13 @@
 namespace structgen {
 
 namespace {
-// At most this many rules may be entered one inside of the other before a byte is read; a deeper grammar is
+// Rules may be entered one inside the other, before a byte is read, at most this deep. A deeper grammar is
 // refused.
 constexpr uint32_t kMaxClosureDepth = 2'000;
-// Building a frontier may need other frontiers, at most this many one inside of the other.
+// A frontier may need the frontiers of other stacks. At most this many are built one inside the other.
 constexpr uint32_t kMaxNested = 100;
-// In a state with more pairs of a lexeme and a stack than this, the stacks of equal lexemes are united.
+// From this many pairs of a lexeme and a set of stacks on, normalise() unites the stacks of equal lexemes.
 constexpr std::size_t kManyLexemes = 500;
-// A state has at most this many items; otherwise kBudgetExceeded is thrown.
 constexpr uint32_t kMaxItems = 5'000;
 // At most this many edges may follow each other without a byte of text between them.
 constexpr uint32_t kMaxEdges = 64;
@@ -92,14 +91,13 @@ std::size_t Parser::byte_size() const {
 }
 
 void Parser::look_at_size() {
-  // After this many new states and sets of stacks the size is checked again.
+  // Sizes are checked whenever this many states and sets of stacks were added.
   constexpr uint32_t kLook = 512;
   if (states_.size() + stacks_.size() < next_look_) return;
   if (byte_size() > regexes_.most()) out_of_memory(regexes_.most());
   next_look_ = states_.size() + stacks_.size() + kLook;
 }
 
-// Returns the alternatives of a rule, which are remembered unless something was omitted.
 AlternativeList Parser::expand(RuleId rule) {
   if (const uint32_t* known = expansion_index_.find(rule.v)) return expansions_[*known];
   Alternatives alts;
@@ -112,8 +110,8 @@ AlternativeList Parser::expand(RuleId rule) {
   return kept;
 }
 
-// Appends the alternatives of a rule. If they take too much work to find, a world that omits appends none for
-// now.
+// Appends the alternatives of a rule. If finding them takes too much work, a world that omits appends none,
+// and omitted_ counts it.
 void Parser::expand(RuleId rule, const Reading& reading, Alternatives& out) {
   const Effort& effort = regexes_.effort();
   if (!effort.omits()) return productions_.expand(rule, reading, out);
@@ -126,9 +124,9 @@ void Parser::expand(RuleId rule, const Reading& reading, Alternatives& out) {
   out = {};
 }
 
-// Returns the state that make() makes. make() has no value if all that may follow was omitted. Since this
-// text was promised a completion, make() is then called again: it gets most of the work that is left, and
-// undecided questions are asked anew.
+// Returns the state that make() returns. make() returns nothing if all that may follow was omitted. The text
+// was promised a completion, so make() is then called once more: undecided questions are asked anew, with
+// most of the work that is left.
 template <class F>
 StateId Parser::fed(F&& make) {
   if (const std::optional<StateId> made = make()) return *made;
@@ -148,8 +146,8 @@ void Parser::forget_starved() {
 
 void Parser::add_item(RegexId regex, StackId stack, CaptureId capture, Frontier& out) {
   const Item item{regex, stack, capture};
-  // Only if text is captured can following symbols lead back to this item. Without a capture such a loop ends
-  // at a stack that was already visited.
+  // Without a capture, symbols cannot lead back to this item, because following stops at stacks that were
+  // visited. With a capture they can, so the list is searched.
   if (capture.v != 0 && std::find(out.items.begin(), out.items.end(), item) != out.items.end()) return;
   if (out.items.size() > kMaxItems)
     throw Error(ErrorKind::kBudgetExceeded, "a parse state has too many alternatives");
@@ -165,7 +163,6 @@ void Parser::add_item(RegexId regex, StackId stack, CaptureId capture, Frontier&
   close(stack, capture, reading, out);
 }
 
-// Follows the first symbol of each alternative; the other symbols are pushed below it.
 void Parser::follow_alternatives(AlternativeList alts, StackId rest, CaptureId capture, Frontier& out) {
   charge(static_cast<int64_t>(alts.symbols.size()));
   for (const std::span<const Symbol> symbols : alts.each())
@@ -175,8 +172,8 @@ void Parser::follow_alternatives(AlternativeList alts, StackId rest, CaptureId c
       follow(symbols[0], stacks_.push(symbols.subspan(1), rest), capture, Reading{}, out);
 }
 
-// Adds the items with which the symbol `top` above the stacks `rest` begins. `reading` is what a reader at
-// the top is told.
+// Adds the items with which the symbol `top`, above the stacks `rest`, can begin. If it is a reader, it is
+// told `reading`.
 void Parser::follow(Symbol top, StackId rest, CaptureId capture, const Reading& reading, Frontier& out) {
   check_depth();
   switch (top.kind()) {
@@ -190,8 +187,8 @@ void Parser::follow(Symbol top, StackId rest, CaptureId capture, const Reading& 
     case Symbol::kNote:
     case Symbol::kLimit: close(rest, capture, Reading{}, out); return;
     case Symbol::kRule: {
-      // The rule was already followed above these stacks: by another alternative, or in a cycle of rules that
-      // match the empty text.
+      // Without a capture a rule is followed once above these stacks: another alternative may have led here,
+      // or a cycle of rules with an empty text.
       if (capture.v == 0 && base_ != StackArena::none() && !first_visit(stacks_.push(top, rest))) return;
       const Deeper level(depth_, kMaxClosureDepth, ErrorKind::kBudgetExceeded, kTooDeep);
       follow_alternatives(expand(top.rule_id()), rest, capture, out);
@@ -225,8 +222,9 @@ bool Parser::first_visit(StackId s) {
   return true;
 }
 
-// Adds the items with which a set of stacks begins, from its frontier if no text is captured. For base_ it
-// only notes that the symbol above may read nothing: build_frontier() adds these items itself.
+// Adds the items with which a set of stacks can begin. Without a capture they are those of its frontier. For
+// the set base_ it only notes that the symbol above may read nothing (reached_), and build_frontier() adds
+// the items.
 void Parser::close(StackId stack, CaptureId capture, const Reading& reading, Frontier& out) {
   if (capture.v == 0 && reading.kind == Reading::kNone) {
     if (base_ == StackArena::none()) return merge(frontier(stack), out);
@@ -249,18 +247,19 @@ void Parser::merge(const KnownFrontier& from, Frontier& out) {
   out.accepting = out.accepting || from.accepting;
 }
 
-// Adds the items of a frontier without the texts whose first byte is in `follow`.
+// Adds the items of a frontier, but no text whose first byte is in `follow`.
 void Parser::merge_restricted(const KnownFrontier& from, RegexId follow, Frontier& out) {
   for (const Item& i : from.items()) {
     const RegexId r = restricted(i.regex, follow);
-    // An item that reads nothing is left out: what follows it is already in the frontier.
+    // An item that reads nothing is left out: the items behind it are in this frontier already.
     if (r != RegexArena::empty() && r != RegexArena::epsilon()) out.items.push_back({r, i.stack, i.capture});
   }
   out.lexemes.insert(out.lexemes.end(), from.lexemes().begin(), from.lexemes().end());
   out.accepting = out.accepting || from.accepting;
 }
 
-// Adds the items of a frontier. Its lexemes become items, because the context now tells how far they reach.
+// Adds the items of a frontier. The context is known now and decides how far a lexeme reaches, so lexemes
+// become items.
 void Parser::merge_in_context(const KnownFrontier& from, uint32_t context, Frontier& out) {
   out.items.insert(out.items.end(), from.items().begin(), from.items().end());
   out.accepting = out.accepting || from.accepting;
@@ -272,9 +271,9 @@ void Parser::merge_in_context(const KnownFrontier& from, uint32_t context, Front
     }
 }
 
-// Collects the items with which a set of stacks begins: for each entry those of the top symbol and, if this
-// may read nothing, those of the stacks below. Frontiers are remembered, so a deeper stack costs only its new
-// symbol. Returns false if the frontier of `missing` must be built first.
+// Collects the items with which a set of stacks can begin. For each entry these are the items of its top
+// symbol, and those of the stacks below if this symbol may read nothing. The frontiers below are known, so a
+// deeper stack costs only its new symbol. If one is not, it is set in `missing`, and the result is false.
 bool Parser::build_frontier(StackId stack, Frontier& out, StackId& missing) {
   out.accepting = stacks_.has_end(stack);
   for (const StackEntry& e : stacks_.entries(stack)) {
@@ -318,9 +317,9 @@ bool Parser::build_frontier(StackId stack, Frontier& out, StackId& missing) {
 const Parser::KnownFrontier& Parser::frontier(StackId stack) {
   check_depth();
   if (const KnownFrontier* known = known_frontier(stack)) return *known;
-  // Stacks may be deep, so a loop builds the frontiers below first. While a frontier is being built, the
-  // question what may follow a lexeme may need another one. So the members that describe the current frontier
-  // are saved and restored.
+  // Stacks may be deep, so a loop builds the frontiers below first. Asking what may follow a lexeme builds
+  // another frontier inside this one, so the members that describe the frontier under way are saved and
+  // restored.
   const StackId base = base_;
   const bool reached = reached_;
   const uint32_t visit = visit_, depth = depth_;
@@ -370,7 +369,7 @@ const Parser::KnownFrontier& Parser::frontier(StackId stack) {
   return *known_frontier(stack);
 }
 
-// Sorts the items and unites them: the regexes above equal stacks, then the stacks below equal regexes.
+// Sorts the items, unites regexes above equal stacks, then stacks below equal regexes.
 void Parser::normalise(std::vector<Item>& items) {
   if (items.size() < 2) return;
   std::sort(items.begin(), items.end(), [](const Item& x, const Item& y) {
@@ -383,8 +382,8 @@ void Parser::normalise(std::vector<Item>& items) {
     group.clear();
     for (; j < items.size() && items[j].stack == items[i].stack && items[j].capture == items[i].capture;
          ++j) {
-      // A labelled regex must end with its own label, and poison has no end. Neither can be united with
-      // another regex.
+      // A labelled regex must end with its own label, and poison never ends. Such a regex is not united with
+      // another one.
       if (regexes_.node(items[j].regex).labelled || items[j].regex == RegexArena::poison())
         merged.push_back(items[j]);
       else
@@ -411,9 +410,9 @@ void Parser::normalise(std::vector<Item>& items) {
   items.erase(std::unique(items.begin(), items.end()), items.end());
 }
 
-// In a long list each lexeme gets one set of stacks: an ambiguous grammar would add entries with every byte
-// of the text. In a short list each entry keeps its own set, so that an entry that cannot be read to its end
-// can be dropped alone.
+// In a long list the stacks of each lexeme are united; otherwise an ambiguous grammar would add entries with
+// every byte of the text. In a short list entries stay apart: an entry that cannot be read to its end is then
+// dropped alone.
 void Parser::normalise(std::vector<Pending>& lexemes) {
   sort_unique(lexemes);
   if (lexemes.size() < kManyLexemes) return;
@@ -428,7 +427,7 @@ void Parser::normalise(std::vector<Pending>& lexemes) {
   lexemes.resize(n);
 }
 
-// Returns true if the text may end here, given that a token ends here, too.
+// Returns true if the text may end here on the condition that a token ends here, too.
 bool Parser::ends_at_edge(std::span<const Item> items, uint32_t depth) {
   check_depth();
   if (depth == kMaxEdges) return false;
@@ -453,7 +452,7 @@ StateId Parser::at_edge(StateId s) {
   return out;
 }
 
-// Returns the state of items that normalise() has sorted. `kept` says that the items lie in pool_ already.
+// Returns the state of items that normalise() has sorted. `kept` says that their memory is in pool_ already.
 StateId Parser::intern(std::span<const Item> items, bool accepting, bool kept) {
   if (marked_ && !accepting) accepting = ends_at_edge(items, 0);
   if (items.empty() && !accepting) return dead();
@@ -551,7 +550,7 @@ StateId Parser::start(RuleId rule) {
   return continuation(stacks_.push(Symbol::rule(rule), StackArena::end()), CaptureId{0});
 }
 
-// Returns an empty frontier whose memory is reused, because a walk makes thousands of frontiers.
+// Returns an empty frontier. Its memory is reused, because a walk makes thousands of frontiers.
 Parser::Frontier Parser::borrow() {
   if (spare_.empty()) return {};
   Frontier out = std::move(spare_.back());
@@ -566,8 +565,8 @@ StateId Parser::step_uncached(StateId s, uint8_t byte) {
   return fed([&] { return stepped(s, byte); });
 }
 
-// Returns the successor of s by the byte. It has a derivative for each item and, if the derivative may be
-// empty, the frontier of the item's stacks. Returns no value if all that may follow was omitted.
+// Returns the state behind the byte. It has the derivative of each item and, where a derivative may be empty,
+// the items of the frontier below. Returns nothing if all that may follow was omitted.
 std::optional<StateId> Parser::stepped(StateId s, uint8_t byte) {
   const std::span<const Item> from = items(s);
   charge(6 + 4 * static_cast<int64_t>(from.size()));
@@ -594,21 +593,22 @@ std::optional<StateId> Parser::stepped(StateId s, uint8_t byte) {
     }
   }
   if (omissions.any() && !f.accepting && f.lexemes.empty() &&
-      // An item above a stack whose continuation was omitted does not count: it could read blanks at most,
-      // and nothing behind them.
+      // An item above stacks whose continuation was omitted does not count as a way on: it could read blanks,
+      // but nothing behind them.
       std::ranges::all_of(
           f.items, [&](const Item& i) { return std::ranges::find(starved, i.stack) != starved.end(); }))
     return std::nullopt;
   normalise(f.items);
-  // If all items come from one frontier, the state shares the frontier's list.
+  // If the items are those of one frontier, the state uses the frontier's list and copies nothing.
   const bool kept = std::ranges::equal(f.items, last);
   const StateId out = intern(kept ? last : f.items, f.accepting, kept);
   spare_.push_back(std::move(f));
   return out;
 }
 
-// Returns the state behind a text, and makes no states and derivatives in between. No item may end inside of
-// the text. Returns no value if RegexArena::past() cannot serve an item, or if nothing may follow.
+// Returns the state behind a text without making the states and derivatives in between, if no item can end
+// inside the text. Returns nothing if RegexArena::past() has no answer for some item, or if nothing may
+// follow.
 std::optional<StateId> Parser::past(StateId s, std::string_view text) {
   if (marked_ || regexes_.effort().omits()) return std::nullopt;
   std::vector<Item> to;
@@ -643,8 +643,8 @@ StateId Parser::advance(StateId s, std::string_view text, std::size_t& read) {
   return step(s, static_cast<uint8_t>(text[0]));
 }
 
-// Makes the table of successors when a state is first stepped. Every second state of a walk stands behind the
-// last byte of a token and is never stepped, so it gets no table.
+// Makes the table of successors, when a state is first stepped. About half of the states stand behind the
+// last byte of a token and are never stepped, so they need no table.
 std::atomic<uint32_t>* Parser::make_row(StateId s) {
   State& st = states_[s.v];
   const ClassMap* c = regexes_.class_maps().one();
@@ -720,7 +720,7 @@ bool Parser::may_limit(StateId s) {
   return false;
 }
 
-// With `begin`, returns the state after a token has begun; otherwise the state without the marks of limits on
+// With `begin`, returns the state after a token has begun. Without it, returns the state without the marks on
 // its stacks.
 StateId Parser::limited(StateId s, bool begin) {
   if (least_limit(s) == StackLimits::kUnlimited) return s;
@@ -738,7 +738,8 @@ StateId Parser::limited(StateId s, bool begin) {
 
 StackId Parser::import_stack(Parser& from, StackId s, ImportMemo& memo) {
   if (s.v <= 1) return s;
-  // States and stacks below are visited first, from a list, because stacks may be too deep for a recursion.
+  // Sets of stacks below are copied first. A work list replaces the recursion, because stacks may be too
+  // deep.
   std::vector<uint32_t> todo{s.v};
   while (!todo.empty()) {
     const StackId at{todo.back()};

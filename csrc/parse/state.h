@@ -32,7 +32,7 @@
 
 namespace structgen {
 
-// One way to read on: what is left of a terminal, the stacks behind it, and the capture that is open.
+// One way to read on: the rest of a terminal, the stacks behind it, and the open capture.
 struct Item {
   RegexId regex;
   StackId stack;
@@ -45,7 +45,7 @@ struct Item {
   }
 };
 
-// A step over several bytes at once, for which the states between were not made (Parser::leap).
+// A step over several bytes at once; the states in between were never made (Parser::advance).
 struct Jump {
   const Jump* next;
   std::string_view text;
@@ -58,32 +58,30 @@ struct State {
   const Item* items = nullptr;
   uint32_t n = 0;
   bool accepting = false;
-  // True if some item captures text. Each byte then leads to a state of its own, because it changes the
-  // captured text.
+  // True if some item captures text. Each byte changes the captured text, so it leads to a state of its own
+  // and has no class.
   bool capturing = false;
-  // True if the regex of some item is RegexArena::poison().
   bool poisoned = false;
-  // For grammars that limit tokens (Limits::unlimited). If no limit can be used up by the next token: `begun`
-  // is the state after this token has begun, `unmarked` is this state without its marks. `unmarked` is
-  // unknown() if a limit can be used up, and 0 before unlimited() is asked.
+  // For grammars that limit tokens (Limits::unlimited). If the next token cannot use up a limit, `begun` is
+  // the state after this token has begun, and `unmarked` is this state without its marks. If it can,
+  // `unmarked` is unknown(). Both are 0 until unlimited() is asked.
   std::atomic<uint32_t> begun{0}, unmarked{0};
-  // The upper end of the range that begins with `grows`, below.
+  // The other end of the range that begins with `grows`.
   std::atomic<uint32_t> grows_to{0};
-  // The classes of bytes by which `next` is indexed. The first step sets both.
+  // The classes of bytes that index `next`. The first step sets both.
   const ClassMap* classes = nullptr;
   // The successor for each class of bytes, or unknown(). The table is made by the first step.
   std::atomic<std::atomic<uint32_t>*> next{nullptr};
-  // The known jumps from this state, at most Parser::kMostJumps of them.
   std::atomic<const Jump*> jumps{nullptr};
   // The bytes that may follow; null until Parser::live() is asked.
   const ByteSet* live = nullptr;
   // The mask of the state, which the MaskBuilder of the epoch owns (mask/fill.h).
   std::atomic<const void*> mask{nullptr};
-  // A budget of at least this many tokens refuses no token of the mask; 0 before it is computed
+  // A budget of this many tokens or more refuses no token of the mask. 0 until it is computed
   // (budget/rows.cc).
   std::atomic<uint32_t> loose{0};
-  // Behind each token of the mask, a text of each length from `grows` - 1 to `grows_to` bytes completes the
-  // text (Growth::LengthRange). `grows` is 0 until both are computed.
+  // Whichever token of the mask comes next, behind it there is a completion of each length from `grows` - 1
+  // to `grows_to` bytes (Growth::LengthRange). `grows` is 0 until both are computed.
   std::atomic<uint32_t> grows{0};
 };
 
@@ -91,11 +89,11 @@ struct State {
 // state().
 class Parser {
  public:
-  // dead() is the state that reads nothing. unknown() is no state: it stands for a step that was not made
-  // yet.
+  // dead() is the state that reads nothing. unknown() is no state: a table has it where no successor was
+  // computed.
   static constexpr StateId dead() { return StateId{0}; }
   static constexpr StateId unknown() { return StateId{0xFFFFFFFFu}; }
-  // A state remembers at most this many jumps. Further texts are read byte by byte.
+  // A state remembers at most this many jumps. Other texts are read byte by byte.
   static constexpr std::size_t kMostJumps = 64;
 
   // `regexes` and `productions` must live longer than the parser.
@@ -116,9 +114,9 @@ class Parser {
     if (!next) return unknown();
     return StateId{next[st.classes->of[byte]].load(std::memory_order_acquire)};
   }
-  // Returns a successor that is already computed, by the first bytes of a text that is not empty: by a jump
-  // if one fits, otherwise by one byte. Sets `read` to the number of bytes. Returns unknown() if none was
-  // computed.
+  // Returns a successor that was computed before, by a beginning of a text of at least one byte: by a jump if
+  // one fits, otherwise by one byte. Sets `read` to the bytes of this beginning. Returns unknown() if there
+  // is none.
   StateId peek(StateId s, std::string_view text, std::size_t& read) const {
     for (const Jump* j = states_[s.v].jumps.load(std::memory_order_acquire); j; j = j->next)
       if (text.starts_with(j->text)) {
@@ -130,28 +128,26 @@ class Parser {
   }
   // Returns the successor by one byte; dead() if the byte may not follow.
   StateId step(StateId s, uint8_t byte);
-  // Returns a successor by the first bytes of a text, of which there must be one: by one byte, or by several
-  // inside of literals such as keys. Sets `read` to the number of bytes.
+  // Returns a successor by a beginning of a text of at least one byte: several bytes inside literals such as
+  // keys, one byte elsewhere. Sets `read` to the number of these bytes.
   StateId advance(StateId s, std::string_view text, std::size_t& read);
-  // Returns step(s, byte). If it leads nowhere, the reason may be that alternatives were omitted. Then the
-  // step is made again under `Effort` (base/effort.h): LookAgain asks undecided questions again, Trust is for
-  // a byte that a mask allows.
+  // Returns step(s, byte). If this is dead(), alternatives may have been omitted, and the step is made again
+  // under `Effort` (base/effort.h): with LookAgain undecided questions are asked again, Trust is for a byte
+  // that a mask allows.
   template <class Effort>
   StateId step_with(StateId s, uint8_t byte);
   const ByteSet& live(StateId s);
 
-  // Returns the state that has the given items. If an item may read nothing, the items behind it are added.
+  // Returns the state that has the given items, and the items behind each one that may read nothing.
   StateId make(std::span<const Item> items, bool accepting);
-  // Returns the state of one item. It is remembered if no text, or an unknown text, is captured.
   StateId make(const Item& item);
-  // Returns the state that has exactly the given items, which come from another state. For each item that may
-  // read nothing, the list already has the items behind it, so none are added.
+  // Returns the state that has exactly the given items, which come from another state. That state already had
+  // the items behind those that may read nothing, so none are added.
   StateId of_items(std::vector<Item> items, bool accepting);
-  // Returns a state that reads only some of the texts of s, for an s with too many items: one item of s,
-  // above one single stack. choose(stack) picks the entry at each level of the stack. Returns dead() if this
-  // item and stack have no completion.
+  // For a state with too many items: returns a state that reads some texts of s, made of one item above one
+  // stack. choose(stack) picks the entry at each depth of the stack. Returns dead() if this item and stack
+  // have no completion.
   StateId one_way(StateId s, std::size_t item, const std::function<std::size_t(StackId)>& choose);
-  // Returns the state behind a terminal that has just ended above `stack`.
   StateId continuation(StackId stack, CaptureId capture);
   // Returns the state behind a text, by a step for each byte; dead() if the text cannot be read.
   StateId read(StateId s, std::string_view text) {
@@ -168,13 +164,12 @@ class Parser {
   // For limits on tokens (parse/limits.h). begin_token() returns the state after a token has begun; it
   // accepts if s does. without_limits() returns s without its marks. least_limit() returns its smallest mark.
   StateId begin_token(StateId s) { return limited(at_edge(s), true); }
-  // Returns s with the items that stand behind an edge (kEdge), for a point at which a token may begin.
+  // Returns s with the items behind an edge (kEdge) added: the state at a point where a token may begin.
   StateId at_edge(StateId s);
   bool edged() const { return edged_; }
-  // Returns true for the regex that only marks where a text may end; it reads no byte of the text
+  // Returns true for a regex that is only the mark of a possible end; no byte of a text is read by it
   // (GrammarTraits::bordered).
   bool marks(RegexId r) { return marked_ && !edged_ && r == regexes_.byte(kEdge); }
-  // Returns true if terminals contain kEdge: where a token must begin, or where a text may end.
   bool marked() const { return marked_; }
   // Returns how often alternatives of rules were omitted (base/effort.h).
   uint64_t omitted() const { return omitted_; }
@@ -197,14 +192,14 @@ class Parser {
   bool unproven() const { return productions_.traits().unproven; }
   bool tries_texts() const { return productions_.traits().tries_texts; }
 
-  // Copies a state of another parser that has the same regexes and rules. Each such parser needs a `memo` of
-  // its own, because each numbers its stacks in its own way.
+  // Copies a state of another parser with the same regexes and rules. Parsers number their stacks
+  // differently, so each other parser needs a `memo` of its own.
   using ImportMemo = FlatMap<uint32_t, uint32_t>;
   StateId import(Parser& from, StateId s, ImportMemo& memo);
 
  private:
-  // A lexeme that may begin here, and the stacks behind it. How far it reaches is decided once its context is
-  // known.
+  // A lexeme that may begin here, and the stacks behind it. How far it reaches depends on the context, which
+  // is not known yet.
   struct Pending {
     uint32_t lexeme;
     StackId stack;
@@ -213,23 +208,23 @@ class Parser {
       return std::tie(x.lexeme, x.stack.v) <=> std::tie(y.lexeme, y.stack.v);
     }
   };
-  // What may be read first in a set of stacks, as build_frontier() collects it. Behind a terminal that may
-  // read nothing, it has what follows this terminal, too.
+  // What can be read first in a set of stacks, while build_frontier() collects it. What follows a terminal
+  // that may read nothing is in it, too.
   struct Frontier {
     std::vector<Item> items;
     std::vector<Pending> lexemes;
     bool accepting = false;
     bool empty() const { return items.empty() && lexemes.empty() && !accepting; }
   };
-  // A finished frontier. Its lists lie in pool_, like those of expansions_. An epoch has a hundred thousand
-  // of them; as vectors they took 100 ms to free.
+  // A finished frontier. Its lists lie in pool_: an epoch has a hundred thousand of them, and vectors took
+  // 100 ms to free.
   struct KnownFrontier {
     const Item* first_item;
     const Pending* first_lexeme;
     uint32_t n;
     uint32_t n_lexemes : 30;
     uint32_t accepting : 1;
-    // True if the frontier is empty only because alternatives were omitted; fed() then makes it again.
+    // True if the frontier is empty because alternatives were omitted. fed() then has it made again.
     uint32_t starved : 1;
     std::span<const Item> items() const { return {first_item, n}; }
     std::span<const Pending> lexemes() const { return {first_lexeme, n_lexemes}; }
@@ -262,7 +257,6 @@ class Parser {
   void normalise(std::vector<Item>& items);
   void normalise(std::vector<Pending>& lexemes);
   StateId intern(std::span<const Item> items, bool accepting, bool kept = false);
-  // Throws if the regexes and states take more bytes than RegexArena::most().
   void look_at_size();
   std::atomic<uint32_t>* make_row(StateId s);
   StateId step_uncached(StateId s, uint8_t byte);
@@ -281,13 +275,11 @@ class Parser {
   StackLimits limits_;
   CaptureArena captures_;
   StableVector<State> states_;
-  // The sets of bytes that live() returns, each once.
   StableVector<ByteSet> lives_;
   InternTable live_index_;
-  // When there are this many states and sets of stacks together, look_at_size() checks the size again.
+  // The number of states and sets of stacks at which look_at_size() next checks the size.
   uint32_t next_look_ = 0;
   InternTable index_;
-  // The memory of the lists of states, frontiers and expansions.
   BumpPool pool_;
   // The alternatives of rules that are told nothing; expansion_index_ finds them by rule.
   StableVector<AlternativeList> expansions_;
@@ -295,21 +287,21 @@ class Parser {
   // The frontiers of sets of stacks. frontier_of_[s] is 1 more than the index of the frontier of s, or 0.
   StableVector<KnownFrontier> frontiers_;
   StableVector<uint32_t> frontier_of_;
-  // Frontiers that are not in use; borrow() hands them out again, so that their memory is reused.
+  // Frontiers that are not in use. borrow() hands them out again for their memory.
   std::vector<Frontier> spare_;
-  // The successors of states that capture text: by state and byte, because classes of bytes do not serve.
+  // The successors of states that capture text, by state and byte.
   FlatMap<uint64_t, uint32_t> capture_steps_;
   // The states of one item, by regex and stack: [0] for capture 0, [1] for an unknown capture.
   FlatMap<uint64_t, StateId> singles_[2];
   FlatMap<uint64_t, uint32_t> limited_;
   FlatMap<uint32_t, uint32_t> edges_;
-  // About the frontier that is being built: base_ is the set of stacks below the symbol that is being
-  // followed; reached_ says that this symbol may read nothing.
+  // The frontier under way: base_ is the set of stacks below the symbol that is being followed; reached_ says
+  // that this symbol may read nothing.
   StackId base_ = StackArena::none();
   bool reached_ = false;
   std::vector<uint32_t> visited_;
-  // visited_[s] equals visit_ if the set of stacks s was visited while the current symbol was followed.
-  // depth_ counts the rules that were entered one inside of the other.
+  // visited_[s] equals visit_ if the stacks s were visited for the current symbol. depth_ is the number of
+  // rules entered one inside the other.
   uint32_t visit_ = 0;
   uint32_t depth_ = 0;
   uint32_t nested_ = 0;

@@ -15,11 +15,10 @@ namespace {
 constexpr std::size_t kMaxEndings = 64;
 constexpr uint32_t kMaxDepth = 2'000;
 
-// Returns a + b, or kNoLimit (no maximum) where the sum is larger.
-uint32_t plus(uint32_t a, uint32_t b) { return a > kNoLimit - b ? kNoLimit : a + b; }
+uint32_t plus(uint32_t a, uint32_t b) { return a > kNoMaximum - b ? kNoMaximum : a + b; }
 
-// Rewrites one pattern, from the inside out. New nodes are appended; old ones are never changed,
-// because groups refer to them.
+// Rewrites one pattern, from the inside out. It appends nodes and changes none, because groups refer to
+// nodes.
 class Outside {
  public:
   explicit Outside(Pattern& p) : p_(p) {}
@@ -54,16 +53,16 @@ class Outside {
   }
 
  private:
-  // One alternative of a look-behind after the split. `body` is the text to read; the assertions `outside`
-  // must hold at its end. `(?<=a$)` has the body `a` and the assertion `$` outside.
+  // One way for a look-behind to end, after the split: it reads `body`, and at its end the assertions
+  // `outside` must hold. `(?<=a$)` has the body `a` and the assertion `$` outside.
   struct Ending {
     uint32_t body;
     std::vector<uint32_t> outside;
   };
   Deeper deeper() { return Deeper(depth_, kMaxDepth, ErrorKind::kGrammar, "the pattern nests too deeply"); }
 
-  // Rewrites a look-behind as one alternative for each Ending: `(?<=a$|b)` becomes `(?<=a)$|(?<=b)`. A
-  // negated look-behind becomes a negated look-ahead of these alternatives, which reads no character either.
+  // Rewrites a look-behind with an alternative for each Ending: `(?<=a$|b)` becomes `(?<=a)$|(?<=b)`. A
+  // negated look-behind becomes a negated look-ahead of these alternatives, which reads no character, either.
   uint32_t behind(uint32_t node, const PatternNode& n) {
     const uint32_t body = rewrite(n.a);
     const std::vector<Ending> endings = split(body, 0, 0);
@@ -106,9 +105,9 @@ class Outside {
     }
   }
 
-  // Splits a node into endings. `least` and `most` characters are the bounds of the text between the node and
-  // the end of the look-behind. An assertion that looks at most `least` characters ahead stays inside. With
-  // most = 0 the assertion stands at the end and can be moved out. Any other assertion is refused.
+  // Splits a node into endings. Between the node and the end of the look-behind stand at least `least` and at
+  // most `most` characters. An assertion that looks at most `least` characters ahead stays inside. If `most`
+  // is 0 the assertion stands at the end and can be moved out. Any other assertion is refused.
   std::vector<Ending> split(uint32_t node, uint32_t least, uint32_t most) {
     check_depth();
     const PatternNode n = p_.nodes[node];
@@ -125,8 +124,8 @@ class Outside {
       }
       case PatternKind::kCat: {
         const std::vector<uint32_t> kids(p_.kids_of(n).begin(), p_.kids_of(n).end());
-        // The kids are split from right to left, because `least` and `most` of a kid depend on the kids
-        // behind it. Each ending of a kid is combined with each ending of the kids behind it.
+        // Kids are split from right to left, because `least` and `most` of a kid depend on the kids behind
+        // it. Each of its endings is joined with each ending of those behind it.
         std::vector<Ending> out{{p_.add_empty(), {}}};
         for (std::size_t i = kids.size(); i-- > 0;) {
           std::vector<Ending> next;
@@ -150,9 +149,9 @@ class Outside {
           out.push_back({p_.add_empty(), {}});
           return checked(node, std::move(out));
         }
-        // The distance of an assertion in a loop to the end of the look-behind differs between iterations, so
-        // it must not look past this end.
-        split(n.a, least, kNoLimit);
+        // In a loop the distance of an assertion to the end of the look-behind differs from iteration to
+        // iteration, so the assertion must not look past the end.
+        split(n.a, least, kNoMaximum);
         return {{node, {}}};
       default: break;
     }

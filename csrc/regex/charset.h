@@ -19,8 +19,8 @@ struct CodepointRange {
 
 constexpr uint32_t kMaxCodepoint = 0x10FFFF;
 
-// A set of code points, as sorted ranges with gaps between them. Surrogates are left out, since no UTF-8 text
-// contains one.
+// A set of code points, as sorted ranges that neither overlap nor touch. It has no surrogates, because no
+// UTF-8 text contains one.
 class CodepointSet {
  public:
   CodepointSet() = default;
@@ -33,7 +33,6 @@ class CodepointSet {
   bool empty() const { return ranges_.empty(); }
   bool contains(uint32_t c) const;
   uint64_t size() const;
-  // Returns true and sets `c` if the set has exactly one member; returns false otherwise.
   bool single(uint32_t& c) const;
 
   CodepointSet complement() const;

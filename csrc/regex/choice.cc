@@ -9,11 +9,11 @@
 namespace structgen {
 
 namespace {
-// At most this many texts are written as one union of literals; a derivative visits each of them. More texts
-// become a tree.
+// At most this many texts are a union of literals, all of which a derivative visits. More texts become a
+// tree.
 constexpr std::size_t kFewTexts = 64;
-// tree() calls itself once for each branching node on the way down. Under more than this many branching nodes
-// it writes the remaining texts as one union.
+// tree() calls itself for each branching node on the way down. Below this many of them it writes what is left
+// as a union.
 constexpr uint32_t kMostBranches = 200;
 
 // Returns the regex of sorted, distinct texts without their first `depth` bytes, which are equal. `branches`
@@ -24,7 +24,7 @@ RegexId tree(RegexArena& r, std::span<const std::string> texts, std::size_t dept
     for (const std::string& t : texts) parts.push_back(r.literal(std::string_view(t).substr(depth)));
     return r.alt(std::span<const RegexId>(parts));
   }
-  // The texts are sorted, so all of them begin with what the first and the last have in common.
+  // The texts are sorted, so what the first and the last begin with, all begin with.
   std::size_t same = depth;
   while (same < texts.front().size() && texts.front()[same] == texts.back()[same]) ++same;
   std::size_t begin = 0;

@@ -29,8 +29,8 @@ namespace structgen {
 uint32_t PatternCursor::next_char() {
   uint32_t length;
   const uint32_t c = decode_utf8(text, at, length);
-  // A schema can contain half of a surrogate pair (`\ud83d`), which is here encoded as three bytes. It is
-  // read as one character, which matches nothing.
+  // Half of a surrogate pair (`\ud83d`), which a schema can contain, stands here as three bytes. It is read
+  // as one character, and that matches nothing.
   if (length == 0 && c >= 0xD800 && c <= 0xDFFF && text[at] == '\xED') length = 3;
   if (length == 0) fail("the pattern is not valid UTF-8");
   at += length;
@@ -94,7 +94,6 @@ uint32_t unicode_escape(PatternCursor& in, std::size_t start) {
   const auto low = hex_digits(in, 4);
   if (low && *low >= 0xDC00 && *low <= 0xDFFF) return 0x10000 + ((high - 0xD800) << 10) + (*low - 0xDC00);
   in.at = back;
-  // The code point is half of a surrogate pair, which no text contains, so the pattern matches nothing here.
   return high;
 }
 
@@ -184,8 +183,8 @@ uint32_t control_escape(PatternCursor& in, std::size_t start) {
   return static_cast<uint32_t>(c) & 31;
 }
 
-// Refuses an escape that only other dialects know; the error tells what to write instead. Some engines read
-// such an escape as a letter, which would silently change what the pattern means.
+// Refuses an escape that only other dialects have; the error says what to write instead. Some engines read it
+// as a letter, which would silently change the meaning.
 [[noreturn]] void unknown_escape(const PatternCursor& in, std::size_t start, char c) {
   const std::string name = std::string("\\") + c;
   switch (c) {
@@ -265,8 +264,8 @@ CodepointSet dot_class(const PatternCursor& in) {
 
 CodepointSet read_brackets(PatternCursor& in, std::size_t start) {
   const bool negated = in.eat("^");
-  // `ranges` holds characters that are written out, `sets` holds the sets of escapes such as \d. Under the
-  // flag i the other cases of `ranges` are added here; read_escape() has added those of `sets`.
+  // `ranges` are the characters written out, `sets` those of escapes such as \d. Under the flag i only the
+  // cases of `ranges` are added here, because read_escape() has added those of `sets`.
   std::vector<CodepointRange> ranges, sets;
   const auto item = [&]() -> EscapeResult {
     const std::size_t at = in.at;

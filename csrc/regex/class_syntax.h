@@ -46,7 +46,6 @@ struct PatternCursor {
   [[noreturn]] void fail(std::string fact) const { fail(std::move(fact), at); }
 };
 
-// What an escape means, inside or outside of brackets: one character (\n, \x41) or a set (\d, \p{L}).
 struct EscapeResult {
   bool is_set = false;
   uint32_t c = 0;

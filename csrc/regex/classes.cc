@@ -6,9 +6,9 @@ namespace structgen {
 
 namespace {
 constexpr int kSingleBytes = 4;
-// Returns the rank of a byte in searches for a shortest text; low ranks are tried first. The closing quote of
-// a JSON string comes first, then letters and digits, then other bytes. Escapes and multi-byte characters
-// come last, because each opens many more states.
+// Returns the rank of a byte in searches for a shortest text; low ranks are tried first. First comes the
+// closing quote of a JSON string, then letters and digits, then other bytes. Escapes and characters of
+// several bytes come last, because each opens many more states.
 uint8_t search_rank(int b) {
   if (b == '"') return 0;
   if ((b >= '0' && b <= '9') || (b >= 'a' && b <= 'z') || (b >= 'A' && b <= 'Z')) return 1;
@@ -18,7 +18,6 @@ uint8_t search_rank(int b) {
 
 const uint8_t* ClassMap::search_order() const {
   if (!ordered_) {
-    // The rank of a class is the lowest rank of its bytes.
     uint8_t best[256];
     std::fill(std::begin(best), std::end(best), uint8_t{9});
     for (int b = 0; b < 256; ++b) best[of[b]] = std::min(best[of[b]], search_rank(b));
@@ -34,11 +33,10 @@ ClassMaps::ClassMaps() {
   one_ = intern(raw);
 }
 
-// Numbers the classes by their smallest bytes, and returns the arena's object of this partition. Neighbouring
-// bytes often have equal raw numbers, so a run of them is looked up once.
+// Numbers the classes by their smallest bytes, and returns the arena's partition that is equal. Neighbouring
+// bytes often have equal raw numbers, so a stretch of them is looked up once.
 const ClassMap* ClassMaps::intern(const uint16_t (&raw)[256]) {
   ClassMap map;
-  // key[c] is the raw number of class c.
   uint16_t key[256];
   uint16_t last_raw = raw[0], last_class = 0;
   key[0] = raw[0];
@@ -81,7 +79,7 @@ const ClassMap* ClassMaps::of_byte(uint8_t b) {
   return by_byte_[b];
 }
 
-// For a few bytes it is faster to refine existing partitions than to number all 256 bytes.
+// For a few bytes, refining known partitions is faster than numbering all 256 bytes.
 const ClassMap* ClassMaps::each(const ByteSet& set) {
   if (set.count() <= kSingleBytes) {
     const ClassMap* out = one_;

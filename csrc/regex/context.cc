@@ -59,15 +59,13 @@ namespace {
 constexpr std::size_t kMaxAtoms = 64;
 constexpr std::size_t kMaxContexts = 2'000;
 constexpr std::size_t kMaxPoints = 50'000;
-// language() lowers at most this many levels of nodes in one recursion. Deeper nodes become lazy nodes, which
-// are unfolded when they are read.
+// language() lowers at most this many levels of nodes by recursion. A deeper node becomes a lazy node, which
+// is unfolded when it is read.
 constexpr int kMaxEager = 200;
 
 [[noreturn]] void assertions_too_complex(const char* why) {
   throw Error(ErrorKind::kSchemaTooComplex, std::string("the pattern's assertions are too complex: ") + why);
 }
-
-// ---- left context ----
 
 // The left context: all that `^`, \b and look-behinds need to know of the text before a point.
 struct Left {
@@ -80,8 +78,8 @@ struct Left {
   }
 };
 
-// All left contexts, each stored once, and the transitions between them. A transition reads an atom: a class
-// of characters that no look-behind, anchor or \b tells apart.
+// All left contexts, each once, and the transitions between them by atoms. An atom is a class of characters
+// that no look-behind, anchor or \b tells apart.
 class LeftContexts {
  public:
   LeftContexts(RegexArena& arena, const Pattern& pattern, const std::vector<uint32_t>& lookbehinds,
@@ -89,7 +87,7 @@ class LeftContexts {
 
   uint32_t start() const { return 0; }
   const Left& at(uint32_t context) const { return *contexts_[context]; }
-  // Returns true if a context tells only whether the text has begun, because the pattern has neither \b nor
+  // Returns true if a context tells only whether the text has begun. The pattern then has neither \b nor
   // look-behinds.
   bool trivial() const { return atoms_.size() == 1 && at(0).behind.empty(); }
   // Splits `set` into the characters that lead from `context` to one context; the key is the number of this
@@ -114,7 +112,7 @@ class LeftContexts {
 // the text so far.
 RegexId lower_behind(RegexArena& arena, const Pattern& pattern, uint32_t body) {
   Pattern sub = pattern;
-  const uint32_t parts[] = {sub.add_repeat(sub.add_class(CodepointSet::all()), 0, kNoLimit), body};
+  const uint32_t parts[] = {sub.add_repeat(sub.add_class(CodepointSet::all()), 0, kNoMaximum), body};
   sub.root = sub.add_cat(parts);
   return lower(arena, sub, Match::kFull);
 }
@@ -194,13 +192,11 @@ std::map<uint32_t, CodepointSet> LeftContexts::split(uint32_t context, const Cod
   return out;
 }
 
-// ---- what is left of the pattern ----
-
 // What must still be read of the pattern, as a linked list whose links are indices.
 struct PatternRest {
   enum Kind : uint8_t {
     kEnd,
-    // A look-ahead has matched, and any text may follow.
+    // A look-ahead has matched; any text may follow.
     kAny,
     kNode,
     // The node is read `min` to `max` times, then the rest `next` is read.
@@ -214,8 +210,8 @@ struct PatternRest {
   friend auto operator<=>(const PatternRest&, const PatternRest&) = default;
 };
 
-// The languages of a pattern with assertions, as a lazy language whose states are points. run() returns the
-// language of the whole pattern.
+// The languages of a pattern with assertions, as one lazy language. Its states are points (see Point). run()
+// returns the language of the whole pattern.
 class ContextLanguage : public LazyLanguage {
  public:
   ContextLanguage(RegexArena& arena, Pattern pattern, const Spelling& spelling,
@@ -234,7 +230,8 @@ class ContextLanguage : public LazyLanguage {
   RegexId unfold(RegexArena&, uint32_t state) override;
 
  private:
-  // A state of the lazy language: the number of a rest of the pattern, and the number of a left context.
+  // A state of the lazy language: what is left of the pattern (its number), and the left context (its
+  // number).
   using Point = std::pair<uint32_t, uint32_t>;
 
   uint32_t add(const PatternRest& rest);
@@ -261,7 +258,7 @@ class ContextLanguage : public LazyLanguage {
   LeftContexts left_;
   std::vector<PatternRest> rests_;
   std::map<PatternRest, uint32_t> rest_index_;
-  // For each rest: nothing of the pattern must be read any more, and no look-ahead is open.
+  // By rest: true if nothing of the pattern must be read any more and no look-ahead is open.
   std::vector<bool> ends_;
   std::unordered_map<uint32_t, uint32_t> read_;
   std::vector<Point> points_;
@@ -278,12 +275,12 @@ uint32_t ContextLanguage::add(const PatternRest& rest) {
   return n;
 }
 
-// Marks every open iteration in the rest as not fresh, because a character was read.
+// Returns the rest with each iteration under way marked as not fresh, because a character was read.
 uint32_t ContextLanguage::read(uint32_t rest) {
   check_depth();
   const PatternRest r = rests_[rest];
   if (r.kind == PatternRest::kEnd || r.kind == PatternRest::kAny) return rest;
-  // If this iteration is marked, the iterations around it are, too.
+  // If this iteration is marked already, so are those around it.
   if (r.kind == PatternRest::kAgain && !r.fresh) return rest;
   return remember(read_, rest, [&] {
     PatternRest out = r;
@@ -293,15 +290,15 @@ uint32_t ContextLanguage::read(uint32_t rest) {
   });
 }
 
-// Returns the loop that remains behind one iteration. An iteration that reads nothing can be repeated until
-// the minimum is met, so behind it the minimum is 0. If the minimum is 0 already, such an iteration is
-// skipped: the loop would unfold into itself without an end.
+// Returns the loop that is left behind one iteration. An iteration that read nothing may be repeated up to
+// the minimum, so the minimum is 0 behind it. If it is 0 already, such an iteration is dropped, because the
+// loop would unfold into itself for ever.
 uint32_t ContextLanguage::loop_after(const PatternRest& again) {
   PatternRest loop = again;
   loop.kind = PatternRest::kLoop;
   loop.fresh = false;
   loop.min = again.fresh || again.min == 0 ? 0 : again.min - 1;
-  if (loop.max != kNoLimit) --loop.max;
+  if (loop.max != kNoMaximum) --loop.max;
   return add(loop);
 }
 
@@ -312,8 +309,8 @@ RegexId ContextLanguage::point(uint32_t rest, uint32_t context) {
   return arena_.lazy(definition, number, nullable(rest, context), true, body);
 }
 
-// Returns the language of a point. A loop has two alternatives: one more iteration or, if the minimum is met,
-// the rest behind the loop.
+// Returns the language of a point. A loop has two alternatives: one more iteration and, if the minimum is
+// met, what stands behind the loop.
 RegexId ContextLanguage::unfold(RegexArena&, uint32_t state) {
   const auto [id, context] = points_[state];
   const PatternRest r = rests_[id];
@@ -339,8 +336,8 @@ bool ContextLanguage::needs_start(uint32_t node) {
   }
 }
 
-// Returns true if `rest` cannot match once a character was read, because it contains an anchor `^`. Otherwise
-// a search for emptiness would visit every state to find that out.
+// Returns true if `rest` can match only at the start of the text, because it contains `^`. Without this test
+// a search for emptiness would visit every state to find it out.
 bool ContextLanguage::dead_later(uint32_t rest) {
   check_depth();
   const PatternRest r = rests_[rest];
@@ -349,7 +346,7 @@ bool ContextLanguage::dead_later(uint32_t rest) {
   return remember(dead_later_, rest, [&] { return (read && needs_start(r.node)) || dead_later(r.next); });
 }
 
-// Returns the language of a rest at a left context. Nodes are lowered at once down to kMaxEager levels. A
+// Returns the language of a rest in a left context. Nodes are lowered at once, down to kMaxEager levels; a
 // loop always becomes a lazy node (point()).
 RegexId ContextLanguage::language(uint32_t rest, uint32_t context, int depth) {
   check_depth();
@@ -368,8 +365,8 @@ RegexId ContextLanguage::language(uint32_t rest, uint32_t context, int depth) {
   return remember(language_, key, [&] { return node_language(r, context, depth + 1); });
 }
 
-// Returns the language of one character of `set`, followed by the rest `next`. It has one branch for each
-// left context to which the characters lead.
+// Returns the language "one character of `set`, then `next`". It has one branch for each left context to
+// which the characters lead.
 RegexId ContextLanguage::class_language(const CodepointSet& set, uint32_t next, uint32_t context, int depth) {
   RegexId out = RegexArena::empty();
   const uint32_t rest = read(next);
@@ -389,7 +386,6 @@ RegexId ContextLanguage::plain_language(const PatternRest& rest, uint32_t contex
   return arena_.alt(arena_.cat(some, tail), language(rest.next, context, depth));
 }
 
-// Returns true if a look-behind holds at a context: its automaton, which has read the text so far, accepts.
 bool ContextLanguage::holds_behind(uint32_t node, uint32_t context) {
   for (std::size_t i = 0; i < lookbehinds_.size(); ++i)
     if (lookbehinds_[i] == node)
@@ -397,8 +393,8 @@ bool ContextLanguage::holds_behind(uint32_t node, uint32_t context) {
   return false;
 }
 
-// Returns the language of a look-ahead or a \b, intersected with the language of the rest. \b is read as a
-// look-ahead: if a word character stands before it, none may follow; otherwise one must follow.
+// Returns the language of a look-ahead or a \b, intersected with that of the rest. \b is read as a
+// look-ahead: behind a word character no word character may follow; elsewhere one must.
 RegexId ContextLanguage::look_language(const PatternNode& n, const PatternRest& rest, uint32_t context,
                                        int depth) {
   const RegexId next = language(rest.next, context, depth);
@@ -446,9 +442,7 @@ RegexId ContextLanguage::node_language(const PatternRest& rest, uint32_t context
   }
 }
 
-// ---- the empty text ----
-
-// Returns true if the rest matches the empty text at this context. The answer comes from the structure: a
+// Returns true if the rest matches the empty text in this context. The structure gives the answer, because a
 // lazy node needs it when it is made, before its language is known.
 bool ContextLanguage::nullable(uint32_t rest, uint32_t context) {
   check_depth();
@@ -507,7 +501,7 @@ RegexId lower_with_context(RegexArena& arena, const Pattern& pattern, Match matc
   Pattern whole = pattern;
   look_ahead_outside(whole);
   if (match == Match::kSearch) {
-    const uint32_t any = whole.add_repeat(whole.add_class(CodepointSet::all()), 0, kNoLimit);
+    const uint32_t any = whole.add_repeat(whole.add_class(CodepointSet::all()), 0, kNoMaximum);
     const uint32_t parts[] = {any, whole.root, any};
     whole.root = whole.add_cat(parts);
   }
@@ -516,7 +510,7 @@ RegexId lower_with_context(RegexArena& arena, const Pattern& pattern, Match matc
   reached(whole.nodes.size(), {whole.root}, [&](uint32_t node, auto&& go) {
     const PatternNode& n = whole.nodes[node];
     boundary = boundary || n.kind == PatternKind::kBoundary;
-    // A look-behind inside of the body of another look-behind is already part of the outer one's automaton.
+    // A look-behind inside another one is part of the outer one's automaton already.
     if (n.kind == PatternKind::kLookbehind)
       lookbehinds.push_back(node);
     else if (n.asserts)

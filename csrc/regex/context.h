@@ -18,8 +18,7 @@ namespace structgen {
 
 class RegexArena;
 
-// Does what lower() of syntax.h does, for every pattern. lower_pattern.h is faster, but refuses some
-// assertions.
+// As lower() of syntax.h, for every pattern. lower_pattern.h is faster, but cannot lower some assertions.
 RegexId lower_with_context(RegexArena& arena, const Pattern& pattern, Match match, const Spelling& spelling);
 
 }  // namespace structgen

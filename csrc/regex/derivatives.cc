@@ -21,8 +21,8 @@ constexpr uint32_t kUnknownNext = 0xFFFFFFFFu;
 constexpr uint32_t kNestedSearches = 8;
 }  // namespace
 
-// Computes the derivative from the structure of the node. It neither searches for emptiness nor remembers the
-// result, as next() does.
+// Computes the derivative from the structure of the node. Other than next() it neither searches for emptiness
+// nor remembers the result.
 RegexId RegexArena::derive(RegexId r, uint8_t b) {
   check_depth();
   const RegexNode& n = nodes_[r.v];
@@ -45,7 +45,6 @@ RegexId RegexArena::derive(RegexId r, uint8_t b) {
     case RegexKind::kRepeat: {
       const RegexId d = next(RegexId{n.a}, b);
       if (d == empty()) return d;
-      // The derivative reads what is left of one iteration, then the counter with both bounds lowered by one.
       return cat(d,
                  repeat(RegexId{n.a}, n.min == 0 ? 0 : n.min - 1, n.max == kUnbounded ? n.max : n.max - 1));
     }
@@ -84,14 +83,15 @@ RegexId RegexArena::next(RegexId r, uint8_t b) {
   }
   uint32_t& slot = n.next[c.of[b]];
   if (slot != kUnknownNext) {
-    // If the language was found to be empty after the derivative was remembered, the empty regex replaces it.
+    // The language may have been found to be empty after its derivative was remembered. empty() then takes
+    // its place.
     if (effort_.omits() && nodes_[slot].emptiness == kEmpty) slot = empty().v;
     return RegexId{slot};
   }
   RegexId d = derive(r, c.rep[c.of[b]]);
-  // A search for emptiness may start another one at each state of a lazy language. If kNestedSearches are
-  // running, no further one is started: the outer searches visit this node's derivatives anyway. The result
-  // is not remembered, because later callers must get an exact one.
+  // A search for emptiness may start another one at each state of a lazy language. When kNestedSearches are
+  // running, no further one is started, because the outer searches visit this node's derivatives anyway. The
+  // result is not remembered: later callers must get an exact one.
   if (nodes_[d.v].lazy && searches_ >= kNestedSearches) return d;
   // The derivative is remembered before the search, because the definition of a lazy node may ask for it
   // again.
@@ -113,7 +113,7 @@ RegexId RegexArena::run(RegexId r, std::string_view text) {
   return r;
 }
 
-RegexId RegexArena::walk(RegexId r, std::string_view text) {
+RegexId RegexArena::steps(RegexId r, std::string_view text) {
   for (char c : text) {
     if (r == empty()) return r;
     r = step(r, static_cast<uint8_t>(c));
@@ -135,8 +135,8 @@ std::optional<RegexId> RegexArena::past(RegexId r, std::string_view text) {
   }
   if (n.kind != RegexKind::kAnd) return std::nullopt;
   std::vector<RegexId> parts;
-  // True if some kid is a repetition such as [a-z]*. No text of this kid ends within `text`, and so none of
-  // the intersection does.
+  // True if some kid is a repetition such as [a-z]*. None of this kid's texts ends within `text`, so none of
+  // the intersection's does.
   bool in_run = false;
   for (uint32_t i = 0; i < n.n; ++i) {
     RegexId part{n.kids[i]};
@@ -180,8 +180,8 @@ ByteSet RegexArena::steps(RegexId r) {
 }
 
 // Returns the bytes that may come next in a language with & or ~. "Any key but these" is an infinite language
-// minus finitely many strings. There a byte may come next if the language behind it is infinite, so the
-// denied strings need no derivatives.
+// without finitely many strings. There, a byte behind which an infinite language is left may come next, and
+// the excluded strings need no derivatives.
 ByteSet RegexArena::derived_bytes(RegexId r) {
   const ClassMap& c = classes(r);
   const RegexId base = infinite_part(r);
@@ -198,8 +198,8 @@ ByteSet RegexArena::derived_bytes(RegexId r) {
   return set;
 }
 
-// Returns the first bytes of the strings of a regex without & and ~. No kid of such a regex is empty, so the
-// structure tells the bytes. Derivatives would make a node for each byte.
+// Returns the first bytes of a regex without & and ~. No kid of it is empty, so the structure tells the
+// bytes; derivatives would make a node for each.
 ByteSet RegexArena::first_bytes(RegexId r) {
   check_depth();
   const RegexNode& n = nodes_[r.v];
@@ -227,7 +227,7 @@ RegexId RegexArena::lifted(RegexId r, uint32_t reach) {
   const RegexNode n = nodes_[r.v];
   if (n.kind != RegexKind::kCat && n.kind != RegexKind::kAlt && n.kind != RegexKind::kAnd &&
       n.kind != RegexKind::kRepeat)
-    // Below a complement a larger operand would mean fewer texts, so complements stay as they are.
+    // Below a complement, a larger operand means fewer texts. So complements stay as they are.
     return r;
   return lifted_.remember((static_cast<uint64_t>(r.v) << 32) | reach, [&] {
     if (n.kind == RegexKind::kCat) {

@@ -35,8 +35,9 @@ constexpr uint32_t kNone = 0xFFFFFFFFu;
   throw Error(ErrorKind::kBudgetExceeded, "finding the groups of this pattern in this text takes too long");
 }
 
-// One instruction. kChar, kClass: read a character. kSplit: try `a` first, then `b`. kJump: go to `a`. kOpen,
-// kClose: a group begins or ends. kAssert: go on if the assertion holds. kMatch: the pattern ends.
+// One instruction. kChar, kClass: read a character. kSplit: try `a` first, then `b`. kJump: go on at `a`.
+// kOpen, kClose: a group begins or ends here. kAssert: go on if the assertion holds. kMatch: the pattern has
+// matched.
 struct Step {
   enum Kind : uint8_t { kChar, kClass, kSplit, kJump, kOpen, kClose, kAssert, kMatch } kind;
   // The operands. kChar: `a` is the character. kClass: `a` is the set. kOpen, kClose: `a` is the group's
@@ -48,7 +49,7 @@ struct Step {
 // b; match.
 class Program {
  public:
-  // `root` is a node of the pattern. `groups` is false for the body of an assertion, whose groups are not
+  // `root` is a node of the pattern. `groups` is false in the body of an assertion, whose groups are not
   // reported.
   Program(const Pattern& pattern, uint32_t root, bool groups) : pattern_(pattern) {
     if (groups)
@@ -69,8 +70,8 @@ class Program {
 
   void emit(uint32_t node) {
     const auto marks = std::ranges::equal_range(marks_, node, {}, &Mark::first);
-    // Several groups may consist of this node. They are sorted from the inner to the outer one, as they
-    // close; they open in the reverse order.
+    // Several groups may consist of this node. The marks are sorted from the inner group to the outer one, as
+    // they close. They open in the reverse order.
     for (const Mark& m : std::views::reverse(marks)) push(Step::kOpen, m.second);
     emit_bare(node);
     for (const Mark& m : marks) push(Step::kClose, m.second);
@@ -104,7 +105,7 @@ class Program {
       }
       case PatternKind::kRepeat: {
         for (uint32_t i = 0; i < n.min; ++i) emit(n.a);
-        if (n.max == kNoLimit) {
+        if (n.max == kNoMaximum) {
           const uint32_t split = push(Step::kSplit);
           const uint32_t body = here();
           emit(n.a);
@@ -142,8 +143,8 @@ class Program {
   std::vector<Step> ops_;
 };
 
-// Runs programs over one text. A reading is one way to match the text so far. Readings share the events in
-// front of the place where they part: together their events are a tree with the beginning of the text as its
+// Runs programs over one text. A reading is one way to match the text so far. Readings that part at some
+// point share the events before it, so all events together are a tree with the beginning of the text as its
 // root.
 class Search {
  public:
@@ -175,15 +176,15 @@ class Search {
   }
 
  private:
-  // A group was opened or closed. `before` is the index of the event before this one in the same reading;
-  // kNone if there is none.
+  // The beginning or the end of a group. `before` is the index of the event before it in the same reading, or
+  // kNone.
   struct Event {
     uint32_t name;
     bool close;
     std::size_t at;
     uint32_t before;
   };
-  // A reading of the text so far: the instruction that comes next, and the index of its last event.
+  // A reading of the text so far: the instruction that comes next, and its last event.
   struct Thread {
     uint32_t op, events;
   };
@@ -209,7 +210,6 @@ class Search {
       if (now.empty()) return kNone;
       uint32_t length;
       const uint32_t c = decode_utf8(text_, at, length);
-      // The text was cut inside of a character's bytes.
       if (length == 0) break;
       at += length;
       ++step;
@@ -228,9 +228,9 @@ class Search {
     return now.empty() ? kNone : now.front().events;
   }
 
-  // Follows a reading through all instructions that read no character. Appends the instructions at which it
-  // stops to `out`, preferred ones first. Each instruction is visited once: if two readings reach it, the
-  // preferred reading came first.
+  // Follows a reading through all instructions that read no character, and appends those at which it stops to
+  // `out`, preferred ones first. An instruction is visited once: of two readings that reach it, the first one
+  // is preferred.
   void add(const std::vector<Step>& ops, Thread from, std::size_t at, uint32_t step,
            std::vector<uint32_t>& seen, std::vector<Thread>& out, bool& found, uint32_t& matched) {
     const std::size_t floor = todo_.size();
@@ -263,8 +263,7 @@ class Search {
         case Step::kMatch:
           if (!found) matched = t.events;
           found = true;
-          // The pattern may end here, but the text may go on. So the thread keeps its place in the order of
-          // preference.
+          // The pattern may end here while the text goes on. The reading keeps its rank among the others.
           out.push_back(t);
           break;
       }
@@ -288,7 +287,7 @@ class Search {
   }
 
   // Returns true if the assertion holds at offset `at`. The body of a look-behind must match some text that
-  // ends there; every beginning that its length allows is tried.
+  // ends there, so every beginning that its length allows is tried.
   bool holds(uint32_t node, std::size_t at) {
     check_depth();
     const PatternNode& n = pattern_.nodes[node];

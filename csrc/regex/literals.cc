@@ -16,7 +16,7 @@ uint32_t LiteralTables::add(std::vector<std::string> texts) {
   return add(std::move(entries));
 }
 
-// Equal tables get one number, so two schemas with the same property names share all states.
+// Equal tables get one number. Two schemas with the same property names then share all states.
 uint32_t LiteralTables::add(std::vector<std::pair<std::string, uint32_t>> entries) {
   std::erase_if(entries, [](const auto& e) { return !valid_utf8(e.first); });
   std::stable_sort(entries.begin(), entries.end(),
@@ -103,8 +103,8 @@ uint8_t LiteralTables::inside_character(const LiteralSet& s) const {
   return static_cast<uint8_t>(at - s.depth);
 }
 
-// Returns the strings of s whose next byte is `byte`. Their first `depth` bytes are equal, so the strings are
-// sorted by the next byte. A string that ends here comes first, as if its next byte were -1.
+// Returns the strings of s that go on with `byte`. Their first `depth` bytes are equal, so they are sorted by
+// the byte that follows. A string that ends here comes first, as if -1 followed.
 LiteralTables::Range LiteralTables::with_byte(const LiteralSet& s, uint8_t byte) const {
   const auto& texts = tables_[s.table]->texts;
   const auto at = [&](const std::string& t) {

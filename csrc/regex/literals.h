@@ -30,12 +30,12 @@ struct LiteralTable {
   std::vector<uint32_t> labels;
 };
 
-// A state of the automaton that reads one of many strings of a table. The strings that can still be read have
-// the numbers `lo` to hi - 1 and are in the subset. Their first `depth` bytes are equal and have been read.
-// `escape` counts the bytes of an unfinished escape sequence; 0 means that there is none.
+// A state of the automaton that reads one of many strings of a table. The strings that can still come have
+// numbers from `lo` to hi - 1 and are in the subset; their first `depth` bytes are equal and were read.
+// `escape` is the number of bytes read of an unfinished escape, or 0.
 struct LiteralSet {
   uint32_t table = 0;
-  // The index of an interned bitset of the allowed strings; 0 allows every string.
+  // The number of a bitset of the allowed strings; 0 allows all of them.
   uint32_t subset = 0;
   uint32_t lo = 0, hi = 0;
   uint32_t depth = 0;
@@ -65,12 +65,11 @@ class LiteralTables {
  public:
   // `reader` reads the arena's spelling; null for an arena without literal sets.
   explicit LiteralTables(const LiteralReader* reader) : reader_(reader) { subsets_.emplace_back(); }
-  // Makes a table. It sorts the strings and drops two kinds: duplicates, of which the first keeps its label,
-  // and strings that the spelling cannot write. Returns the number of the table.
+  // Makes a table and returns its number. It sorts the strings, drops those that the spelling cannot write,
+  // and of equal ones keeps the first with its label.
   uint32_t add(std::vector<std::pair<std::string, uint32_t>> entries);
   // Makes a table in which the label of each string is its number in sorted order.
   uint32_t add(std::vector<std::string> texts);
-  // Takes no lock.
   const LiteralTable& table(uint32_t id) const { return *tables_[id]; }
   uint32_t add_subset(std::span<const uint64_t> bits);
   std::span<const uint64_t> subset(uint32_t id) const { return subsets_[id]; }
@@ -82,7 +81,6 @@ class LiteralTables {
   // Returns how many continuation bytes the current UTF-8 character still lacks; 0 inside an escape.
   uint8_t inside_character(const LiteralSet& s) const;
 
-  // ---- for readers ----
   struct Range {
     uint32_t lo, hi;
   };

@@ -20,13 +20,13 @@ namespace structgen {
 
 namespace {
 constexpr RegexId kUnset{0xFFFFFFFFu};
-// Stands for rest(), so that the node of rest() is made only if it is needed.
+// A placeholder for rest(). Its node is made only if value() is asked for it.
 constexpr RegexId kRest{0xFFFFFFFEu};
-// The body of a counter is copied at most this many times. Copies are needed if assertions in the body look
-// at the text behind it.
+// A counter's body is written out at most this many times. It must be if assertions in the body look at the
+// text behind it.
 constexpr uint32_t kMaxUnrolled = 16;
 
-uint32_t count(uint32_t n) { return n == kNoLimit ? kUnbounded : n; }
+uint32_t count(uint32_t n) { return n == kNoMaximum ? kUnbounded : n; }
 }  // namespace
 
 PatternLowering::PatternLowering(RegexArena& arena, const Pattern& pattern, const Spelling& spelling)
@@ -99,9 +99,9 @@ RegexId PatternLowering::plain(uint32_t node) {
   return plain_[node] = out;
 }
 
-// Shortens a node beside which any text may stand. In a sequence a first kid (`left`) or a last kid (`right`)
-// that matches the empty text is dropped; X{m,n} becomes X{m}. So a search for `^\s*name.*` has a smaller
-// automaton.
+// Returns a simpler node with the same effect where any text may stand beside it. In a sequence, a first kid
+// (`left`) or last kid (`right`) that may be empty is dropped, and X{m,n} becomes X{m}. A search for
+// `^\s*name.*` then has a smaller automaton.
 RegexId PatternLowering::trimmed(uint32_t node, bool left, bool right) {
   check_depth();
   const PatternNode& n = pattern_.nodes[node];
@@ -136,8 +136,8 @@ bool PatternLowering::swallows(Placed next) const {
   return next.start == next.later && (next.later == kRest || next.later == RegexArena::anything());
 }
 
-// Returns a node without assertions, followed by `next`. If the node stands at the start of the text and
-// reads nothing, `next` stands at the start, too; otherwise `next` stands later.
+// Returns a node without assertions, followed by `next`. If the node reads nothing at the start of the text,
+// `next` stands at the start, too; otherwise it stands later.
 Placed PatternLowering::placed_plain(uint32_t node, Placed next) {
   const PatternNode& n = pattern_.nodes[node];
   const RegexId body = swallows(next) ? trimmed(node, false, true) : plain(node);
@@ -169,8 +169,8 @@ Placed PatternLowering::alternatives(const PatternNode& n, Placed next) {
   return {arena_.alt(start), arena_.alt(later)};
 }
 
-// Returns a look-ahead followed by the language K: K & X.* for (?=X), and K & ~(X.*) for (?!X). The start of
-// the text and later places are computed alike.
+// Returns a look-ahead followed by the language K: K & X.* for (?=X), and K & ~(X.*) for (?!X); both for the
+// start of the text and for later.
 Placed PatternLowering::placed_look(const PatternNode& n, Placed next) {
   next = {value(next.start), value(next.later)};
   const RegexId any = RegexArena::anything();
@@ -202,8 +202,8 @@ bool PatternLowering::closed(uint32_t node, uint32_t after) const {
 }
 
 // Returns a repetition whose body has assertions, followed by `next`. If no assertion looks beyond the body,
-// the body's language is repeated. Otherwise copies of the body are written from right to left, each followed
-// by the language of the copies behind it.
+// the body's language is repeated. Otherwise the body is written out several times, from right to left, each
+// copy followed by the language of those behind it.
 Placed PatternLowering::placed_repeat(const PatternNode& n, Placed next) {
   next = {value(next.start), value(next.later)};
   if (closed(n.a, 0)) {
@@ -214,7 +214,6 @@ Placed PatternLowering::placed_repeat(const PatternNode& n, Placed next) {
     return {arena_.alt(arena_.cat(arena_.minus(body, epsilon), next.later), next.start), later};
   }
   if (n.max > kMaxUnrolled) throw NeedsContext{};
-  // Here `out` is the language that may follow copy i.
   Placed out = next;
   for (uint32_t i = n.max; i-- > 0;) {
     out = placed(n.a, out);
@@ -244,8 +243,7 @@ Placed PatternLowering::placed(uint32_t node, Placed next) {
 
 RegexId PatternLowering::full() { return placed(pattern_.root, {end_, end_}).start; }
 
-// Searches for each alternative of the pattern. An alternative that begins with `^` gets no .* in front; all
-// others share one.
+// Returns the search of each alternative. One that begins with `^` gets no .* in front; the others share one.
 RegexId PatternLowering::search() {
   const PatternNode& root = pattern_.nodes[pattern_.root];
   std::vector<uint32_t> branches{pattern_.root};

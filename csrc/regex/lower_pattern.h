@@ -19,13 +19,12 @@
 
 namespace structgen {
 
-// Two languages of one node: where it stands at the start of the text, and where it stands later.
+// The language of a node at the start of the text, and its language later in the text.
 struct Placed {
   RegexId start, later;
 };
 
-// Thrown at an assertion that PatternLowering cannot lower. lower() catches it and calls
-// lower_with_context().
+// What PatternLowering throws at an assertion that it cannot lower. lower() then calls lower_with_context().
 struct NeedsContext {};
 
 class PatternLowering {
@@ -51,7 +50,7 @@ class PatternLowering {
   Placed placed_repeat(const PatternNode& n, Placed next);
   Placed placed_look(const PatternNode& n, Placed next);
   Placed alternatives(const PatternNode& n, Placed next);
-  // Returns the texts of `node`, without parts that make no difference beside any text: `a+b?` followed by .*
+  // Returns the texts of `node` without parts that change nothing beside any text: `a+b?` followed by .*
   // becomes `a`. `left` says that any text may stand before the node, `right` that any text may stand behind
   // it.
   RegexId trimmed(uint32_t node, bool left, bool right);
@@ -68,7 +67,6 @@ class PatternLowering {
   RegexArena& arena_;
   const Pattern& pattern_;
   const Spelling& spelling_;
-  // Returns the language of any text, followed by its terminator.
   RegexId rest();
   // Returns rest() for the placeholder kRest, and `next` otherwise.
   RegexId value(RegexId next);

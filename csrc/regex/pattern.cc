@@ -1,5 +1,5 @@
 // The constructors of syntax trees; see syntax.h. Each node knows how long its matches are and whether
-// it contains an assertion, so that lowering and look-behinds need no further walk.
+// it contains an assertion, so that lowering and look-behinds need no further pass.
 #include <algorithm>
 #include <utility>
 
@@ -11,17 +11,17 @@ namespace structgen {
 namespace {
 
 uint32_t saturating_add(uint32_t a, uint32_t b) {
-  return a == kNoLimit || b == kNoLimit || a > kNoLimit - 1 - b ? kNoLimit : a + b;
+  return a == kNoMaximum || b == kNoMaximum || a > kNoMaximum - 1 - b ? kNoMaximum : a + b;
 }
 
 uint32_t saturating_mul(uint32_t a, uint32_t b) {
   if (a == 0 || b == 0) return 0;
-  if (a == kNoLimit || b == kNoLimit) return kNoLimit;
+  if (a == kNoMaximum || b == kNoMaximum) return kNoMaximum;
   const uint64_t product = static_cast<uint64_t>(a) * b;
-  return product >= kNoLimit ? kNoLimit : static_cast<uint32_t>(product);
+  return product >= kNoMaximum ? kNoMaximum : static_cast<uint32_t>(product);
 }
 
-// Appends a node. It costs a unit of work, so that a long pattern meets the limit of its call.
+// Appends a node and charges a unit of work for it, so that a long pattern meets the bound of its call.
 uint32_t push(Pattern& p, const PatternNode& n) {
   charge();
   p.nodes.push_back(n);
@@ -46,8 +46,7 @@ uint32_t Pattern::add_class(CodepointSet set) {
   PatternNode n;
   n.kind = PatternKind::kClass;
   n.shortest = n.longest = 1;
-  // Patterns repeat their classes. So the latest 16 sets are searched for an equal one, which is then lowered
-  // only once.
+  // Patterns repeat their classes. An equal set among the latest 16 is used again, and lowered once.
   const std::size_t oldest = sets.size() > 16 ? sets.size() - 16 : 0;
   std::size_t i = sets.size();
   while (i > oldest && !(sets[i - 1] == set)) --i;
@@ -60,8 +59,8 @@ uint32_t Pattern::add_class(CodepointSet set) {
   return push(*this, n);
 }
 
-// The lengths of a sequence are the sums of its parts' lengths. An alternation takes the least `shortest` and
-// the greatest `longest` of its parts.
+// The lengths of a sequence are sums over its parts. An alternation has the least `shortest` and the greatest
+// `longest` of its parts.
 uint32_t Pattern::add_list(PatternKind kind, std::span<const uint32_t> parts) {
   if (parts.size() == 1) return parts[0];
   const bool cat = kind == PatternKind::kCat;
@@ -69,7 +68,7 @@ uint32_t Pattern::add_list(PatternKind kind, std::span<const uint32_t> parts) {
   n.kind = kind;
   n.a = static_cast<uint32_t>(kids.size());
   n.n = static_cast<uint32_t>(parts.size());
-  n.shortest = cat ? 0 : kNoLimit;
+  n.shortest = cat ? 0 : kNoMaximum;
   for (uint32_t k : parts) {
     const PatternNode& kid = nodes[k];
     n.asserts = n.asserts || kid.asserts;

@@ -55,7 +55,7 @@
 namespace structgen {
 
 namespace {
-// A union or an intersection has at most this many kids; a larger one is refused.
+// A union or intersection of more kids than this is refused.
 constexpr uint32_t kMaxKids = 50'000;
 // distributed() multiplies out a lazy union of this height or more.
 constexpr uint16_t kNested = 8;
@@ -64,7 +64,6 @@ constexpr uint32_t kLook = 512;
 // A derivative recurses at most this deep. A higher node is refused when it is made.
 constexpr uint16_t kMaxHeight = 4'000;
 
-// Returns a + b, or kUnbounded where the sum does not fit.
 uint32_t add_counts(uint32_t a, uint32_t b) {
   return a == kUnbounded || b == kUnbounded || a + b < a ? kUnbounded : a + b;
 }
@@ -124,10 +123,9 @@ RegexId RegexArena::add(RegexNode node, std::span<const uint32_t> kids, std::str
   return RegexId{id};
 }
 
-// Appends a node, which must be new. The arena keeps copies of `kids` and `text`.
 uint32_t RegexArena::append(RegexNode& node, std::span<const uint32_t> kids, std::string_view text) {
   charge(1 + static_cast<int64_t>(kids.size() / 8));
-  // If counting throws out_of_memory(), next_look_ stays, so the next node throws again.
+  // If counting throws out_of_memory(), next_look_ stays as it is, so the next node counts and throws again.
   if (nodes_.size() >= next_look_) {
     if (byte_size() > most_) out_of_memory(most_);
     next_look_ = nodes_.size() + kLook;
@@ -190,8 +188,8 @@ void RegexArena::shape(RegexNode& n, std::span<const uint32_t> kids) const {
       return;
     }
     case RegexKind::kAlt:
-    // The kids must agree on `after`. If they differ in `inside`, an intersection takes the narrowest one,
-    // and a union takes kOther.
+    // The kids must agree on `after`. Where they differ in `inside`, an intersection takes the narrowest, a
+    // union takes kOther.
     case RegexKind::kAnd: {
       const bool all = n.kind == RegexKind::kAlt;
       bool same = true, tails = false, body = false, text = false;
@@ -219,7 +217,7 @@ void RegexArena::shape(RegexNode& n, std::span<const uint32_t> kids) const {
   }
 }
 
-// Computes `shortest` of a node. It is exact for literals and sequences, an estimate for intersections.
+// Computes `shortest` of a node. It is exact for literals and sequences; for intersections it is an estimate.
 uint32_t RegexArena::structural_length(const RegexNode& n, std::span<const uint32_t> kids,
                                        std::size_t text) const {
   constexpr uint64_t kMany = 1u << 30;
@@ -240,7 +238,8 @@ uint32_t RegexArena::structural_length(const RegexNode& n, std::span<const uint3
       for (uint32_t k : kids) out = std::min(out, of(k));
       break;
     case RegexKind::kAnd:
-      // An intersection takes the sum of its kids, not the maximum. So a search sees progress in each kid.
+      // An intersection gets the sum of its kids and not their maximum, so that a search sees the progress in
+      // each kid.
       for (uint32_t k : kids) out += of(k);
       break;
     default: break;
@@ -282,7 +281,8 @@ RegexId RegexArena::character(RegexId r) {
 
 RegexId RegexArena::literal(std::string_view text) {
   if (text.empty()) return epsilon();
-  // Each derivative of a literal stores a shorter literal. So a long text becomes a chain of short literals.
+  // A derivative of a literal stores a literal that is one byte shorter, so a long text becomes a chain of
+  // short literals.
   RegexId out = epsilon();
   std::size_t end = text.size();
   while (end > 0) {
@@ -381,14 +381,14 @@ RegexId RegexArena::lazy(uint32_t definition, uint32_t state, bool nullable, boo
   return r;
 }
 
-// Returns "a, then b". The rules below make one node of texts that patterns can spell in two ways.
+// Returns "a, then b". The rules below see to it that two spellings of one language become one node.
 RegexId RegexArena::cat(RegexId a, RegexId b) {
   check_depth();
   if (a == empty() || b == empty()) return empty();
   if (a == epsilon()) return b;
   if (b == epsilon()) return a;
   const RegexNode x = nodes_[a.v];
-  // (xy)z becomes x(yz). A loop does this, because a recursion would be as deep as the text is long.
+  // (xy)z becomes x(yz). It is a loop, because a recursion would be as deep as the text is long.
   if (x.kind == RegexKind::kCat) {
     std::vector<RegexId> spine;
     for (; nodes_[a.v].kind == RegexKind::kCat; a = RegexId{nodes_[a.v].b})
@@ -401,14 +401,14 @@ RegexId RegexArena::cat(RegexId a, RegexId b) {
     }
     return b;
   }
-  // By the rule x{m,n} x{p,q} t = x{m+p,n+q} t, the derivatives of x{2,5} x* keep one counter.
+  // x{m,n} x{p,q} t becomes x{m+p,n+q} t. The derivatives of x{2,5} x* then keep a single counter.
   const Counter front = counter(a), back = counter(b);
   if (front.element == back.element && (front.counted || back.counted))
     return cat(repeat(front.element, add_counts(front.min, back.min), add_counts(front.max, back.max)),
                back.tail);
   if (a == anything() && b == anything()) return a;
-  // The rule c{m,n} any* t = c{m} any* t, for a character c: any* also reads what c{m,n} reads beyond m. Such
-  // sequences are frequent in patterns that match anywhere in a text.
+  // c{m,n} any* t becomes c{m} any* t for a character c, because any* also reads what c{m,n} reads beyond m.
+  // Patterns that may match anywhere in a text have many such sequences.
   if (front.max > front.min && nodes_[front.element.v].character && back.star() &&
       back.element == any_character_)
     return cat(repeat(front.element, front.min, front.min), b);
@@ -527,8 +527,8 @@ RegexId RegexArena::alt(std::span<const RegexId> parts) {
   std::vector<uint32_t> kids = flattened(RegexKind::kAlt, parts);
   const auto nullable = [&](uint32_t k) { return nodes_[k].nullable && k != epsilon().v; };
   if (std::ranges::any_of(kids, nullable)) std::erase(kids, epsilon().v);
-  // A kid that holds every text makes all kids that hold only texts superfluous. A labelled kid stays,
-  // because its label would be lost.
+  // Beside a kid that has every text, kids that have only texts change nothing. A labelled kid stays, because
+  // its label would be lost.
   if (const auto at = std::ranges::find_if(kids, [&](uint32_t k) { return all_bodies(RegexId{k}); });
       at != kids.end())
     std::erase_if(kids, [&, all = *at](uint32_t k) {
@@ -543,8 +543,8 @@ RegexId RegexArena::alt(std::span<const RegexId> parts) {
   return nary(RegexKind::kAlt, kids);
 }
 
-// Drops the kids of the given kind that contain another kid: x | (x & y) is x, and x & (x | y) is x. Without
-// this rule the states of a look-ahead in a loop would nest in each other without an end.
+// Drops each kid, of the given kind, that has another kid as its operand: x | (x & y) is x, and x & (x | y)
+// is x. Without this rule the states of a look-ahead in a loop would nest without end.
 void RegexArena::absorb(RegexKind kind, std::vector<uint32_t>& kids) {
   // Comparing takes quadratic time, so a longer list stays as it is.
   constexpr std::size_t kMost = 64;
@@ -570,8 +570,8 @@ RegexId RegexArena::both(RegexId a, RegexId b) {
   return both(std::span<const RegexId>(parts));
 }
 
-// Returns the intersection. If a rule below shows that it is empty, the node is empty(); all other cases are
-// left to the search of is_empty().
+// Returns the intersection. If a rule below shows that it is empty, this is empty(); in other cases
+// is_empty() has to search.
 RegexId RegexArena::both(std::span<const RegexId> parts) {
   if (std::ranges::find(parts, empty()) != parts.end()) return empty();
   std::vector<uint32_t> kids = flattened(RegexKind::kAnd, parts);
@@ -579,8 +579,8 @@ RegexId RegexArena::both(std::span<const RegexId> parts) {
     const RegexNode& n = nodes_[k];
     if (n.kind == RegexKind::kEmpty) return empty();
     if (n.kind == RegexKind::kNot && std::binary_search(kids.begin(), kids.end(), n.a)) return empty();
-    // `~(any body)` and a language of bodies have no common string. When a schema denies "contains x", this
-    // case arises once x was read.
+    // `~(any body)` and a language of bodies have no string in common. This arises when a schema denies
+    // "contains x" and x has been read.
     if (n.kind == RegexKind::kNot && all_bodies(RegexId{n.a}) &&
         std::ranges::any_of(kids, [&](uint32_t other) { return nodes_[other].body() == 1; }))
       return empty();
@@ -601,12 +601,12 @@ bool RegexArena::all_bodies(RegexId r) const {
   return c.star() && c.element == any_character_ && end_ != empty() && c.tail == end_;
 }
 
-// Joins runs of characters: c{m,n} end & any{p,q} end becomes c{max(m,p),min(n,q)} end, because the mask of
-// one run is a row that all states share (mask/runs.h). Returns false if no text is left.
+// Joins runs of characters: c{m,n} end & any{p,q} end becomes c{max(m,p),min(n,q)} end. All states share the
+// row of one run as their mask (mask/runs.h). Returns false if no text is left.
 bool RegexArena::join_runs(std::vector<uint32_t>& kids) {
   if (end_ == empty() || kids.size() < 2) return true;
-  // Only an intersection of nothing but runs is joined. Beside other kids the runs stay, because many
-  // intersections share them.
+  // This is done only if all kids are runs. Beside other kids the runs stay apart, because many intersections
+  // share them.
   Counter out;
   for (std::size_t i = 0; i < kids.size(); ++i) {
     const Counter r = counter(RegexId{kids[i]});
@@ -625,9 +625,9 @@ bool RegexArena::join_runs(std::vector<uint32_t>& kids) {
   return true;
 }
 
-// Multiplies x & (y | z) out to (x & y) | (x & z), if the union is lazy (from look-aheads) and already deep.
-// Otherwise each character would nest it deeper, while there are finitely many flat terms. Returns poison()
-// if it changed nothing.
+// Multiplies x & (y | z) out to (x & y) | (x & z) if the union is lazy (it comes from look-aheads) and
+// already deep. Otherwise each character would make it deeper, while flat terms are finitely many. Returns
+// poison() if it changed nothing.
 RegexId RegexArena::distributed(const std::vector<uint32_t>& kids) {
   check_depth();
   for (std::size_t i = 0; i < kids.size(); ++i) {
@@ -711,8 +711,6 @@ RegexId RegexArena::repeat(RegexId a, uint32_t min, uint32_t max) {
   n.max = max;
   return add(n, {}, {});
 }
-
-// ---- derivatives ----
 
 // Computes the classes of a node from those of its kids. Two bytes share a class if every kid that can read
 // the first byte treats them alike.

@@ -48,15 +48,12 @@ enum class RegexKind : uint8_t {
   kAnd,       // a & b & ...
   kNot,       // every byte string but a
   kRepeat,    // a{min,max}
-  // A set of texts in the arena's spelling, each with its terminator (regex/literals.h).
   kLiteralSet,
-  // Stands for a language that captured text decides (mask/fill.h). Every byte may follow, and the text may
-  // not end.
+  // A language that depends on captured text (mask/fill.h). Every byte may follow, and the text may not end.
   kPoison,
-  // A language whose definition, a LazyLanguage, is asked for on first use. It may refer to itself.
+  // A language given by a definition, a LazyLanguage, which is asked on first use. It may refer to itself.
   kLazy,
-  // The empty string with a label. It is what a labelled kLiteralSet leaves at the end of the text with this
-  // label.
+  // The empty string with a label: what a labelled kLiteralSet leaves behind the text with this label.
   kDone,
 };
 
@@ -73,24 +70,22 @@ struct RegexNode {
   bool labelled = false;
   // True if the structure shows that the language is finite; false says nothing.
   bool finite = false;
-  // True if the language is every spelling of each character of a set, and nothing else; see
-  // RegexArena::character.
+  // True if the language is all spellings of each character of a set, and nothing else
+  // (RegexArena::character).
   bool character = false;
-  // What the structure shows about all strings of the language. kText: they are spelled texts without a
-  // terminator. kBody: texts with a terminator. kTail: continuation bytes of one character. kOther: none of
-  // these is shown.
+  // What the structure shows of all strings of the language. kText: spelled texts without a terminator.
+  // kBody: texts with a terminator. kTail: continuation bytes of one character. kOther: none of these.
   enum Inside : uint8_t { kOther, kText, kBody, kTail } inside = kOther;
-  // How many continuation bytes come before the first character. For kText and kBody it also says that the
-  // language holds all spellings of a text or none. kEvery: any number may come. kBroken: the language may
-  // hold only some spellings of a text. For a kTail it is the number of its bytes.
+  // How many continuation bytes stand before the first character. In a kText or kBody it also says that the
+  // language has all spellings of each of its texts. kEvery: any number of bytes. kBroken: the language may
+  // have only some spellings of a text. In a kTail it is the number of bytes.
   uint8_t after = kBroken;
   static constexpr uint8_t kEvery = 254, kBroken = 255;
-  // If the structure shows bodies, with all spellings of a text or none, returns 1 plus the number of
-  // continuation bytes before the first character. Returns 0 otherwise.
+  // If the structure shows bodies, with all spellings of each text, returns 1 plus the number of continuation
+  // bytes before the first character; otherwise 0.
   uint8_t body() const {
     return inside == kBody && after < kEvery ? static_cast<uint8_t>(after + 1) : uint8_t{0};
   }
-  // Returns true if the language has only the empty string.
   bool only_ends() const { return kind == RegexKind::kEpsilon || kind == RegexKind::kDone; }
   // Returns 1 + the label of a kDone, and 0 for every other node.
   uint32_t label() const { return kind == RegexKind::kDone ? min + 1 : 0; }
@@ -99,7 +94,7 @@ struct RegexNode {
   uint8_t emptiness = 0;
   // The depth of the recursion of next() from this node.
   uint16_t height = 0;
-  // The length of some string, from the structure: an estimate for searches, because shorter ones may exist.
+  // The length of some string, estimated from the structure, for searches. Shorter strings may exist.
   uint32_t shortest = 0;
   uint32_t a = 0,
            b = 0;  // children; kBytes: index of the set; kLiteralSet: of the set; kLazy: of its definition
@@ -110,11 +105,9 @@ struct RegexNode {
   const char* text = nullptr;  // kLiteral
   uint32_t n = 0;              // number of kids, or length of the text
   uint32_t negation = 0;       // the kNot of this node, if there is one
-  // The partition of the bytes by their derivatives; null before RegexArena::classes is asked.
   const ClassMap* classes = nullptr;
   // The derivative of each class of bytes, kUnknownNext before its first use.
   uint32_t* next = nullptr;
-  // The bytes that may come next; null until RegexArena::live() is called.
   const ByteSet* live = nullptr;
 };
 
@@ -175,8 +168,8 @@ class RegexArena {
   RegexId both(std::span<const RegexId> parts);
   RegexId negate(RegexId a);
   RegexId minus(RegexId a, RegexId b) { return both(a, negate(b)); }
-  // Returns the kids of an intersection without those that only exclude words (complements of finite
-  // languages). Returns an empty list for any other regex.
+  // Returns the kids of an intersection, except those that only exclude words (complements of finite
+  // languages). For any other regex it returns none.
   std::vector<RegexId> without_words(RegexId r) const;
   // Appends the literal sets among the words that r excludes. Returns false if r excludes other words as
   // well.
@@ -194,7 +187,7 @@ class RegexArena {
   // Returns the texts of the labelled set whose labels are in `labels`, in ascending order.
   RegexId with_labels(RegexId set, std::span<const uint32_t> labels, bool labelled);
   // define() makes a definition, which the arena keeps alive; lazy() makes the node of one of its states.
-  // `nullable`: the language holds the empty text. `maybe_empty` false: no state has an empty language, which
+  // `nullable`: the language has the empty text. `maybe_empty` false: no state's language is empty, which
   // saves searches. `body`: RegexNode::body() is 1. `labelled`: the texts end in labels.
   template <class T, class... Args>
   T& define(Args&&... args) {
@@ -208,8 +201,8 @@ class RegexArena {
                bool labelled = false);
   const LiteralSet& literal_set_of(RegexId r) const { return sets_of_literals_[nodes_[r.v].a]; }
   LiteralTables& tables() { return tables_; }
-  // Returns a node with the language of r that is marked as RegexNode::character. The mark makes it another
-  // node than r, because the same bytes may mean something else elsewhere.
+  // Returns a node with the language of r, marked as RegexNode::character. The mark makes it another node,
+  // because elsewhere the same bytes may mean something else.
   RegexId character(RegexId r);
   bool is_character(RegexId r) const { return nodes_[r.v].character; }
   // any_character() returns every character in the arena's spelling. end() returns the terminator of texts,
@@ -226,11 +219,10 @@ class RegexArena {
         *caches_.emplace(typeid(T), std::make_unique<T>(std::forward<Args>(args)...)).first->second);
   }
 
-  // Removes the maximum of each counter that only texts of `reach` bytes or more exceed. So r and the result
-  // hold the same texts of fewer than `reach` bytes. Nothing below a complement changes.
-  //
+  // Removes the maximum of each counter that only texts of `reach` bytes or more exceed. r and the result
+  // have the same texts of fewer than `reach` bytes. Below a complement nothing changes.
   //     [a-z]{0,61}     reach 32    [a-z]*
-  //     ([a-z]-){0,20}  reach 32    ([a-z]-)*, as an element has two bytes
+  //     ([a-z]-){0,20}  reach 32    ([a-z]-)*, because an element has two bytes
   RegexId lifted(RegexId r, uint32_t reach);
 
   // ---- questions ----
@@ -245,12 +237,12 @@ class RegexArena {
   Counter counter(RegexId r) const;
   const RegexNode& node(RegexId r) const { return nodes_[r.v]; }
   bool nullable(RegexId r) const { return nodes_[r.v].nullable; }
-  // Returns the derivative: the texts that may follow byte b in r. If no text may follow, it is the node
-  // empty(). An arena that omits may return an undecided() node instead: empty() below a complement would
-  // allow too much.
+  // Returns the derivative: what may follow byte b in the texts of r. If nothing may follow, it is empty().
+  // An arena that omits may return an undecided() node instead: in its place, empty() would allow too much
+  // below a complement.
   RegexId next(RegexId r, uint8_t b);
-  // Returns the derivative for a text that is being read. If it takes too much work to tell whether the
-  // derivative is empty, an arena that omits returns empty(). Every other result has a next byte or may end.
+  // Returns the derivative for a text that is being read; it has a next byte or may end, or it is empty(). If
+  // it takes too much work to tell whether it is empty, an arena that omits returns empty().
   RegexId step(RegexId r, uint8_t b) {
     const RegexId d = next(r, b);
     if (!effort_.omits() || !undecided(d) || has_known_text(d)) return d;
@@ -263,16 +255,14 @@ class RegexArena {
   }
   // Returns true if a search could not tell whether r has a string. is_empty(r) then throws.
   bool undecided(RegexId r) const { return nodes_[r.v].emptiness == kUndecided; }
-  // The same as is_empty(r), but if this takes too much work, an arena that omits returns false, and r is
-  // undecided().
+  // As is_empty(r). If it takes too much work, an arena that omits returns false, and r is undecided().
   bool judged_empty(RegexId r);
-  // run() takes the derivatives by all bytes of a text, one after the other, by next(); walk() does so by
+  // run() takes the derivatives by all bytes of a text, one after the other, by next(); steps() does so by
   // step().
   RegexId run(RegexId r, std::string_view text);
-  RegexId walk(RegexId r, std::string_view text);  // by step()
-  // Computes run(r, text) without making the derivatives between. r must be a set of literals, or a
-  // repetition minus some literals, and no text of r may end within `text`. Returns no value otherwise.
-  //
+  RegexId steps(RegexId r, std::string_view text);  // by step()
+  // Computes run(r, text) without the derivatives in between. r must be a set of literals, or a repetition
+  // without some literals, and no text of r may end within `text`. Otherwise returns nothing.
   //     {name, number} by `nam`         {e}
   //     any*" & ~{name"} by `nam`       any*" & ~{e"}
   std::optional<RegexId> past(RegexId r, std::string_view text);
@@ -302,10 +292,9 @@ class RegexArena {
   const ByteSet& byte_set(uint32_t index) const { return sets_[index]; }
   uint32_t size() const { return nodes_.size(); }
   std::size_t byte_size() const;
-  // Returns the bytes of the nodes, without the tables around them. They never become fewer.
   std::size_t node_bytes() const { return nodes_.size() * sizeof(RegexNode) + pool_.byte_size(); }
-  // Limits the bytes that this arena and the states of its parsers may take together. A new node beyond the
-  // limit throws out_of_memory().
+  // Sets the most bytes that this arena and the states of its parsers may take together. A new node beyond
+  // them throws out_of_memory().
   void set_most(std::size_t bytes) { most_ = bytes; }
   std::size_t most() const { return most_; }
 
@@ -339,7 +328,6 @@ class RegexArena {
   bool plenty(RegexId r, uint64_t limit);
   bool near_witness(RegexId r, std::string& out);
   bool promise(RegexId r, std::string_view text);
-  // The number of searches for emptiness that are running; one search may start another.
   uint32_t searches_ = 0;
   bool needs_escape(RegexId r);
   // Returns true if r holds every text of the spelling, each with its terminator, and nothing else.

@@ -56,21 +56,18 @@ namespace {
 constexpr uint32_t kEmptinessBudget = 60'000;
 // One search for a shortest text visits at most this many nodes.
 constexpr uint32_t kWitnessBudget = 4'000;
-// Testing whether a text is in a regex visits at most this many kids. A shared kid is visited once for each
-// path to it, and there may be exponentially many paths.
+// Testing whether a text is in a regex visits at most this many kids. A kid is visited once for each path to
+// it, and there may be exponentially many paths.
 constexpr uint32_t kParts = 500;
-// A search for emptiness that meets lazy nodes, which cost more, visits at most this many nodes.
+// The same for a search that meets lazy nodes, which cost more.
 constexpr uint32_t kLazyBudget = 10'000;
-// A search for emptiness that visits kLiftedVisits nodes asks first whether the language is empty without the
-// maxima of counters that only texts of kLiftedReach bytes or more exceed.
+// After kLiftedVisits nodes, a search for emptiness asks whether the language is empty even without the
+// maxima of its large counters: those that only texts of kLiftedReach bytes or more exceed.
 constexpr uint32_t kLiftedVisits = 256, kLiftedReach = 32;
-// count() returns kManyStrings from kEnoughStrings on.
 constexpr uint64_t kManyStrings = ~0ull, kEnoughStrings = 1ull << 40;
 constexpr const char* kTooLarge = "an intersection of patterns is too large to decide";
 
 }  // namespace
-
-// ---- emptiness ----
 
 // Decides emptiness by the structure where it can: a sequence is empty if a kid is empty, a union if all kids
 // are.
@@ -90,7 +87,7 @@ bool RegexArena::is_empty(RegexId r) {
   switch (n.kind) {
     case RegexKind::kCat: result = is_empty(RegexId{n.a}) || is_empty(RegexId{n.b}); break;
     case RegexKind::kAlt: {
-      // A kid with a text shows that the union has one, even if an earlier kid was too much to tell.
+      // A kid with a text decides the union, even if it is too much to tell of an earlier kid.
       FirstLimit unsure;
       result = true;
       for (uint32_t i = 0; i < n.n && result; ++i)
@@ -106,9 +103,9 @@ bool RegexArena::is_empty(RegexId r) {
   return result;
 }
 
-// Returns true if some kid of a union is known to have a text. The mask of a union is joined from the masks
-// of its kids. So the parser must be able to read the union where it can read one kid, even if other kids are
-// too much to tell.
+// Returns true if some kid of a union is known to have a text. The mask of a union is joined from its kids'
+// masks. So the parser must read the union wherever it can read one kid, even if it is too much to tell of
+// others.
 bool RegexArena::has_known_text(RegexId r) const {
   const RegexNode& n = nodes_[r.v];
   if (n.kind != RegexKind::kAlt) return false;
@@ -119,9 +116,9 @@ bool RegexArena::has_known_text(RegexId r) const {
   return false;
 }
 
-// Returns true if a lazy kid of an intersection knows a text of its own that is in the whole intersection.
-// Example: the multiples of a number of nine digits know their next multiple, which a search would look for
-// among a billion texts.
+// Returns true if a lazy kid of an intersection knows a text of its own that is in all other kids. The
+// multiples of a number of nine digits know their next multiple; a search would look for it among a billion
+// texts.
 bool RegexArena::has_lazy_text(RegexId r) {
   const RegexNode n = nodes_[r.v];
   if (n.kind != RegexKind::kAnd) return false;
@@ -153,8 +150,8 @@ bool RegexArena::settled_empty(RegexId r) {
   return empty;
 }
 
-// `text` is a text of r. All derivatives along it are marked as not empty, so that step() follows them.
-// Returns false and marks nothing if a derivative along it was omitted, which stays omitted.
+// Marks all derivatives along `text`, a text of r, as not empty, so that step() follows them. If one of them
+// was omitted it stays so; then nothing is marked and the result is false.
 bool RegexArena::promise(RegexId r, std::string_view text) {
   std::vector<RegexId> way;
   for (char c : text) {
@@ -167,8 +164,8 @@ bool RegexArena::promise(RegexId r, std::string_view text) {
   return true;
 }
 
-// Returns the infinite language L if r is L without finitely many strings: "any key" for "any key but these".
-// Returns empty() for every other r. A search of r would look at each of a thousand denied keys.
+// If r is an infinite language L without finitely many strings, as "any key but these" is, returns L;
+// otherwise empty(). A search of r would look at each of a thousand excluded keys.
 RegexId RegexArena::infinite_part(RegexId r) {
   const RegexNode n = nodes_[r.v];
   if (n.kind != RegexKind::kAnd) return empty();
@@ -182,8 +179,8 @@ RegexId RegexArena::infinite_part(RegexId r) {
   return out != r && infinite(out) ? out : empty();
 }
 
-// Returns true if some derivative of r has a text and leads back to itself, so that r is infinite. At most
-// kMost derivatives are visited, so false proves nothing.
+// Returns true if some derivative of r has a text and leads back to itself: r is then infinite. It visits at
+// most kMost derivatives, so false proves nothing.
 bool RegexArena::infinite(RegexId r) {
   constexpr std::size_t kMost = 256;
   if (const RegexNode& n = nodes_[r.v]; !n.boolean)
@@ -207,8 +204,8 @@ bool RegexArena::infinite(RegexId r) {
   return infinite_.remember(r.v, [&] { return !is_empty(r) && loops(r); });
 }
 
-// Returns true if a short text of some kid is a text of r. The kids' derivatives are mostly known, while a
-// search would make those of the intersection.
+// Returns true if some short text of a kid is a text of r. The kids' derivatives are mostly known; a search
+// would have to make those of the intersection.
 bool RegexArena::has_short_text(RegexId r) {
   uint32_t left = kParts;
   std::vector<std::string> texts;
@@ -221,8 +218,8 @@ bool RegexArena::has_short_text(RegexId r) {
   return !effort_.omits() || promise(r, *found);
 }
 
-// Appends short texts of the kids of r that hold neither & nor ~. From an intersection only the kid with the
-// largest `shortest` is taken, from ~(... & ~x) it is x.
+// Appends short texts of those kids of r that have neither & nor ~. Of an intersection it takes the kid with
+// the largest `shortest` alone; of ~(... & ~x) it takes x.
 void RegexArena::short_texts(RegexId r, uint32_t& left, std::vector<std::string>& out) {
   check_depth();
   constexpr std::size_t kTexts = 64, kSteps = 64;
@@ -269,8 +266,8 @@ void RegexArena::short_texts(RegexId r, uint32_t& left, std::vector<std::string>
   out.push_back(std::move(text));
 }
 
-// Tells from the kids whether the text is in r. Returns kUnknown if a kid is lazy or the limit kParts is
-// reached.
+// Tells from the kids whether the text is in r. Returns kUnknown if a kid is lazy, or kParts kids were
+// visited.
 RegexArena::Holds RegexArena::holds(RegexId r, std::string_view text, uint32_t& left) {
   check_depth();
   const RegexNode& n = nodes_[r.v];
@@ -293,21 +290,20 @@ RegexArena::Holds RegexArena::holds(RegexId r, std::string_view text, uint32_t& 
 }
 
 namespace {
-// The position of a search within a spelled character of a JSON string. The search tries only one spelling of
-// each character.
+// Where a search stands within a spelled character of a JSON string. It tries only one spelling of each
+// character.
 enum Spelled : uint8_t {
   // The language is no body of a JSON string, so the search tries all bytes.
   kAnywhere = 0,
-  // A character begins here. The values 2, 3 and 4 stand for a character that lacks one, two or three
-  // continuation bytes.
+  // A character begins here. 2, 3 and 4 say that a character lacks one, two or three continuation bytes.
   kCharacter = 1,
-  // Behind a backslash. Only characters that need an escape are tried.
+  // A backslash was read. Only characters that need an escape are tried.
   kEscape = 5,
-  // \u was read. The values 7, 8 and 9 stand for \u0, for \u00, and for \u000 or \u001.
+  // \u was read. 7, 8 and 9 say that \u0, \u00, and \u000 or \u001 was read.
   kEscapeU = 6,
 };
 
-// Returns the place behind byte b: a Spelled or one of the numbers above.
+// Returns where the search stands behind byte b, in these numbers.
 uint8_t spelled_after(uint8_t at, uint8_t b) {
   if (at == kAnywhere) return kAnywhere;
   if (at > kCharacter && at <= 4) return static_cast<uint8_t>(at - 1);
@@ -319,8 +315,8 @@ uint8_t spelled_after(uint8_t at, uint8_t b) {
   return at == 9 ? uint8_t{kCharacter} : static_cast<uint8_t>(at + 1);
 }
 
-// Returns the bytes that the search tries inside of an escape. It needs them one by one, as a class of bytes
-// may hold other bytes as well.
+// Returns the bytes that the search tries inside an escape. It needs single bytes, because a class may hold
+// other bytes, too.
 std::string_view spelled_bytes(uint8_t at) {
   switch (at) {
     case kEscape: return "\"\\bfnrtu";
@@ -339,9 +335,9 @@ bool RegexArena::needs_escape(RegexId r) {
   const RegexNode n = nodes_[r.v];
   if (n.kind == RegexKind::kAnd)
     return std::ranges::all_of(std::span(n.kids, n.n), [&](uint32_t k) { return needs_escape(RegexId{k}); });
-  // The structure does not tell, so the answer is the cautious one.
+  // The structure does not tell, so the cautious answer is given.
   if (n.lazy || n.kind == RegexKind::kNot) return true;
-  // derive() may return a node other than empty() whose language is empty. The answer is then "may need an
+  // derive() may return a node that is not empty() although its language is. The answer is then "may need an
   // escape", which is cautious, too.
   return escapes_.remember(r.v, [&] {
     const RegexId begun = derive(r, '\\');
@@ -385,10 +381,9 @@ bool RegexArena::search_empty(RegexId start) {
     }
   };
   push(start.v, nodes_[start.v].body(), 0);
-  // True once the search met a node whose emptiness is undecided. No path leads through such a node, and
+  // True once the search met a node of which nobody knows whether it is empty. No path leads through it, and
   // nodes that lead to it are not marked as empty.
   bool unsure = false;
-  // True once the language without large maxima was asked for.
   bool asked = false;
   while (!open.empty()) {
     const uint32_t at = open.top().second;
@@ -434,9 +429,9 @@ bool RegexArena::search_empty(RegexId start) {
   return true;
 }
 
-// Returns true if there are surely more strings than `limit`. Distinct beginnings begin distinct strings, so
-// beginnings are counted: those along one short text, and those of a few levels of derivatives. No string is
-// written, and no search for emptiness runs.
+// Returns true if there are surely more strings than `limit`. It counts beginnings, because different
+// beginnings begin different strings: those along one short text, and those of a few levels of derivatives.
+// It writes no string, and does not search for emptiness.
 bool RegexArena::plenty(RegexId r, uint64_t limit) {
   constexpr uint32_t kDerivatives = 500;
   const auto sizes = [](const ClassMap& c) {
@@ -482,7 +477,7 @@ bool RegexArena::plenty(RegexId r, uint64_t limit) {
 }
 
 bool RegexArena::enumerate(RegexId r, uint32_t limit, std::vector<std::string>& out) {
-  // A depth-first search over bytes that may come next. Every node on its path has a string. So if a node
+  // A depth-first search over bytes that may come next. Each node on its path has a string. So if a node
   // occurs twice on the path, there are infinitely many strings.
   struct Frame {
     RegexId id;
@@ -528,8 +523,8 @@ bool RegexArena::enumerate(RegexId r, uint32_t limit, std::vector<std::string>& 
   return true;
 }
 
-// Counts the beginnings of each length; distinct beginnings begin distinct strings. Returns no value if a few
-// lengths do not decide the number.
+// Counts the beginnings of each length; different beginnings begin different strings. Returns nothing if a
+// few lengths do not decide the number.
 std::optional<uint64_t> RegexArena::count_levels(RegexId start, uint32_t nodes, bool& exact) {
   constexpr int kLevels = 48;
   std::unordered_map<uint32_t, uint64_t> level{{start.v, 1}};
@@ -571,8 +566,8 @@ std::optional<uint64_t> RegexArena::count_levels(RegexId start, uint32_t nodes, 
   return {};
 }
 
-// First counts by length, which soon shows that there are too many strings. Otherwise counts depth-first, and
-// remembers the number of strings of each node.
+// Counts by length first, which soon shows if there are too many strings. Otherwise counts depth first, and
+// remembers the number of each node.
 uint64_t RegexArena::count(RegexId start, uint32_t nodes, bool& exact) {
   exact = true;
   if (is_empty(start)) return 0;
@@ -615,8 +610,7 @@ uint64_t RegexArena::count(RegexId start, uint32_t nodes, bool& exact) {
     }
     if (known.size() + path.size() > nodes) {
       exact = false;
-      // The limit of nodes is reached. The strings counted so far for the nodes of the path are a lower
-      // bound.
+      // The bound on nodes is met. What was counted for the nodes on the path is a lower bound.
       uint64_t sum = 0;
       for (const Frame& g : path) add(sum, g.sum);
       return sum;
@@ -626,8 +620,8 @@ uint64_t RegexArena::count(RegexId start, uint32_t nodes, bool& exact) {
   }
 }
 
-// Returns a lower bound on the length of every string. RegexNode::shortest is an estimate that may be larger
-// than the length of the shortest string.
+// Returns a lower bound of the length of every string. RegexNode::shortest would not do: it is an estimate
+// and may be too large.
 uint32_t RegexArena::least_length(RegexId r) {
   check_depth();
   constexpr uint64_t kMost = 1u << 20;
@@ -694,7 +688,6 @@ bool RegexArena::witness(RegexId r, std::string& out) {
   while (!open.empty()) {
     const Open at = open.top();
     open.pop();
-    // A shorter path to this node was found after this entry was pushed.
     if (reached.at(at.id).depth < at.depth) continue;
     const auto rest = rests.find(at.id);
     if (nodes_[at.id].nullable || rest != rests.end()) {

@@ -43,8 +43,8 @@ constexpr Level kUtf8Three[] = {{4, false, 0xE0, {}}, {6, false, 0x80, {}}, {6, 
 constexpr Level kUtf8Four[] = {
     {3, false, 0xF0, {}}, {6, false, 0x80, {}}, {6, false, 0x80, {}}, {6, false, 0x80, {}}};
 
-// Builds the regex of a set of code points as a tree of digits. Subtrees that hold all values are shared, and
-// digits with equal subtrees share one branch.
+// Builds the regex of a set of code points as a tree of digits. Subtrees with all values are shared, and
+// digits with equal subtrees share a branch.
 class DigitTrie {
  public:
   DigitTrie(RegexArena& arena, std::span<const Level> levels) : arena_(arena), levels_(levels) {
@@ -65,7 +65,7 @@ class DigitTrie {
     const uint32_t child_mask = (1u << child_bits) - 1;
     const uint32_t last = base + ((1u << shift_[level]) - 1);
     std::vector<std::pair<RegexId, ByteSet>> groups;
-    // Members below `at` are done.
+    // The members below `at` are written already.
     uint32_t at = base;
     while (!ranges.empty()) {
       CodepointRange r = {std::max(ranges[0].lo, at), std::min(ranges[0].hi, last)};
@@ -73,7 +73,7 @@ class DigitTrie {
       const uint32_t lo_base = r.lo & ~child_mask;
       const bool whole_first = r.lo == lo_base && (r.hi >= lo_base + child_mask);
       if (whole_first) {
-        // Between lo_base and `end` all values are members, so each child is full.
+        // All values from lo_base to `end` are members, so each child is full.
         const uint32_t end = (r.hi + 1) & ~child_mask;
         add(groups, full(level + 1),
             digit_range(levels_[level], (lo_base - base) >> child_bits, ((end - 1) - base) >> child_bits));
@@ -99,7 +99,6 @@ class DigitTrie {
     return r;
   }
 
-  // Adds bytes in front of a subtree `rest`. Bytes in front of the same subtree share a branch.
   static void add(std::vector<std::pair<RegexId, ByteSet>>& groups, RegexId rest, const ByteSet& bytes) {
     for (auto& [r, set] : groups)
       if (r == rest) {

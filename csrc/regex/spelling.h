@@ -32,7 +32,7 @@ class LiteralReader;
 struct Spelling {
   // Returns the regex of every way to write one character of the set.
   RegexId (*characters)(RegexArena& arena, const CodepointSet& set);
-  // Writes a text in its usual spelling, without its terminator. Null means that texts are written unchanged.
+  // Writes a text in its usual spelling, without its terminator. If null, texts are written as they are.
   std::string (*write)(std::string_view text) = nullptr;
   // The byte that ends a text, as the closing quote of a JSON string; -1 if there is none.
   int end = -1;
@@ -45,10 +45,10 @@ extern const Spelling kUtf8;
 // One digit of a code point, in an escape or in UTF-8: a byte that holds `bits` bits of the code point.
 struct SpelledDigit {
   uint8_t bits;
-  // If true, the byte is the hex digit of the number high|digit, in either case. If false, the byte is the
-  // number itself.
+  // If true, the byte is the hex digit of the number high|digit, a letter of either case. If false, the byte
+  // is that number itself.
   bool hex;
-  // The fixed high bits of the number whose low bits are the digit.
+  // The fixed high bits. The digit is the low bits.
   uint8_t high;
   // The bytes in front of the digit, such as `u`. Here `U` stands for D or d, the hex digit with which every
   // surrogate begins (`\uD83D`).

@@ -34,7 +34,6 @@ namespace {
 
 // Groups nest at most this deep; a pattern with deeper groups is refused.
 constexpr int kMaxGroups = 1000;
-// The number n of a counter {n} is at most this.
 constexpr uint32_t kMaxCount = 1'000'000'000;
 
 class Parser {
@@ -55,7 +54,7 @@ class Parser {
   }
 
  private:
-  // The methods below read one construct at the cursor and return its node. Errors name the offset `start`.
+  // Each of these reads one construct at the cursor and returns its node. Errors name the offset `start`.
   uint32_t alternation();
   uint32_t sequence();
   bool atom(uint32_t& node);
@@ -79,7 +78,7 @@ class Parser {
   Pattern out_;
   std::unordered_map<std::string, uint32_t> names_;
   int depth_ = 0;
-  // The offset behind the groups such as (?i) that open the pattern. Python allows flags of the whole pattern
+  // The offset behind groups such as (?i) that open the pattern. Python allows flags of the whole pattern
   // only there.
   std::size_t flags_end_ = 0;
 };
@@ -207,13 +206,10 @@ uint32_t Parser::line_end() {
     const uint32_t both[] = {end, before};
     return out_.add_alt(both);
   }
-  // Python's $ also holds before a newline that ends the text.
   const uint32_t newline[] = {out_.add_char('\n'), out_.add_anchor(PatternKind::kEnd)};
   const uint32_t both[] = {end, out_.add_look(PatternKind::kLookahead, out_.add_cat(newline), false)};
   return out_.add_alt(both);
 }
-
-// ---- groups ----
 
 // Reads a group. Flags that are set inside of the group end with it.
 uint32_t Parser::group(std::size_t start) {
@@ -265,7 +261,6 @@ uint32_t Parser::python_group(std::size_t start) {
   in_.fail("unknown group syntax after '(?P'", start);
 }
 
-// Two groups may have one name; both are then reported under it.
 uint32_t Parser::named_group(char close, std::size_t start) {
   const std::size_t begin = in_.at;
   while (!in_.done() && in_.peek() != close && in_.peek() != ')') in_.next_char();
@@ -335,9 +330,9 @@ uint32_t Parser::quantified(uint32_t node) {
   if (in_.flags.verbose) skip_verbose();
   uint32_t min, max;
   if (in_.eat("*")) {
-    min = 0, max = kNoLimit;
+    min = 0, max = kNoMaximum;
   } else if (in_.eat("+")) {
-    min = 1, max = kNoLimit;
+    min = 1, max = kNoMaximum;
   } else if (in_.eat("?")) {
     min = 0, max = 1;
   } else if (!counter(min, max)) {
@@ -352,8 +347,8 @@ uint32_t Parser::quantified(uint32_t node) {
     in_.fail("nothing to repeat: two quantifiers in a row; write (?:...) around the first", here);
   const PatternNode& n = out_.nodes[node];
   const bool assertion = n.asserts && n.longest == 0;
-  // An assertion reads no character, so it is not repeated: it must hold, or with a minimum of 0 need not
-  // hold.
+  // An assertion reads no character, so instead of being repeated it must hold; with a minimum of 0 it need
+  // not.
   if (assertion && n.kind != PatternKind::kCat && n.kind != PatternKind::kAlt)
     return min == 0 ? out_.add_empty() : node;
   const uint32_t made = out_.add_repeat(node, min, max);
@@ -369,7 +364,7 @@ bool Parser::counter(uint32_t& min, uint32_t& max) {
   const bool has_min = number(min);
   max = min;
   if (in_.eat(",")) {
-    max = kNoLimit;
+    max = kNoMaximum;
     number(max);
     if (!has_min && in_.flavor == Flavor::kEcma) {
       in_.at = start;
@@ -390,12 +385,12 @@ bool Parser::counter(uint32_t& min, uint32_t& max) {
   return true;
 }
 
-// Reads a number. One beyond kNoLimit becomes kNoLimit, which means "no maximum".
+// Reads a number. One beyond kNoMaximum becomes kNoMaximum, which means "no maximum".
 bool Parser::number(uint32_t& value) {
   const std::size_t begin = in_.at;
   uint64_t v = 0;
   for (; !in_.done() && in_.peek() >= '0' && in_.peek() <= '9'; ++in_.at)
-    v = std::min<uint64_t>(kNoLimit, v * 10 + static_cast<uint64_t>(in_.peek() - '0'));
+    v = std::min<uint64_t>(kNoMaximum, v * 10 + static_cast<uint64_t>(in_.peek() - '0'));
   if (in_.at == begin) return false;
   value = static_cast<uint32_t>(v);
   return true;

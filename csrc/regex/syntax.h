@@ -42,8 +42,8 @@ enum class PatternKind : uint8_t {
   kLookbehind,  // child a matches up to here; negated: does not
 };
 
-// The maximum of a counter, or of the length of a match, that has no maximum.
-constexpr uint32_t kNoLimit = 0xFFFFFFFFu;
+// No maximum, of a counter or of the length of a match.
+constexpr uint32_t kNoMaximum = 0xFFFFFFFFu;
 
 // A node of the syntax tree. Only `lazy` may change after the node was made.
 struct PatternNode {
@@ -53,13 +53,12 @@ struct PatternNode {
   // True for a lazy kRepeat, which prefers fewer iterations. Its language is the same; only groups.h needs
   // the flag.
   bool lazy = false;
-  // What the node refers to, by its kind: a child, the index of a set, a code point, or the index of the
-  // first kid in Pattern::kids.
+  // By kind: a child, the number of a set, a code point, or the index of the first kid in Pattern::kids.
   uint32_t a = 0;
   uint32_t n = 0;  // number of kids
-  // The bounds of a kRepeat; kNoLimit as `max` means that there is no maximum.
+  // The bounds of a kRepeat; kNoMaximum as `max` means that there is no maximum.
   uint32_t min = 0, max = 0;
-  // The least and the most code points of a match; kNoLimit as `longest` means that there is no longest
+  // The least and the most code points of a match; kNoMaximum as `longest` means that there is no longest
   // match.
   uint32_t shortest = 0, longest = 0;
 };

@@ -68,8 +68,8 @@ constexpr Group kGroups[] = {
     {"C,Other", "Cc,Cf,Co,Cn"},
 };
 
-// Returns the set of a general category. Unassigned (Cn) has no table: it holds the code points of no other
-// category.
+// Returns the set of a general category. Unassigned (Cn) has no table of its own: it is what no other
+// category has.
 std::optional<CodepointSet> category(std::string_view name) {
   check_depth();
   if (const UnicodeProperty* p = find(kCategory, name)) return to_set(kCategoryRanges, *p);
@@ -137,7 +137,7 @@ std::optional<CodepointSet> unicode_property(std::string_view name, std::string_
 }
 
 CodepointSet case_closure(const CodepointSet& set) {
-  // Characters that the flag i equates form a class: a character f, and every character that folds to f.
+  // The flag i makes characters equal in classes: a character f, and every character that folds to f.
   std::vector<CodepointRange> targets;
   for (const auto& [c, f] : fold_pairs())
     if (set.contains(c) || set.contains(f)) targets.push_back({f, f});
@@ -151,8 +151,8 @@ CodepointSet case_closure(const CodepointSet& set) {
   return CodepointSet(std::move(out));
 }
 
-// Python's re compares characters by str.lower() and by a list of pairs (Lib/re/_casefix.py). These four
-// classes are missing in Unicode's simple case folding.
+// Python's re compares by str.lower() and a list of pairs (Lib/re/_casefix.py). These four classes are not in
+// Unicode's simple case folding.
 CodepointSet python_case_closure(const CodepointSet& set) {
   static const CodepointSet equal[] = {{{'I', 'I'}, {'i', 'i'}, {0x130, 0x131}},
                                        {{0x390, 0x390}, {0x1FD3, 0x1FD3}},

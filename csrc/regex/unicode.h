@@ -2,7 +2,7 @@
 //
 // In: the name of a property in the form of patterns (`L`, `Letter`, `Script=Greek`, `Alphabetic`).
 // Out: its set. Cost: a linear search over about 250 names, and a copy of the ranges. Case closure
-// walks the 1,400 pairs of case folding. The tables are written by tools/make_unicode.py.
+// goes through the 1,400 pairs of case folding. The tables are written by tools/make_unicode.py.
 #pragma once
 
 #include <optional>

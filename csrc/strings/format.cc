@@ -33,8 +33,6 @@ string any_of(std::initializer_list<string> parts) {
 
 string digit(int d) { return string(1, static_cast<char>('0' + d)); }
 
-// ---- dates and times: RFC 3339 ----
-
 // Returns the pattern of a date. Each month has its number of days; February has 29 only in leap years.
 string date() {
   const string leap_year =
@@ -45,14 +43,14 @@ string date() {
 }
 
 // A leap second is 23:59:60 in UTC, so the local time is 23:59 plus the offset. One pattern compares the
-// hours of both digit by digit, another one the minutes, and the patterns are intersected. One pattern of all
-// combinations would have 2,881 alternatives.
+// hours of time and offset digit by digit, another one the minutes, and both are intersected. A single
+// pattern of all combinations would have 2,881 alternatives.
 constexpr const char* kHour = "(?:[01]\\d|2[0-3])";
 constexpr const char* kMinute = "[0-5]\\d";
 constexpr const char* kFraction = "(?:\\.\\d+)?";
 
-// Builds the pattern of hh:mm:60, a sign, and hh:mm. The hours (or the minutes) of time and offset must be a
-// pair that was added.
+// Builds the pattern "hh:mm:60, a sign, hh:mm" in which the hours (or the minutes) of time and offset are one
+// of the pairs that were added.
 struct PairList {
   bool hours;
   char sign;
@@ -94,7 +92,7 @@ string leap_opposite() {
   return hours.look() + tens.look() + units.look();
 }
 
-// Returns the pattern of the leap seconds whose offset is + a full hour, such as 00:59:60+01:00: the local
+// Returns the pattern of those leap seconds whose offset is + a full hour, such as 00:59:60+01:00. The local
 // hour is one less.
 string leap_full_hour() {
   string out;
@@ -127,8 +125,6 @@ string duration() {
   return "P" + any_of({days + "(?:" + clock + ")?", clock, "\\d+W"});
 }
 
-// ---- addresses: RFC 2673, 4291 ----
-
 string ipv4() {
   const string octet = "(?:25[0-5]|2[0-4]\\d|1\\d\\d|[1-9]?\\d)";
   return octet + "(?:\\." + octet + "){3}";
@@ -146,13 +142,9 @@ string ipv6() {
                  before(4) + tail, before(5) + h, before(6)});
 }
 
-// ---- names (hostname.h) ----
-
 string hostname() { return hostname_pattern(); }
 // The argument has the characters that separate labels (RFC 3490, section 3.1).
 string idn_hostname() { return idn_hostname_pattern(".\\u3002\\uFF0E\\uFF61"); }
-
-// ---- mail: RFC 5321, 6531 ----
 
 // `wide` has the characters beyond ASCII that a local part may have (RFC 6531).
 string mail(const string& wide, const string& domain) {
@@ -164,8 +156,6 @@ string mail(const string& wide, const string& domain) {
 
 string email() { return mail("", hostname_label() + "(?:\\." + hostname_label() + ")*"); }
 string idn_email() { return mail("\\u0080-\\u{10FFFF}", idn_hostname_pattern(".")); }
-
-// ---- resource identifiers: RFC 3986, 3987 ----
 
 // The characters that an IRI allows beyond those of a URI; empty for a URI.
 struct UriPieces {
@@ -226,11 +216,11 @@ string uuid() { return "[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}"; }
 string json_pointer() { return "(?:/(?:[^~/]|~[01])*)*"; }
 string relative_json_pointer() { return "(?:0|[1-9]\\d*)(?:#|" + json_pointer() + ")"; }
 
-// The pattern of the format `regex` checks groups down to this depth and takes any text in deeper ones,
-// because balanced groups are no regular language. So it accepts more than the format. The depth is three,
-// because a mask walks all levels. Otherwise it accepts ECMA-262 with annex B, where a lone `]`, `{` or `}`
-// is a character: brackets and groups are closed, escapes are complete, and only what can be repeated is
-// repeated; a repeated look-behind passes, too.
+// The pattern of the format `regex` checks groups down to this depth. In deeper groups it takes any text,
+// because balanced groups are no regular language; so it accepts more than the format. The depth is three
+// because a mask visits all levels. Otherwise it accepts ECMA-262 with annex B, where a lone `]`, `{` or `}`
+// is a character: brackets and groups must be closed, escapes complete, and a quantifier must have something
+// to repeat; a repeated look-behind passes, too.
 constexpr int kGroupDepth = 3;
 
 string regex() {

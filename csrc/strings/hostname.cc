@@ -14,9 +14,9 @@ using std::string;
 string labels(const string& label, const string& dot) { return label + "(?:[" + dot + "]" + label + ")*"; }
 
 // Returns the pattern of what follows "xn--" in a label: perhaps ASCII and a hyphen, then the numbers of
-// Punycode (RFC 3492). The thresholds of the first number begin with 1, 1 and 26, so two digits say at most
-// 35, which is U+00A3, while a label has nothing below U+00B7. At most four more digits stay inside Unicode.
-// The last digit of a number is a letter.
+// Punycode (RFC 3492). The thresholds of the first number are 1, 1 and then 26. Two digits therefore say at
+// most 35, which is U+00A3, and a label has nothing below U+00B7. At most four more digits stay inside
+// Unicode. The last digit of a number is a letter.
 string punycode() {
   return "(?:[A-Za-z0-9-]+-)?[B-Zb-z0-9][B-Zb-z0-9][0-9]{0,4}[A-Za-z](?:[A-Za-z0-9]*[A-Za-z])?";
 }
@@ -76,8 +76,8 @@ string idn_hostname_pattern(const string& dot) {
       "(?=" +
       labels("(?:[^\\u30FB" + dot + "]*|" + any + "*" + kana + any + "*)", dot) +
       "$)"
-      // The next conditions follow from the line above and bidi_rule. They are written out so that a search
-      // need not find that out.
+      // The next conditions follow from the line above and from bidi_rule. They are written out to spare a
+      // search that would find them.
       "(?!" +
       begin + "[" + kRight + "]" + any +
       "*\\u30FB)"

@@ -14,13 +14,13 @@ namespace structgen {
 
 namespace {
 
-// Texts that begin with a character from `lo` to `hi`, and the regex of what follows this character.
+// The texts that begin with a character from `lo` to `hi`, with the regex of what follows it.
 struct Piece {
   uint32_t lo, hi;
   RegexId rest;
 };
 
-// The lazy language of texts as they are spelled inside a JSON string. A state is the number of a regex: the
+// The lazy language of texts as a JSON string spells them. A state is the number of a regex: that of the
 // texts before they are spelled.
 class Inside : public LazyLanguage {
  public:
@@ -47,7 +47,7 @@ struct Shared : RegexCache {
 };
 Shared& shared(RegexArena& arena) { return arena.cache<Shared>(arena); }
 
-// Splits r by the last `bytes` bytes of one character. The pieces are sorted by the bits of the code point
+// Splits r by the last `bytes` bytes of one character. The pieces are sorted by those bits of the code point
 // that these bytes hold.
 std::vector<Piece> pieces(RegexArena& arena, RegexId r, uint32_t bytes) {
   check_depth();
@@ -82,8 +82,8 @@ std::vector<Piece> first_characters(RegexArena& arena, RegexId r) {
   return out;
 }
 
-// For each regex that may follow a first character, the result has an alternative: the spellings of the
-// characters that lead to it, then the spelled regex.
+// Returns an alternative for each regex that may follow a first character: the spellings of the characters
+// that lead to it, then the regex, spelled in turn.
 RegexId Inside::unfold(RegexArena& arena, uint32_t state) {
   const RegexId r{state};
   std::vector<Piece> found = first_characters(arena, r);
@@ -100,14 +100,14 @@ RegexId Inside::unfold(RegexArena& arena, uint32_t state) {
   return arena.alt(std::span<const RegexId>(parts));
 }
 
-// Returns true if every text of r begins with a whole character. Then what stands in front of r ends with a
-// whole character, and both can be spelled on their own.
+// Returns true if each text of r begins with a whole character. What stands in front of r then ends with a
+// whole character, so both can be spelled on their own.
 bool at_character(RegexArena& arena, RegexId r) {
   return (arena.live(r) & ByteSet::range(0x80, 0xBF)).none();
 }
 
-// Spells a regex kid by kid, where the kids hold whole characters. Everywhere else the result is a lazy node,
-// which splits the texts into characters.
+// Spells a regex kid by kid where the kids have whole characters. Elsewhere the result is a lazy node, which
+// splits texts into characters.
 RegexId spell(RegexArena& arena, RegexId r) {
   const RegexNode n = arena.node(r);
   const Spelling& spelling = arena.spelling();

@@ -10,14 +10,14 @@ namespace structgen {
 
 namespace {
 
-// LiteralSet::escape has four numbers: a Mode (3 bits at bit 28), how many digits were read (2 bits at 26),
-// the high surrogate (10 bits at 16), and the value of the digits (16 bits).
+// LiteralSet::escape packs four numbers: a Mode (3 bits from bit 28 on), the number of digits read (2 bits
+// from 26), the high surrogate (10 bits from 16), and the value of the digits (16 bits).
 enum Mode : uint32_t {
   kPlain = 0,
   kBackslash = 1,
   // \u was read; hex digits follow.
   kHex = 2,
-  // Behind the escape of a high surrogate: that of a low one must follow.
+  // The escape of a high surrogate was read. That of a low one must follow.
   kNeedBackslash = 3,
   kNeedU = 4,
   kLowHex = 5,
@@ -151,7 +151,7 @@ bool JsonLiterals::step(const LiteralTables& tables, LiteralSet& s, uint8_t byte
       if (byte == '\\') {
         LiteralSet t = s;
         if (tables.table(s.table).texts[t.lo].size() == t.depth)
-          // The first string ends here. The next string tells what may follow.
+          // The first string ends here. The one behind it tells what may follow.
           ++t.lo;
         if (!tables.normalise(t)) return false;
         const auto& text = tables.table(s.table).texts[t.lo];

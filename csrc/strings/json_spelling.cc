@@ -14,7 +14,7 @@ namespace structgen {
 
 namespace {
 
-// What follows the backslash: `u` and four hex digits. A character c above U+FFFF has two such escapes: the
+// What follows the backslash: `u` and four hex digits. A character c above U+FFFF has two such escapes. The
 // 20 bits of c - 0x10000 are split into a high surrogate (first byte D8 to DB) and a low one (DC to DF).
 constexpr SpelledDigit kHexBmp[] = {{4, true, 0, "u"}, {4, true, 0, {}}, {4, true, 0, {}}, {4, true, 0, {}}};
 constexpr SpelledDigit kHexAstral[] = {{2, true, 8, "uU"},    {4, true, 0, {}}, {4, true, 0, {}},

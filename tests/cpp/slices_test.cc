@@ -190,7 +190,7 @@ TEST_CASE("slices: the mask of a regex is what the regex reads, whatever was ask
         for (uint32_t steps = 0; steps < 5 && !arena.is_empty(r) && r != RegexArena::epsilon(); ++steps) {
           regexes.push_back(r);
           const auto t = static_cast<TokenId>(random.below(vocabulary->size()));
-          if (const RegexId to = arena.walk(r, vocabulary->bytes(t)); to != RegexArena::empty()) r = to;
+          if (const RegexId to = arena.steps(r, vocabulary->bytes(t)); to != RegexArena::empty()) r = to;
         }
       }
     } catch (const Error&) {  // an intersection was too large to decide
@@ -257,7 +257,7 @@ TEST_CASE("runs: a class that was copied from a similar one is the class that a 
       RunClass &one = *earlier.back(), &other = *alone->runs().of(arena, element);
       REQUIRE(one.ok() == other.ok());
       if (!one.ok()) continue;
-      copied += i > 0 && one.tokens() > kSparseLimit;
+      copied += i > 0 && one.tokens() > kMostListed;
       REQUIRE(one.tokens() == other.tokens());
       REQUIRE(one.longest() >= other.longest());
       for (uint32_t k = 0; k <= one.longest() + 1; ++k) {

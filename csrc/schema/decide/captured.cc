@@ -19,7 +19,7 @@ namespace structgen {
 
 namespace {
 
-// add() merges chunks of fewer values than this. A larger one stays.
+// Chunks of fewer values than this are merged by add(); larger ones stay as they are.
 constexpr std::size_t kMostMerged = 8'192;
 
 std::string canonical(const Json& j, JsonRef node) {
@@ -52,7 +52,7 @@ std::string canonical(const Json& j, JsonRef node) {
   return {};
 }
 
-// Merges the sorted list `more` into the sorted list `to`; equal elements stand once.
+// Merges the sorted list `more` into the sorted list `to`, without repetitions.
 template <class T>
 void merge(std::vector<T>& to, const std::vector<T>& more) {
   const auto middle = to.insert(to.end(), more.begin(), more.end());
@@ -97,7 +97,8 @@ Captured::ValueNumber Captured::intern(const std::string& text) {
         const ValueNumber n{static_cast<uint32_t>(values_.size())};
         values_.push_back(std::move(v));
         Undo undo([&] { values_.pop_back(); });
-        // Of an array only the first item is indexed, because behind() and covered() ask about no other item.
+        // Of an array only the first item is indexed. behind() and covered() ask about no other item, because
+        // later items become first ones as items are removed.
         const auto& parts = values_.back().parts;
         for (std::size_t i = 0; i < (text[0] == '[' ? std::min<std::size_t>(1, parts.size()) : parts.size());
              ++i) {
@@ -167,8 +168,8 @@ Captured::ChunkId Captured::chunk(Values values) {
 
 CapturedId Captured::add(CapturedId set, const std::string& value) { return add(set, intern(value)); }
 
-// Adds a value to the set as a chunk of its own. This chunk then absorbs every chunk that is no larger, as
-// carries do in a binary counter. A chunk becomes one alternative of a regex, whose size is limited
+// Adds a value to the set as a chunk of its own. As a carry in a binary counter, the new chunk absorbs each
+// last chunk that is no larger. A chunk becomes one alternative of a regex, so its size is bounded
 // (kMostMerged).
 CapturedId Captured::add(CapturedId set, ValueNumber value) {
   if (contains(set, value)) return set;

@@ -51,12 +51,12 @@ namespace structgen {
 
 class Lowering;
 
-// The number of a set of captured values: an index of Captured::lists_. Set 0 is empty.
+// The number of a set of captured values. Set 0 is empty.
 using CapturedId = Id<struct CapturedTag>;
 
 class Captured {
  public:
-  // Names the first item of an array in the questions behind() and covered().
+  // Stands for the first item of an array where a question names the member of an object.
   static constexpr std::string_view kFirstItem = "";
 
   Captured(FormulaSpace& formulas, Lowering& lowering) : formulas_(formulas), lowering_(lowering) {}
@@ -76,16 +76,17 @@ class Captured {
   // Returns the names of all members of the set's objects, and kFirstItem if some array has an item.
   std::vector<std::string> keys(CapturedId set) const;
   std::vector<std::string> first_items(CapturedId set) const;
-  // Returns what is left of those values of the set whose member `part` is `value`, once this member is
-  // removed. With kFirstItem the first item of an array takes the member's place.
+  // Takes the values of the set whose member `part` is `value`, and returns them without this member. For
+  // kFirstItem it takes arrays with this first item, and returns them without it.
   CapturedId behind(CapturedId set, std::string_view part, const std::string& value);
   std::vector<std::string> texts(CapturedId set) const;
-  // Returns the values that the member `part` must not get. Each text of `rests` is one possible set of the
-  // other members. A value v is returned if every one of these sets makes, together with `part`: v, a value
-  // of the set. With no `rests` it returns all values that `part` has in the set.
+  // Returns the values that the member `part` must not get, because only captured values could come of them.
+  // Each text of `rests` is an object with all other members that may still be written. A value v is returned
+  // if for every such object, adding `part`: v makes a value of the set. Without `rests`, all values that
+  // `part` has in the set are returned.
   CapturedId covered(CapturedId set, std::string_view part, const std::vector<std::string>& rests);
 
-  // member() returns the formula of the values in the set, outside() the formula of all other values.
+  // member() is the formula "one of the set's values", outside() the formula "none of them".
   ValueId member(CapturedId set);
   ValueId outside(CapturedId set);
   std::size_t byte_size() const { return held_ + value_index_.byte_size() + list_index_.byte_size(); }
@@ -96,12 +97,11 @@ class Captured {
   using Values = std::vector<ValueNumber>;
   struct Value {
     std::string text;
-    // The members of an object by name, or the items of an array, all with the name kFirstItem.
+    // The members of an object; or the items of an array, each under the name kFirstItem.
     std::vector<std::pair<std::string, std::string>> parts;
   };
   struct Chunk {
     Values values;
-    // The names of all members in the chunk, sorted; kFirstItem if some array has an item.
     std::vector<std::string> parts;
     // The formula of those values that are strings, numbers or constants.
     ValueId simple;
@@ -109,7 +109,7 @@ class Captured {
   };
   struct List {
     std::vector<ChunkId> chunks;
-    // The set is `before` with the value `last` added.
+    // The set is the set `before` with the value `last` added.
     CapturedId before;
     ValueNumber last;
   };
@@ -122,8 +122,8 @@ class Captured {
   static bool composite(const std::string& text) { return text[0] == '{' || text[0] == '['; }
   // Returns the value of an object's member `name`, or of an array's first item; null if there is none.
   const std::string* part(ValueNumber value, std::string_view name) const;
-  // without() returns the value with the member `name` removed. with() returns the text `rest` with this
-  // member added.
+  // without() returns the value without the member `name`. with() returns the object `rest` with this member
+  // added.
   std::string without(ValueNumber value, std::string_view name) const;
   std::string with(const std::string& rest, std::string_view name, const std::string& value) const;
   ValueId formula(const std::vector<std::string>& texts);
@@ -132,8 +132,7 @@ class Captured {
   Lowering& lowering_;
   std::vector<Value> values_;
   InternTable value_index_;
-  // Finds the values that have a given member. The key is the member's name, a line break and the member's
-  // value.
+  // Finds the values with a given member, by the member's name, a line break and its value.
   std::unordered_map<std::string, Values> having_;
   std::vector<Chunk> chunks_;
   InternTable chunk_index_;

@@ -32,8 +32,9 @@ RegexId Solver::strings(ValueId v) {
   return texts_.decided(held.texts);
 }
 
-// Adds the strings that satisfy p to `out`. Conditions on the text of the string go to `plain`, conditions on
-// the JSON value that the text denotes go to `value`. An Or among the conjuncts is multiplied out.
+// Adds the strings that satisfy p to `out`. `plain` collects the conditions on the text of the string,
+// `value` those on the JSON value that this text spells. If a conjunct is an Or, its alternatives are taken
+// one by one.
 void Solver::take_contents(TypedId p, Contents& out) {
   check_depth();
   if (!(formulas_[p].has & kHasContent)) {
@@ -68,13 +69,13 @@ void Solver::take_contents(TypedId p, Contents& out) {
     }
   }
   const TypedId beside = formulas_.all_of(plain);
-  // Every string that can be written meets written_free_ (write_without), so this formula restricts nothing.
-  // Then only the value of the JSON text is restricted.
+  // written_free_ (write_without()) holds for every string that can be written, so as a formula on the text
+  // it restricts nothing. Only the condition on the value remains.
   if (some && (beside == FormulaSpace::yes() || beside == written_free_)) return out.values.push_back(value);
   std::vector<std::string> kept;
-  // Conditions on text and value can be combined only if the text is one of some constants: each constant is
-  // parsed. If all conditions on the value are negated (`some` is false), a constant that is no JSON text
-  // satisfies them, too.
+  // A condition on the text and one on the value can be combined only if the text is one of some constants,
+  // which are parsed one by one. If all conditions on the value are negated (`some` is false), a constant
+  // that is no JSON text satisfies them, too.
   if (!texts_.constants(beside, kept)) content_too_complex();
   std::erase_if(kept, [&](const std::string& text) {
     return !holds_value(text, value) && (some || holds_value(text, FormulaSpace::yes()));
@@ -82,8 +83,8 @@ void Solver::take_contents(TypedId p, Contents& out) {
   out.texts = formulas_.either(out.texts, formulas_.strings(std::move(kept)));
 }
 
-// Tells whether the text is JSON and its value satisfies v. The text is parsed between `[` and `]`. One JSON
-// value then gives a list of one value, and a text such as `1, 2` gives a list of two.
+// Tells whether the text is JSON and its value satisfies v. It is parsed between `[` and `]`: a JSON text
+// gives a list of one value, while a text such as `1, 2` gives two.
 bool Solver::holds_value(const std::string& text, ValueId v) {
   auto list = told([&] { return Json::parse("[" + text + "]"); }, [](const Error&) { return true; });
   return list && list->size(0) == 1 && nonempty(formulas_.both(v, lowering_.values(*list, 0)));

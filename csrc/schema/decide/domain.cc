@@ -17,10 +17,10 @@ namespace structgen {
 
 namespace {
 
-// A domain is enumerated up to at least this many values, even if fewer are asked for, so that a longer array
-// seldom needs a new enumeration.
+// At least this many values of a domain are listed, even if fewer are asked for. A longer array then seldom
+// needs a new list.
 constexpr uint32_t kMinCap = 64;
-// A question that needs more values of a domain than this is too complex.
+// A question for more values of a domain than this throws: it is too complex.
 constexpr uint32_t kMaxValues = 1u << 20;
 
 std::size_t bytes_of(const std::vector<std::string>& texts) {
@@ -31,8 +31,8 @@ std::size_t bytes_of(const std::vector<std::string>& texts) {
 
 }  // namespace
 
-// Returns the values that `enumerate` finds, or "at least `cap`", and remembers them under a key. It rounds
-// `cap` up to a power of two, so that the domains of an array of n items are made log n times.
+// Returns the values that `enumerate` finds, or "at least `cap`", and remembers them. `cap` is rounded up to
+// a power of two, so that for an array of n items the list is made log n times.
 template <class Index, class F>
 const Domain& Domains::listed(Index& index, typename Index::key_type key, uint32_t cap, F&& enumerate) {
   check_depth();
@@ -54,7 +54,7 @@ const Domain& Domains::listed(Index& index, typename Index::key_type key, uint32
 const Domain& Domains::of(ValueId value, uint32_t cap) {
   static const Domain endless{true, kUnbounded, {}};
   if (value == FormulaSpace::yes()) return endless;
-  // The values contain values of their own formula (a tree in a tree), so there is no largest value.
+  // The values contain values of the same formula (as a tree contains trees), so there are infinitely many.
   if (open_.find(value.v)) return endless;
   return listed(domains_, value, cap, [&](uint32_t most, Domain& d) {
     open_.emplace(value.v, true);
@@ -87,7 +87,7 @@ bool Domains::few(ValueId value, uint32_t most, std::vector<std::string>& out) {
   return true;
 }
 
-// Appends all values of a formula, kind by kind, until there are `cap` values.
+// Appends all values of a formula, kind by kind, but not more than `cap`.
 void Domains::enumerate(ValueId value, uint32_t cap, Domain& out) {
   check_depth();
   constexpr std::pair<Kind, const char*> kWords[] = {
@@ -124,8 +124,8 @@ void Domains::enumerate(ValueId value, uint32_t cap, Domain& out) {
   if (out.values.size() >= cap) out.abundant = true;
 }
 
-// Returns the regex of all numbers without an exponent. It reads every number in one way, but zero also as
-// -0; canonical() turns both into one text.
+// Returns the regex of all numbers without an exponent. Each number has one such spelling, but zero has -0,
+// too; canonical() makes both one text.
 RegexId Domains::plain_numbers() {
   if (plain_numbers_ != RegexArena::empty()) return plain_numbers_;
   RegexArena& regexes = solver_.regexes();
@@ -136,8 +136,8 @@ RegexId Domains::plain_numbers() {
              regexes.cat(regexes.optional(regexes.byte('-')), regexes.cat(whole, regexes.optional(fraction)));
 }
 
-// Appends all arrays, level by level: the prefixes with 0, 1, 2 ... items. Every prefix can be completed, so
-// `cap` different prefixes of one length are at least `cap` arrays.
+// Appends all arrays by the number of their items. Every list of items that is tried can be completed, so
+// `cap` different ones of one length prove that there are at least `cap` arrays.
 void Domains::enumerate_array(TypedId p, uint32_t cap, Domain& out) {
   if (p == FormulaSpace::no() || !solver_.array_productive(p)) return;
   std::set<std::pair<std::string, TypedId>> level{{"", p}};
@@ -174,8 +174,8 @@ void Domains::enumerate_array(TypedId p, uint32_t cap, Domain& out) {
   }
 }
 
-// Appends all objects, depth-first through the object states. An object with a class of at least `cap` free
-// keys is abundant at once.
+// Appends all objects, by a depth-first search through the object states. If `cap` free keys of a class are
+// left, there are at least `cap` objects.
 void Domains::enumerate_object(ObjectId start, uint32_t cap, Domain& out) {
   Objects& objects = solver_.objects();
   using Members = std::map<std::string, std::string>;
@@ -241,8 +241,9 @@ bool Domains::some_outside(Kind kind, TypedId p, CapturedId set) {
   return set.v == 0 || some_outside(only(kind, p), set);
 }
 
-// If {"b": 1} and {"b": 2} may come behind the member "a", the value v of "a" is refused if both {"a": v,
-// "b": 1} and {"a": v, "b": 2} are in the set. The state `next` itself excludes no values.
+// If the member "a" may be followed by {"b": 1} or {"b": 2}, a value v of "a" is refused if both {"a": v,
+// "b": 1} and {"a": v, "b": 2} are in the set. `next` is the state behind the member; it must have no
+// excluded values itself.
 ValueId Domains::apart(CapturedId set, std::string_view key, ObjectId next) {
   const Domain& rests = left(next, captured_.size(set) + 1);
   if (rests.abundant) return FormulaSpace::yes();

@@ -24,7 +24,7 @@
 namespace structgen {
 
 struct Domain {
-  // Tells that there are at least `cap` values; `values` is then empty.
+  // True if there are at least `cap` values; `values` is then empty.
   bool abundant = false;
   uint32_t cap = 0;
   // The canonical texts of all values, sorted.
@@ -35,20 +35,19 @@ class Domains {
  public:
   explicit Domains(Solver& solver) : solver_(solver), captured_(solver.captured()) {}
 
-  // Returns the values of a formula. The reference is valid until the next question.
+  // Returns the values of a formula. The reference is valid up to the next question.
   const Domain& of(ValueId value, uint32_t cap);
   const Domain& arrays(TypedId p, uint32_t cap) { return of(only(Kind::kArray, p), cap); }
   // Returns what may still be written of an object: each possible set of further members, as an object.
   const Domain& left(ObjectId state, uint32_t cap);
   // Tells whether some value of the formula is not in the set.
   bool some_outside(ValueId value, CapturedId set);
-  // Tells whether some object or array satisfies `p` and is not in the set.
   bool some_outside(Kind kind, TypedId p, CapturedId set);
-  // Returns the condition on the value of the member `key` under which the object can still become a value
-  // outside of the set. The state `next` says which members may follow this one.
+  // Returns the condition on the value of the member `key` under which the object can still become one
+  // outside the set. `next` is the state behind the member.
   ValueId apart(CapturedId set, std::string_view key, ObjectId next);
-  // Writes every value of a formula. Returns false if there are `most` values or more, or if counting them
-  // takes too much work.
+  // Writes every value of a formula. Returns false if there are `most` or more, or if counting them takes too
+  // much work.
   bool few(ValueId value, uint32_t most, std::vector<std::string>& out);
   std::size_t byte_size() const { return held_; }
 

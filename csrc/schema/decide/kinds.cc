@@ -42,20 +42,19 @@ std::size_t Solver::byte_size() const {
          unknown_.byte_size();
 }
 
-// Tells whether the form of the formula v shows that some string, number or constant satisfies it. False
-// proves nothing. Most schemas are a type with at most one condition; they are decided here without a plan
-// (plan.h), which for 67,000 properties would use up the solver's steps.
-//
-// The function counts the conditions on each kind of value. The answer is yes if v allows a kind that has no
-// condition, or a kind with one condition that some value meets. A condition that some value meets (`alone`)
-// counts 1. Any other condition counts 2, which is too many.
+// Tells whether the form of the formula v shows that some string, number or constant satisfies it. A "no"
+// proves nothing. Most schemas are a type with at most one condition, and this decides them without a plan
+// (plan.h); plans for 67,000 properties would use up the solver's steps.
+// It counts the conditions on each kind of value that v allows. The answer is yes if some kind has no
+// condition, or just one that some value meets. A condition that some value meets (`alone`) counts 1; any
+// other counts 2, which is too many.
 bool Solver::plainly_nonempty(ValueId v) {
   check_depth();
   if (const Formula& s = formulas_[v]; s.op == Op::kSchema) {
     if (lowering_.broken(s.location())) return false;
     v = lowering_.lower(s.location());
   }
-  // The form of the formula does not show whether a value is one of the captured values.
+  // The form of the formula does not show which values are captured.
   if (formulas_[v].has & kHasOutside) return false;
   uint32_t mask = kAllKinds, conditions[kKinds] = {};
   for (ValueId k : formulas_.conjuncts(v)) {
@@ -77,8 +76,8 @@ bool Solver::plainly_nonempty(ValueId v) {
   return false;
 }
 
-// Tells whether some value of kind k satisfies v. It asks plainly_nonempty() (values/witness.h) first,
-// because most strings and numbers need no automaton.
+// Tells whether a value of kind k satisfies v. plainly_nonempty() (values/witness.h) is asked first, because
+// most strings and numbers need no automaton.
 bool Solver::kind_nonempty(ValueId v, Kind k) {
   const TypedId p = restrict(v, k);
   if (p == FormulaSpace::no()) return false;
@@ -121,16 +120,14 @@ Outside Solver::outside_of(TypedId p) {
   return out;
 }
 
-// ---- arrays ----
-
-// Returns the condition on the remaining items of an array, once one item is written. All ranges of indices
-// move down by one: `items 2..` becomes `items 1..`. A range that begins at 0 asks for the value of the
-// written item. "At least 2 items from index 0" becomes the choice that FormulaSpace::counted makes.
+// Returns the condition on the items to come, once one item is written. Ranges of indices move down by one:
+// `items 2..` becomes `items 1..`. A range from 0 on asks for the value of the item just written. A count
+// such as "at least 2 items from index 0 on" becomes a choice on this value (FormulaSpace::counted).
 TypedId Solver::shift(TypedId p, FlatMap<uint32_t, TypedId>& memo) {
   const Formula f = formulas_[p];
   const uint32_t first = f.a == 0 ? 0 : f.a - 1, end = f.d == kUnbounded ? f.d : f.d - 1;
   const OpRow& row = formulas_.row(p);
-  // The atom kUnique stays unchanged. Unique::extend changes it once the item's text is known.
+  // The atom kUnique stays. Unique::extend changes it when the item's text is known.
   if (row.family == Family::kConstant || row.family == Family::kComparison) return p;
   if (row.family == Family::kItems) {
     const ValueId v = f.value();
@@ -145,7 +142,7 @@ TypedId Solver::shift(TypedId p, FlatMap<uint32_t, TypedId>& memo) {
   });
 }
 
-// Returns the cells of the next item. The formula has no atom kUnique.
+// Returns the cells of the next item, for a formula without the atom kUnique.
 std::vector<Cell> Solver::array_cells(TypedId p) {
   check_depth();
   FlatMap<uint32_t, TypedId> memo;
@@ -166,7 +163,6 @@ TypedId Solver::extend(const ItemCell& cell, std::string_view text) {
   return cell.capture ? unique_->extend(cell.rest, text) : cell.rest;
 }
 
-// Handles conjunctions of `items`, `prefixItems`, `minItems` and `maxItems`, which nearly all arrays are.
 std::optional<std::vector<ItemRange>> Solver::item_ranges(TypedId p) {
   const auto kids = formulas_.conjuncts(p);
   uint32_t need = 0;
@@ -174,8 +170,8 @@ std::optional<std::vector<ItemRange>> Solver::item_ranges(TypedId p) {
   for (TypedId k : kids) {
     const Formula& l = formulas_[k];
     if (l.op == Op::kTrue) continue;
-    // The conjunct says that item l.a exists and satisfies V. So l.a + 1 items must exist, and V restricts
-    // the item at this index.
+    // The conjunct says that the item with index l.a exists and satisfies V. So there are at least l.a + 1
+    // items, and V restricts that item.
     if (l.op == Op::kItemSome && l.c == 1 && l.d == l.a + 1)
       need = std::max(need, l.d);
     else if (l.op != Op::kItemAll)
@@ -202,7 +198,7 @@ std::optional<bool> Solver::simple_array(TypedId p) {
   return std::ranges::all_of(*ranges, [&](const ItemRange& r) { return nonempty(r.value); });
 }
 
-// A stored "no" obeys the rule of Solver::nonempty: it depends on no formula that is still being decided.
+// A "no" is stored only if it depends on no formula that is still being decided, as in Solver::nonempty.
 bool Solver::array_productive(TypedId p) {
   check_depth();
   if (p == FormulaSpace::no()) return false;
@@ -222,9 +218,9 @@ bool Solver::array_productive(TypedId p) {
   return result;
 }
 
-// Searches breadth first: the rests behind 0 items, behind 1 item, behind 2 items ... Items have positions,
-// so the search cannot meet one conjunct after the other, as the search for members does. Counts and ranges
-// only fall, so there are finitely many rests.
+// A breadth-first search over the rests behind 0 items, 1 item, 2 items, and so on. It cannot take the
+// conjuncts one after the other, as the search for members does, because the order of items is fixed. Counts
+// and indices only fall, so there are finitely many rests.
 bool Solver::search_array(TypedId p) {
   check_depth();
   std::vector<TypedId> queue{p};

@@ -44,7 +44,7 @@
 // - Where two items or more must still be written, n of them take log4(n) bytes each (dense()). The shortest
 //   `{}` may differ from all members only by a key whose value is long, so such items do not last.
 //
-// Costs. Each answer is remembered. A question walks the rests of an array and, for a pattern, at most
+// Costs. Each answer is remembered. A question visits the rests of an array and, for a pattern, at most
 // kMostStates states of an automaton.
 //
 // Rejected. An answer for each state of the text, "is another value left here": it has to know the values,
@@ -61,17 +61,16 @@
 namespace structgen {
 
 namespace {
-// spread() visits at most this many states of an automaton. For a larger automaton it answers `multiplies =
-// false`.
+// The most states of an automaton that spread() visits. Of a larger automaton it says `multiplies = false`.
 constexpr std::size_t kMostStates = 256;
-// A language of strings multiplies if every beginning is at most kFar extra bytes in front of a choice. A
-// choice is a state in which at least kMany bytes may follow. Each of these bytes, and the path from it to
-// the next choice, makes the shortest string longer by at most kNear bytes.
+// A language of strings multiplies if, whatever its text began with, a choice is at most kFar bytes of detour
+// away. A choice is a state in which at least kMany bytes may follow, and with each of them the next choice
+// is at most kNear bytes of detour away. A detour is what a path adds to the length of the shortest string.
 constexpr uint32_t kFar = 12, kNear = 4, kMany = 8;
-// The states, and no table beside them, keep the items of a list with at most this many texts (listed()).
-// Such a list needs few states: one for each subset of its texts.
+// If a list has at most this many texts, its items stay in the states, and not in a table beside them
+// (listed()). Such a list has few states: one for each subset of its texts.
 constexpr uint32_t kShortList = 4;
-// Stands for the length in bytes of the shortest value, where no value is known.
+// The length of the shortest value where no value is known.
 constexpr uint32_t kNoValue = 1u << 30;
 }  // namespace
 
@@ -122,8 +121,8 @@ RegexId Unique::listed(TypedId q) {
   return set.hi - set.lo > kShortList ? texts : RegexArena::empty();
 }
 
-// Tells whether each of n different values can be at most log4(n) bytes longer than the shortest value. The
-// value formula must be endless().
+// Tells whether n different values can be written so that each is at most log4(n) bytes longer than the
+// shortest one. The formula must be endless().
 bool Unique::dense(ValueId value) {
   const auto of = [&](Kind k) { return solver_.restrict(value, k); };
   const auto has = [&](Kind k) { return of(k) != FormulaSpace::no(); };
@@ -143,9 +142,9 @@ bool Unique::dense(ValueId value) {
   return std::min(number, string) <= other && (number <= string || spread.dense);
 }
 
-// Tells whether every beginning of a value can become infinitely many values, except for the beginnings that
-// Unique::lasting names. An object with infinitely many free keys can get one more key wherever its text
-// stands.
+// Tells whether every beginning of a value can still become infinitely many values. Unique::lasting names the
+// beginnings that are exempt. An object qualifies if it has infinitely many free keys, because wherever its
+// text stands one more key can be written.
 bool Unique::endless(ValueId value) {
   check_depth();
   if (value == FormulaSpace::yes()) return true;
@@ -174,8 +173,9 @@ bool Unique::endless(ValueId value) {
          });
 }
 
-// Tells whether p is one of these: all integers, all numbers from 0 on, all integers from a bound >= 0 on.
-// Then any more digits make a larger number that also satisfies p. The answer is no for any other formula.
+// Tells whether p is "all integers", "all numbers from 0 on", or "all integers from a bound >= 0 on". Behind
+// the digits of such a number more digits may follow, and the larger number satisfies p, too. For any other
+// formula it says no.
 bool Unique::endless_numbers(TypedId p) {
   const auto kids = formulas_.conjuncts(p);
   const bool whole = std::ranges::any_of(kids, [&](TypedId k) { return formulas_[k].op == Op::kInteger; });
@@ -187,9 +187,9 @@ bool Unique::endless_numbers(TypedId p) {
          });
 }
 
-// Tells how many strings a beginning can become (Spread). A path costs the bytes that it adds to the shortest
-// string from the state at its start. Two bytes of a choice may begin two spellings of one character; at most
-// half of the bytes are such doubles.
+// Tells how many strings a beginning can become (Spread). The cost of a path is what it adds to the length of
+// the shortest string from its start. Two bytes of a choice may begin two spellings of one character; this
+// halves the number of strings at most.
 Unique::Spread Unique::spread(RegexId language) {
   if (const Spread* known = spreads_.find(language.v)) return *known;
   RegexArena& regexes = solver_.regexes();
@@ -233,8 +233,8 @@ Unique::Spread Unique::spread(RegexId language) {
     for (const Step& s : steps[i]) least = std::min(least, end[s.to] + 1);
     return least;
   });
-  // near[i] is the cost of the cheapest path from state i to a choice, 0 at a choice. The rounds of settle()
-  // only raise costs: a state that stops being a choice may raise the costs of others.
+  // near[i] is the cost of the cheapest path from state i to a choice, and 0 at a choice. The rounds of
+  // settle() only raise costs: a state that turns out to be no choice raises the costs of others.
   std::vector<uint32_t> near(states.size());
   const auto choices = [&](uint32_t most) {
     std::ranges::fill(near, 0);
@@ -255,16 +255,16 @@ Unique::Spread Unique::spread(RegexId language) {
   return spreads_[language.v] = out;
 }
 
-// The language also holds the names of the plan and the written keys, which may not be used. There are
-// finitely many of these, so the answer holds without them. The number of keys that must still be written is
-// not known here, so the keys must also be `dense`.
+// The language also has the names of the plan and the written keys, which may not come any more. They are
+// finitely many, so the answer holds without them. How many keys must still be written is not known here, so
+// the keys must be `dense`, too.
 bool Unique::lasting(RegexId keys) {
   if (!spreads_.find(keys.v) && !decided([&] { return spread(keys), true; })) spreads_[keys.v] = {};
   const Spread found = spreads_[keys.v];
   return found.multiplies && found.dense;
 }
 
-// Tells whether every array of p that is not complete can get one more item, with an endless() value.
+// Tells whether every array of p that was begun can get one more item, and this item an endless() value.
 bool Unique::endless_array(TypedId p) {
   if (formulas_[p].has & kHasOutside || (formulas_[p].has & kHasUnique && !lasting(p))) return false;
   if (const bool* known = endless_arrays_.find(p.v)) return *known;

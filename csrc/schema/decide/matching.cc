@@ -19,8 +19,8 @@ bool Matching::add(uint32_t count, const std::vector<std::string>& values) {
   return true;
 }
 
-// Searches depth first, with an explicit stack of (group, next value to try). Owners change only when a path
-// is complete, so a failed path undoes nothing.
+// Searches for an augmenting path, depth first, with a list of (group, next value to try) in place of a
+// recursion. Owners change only when the path is complete, so a path that fails needs no undoing.
 bool Matching::augment(GroupId start) {
   ++round_;
   std::vector<std::pair<GroupId, uint32_t>> stack{{start, 0}};
@@ -64,8 +64,8 @@ bool Matching::complete() {
   return true;
 }
 
-// If a value is free, or can be made free by giving its group another free value, some matching does without
-// it. The loop spreads `spare`, the mark of these values, from group to group until nothing changes.
+// A matching can do without a value if the value is free, or if its group can take a value that is. `spare`
+// marks these values; the loop spreads the mark from group to group until nothing changes.
 std::vector<std::string> Matching::needed() const {
   std::vector<bool> spare(texts_.size());
   for (uint32_t v = 0; v < texts_.size(); ++v) spare[v] = owner_[v] == kFree;

@@ -22,14 +22,14 @@ namespace structgen {
 
 class Matching {
  public:
-  // The search calls `spend` to pay for its steps; `spend` may throw.
+  // The search pays for its steps by calling `spend`, which may throw.
   explicit Matching(std::function<void(uint32_t)> spend) : spend_(std::move(spend)) {}
-  // Adds a group of `count` items, each of which takes one of the `values`. Returns false if there are fewer
-  // values than items.
+  // Adds a group of `count` items. Each item takes one of `values`, and no two items of any group take the
+  // same. Returns false if there are fewer values than items.
   bool add(uint32_t count, const std::vector<std::string>& values);
   // Matches all groups. Returns false if there is no matching.
   bool complete();
-  // Returns the values that every matching uses. complete() must have returned true.
+  // Returns the values that every matching uses, after complete() has returned true.
   std::vector<std::string> needed() const;
 
  private:

@@ -19,17 +19,15 @@
 namespace structgen {
 
 namespace {
-// One distance() takes at most this many steps; if they do not suffice, it returns kFar.
+// The steps of one distance(). If they do not suffice, it returns kFar.
 constexpr uint32_t kMaxSteps = 3'000;
-// The search of distance() goes at most this many members beyond the lower bound.
+// distance() tries at most this many members more than the lower bound.
 constexpr uint32_t kMaxMembers = 40;
 constexpr std::size_t kEnough = 3;
 }  // namespace
 
-// ---- distance ----
-
-// Returns a lower bound of the number of members that p still asks for: the number of names that are asked
-// for one by one, or the largest count.
+// Returns a lower bound of the members that p still asks for: the number of names that it asks for one by
+// one, or its largest count, whichever is more.
 uint32_t Objects::least_members(TypedId p) const {
   std::vector<NameId> names;
   uint32_t most = 0;
@@ -44,8 +42,8 @@ uint32_t Objects::least_members(TypedId p) const {
   return std::max(most, static_cast<uint32_t>(names.size()));
 }
 
-// Tells whether n further members can make an object that meets p. What the search proves is stored in Known;
-// a search that ends at kMaxSteps proves no "no" and stores nothing.
+// Tells whether n more members can meet p. What the search proves is stored in Known. If it stops at
+// kMaxSteps, it proved no "no" and stores none.
 bool Objects::within(PlanId plan_id, TypedId p, const Gone& gone, uint32_t n) {
   check_depth();
   if (p == FormulaSpace::no()) return false;
@@ -79,8 +77,8 @@ bool Objects::within(PlanId plan_id, TypedId p, const Gone& gone, uint32_t n) {
   return found;
 }
 
-// Tells whether n members can meet p, of which at least one is asked for by the count `literal`. The number
-// of members does not depend on their order, so this one is taken to come next.
+// Tells whether n members can meet p, where the count `literal` asks for at least one of them. The order of
+// members does not change their number, so this one is taken to come next.
 bool Objects::within_literal(PlanId plan_id, TypedId p, TypedId literal, const Gone& gone, uint32_t n) {
   return some_member(plan_id, p, literal, gone,
                      [&](TypedId rest, const Gone& next) { return within(plan_id, rest, next, n - 1); });
@@ -103,7 +101,7 @@ uint32_t Objects::distance(PlanId plan_id, TypedId p, const Gone& gone) {
   return out;
 }
 
-// Returns the conditions on the members to come: the rest, and the required names that were not written.
+// Returns the conditions on the members to come: the rest, and the required names that are missing.
 TypedId Objects::demanded(const ObjectState& st) {
   const Plan& plan = plans_[st.plan];
   std::vector<TypedId> kids{st.rest};
@@ -112,8 +110,8 @@ TypedId Objects::demanded(const ObjectState& st) {
   return formulas_.all_of(kids);
 }
 
-// Returns the number of members that the object still needs. If the rest asks for nothing, these are the
-// required names that are missing.
+// Returns the number of members that the object still needs. If the rest asks for nothing, it is the number
+// of required names that are missing.
 uint32_t Objects::members_needed(ObjectId s) {
   const ObjectState st = states_[s.v];
   const Plan& plan = plans_[st.plan];
@@ -129,14 +127,15 @@ void Objects::wanted(TypedId p, std::unordered_set<TypedId>& seen, std::vector<R
   if (f.op == Op::kSome) out.push_back(RegionId{f.a});
   if (f.op == Op::kAll || f.op == Op::kMost) return;
   for (TypedId k : formulas_.kids(p)) {
-    // An exactly-one may need one of its branches to be false. So the counts in the branch's negation are
-    // collected, too. The negation of an exactly-one (no branch, or two branches) asks for the same counts.
+    // An exactly-one may need one of its branches to be false, so counts in the negation of each branch are
+    // collected, too. The negation of an exactly-one says "none, or two, of the branches", which has the same
+    // counts.
     if (f.op == Op::kOne) wanted(formulas_.negate(k), seen, out);
     wanted(k, seen, out);
   }
 }
 
-// Returns the offers whose key some count asks for. useful() falls back on them if the distance is not known.
+// Returns the offers with a key that some count asks for. useful() takes them if the distance is not known.
 Offers Objects::wanted_offers(ObjectId s) {
   Offers out = offers(s);
   const ObjectState st = states_[s.v];
@@ -155,18 +154,18 @@ Offers Objects::wanted_offers(ObjectId s) {
   return out;
 }
 
-// Returns offers that bring the object one member nearer to its end. An offer that leads to an unknown
-// distance is left out.
+// Returns the offers behind which the object is one member nearer to its end. An offer behind which the
+// distance is not known is left out.
 Offers Objects::useful(ObjectId s) {
   const Offers all = offers(s);
   const ObjectState st = states_[s.v];
   const Plan& plan = plans_[st.plan];
-  // The object at the nearest end may be a captured value, which is forbidden, so every offer is returned.
+  // The nearest end may be a captured value, which is forbidden. So no offer is left out.
   if (st.outside.v != 0) return all;
   Offers out;
   out.close = all.close;
   out.names.assign(all.names.size(), 0);
-  // Every required name has to come, and the order of names changes no length, so one name is enough.
+  // Every required name has to come, in whatever order, so one of them is enough.
   if (st.rest == FormulaSpace::yes()) {
     for (PlanNameId i : names_in(all.names))
       if (has_bit(plan.required, i)) {
@@ -183,9 +182,9 @@ Offers Objects::useful(ObjectId s) {
         return true;
     return false;
   };
-  // The first round tries only members that the first unmet count asks for: without an order of keys one of
-  // them may come next. With an order, another member may have to come first, so the second round tries all
-  // offers.
+  // The first round tries only the members that the first unmet count asks for; if keys have no order, one of
+  // them may as well come next. If they have one, another member may have to come first, so the second round
+  // tries all offers.
   std::vector<TypedId> branches, others;
   TypedId literal = FormulaSpace::no();
   const bool asked = far > 0 && !solver_.branch(demanded(st), branches, literal, others);

@@ -59,8 +59,8 @@ namespace structgen {
 
 namespace {
 constexpr uint32_t kMaxSearchDepth = 1'000;
-// A conjunction of at most this many conjuncts is visited as a whole for each name. In a larger one the
-// conjuncts that mention a name are looked up (Parts).
+// A conjunction of at most this many conjuncts is derived as a whole for each name. In a larger one, those
+// conjuncts that mention the name are looked up (Parts).
 constexpr std::size_t kFewParts = 32;
 }  // namespace
 
@@ -90,8 +90,8 @@ bool Objects::productive(TypedId p) {
   return search(id, plans_.forget(plan, plan.rest, none.names), none);
 }
 
-// Returns a lower bound of the number of keys of the class that can still be written; 0 means that none can.
-// Throws if the bound would be 0 but the class may have more keys than were counted (KeyClass::exact).
+// Returns a lower bound of the number of keys of the class that can still be written. It returns 0 only if
+// there is none; if 0 is only a lower bound (KeyClass::exact), it throws.
 uint64_t Objects::remaining(const Plan& plan, KeyClassId cls, const Bits& taken) const {
   const KeyClass& c = plan.classes[cls.v];
   if (c.keys == kEndless) return kEndless;
@@ -101,15 +101,15 @@ uint64_t Objects::remaining(const Plan& plan, KeyClassId cls, const Bits& taken)
   return left;
 }
 
-// Counts a key of the class as written, if the class has finitely many.
+// Counts a key of the class as written. A class with infinitely many keys counts none.
 void Objects::take_one(const Plan& plan, KeyClassId cls, Bits& taken) const {
   if (plan.classes[cls.v].keys == kEndless) return;
   if (taken.empty()) taken.resize(plan.classes.size());
   ++taken[cls.v];
 }
 
-// Returns the two questions that split() asks about a rest. `productive` is exact. `possible` ignores which
-// keys were written, so one remembered answer serves all states of an object.
+// Returns the two questions that split() asks about a rest. `productive` is the caller's and exact.
+// `possible` ignores which keys were written, so that one remembered answer serves all states of an object.
 Solver::Judges Objects::judges(PlanId plan_id, Solver::Judge productive) {
   return {
       std::move(productive),
@@ -117,10 +117,10 @@ Solver::Judges Objects::judges(PlanId plan_id, Solver::Judge productive) {
       nullptr};
 }
 
-// Tells whether some set of members meets p. The answer is exact; productive_ remembers it.
-//
-// For p = some({a}) and some(any key, 3): a is forced; then some(any key, 2) is left, and an endless class of
-// keys meets it at once. So the answer needs two steps and no enumeration.
+// Tells whether some set of members meets p. The answer is exact, and productive_ remembers it.
+// Let p be some({a}) and some(any key, 3). The member `a` must come. Behind it some(any key, 2) is left, and
+// a class of infinitely many keys meets this at once. So the answer takes two steps, and nothing is
+// enumerated.
 bool Objects::search(PlanId plan_id, TypedId p, Gone gone) {
   check_depth();
   if (p == FormulaSpace::no()) return false;
@@ -137,7 +137,7 @@ bool Objects::search(PlanId plan_id, TypedId p, Gone gone) {
   return result;
 }
 
-// Decides p in four ways, from the cheapest to the dearest.
+// Tries four ways to decide p, the cheapest first.
 bool Objects::decide(PlanId plan_id, TypedId p, const Gone& at) {
   check_depth();
   Gone gone = at;
@@ -156,9 +156,9 @@ bool Objects::decide(PlanId plan_id, TypedId p, const Gone& at) {
   return search_literal(plan_id, p, literal, gone);
 }
 
-// Writes all names that a count of p asks for by name, as {"required": ["a"]} does. Returns false if there
-// are none. Sets `dead` if such a name cannot be written, so that p cannot be met. Names with several
-// possible rests are left to the search.
+// Writes all names for which p has a count of just this name, as from {"required": ["a"]}. Returns false if
+// there are none. Sets `dead` if one of them can no longer be written, so that p cannot be met. A name behind
+// which there is a choice of rests is left to the search.
 bool Objects::take_forced(PlanId plan_id, TypedId& p, Gone& gone, bool& dead) {
   Plan& plan = plans_[plan_id];
   std::vector<PlanNameId> forced;
@@ -182,7 +182,7 @@ bool Objects::take_forced(PlanId plan_id, TypedId& p, Gone& gone, bool& dead) {
   for (uint32_t i = 0; i < all.size(); ++i) all[i] = PartId{i};
   bool any = false;
   for (PlanNameId name : forced) {
-    // Two counts may ask for one name, which is written once.
+    // Two counts may ask for one name, but it is written once.
     if (has_bit(gone.names, name)) continue;
     const std::vector<PartId> touched = parts ? parts->touched(name) : all;
     solver_.spend(static_cast<uint32_t>(touched.size()));
@@ -210,8 +210,8 @@ bool Objects::take_forced(PlanId plan_id, TypedId& p, Gone& gone, bool& dead) {
   return any;
 }
 
-// Tells whether a key of the class can be written such that the rest is `fewer`: p with one member less to
-// count. If so, one such key after the other can be written.
+// Tells whether behind a key of the class the rest may be `fewer`, which is p with one member less to count.
+// Then any number of such keys can be written, one after the other.
 bool Objects::repeats(const Plan& plan, TypedId p, KeyClassId cls, ValueId start, ValueId value,
                       TypedId fewer) {
   std::vector<Cell> cells;
@@ -221,8 +221,8 @@ bool Objects::repeats(const Plan& plan, TypedId p, KeyClassId cls, ValueId start
   return std::ranges::any_of(cells, [&](const Cell& cell) { return cell.rest == fewer; });
 }
 
-// Tells whether p treats the name as it treats free keys. For this no list of names in p may contain the
-// name. Each other conjunct may only restrict the value of the name; these conditions go to `values`.
+// Tells whether p says of the name only what it says of free keys. No list of names in p may contain it, and
+// each other conjunct may only restrict its value; these conditions go to `values`.
 bool Objects::names_alike(const Plan& plan, const Parts& parts, PlanNameId name,
                           std::vector<ValueId>& values) {
   return !parts.by_name.count(name) && std::ranges::all_of(parts.wide, [&](PartId part) {
@@ -235,10 +235,10 @@ bool Objects::names_alike(const Plan& plan, const Parts& parts, PlanNameId name,
   });
 }
 
-// Meets the count `literal`, "at least n members of a region" with n > 1, by keys that p treats alike. Such a
-// key does no harm, so no other choice has to be tried. A class with infinitely many keys is always enough;
-// other keys are counted. Returns false if it took nothing. Sets `dead` if the keys do not suffice and no
-// other key helps.
+// Takes the count `literal`, "at least n members of a region" with n > 1, and meets it by keys about which p
+// says nothing else. Such keys do no harm, so nothing else has to be tried. A class with infinitely many of
+// them suffices; others are counted. Returns false if it changed nothing. Sets `dead` if the keys do not
+// suffice and no other key can help.
 bool Objects::take_alike(PlanId plan_id, TypedId& p, Gone& gone, TypedId literal, bool& dead) {
   Plan& plan = plans_[plan_id];
   const Formula l = formulas_[literal];
@@ -251,7 +251,7 @@ bool Objects::take_alike(PlanId plan_id, TypedId& p, Gone& gone, TypedId literal
   const TypedId others = formulas_.all_of(conjuncts);
   const auto with = [&](uint32_t n) { return formulas_.both(others, formulas_.some(region, value, n)); };
   uint64_t supply = 0;
-  // Tells whether keys that p treats in another way may help.
+  // True if there are keys about which p says more, which may help.
   bool more = false;
   bool exact = true;
   Gone after = gone;
@@ -295,8 +295,8 @@ bool Objects::take_alike(PlanId plan_id, TypedId& p, Gone& gone, TypedId literal
   }
   if (!exact && !solver_.effort().omits())
     throw Error(ErrorKind::kSchemaTooComplex, "too many keys of one pattern to count them");
-  // All keys that p treats alike are used up. The count is lowered by their number, and the search goes on
-  // with the other keys.
+  // The keys about which p says nothing else are used up. The count falls by their number, and the search
+  // goes on with the other keys.
   dead = !more;
   if (supply == 0) return dead;
   gone = std::move(after);
@@ -309,9 +309,9 @@ bool Objects::search_literal(PlanId plan_id, TypedId p, TypedId literal, const G
                      [&](TypedId rest, const Gone& next) { return search(plan_id, rest, next); });
 }
 
-// Tries each member that the count `literal` asks for, names before classes. then(rest, gone) gets the
-// conditions behind the member and the keys that can no longer be written. Stops and returns true once it
-// does.
+// Tries each member that the count `literal` asks for: names first, then classes. then(rest, gone) is called
+// with the conditions on the members behind it, and the keys that can no longer be written. As soon as it
+// returns true, this returns true.
 bool Objects::some_member(PlanId plan_id, TypedId p, TypedId literal, const Gone& gone,
                           const std::function<bool(TypedId, const Gone&)>& then) {
   check_depth();
@@ -340,8 +340,8 @@ bool Objects::some_member(PlanId plan_id, TypedId p, TypedId literal, const Gone
   return false;
 }
 
-// Tells whether members can meet all conjuncts of `left`. A conjunct that the empty object meets is left out
-// if it shares no keys with an unmet conjunct, because no member that the search writes can violate it.
+// Tells whether members can meet all conjuncts of `left`. A conjunct that the empty object meets matters only
+// if it shares keys with an unmet one: otherwise no member that the search writes can violate it.
 bool Objects::possible(PlanId plan_id, const Left& left, const Gone& gone) {
   Plan& plan = plans_[plan_id];
   const Parts& parts = *left.parts;
@@ -368,10 +368,8 @@ bool Objects::possible(PlanId plan_id, const Left& left, const Gone& gone) {
   return search(plan_id, plans_.forget(plan, formulas_.all_of(chosen), gone.names), gone);
 }
 
-// ---- states ----
-
-// Returns the names that are used up once `name` is written: the name itself, and the earlier names of its
-// chain, which can no longer come.
+// Returns the names that can no longer come once `name` is written: `name` itself, and the names before it in
+// its chain.
 Bits Objects::after(const Plan& plan, const Bits& used, PlanNameId name) const {
   Bits out = used;
   add_bit(out, name);
@@ -430,8 +428,8 @@ CapturedId Objects::values_of(ObjectId s, std::string_view name) {
 
 ObjectId Objects::read_fresh(ObjectId s) { return with_outside(s, {}); }
 
-// Returns only the steps behind which the object can still become a value outside of the set. A step with
-// `capture` keeps the whole set; read() narrows it once the member's value is known.
+// Returns the steps behind which the object can still become one outside the set. In a step with `capture`
+// the state still has the whole set; read() reduces it when the member's value is known.
 std::vector<Objects::Step> Objects::apart(CapturedId set, std::string_view name, std::vector<Step> steps) {
   if (set.v == 0) return steps;
   const std::string key = Captured::key(name);
@@ -448,8 +446,8 @@ std::vector<Objects::Step> Objects::apart(CapturedId set, std::string_view name,
   return out;
 }
 
-// Returns the free keys that may not be written, because behind each of them the object could only become a
-// captured value.
+// Returns the free keys that may not be written, because the object behind them could only become a captured
+// value.
 std::vector<std::string> Objects::refused_keys(ObjectId s, KeyClassId cls) {
   std::vector<std::string> out;
   const ObjectState st = states_[s.v];
@@ -487,15 +485,15 @@ std::vector<Cell> Objects::split_name(ObjectId s, PlanNameId name, bool first) {
   return cells;
 }
 
-// Tells at less cost whether name_cells() would return a cell. For most names nothing more is needed: a text
-// writes only one of the names on offer.
+// Tells whether name_cells() would return a cell, at less cost. For most names this is all that is asked,
+// because a text writes one of the names on offer and passes over the others.
 bool Objects::has_cell(ObjectId s, PlanNameId name) {
   const auto it = cells_.find((static_cast<uint64_t>(s.v) << 32) | name.v);
   return it != cells_.end() ? !it->second.empty() : !split_name(s, name, true).empty();
 }
 
-// Returns the ways to write a member with a key of the class. They are remembered under a number above those
-// of the plan's names.
+// Returns the ways to write a member whose key is in the class. They are remembered like those of a name,
+// under a number behind the plan's names.
 const std::vector<Cell>& Objects::free_cells(ObjectId s, KeyClassId cls) {
   const ObjectState st = states_[s.v];
   Plan& plan = plans_[st.plan];
@@ -514,8 +512,8 @@ const std::vector<Cell>& Objects::free_cells(ObjectId s, KeyClassId cls) {
   return cells_.emplace(key, std::move(cells)).first->second;
 }
 
-// Returns the answer of has_cell(), computed from the conjuncts that mention the name. Without this function,
-// offers() would derive all of 500 conjuncts for each of 500 names.
+// As has_cell(), but looks only at the conjuncts that mention the name. Without it, offers() would derive
+// each of 500 conjuncts for each of 500 names.
 bool Objects::may_write(ObjectId s, const Parts& parts, PlanNameId name, const Bits& next) {
   check_depth();
   const ObjectState st = states_[s.v];
@@ -543,9 +541,8 @@ bool Objects::may_write(ObjectId s, const Parts& parts, PlanNameId name, const B
   return found;
 }
 
-// Computes the offers of a state and remembers them. A world that omits parts (base/effort.h) leaves out an
-// offer that takes too much work to decide; refuse_starved() then keeps an answer without any offer from
-// being remembered.
+// Computes and remembers the offers of a state. A world that omits (base/effort.h) leaves out an offer that
+// takes too much work to decide; if no offer is left then, the answer is not remembered (refuse_starved()).
 const Offers& Objects::offers(ObjectId s) {
   check_depth();
   if (offers_[s.v]) return *offers_[s.v];
@@ -560,8 +557,8 @@ const Offers& Objects::offers(ObjectId s) {
   out->close = solver_.closes(st.rest) && !solver_.captured().contains(st.outside, "{}");
   out->close = out->close && names_without(plan.required, used).empty();
   for (const std::vector<PlanNameId>& chain : plan.chains) {
-    // Set once the chain has a required name that was not written. Every later name would pass over it, so
-    // later names may not come.
+    // True once the chain had a required name that is not written yet. The names behind it may not come,
+    // because they would pass over it.
     bool passed = false;
     for (PlanNameId i : chain) {
       blocked[i.v] = passed;
@@ -608,8 +605,9 @@ std::vector<Objects::Step> Objects::take_name(ObjectId s, PlanNameId name) {
   return apart(st.outside, text, std::move(out));
 }
 
-// Writing a later name of a chain rules out the first name. So does writing the first name. If the two states
-// differ in nothing else, the later names are read from the state behind the first.
+// A later name of a chain may come although the first one does not; behind either, the first one cannot come
+// any more. If the state behind the first name differs from s in nothing else, the later names lead to the
+// same states from both, so they are read from the state behind the first.
 std::vector<ObjectId> Objects::later(ObjectId s, Bits& names) {
   std::vector<ObjectId> out;
   const Plan& plan = plan_of(s);
@@ -640,7 +638,7 @@ std::vector<Objects::Step> Objects::take_free(ObjectId s, KeyClassId cls, const 
     next.written = write_key(st.written, *text);
   else if (!fresh)
     next.unknown_key = true;
-  // A key can be compared with the keys of captured values only if its text is known.
+  // Only a key whose text is known can be compared with the keys of captured values.
   const auto leave = [&](std::vector<Step> steps) {
     return text ? apart(st.outside, *text, std::move(steps)) : steps;
   };
@@ -650,7 +648,7 @@ std::vector<Objects::Step> Objects::take_free(ObjectId s, KeyClassId cls, const 
     if (!solver_.nonempty(v)) return {};
     return leave({{v, intern(next)}});
   }
-  if (plan.limited) {
+  if (plan.finite) {
     Bits taken = bits_[st.taken.v];
     take_one(plan, cls, taken);
     next.taken = intern_bits(taken);
@@ -663,8 +661,8 @@ std::vector<Objects::Step> Objects::take_free(ObjectId s, KeyClassId cls, const 
   return leave(std::move(out));
 }
 
-// Adds a key to a set of written keys. The set is a list of literal tables. As in a binary counter, the new
-// table absorbs every table that is no larger, so each key is merged log n times.
+// Adds a key to a set of written keys, which is a list of literal tables. As a carry in a binary counter, the
+// new table absorbs each last table that is no larger, so that each key is merged log n times.
 WrittenId Objects::write_key(WrittenId written, const std::string& text) {
   LiteralTables& tables = solver_.regexes().tables();
   std::vector<uint32_t> list = written_[written.v];
@@ -700,13 +698,13 @@ RegexId Objects::free_language(ObjectId s, KeyClassId cls) {
   if (const std::vector<std::string> refused = refused_keys(s, cls); !refused.empty())
     taken.push_back(regexes.literal_set(regexes.tables().add(refused), {}, false));
   const RegexId language = plan.classes[cls.v].language;
-  // A name or a written key is excluded in every spelling, so the language that is left has all spellings of
-  // a key or none.
+  // Names and written keys are excluded in every spelling. So of each key the language has all spellings or
+  // none.
   return taken.empty() ? language : regexes.minus(language, regexes.alt(std::span<const RegexId>(taken)));
 }
 
-// The keys in an element (not in JSON) have another spelling, with neither labels nor literal tables that
-// states share. So this language is built from the patterns of the class.
+// In an element (not in JSON) keys are spelled differently, and have no labels and no literal tables that
+// states share. So their language is made from the patterns of the class.
 RegexId Objects::free_texts(ObjectId s, KeyClassId cls, Texts& texts) {
   const ObjectState& st = states_[s.v];
   const Plan& plan = plans_[st.plan];

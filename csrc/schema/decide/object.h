@@ -22,28 +22,29 @@
 
 namespace structgen {
 
-// The number of the state of an object that is being written: an index of Objects::states_.
+// The number of the state of an object under way.
 using ObjectId = Id<struct ObjectTag>;
-// The number of a set of names of a plan, or of a count for each class: an index of Objects::bits_.
+// The number of a set of names of a plan, or of a list of counts, one for each class.
 using BitsId = Id<struct BitsTag>;
 using WrittenId = Id<struct WrittenTag>;
 
-// An object behind some of its members. Equal states have one id, so equal parse states stay equal.
+// The state of an object behind some of its members. Equal states have one number, so that parse states with
+// them are equal, too.
 struct ObjectState {
   PlanId plan;
-  // The conditions on the members to come, without those that the plan keeps by name (Plan::required,
+  // The conditions on the members to come, except those that the plan keeps by name (Plan::required,
   // Plan::value).
   TypedId rest;
-  // The names that were written, or passed over because of the order of keys.
+  // The names that were written, and those passed over, which the order of keys forbids from then on.
   BitsId used;
-  // The number of written keys of each class; counted only if some class has finitely many keys.
+  // How many keys of each class were written; counted only if some class has finitely many keys.
   BitsId taken;
   // The free keys that were written and whose texts the state knows.
   WrittenId written;
-  // Tells that a free key was written whose text is not known here. Masks are made so: they walk through the
-  // keys of a class without their texts (mask/fill.h).
+  // True if a free key was written whose text is not known: masks walk through the keys of a class without
+  // their texts (mask/fill.h).
   bool unknown_key = false;
-  // The captured values that the object must differ from, each without the members that were written
+  // The captured values from which the object must differ, without the members that were written
   // (schema/decide/captured.h).
   CapturedId outside;
   friend bool operator==(const ObjectState&, const ObjectState&) = default;
@@ -51,7 +52,6 @@ struct ObjectState {
 
 struct Offers {
   Bits names;
-  // The classes with a key that may come next.
   std::vector<KeyClassId> classes;
   bool close = false;
   bool any_key() const {
@@ -59,9 +59,8 @@ struct Offers {
   }
 };
 
-// The key of the memos about objects: a plan, a formula that is still to be met, and the keys that can no
-// longer be written. Keys are compared in full, because a memo keyed by a hash alone once gave one plan the
-// answer of another.
+// The key of memos about objects: a plan, a formula still to be met, and the keys that can no longer be
+// written. It is compared in full. A memo by a hash alone once gave one plan the answer of another.
 struct Situation {
   PlanId plan;
   TypedId rest;
@@ -83,62 +82,60 @@ class Objects {
   ObjectId start(TypedId p);
   const ObjectState& state(ObjectId s) const { return states_[s.v]; }
   const Plan& plan(PlanId p) { return plans_[p]; }
-  // Returns the members that may come next. Only keys with which the object can still be completed are
-  // offered.
+  // Returns the members that may come next: those behind which the object can still be completed.
   const Offers& offers(ObjectId s);
   Plan& plan_of(ObjectId s) { return plans_[states_[s.v].plan]; }
   const Bits& used(ObjectId s) const { return bits_[states_[s.v].used.v]; }
   ValueId class_value(ObjectId s, KeyClassId cls) { return plans_.class_value(plan_of(s), cls); }
-  // Stands for a distance (a number of members to the end) that was not found. The functions from here to
-  // useful() serve the search for a shortest completion (nearest.cc).
+  // A number of members to the end that was not found. The functions from here to useful() serve the search
+  // for a shortest completion (nearest.cc).
   static constexpr uint32_t kFar = 0xFFFFFFFFu;
-  // Returns the least number of members behind which the object may close, whatever their order, or kFar if
-  // the limit of steps does not suffice to find it.
+  // Returns the least number of members behind which the object may close, whatever their order. Returns kFar
+  // if the search takes too many steps.
   uint32_t members_needed(ObjectId s);
-  // Returns some of the offers that bring the object one member nearer to its end, and among them one that
-  // begins a shortest completion.
+  // Returns some offers that bring the object one member nearer to its end. One of them begins a shortest
+  // completion.
   Offers useful(ObjectId s);
-  // A way to write a name or a key of a class: the formula of the value, and the state behind the member.
   struct Step {
     ValueId value;
     ObjectId next;
-    // Tells that the text of the value decides what may follow, so that the parser captures the text and
-    // passes it to read().
+    // True if the text of the value decides what may follow. The parser then captures it and passes it to
+    // read().
     bool capture = false;
   };
-  // Returns the state behind a member whose value was captured; `value` is the canonical text of the value.
+  // Returns the state behind a member whose value was captured. `value` is its canonical text.
   ObjectId read(ObjectId s, std::string_view name, const std::string& value);
-  // Returns the values that the member `name` has in the captured values that the object must not equal.
+  // Returns the values that the member `name` has in those captured values from which the object must differ.
   CapturedId values_of(ObjectId s, std::string_view name);
-  // Returns the state behind a member with a value that no captured value has, so that the object differs
-  // from all of them.
+  // Returns the state behind a member whose value no captured value has. The object then differs from all of
+  // them.
   ObjectId read_fresh(ObjectId s);
   std::vector<Step> take_name(ObjectId s, PlanNameId name);
-  // Finds states that can stand for `s` once some name on offer was passed over: behind the later names of
-  // its chain they lead where `s` leads. Removes these later names from `names`, the names on offer, and
-  // returns the states.
+  // Finds states that serve in place of `s` for the later names of a chain: behind a later name they lead to
+  // the same states as `s` does. Removes these names from `names`, the names on offer, and returns the
+  // states.
   std::vector<ObjectId> later(ObjectId s, Bits& names);
-  // Returns the ways to write a key of a class. `text` is null if the key is not known. `fresh` says that an
-  // unknown key differs from every other key.
+  // Returns the ways to write a member with a key of the class. `text` is the key, or null if it is not
+  // known. `fresh` says that an unknown key differs from all others.
   std::vector<Step> take_free(ObjectId s, KeyClassId cls, const std::string* text, bool fresh = false);
-  // Returns the keys of a class that may still be written: without the names of the plan and the written
-  // keys.
+  // Returns the keys of a class that may still be written, without the plan's names and the written keys.
   RegexId free_language(ObjectId s, KeyClassId cls);
-  // Returns the keys of free_language() as plain texts, without a closing quote.
   RegexId free_texts(ObjectId s, KeyClassId cls, Texts& texts);
-  // Returns the largest number of free keys that a state of any object holds.
+  // Returns the greatest number of free keys in any object so far.
   std::size_t most_written() const { return most_written_; }
-  // Returns a lower bound of the number of keys in free_language(); kEndless if they are infinitely many.
+  // Returns a lower bound of the number of keys in free_language(); kEndless if there are infinitely many.
   uint64_t free_keys(ObjectId s, KeyClassId cls) const;
   std::size_t byte_size() const;
 
  private:
-  // The keys that can no longer be written: a bit for each name, a count of written keys for each class.
+  // The keys that can no longer be written: a bit for each name, and for each class the count of its written
+  // keys.
   struct Gone {
     Bits names, taken;
   };
-  // The conditions behind one written key. The conjuncts `parts` without `touched` do not depend on the key
-  // and stay as they are. `changed` is the conjunction of what the touched conjuncts became.
+  // The conditions on the members behind a written key. The conjuncts of `parts` that are not in `touched`
+  // stay as they are, because the key does not concern them. `changed` is the conjunction of what the others
+  // became.
   struct Left {
     const Parts* parts;
     std::vector<PartId> touched;  // sorted
@@ -190,15 +187,15 @@ class Objects {
   std::vector<std::unique_ptr<Offers>> offers_;
   std::deque<Bits> bits_;
   InternTable bits_index_;
-  // The literal tables of each set of written keys. Their sizes double, so n keys take n log n memory in all.
+  // The literal tables of each set of written keys. Their sizes double from the last to the first, so that
+  // all sets of a text with n keys take n log n memory.
   std::vector<std::vector<uint32_t>> written_{{}};
   InternTable written_index_;
   std::size_t most_written_ = 0;
   std::unordered_map<uint64_t, std::vector<Cell>> cells_;
   std::unordered_map<Situation, uint8_t, SituationHash> productive_;
   struct Known {
-    // What searches have proved about the number of members that an object needs: fewer than `not_within` do
-    // not suffice, and `within` suffice.
+    // What searches have proved: an object needs at least `not_within` members, and `within` members suffice.
     uint32_t not_within = 0, within = kFar;
   };
   std::unordered_map<Situation, Known, SituationHash> within_;

@@ -45,9 +45,9 @@ namespace structgen {
 
 namespace {
 constexpr std::size_t kMaxClasses = 256;
-// A class of at most this many keys is written out as names.
+// If a class has at most this many keys, they become names.
 constexpr uint32_t kFiniteClass = 64;
-// count_keys() visits at most this many nodes for one class; beyond them the count is only a lower bound.
+// count_keys() visits at most this many nodes of a class. If there are more, its count is only a lower bound.
 constexpr uint32_t kCountNodes = 3'000;
 }  // namespace
 
@@ -72,8 +72,8 @@ void Plans::collect_region(RegionId r, std::vector<NameId>& names, std::vector<V
   for (RegionId k : x.kids) collect_region(k, names, leaves);
 }
 
-// Collects the names, the languages and the ordered `properties` (maps) of a formula. `seen` holds the
-// formulas that were visited.
+// Collects the names, the languages and the ordered `properties` (maps) of a formula. `seen` are the formulas
+// visited.
 void Plans::collect(TypedId f, Plan& plan, std::vector<MapId>& maps, FlatMap<uint32_t, bool>& seen) {
   check_depth();
   charge();
@@ -84,7 +84,7 @@ void Plans::collect(TypedId f, Plan& plan, std::vector<MapId>& maps, FlatMap<uin
   for (TypedId k : formulas_.kids(f)) collect(k, plan, maps, seen);
 }
 
-// Returns the formula with every kOrder (the atom that orders keys) replaced by true.
+// Returns the formula without kOrder, the atom that orders keys: true stands in its place.
 TypedId Plans::strip_order(TypedId f, Memo& memo) {
   const Formula& n = formulas_[f];
   if (!(n.has & kHasOrder)) return f;
@@ -97,8 +97,9 @@ TypedId Plans::without_order(TypedId p) {
   return strip_order(p, memo);
 }
 
-// Makes a plan in six steps: collect; drop the order; write finite classes out; sort the names; count the
-// keys of the classes; order the names and take the formula apart.
+// Makes a plan in six steps: it collects names and languages, drops the order, makes the keys of small
+// classes names, sorts the names, counts the keys of the classes, and puts names in order and the formula
+// into parts.
 PlanId Plans::plan_of(TypedId p) {
   if (const auto* known = plan_index_.find(p.v)) return *known;
   auto plan = std::make_unique<Plan>();
@@ -111,7 +112,7 @@ PlanId Plans::plan_of(TypedId p) {
   expand_finite(*plan);
   std::vector<NameId>& n = plan->names;
   sort_unique(n);
-  // A name with a lone surrogate has no spelling, so it can never be written.
+  // A name with a lone surrogate has no spelling, so nobody can write it.
   std::erase_if(n, [&](NameId x) { return !valid_utf8(formulas_.text(x)); });
   std::sort(n.begin(), n.end(), [&](NameId x, NameId y) { return formulas_.text(x) < formulas_.text(y); });
   std::vector<std::pair<std::string, uint32_t>> entries;
@@ -131,9 +132,9 @@ PlanId Plans::plan_of(TypedId p) {
   return id;
 }
 
-// Puts the names into chains. A map is the list of names of one `properties`. Each name belongs to the first
-// map that lists it, and only names of one map are ordered, so chains have no cycles. The maps [a, b] and [b,
-// a] contradict each other about `a`, so `a` gets no place in a chain.
+// Puts the names into chains. A map is the list of names of one `properties`. A name belongs to the first map
+// that lists it, and only names of one map are ordered, so there are no cycles. If two maps contradict each
+// other, as [a, b] and [b, a] do, the name `a` stands in no chain.
 void Plans::order_names(Plan& plan, const std::vector<MapId>& maps) {
   plan.chain_of.assign(plan.names.size(), kNoChain);
   plan.position.assign(plan.names.size(), 0);
@@ -144,7 +145,7 @@ void Plans::order_names(Plan& plan, const std::vector<MapId>& maps) {
   std::vector<bool> torn(plan.names.size(), false);
   for (MapId m : maps) {
     std::vector<PlanNameId> chain;
-    // The highest position that this map has met, for each chain.
+    // For each chain: the highest position in it that a name of this map has had so far.
     FlatMap<uint32_t, uint32_t> last;
     for (NameId n : solver_.lowering().map_names(m)) {
       const PlanNameId* const at = index.find(n.v);
@@ -161,8 +162,8 @@ void Plans::order_names(Plan& plan, const std::vector<MapId>& maps) {
       position = static_cast<uint32_t>(chain.size());
       chain.push_back(*at);
     }
-    // The loop above handled the names that earlier maps list. The names of this new chain stand in the order
-    // of the map already.
+    // The names that earlier maps list were handled above. This chain has only new names, in the order of the
+    // map.
     plan.chains.push_back(std::move(chain));
   }
   if (std::find(torn.begin(), torn.end(), true) == torn.end()) return;
@@ -174,8 +175,8 @@ void Plans::order_names(Plan& plan, const std::vector<MapId>& maps) {
   }
 }
 
-// Makes names of the keys of classes that have at most kFiniteClass: {"patternProperties": {"^[ab]$": V}} has
-// the names a and b. The class of all other keys stays.
+// Makes names of the keys of each class with at most kFiniteClass keys: {"patternProperties": {"^[ab]$": V}}
+// has the names a and b. The class of all other keys stays.
 void Plans::expand_finite(Plan& plan) {
   if (plan.leaves.empty()) return;
   find_classes(plan);
@@ -194,9 +195,9 @@ void Plans::expand_finite(Plan& plan) {
   });
 }
 
-// Splits the free keys by every pattern of the plan and drops empty classes. If there are too many classes,
-// or if it takes too much work to tell them apart, a world that omits parts (base/effort.h) goes on with
-// fewer classes, and its objects have no keys of the missing ones.
+// Splits the free keys by each pattern of the plan, and drops empty classes. If there are too many classes,
+// or it takes too much work to tell them apart, a world that omits (base/effort.h) goes on with fewer of
+// them; its objects then have no keys of the others.
 void Plans::find_classes(Plan& plan) {
   if (plan.classes_known) return;
   RegexArena& regexes = solver_.regexes();
@@ -228,7 +229,7 @@ void Plans::find_classes(Plan& plan) {
   plan.classes_known = true;
 }
 
-// Counts the keys of each class, without the names of the plan. So the plan must have all its names by now.
+// Counts the keys of each class, without the plan's names. All names must be known by then.
 void Plans::count_keys(Plan& plan) {
   if (plan.leaves.empty()) return;
   find_classes(plan);
@@ -240,15 +241,15 @@ void Plans::count_keys(Plan& plan) {
       return regexes.count(regexes.both(c.language, canonical), kCountNodes, c.exact);
     });
     if (c.keys == kEndless) continue;
-    plan.limited = true;
+    plan.finite = true;
     for (const std::string& t : plan.texts)
       if (c.keys > 0 && regexes.matches(c.language, json_body(t))) --c.keys;
   }
 }
 
-// Tells whether p has a condition that a further member can violate although no list names its key: "at most
-// n", or "every key of a pattern ...". A One or a Not counts as such a condition if it mentions any pattern.
-bool Plans::limits_members(TypedId p, FlatMap<uint32_t, bool>& seen) {
+// Tells whether p has a condition that one more member can violate without being named: "at most n", or
+// "every key of a pattern ...". A One or a Not that mentions any pattern counts as such a condition.
+bool Plans::restricts_members(TypedId p, FlatMap<uint32_t, bool>& seen) {
   check_depth();
   const Formula& f = formulas_[p];
   if (f.op == Op::kAll || f.op == Op::kMost) return formulas_.region(RegionId{f.a}).kind != Region::kNames;
@@ -260,12 +261,12 @@ bool Plans::limits_members(TypedId p, FlatMap<uint32_t, bool>& seen) {
   }
   if (f.n == 0 || !seen.emplace(p.v, true).second) return false;
   for (TypedId k : formulas_.kids(p))
-    if (limits_members(k, seen)) return true;
+    if (restricts_members(k, seen)) return true;
   return false;
 }
 
-// Splits the formula into `value`, `required` and `rest`. A conjunct "every member in L satisfies V" moves V
-// to the values of the names in L. For free keys class_value() reads V from the formula.
+// Takes the formula apart into `value`, `required` and `rest`. A conjunct "every member in L satisfies V"
+// gives V to `value` for each name in L. For free keys class_value() reads V from the formula.
 void Plans::take_apart(Plan& plan) {
   const TypedId self = plan.formula;
   const auto kids = formulas_.conjuncts(self);
@@ -296,14 +297,14 @@ void Plans::take_apart(Plan& plan) {
     }
   }
   for (uint32_t i = 0; i < plan.names.size(); ++i) plan.value[i] = formulas_.all_of(values[i]);
-  // The required names that the rest mentions, too. They stay in the rest, so that counts there see the
-  // member. A region such as a pattern mentions a name only where a member can violate the condition: in "at
-  // least n" required members count as all others do.
+  // The required names that the rest mentions, too. They stay in the rest, so that its counts see these
+  // members. A region that is no list of names, such as a pattern, mentions a name only where a member can
+  // violate the condition; for "at least n" a required member counts like any other.
   std::vector<PlanNameId> named;
   bool wide = false;
   const TypedId counting = formulas_.all_of(rest);
   FlatMap<uint32_t, bool> seen;
-  const bool limits = limits_members(counting, seen);
+  const bool limits = restricts_members(counting, seen);
   if (!rest.empty()) names_of(plan, counting, named, wide);
   std::sort(named.begin(), named.end());
   for (const auto& [name, literal] : required)
@@ -314,10 +315,8 @@ void Plans::take_apart(Plan& plan) {
   plan.rest = formulas_.all_of(rest);
 }
 
-// ---- questions ----
-
-// Follows the structure of the region. A language contains a class as KeyClass::in says. It contains a name
-// if its regex matches; this answer is remembered.
+// Tells by the structure of the region whether it contains the name or the class. For a language,
+// KeyClass::in has the answer about a class, and its regex that about a name, which is remembered.
 bool Plans::hits(const Plan& plan, RegionId r, PlanNameId name, KeyClassId cls) {
   check_depth();
   charge();
@@ -358,7 +357,7 @@ bool Plans::name_ok(Plan& plan, PlanNameId name) {
   return plan.ok[name.v] == 2;
 }
 
-// Joins the V of all conjuncts "every member in L satisfies V" whose region L contains the class.
+// Joins V of each conjunct "every member in L satisfies V" whose region L contains the class.
 ValueId Plans::class_value(Plan& plan, KeyClassId cls) {
   if (plan.class_value.empty()) {
     const TypedId self = plan.formula;
@@ -382,8 +381,8 @@ TypedId Plans::derive(const Plan& plan, TypedId p, PlanNameId name, KeyClassId c
   return derive(plan, p, name, cls, memo);
 }
 
-// Follows the structure of the formula. A count whose region contains the key asks for the value of the key
-// and goes down by one (FormulaSpace::counted). Any other node is rebuilt from the derivatives of its
+// Follows the structure of the formula. A count whose region contains the key asks for the value of this key
+// and falls by one (FormulaSpace::counted). Each other node is made again from the derivatives of its
 // operands.
 TypedId Plans::derive(const Plan& plan, TypedId p, PlanNameId name, KeyClassId cls, Memo& memo) {
   charge();
@@ -394,7 +393,7 @@ TypedId Plans::derive(const Plan& plan, TypedId p, PlanNameId name, KeyClassId c
     const RegionId r{f.a};
     const ValueId v = f.value();
     if (!hits(plan, r, name, cls)) return p;
-    // A name is written once, so it leaves every list.
+    // A name is written once, so it leaves each list of names.
     RegionId left = r;
     if (const Region& x = formulas_.region(r); x.kind == Region::kNames) {
       std::vector<NameId> rest(x.names.begin(), x.names.end());
@@ -416,8 +415,8 @@ TypedId Plans::forget(const Plan& plan, TypedId p, const Bits& gone) {
   return forget(plan, p, gone, memo);
 }
 
-// Turns a count over names into a count over those names that are not gone. This may decide the count: "at
-// least 2 of {a, b}" is false once `a` was passed over.
+// Removes the names in `gone` from a count over names. This may decide the count: "at least 2 of {a, b}" is
+// false once `a` was passed over.
 TypedId Plans::forget(const Plan& plan, TypedId p, const Bits& gone, Memo& memo) {
   check_depth();
   charge();
@@ -437,8 +436,8 @@ TypedId Plans::forget(const Plan& plan, TypedId p, const Bits& gone, Memo& memo)
   return formulas_.map_kids(p, memo, [&](TypedId k) { return forget(plan, k, gone, memo); });
 }
 
-void Plans::walk_names(const Plan& plan, TypedId p, std::vector<PlanNameId>& names, bool& wide,
-                       FlatMap<uint32_t, bool>& seen) {
+void Plans::collect_names(const Plan& plan, TypedId p, std::vector<PlanNameId>& names, bool& wide,
+                          FlatMap<uint32_t, bool>& seen) {
   check_depth();
   charge();
   const Formula& f = formulas_[p];
@@ -453,16 +452,16 @@ void Plans::walk_names(const Plan& plan, TypedId p, std::vector<PlanNameId>& nam
     return;
   }
   if (f.n == 0 || !seen.emplace(p.v, true).second) return;
-  for (TypedId k : formulas_.kids(p)) walk_names(plan, k, names, wide, seen);
+  for (TypedId k : formulas_.kids(p)) collect_names(plan, k, names, wide, seen);
 }
 
 void Plans::names_of(const Plan& plan, TypedId p, std::vector<PlanNameId>& names, bool& wide) {
   FlatMap<uint32_t, bool> seen;
-  walk_names(plan, p, names, wide, seen);
+  collect_names(plan, p, names, wide, seen);
 }
 
-// Returns the conjuncts of p, indexed by name, and remembers them for the plan. The table is emptied at kKept
-// entries, because a text has few states at a time.
+// Returns the conjuncts of p, found by name, and remembers them for the plan. The table is emptied at kKept
+// entries; a text has few states at a time.
 std::shared_ptr<const Parts> Plans::parts(PlanId plan_id, TypedId p) {
   constexpr std::size_t kKept = 256;
   const uint64_t key = (static_cast<uint64_t>(plan_id.v) << 32) | p.v;

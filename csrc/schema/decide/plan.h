@@ -23,14 +23,12 @@ namespace structgen {
 
 using PlanId = Id<struct PlanTag>;
 using PlanNameId = Id<struct PlanNameTag>;
-// The number of a class of a plan: an index of Plan::classes.
 using KeyClassId = Id<struct KeyClassTag>;
-// The number of a chain of a plan: of names in a fixed order.
+// The number of a chain of a plan: a list of names in a fixed order.
 using ChainId = Id<struct ChainTag>;
-// The number of a part of a conjunction: an index of Parts::kids.
 using PartId = Id<struct PartTag>;
 
-// A set of names of a plan, one bit for each name, or a list of counts, one word for each class.
+// A set of names of a plan, as bits; or a list of counts, one word for each class.
 using Bits = std::vector<uint64_t>;
 inline bool has_bit(const Bits& b, PlanNameId i) { return (b[i.v >> 6] >> (i.v & 63)) & 1; }
 inline void add_bit(Bits& b, PlanNameId i) { b[i.v >> 6] |= 1ull << (i.v & 63); }
@@ -52,48 +50,48 @@ constexpr ChainId kNoChain{0xFFFFFFFFu};
 // The number of keys of a class that has infinitely many.
 constexpr uint64_t kEndless = ~0ull;
 
-// A class of free keys. A free key is no name of the plan, and no region of the plan tells two keys of one
-// class apart. With "patternProperties": {"^x": ...} the free keys that begin with x are one class, and all
-// others another.
+// A class of free keys. A key is free if it is no name of the plan. Two free keys are in one class if no
+// region of the plan tells them apart: for "patternProperties": {"^x": ...} the free keys with x in front are
+// one class, all others another.
 struct KeyClass {
-  // The keys with their closing quotes. Names of the plan may be among them.
+  // The keys, each with its closing quote. Names of the plan may be among them.
   RegexId language;
   // in[i] tells whether the keys match pattern i (Plan::leaves).
   std::vector<bool> in;
   // The number of keys, names of the plan not counted.
   uint64_t keys = kEndless;
-  // Tells whether `keys` is the exact number; otherwise it is a lower bound.
+  // True if `keys` is their exact number, and not only a lower bound.
   bool exact = true;
 };
 
-// What a formula of objects says that does not depend on the written keys. `classes`, and the fields computed
-// from them, are filled when they are first needed (Plans::find_classes).
+// What a formula of objects says before any key is written. `classes`, and what is computed from them, is
+// filled when it is first needed (Plans::find_classes).
 struct Plan {
   // The formula without kOrder; `chains` holds the order of keys.
   TypedId formula;
-  // The conjuncts that neither `required` nor `value` holds. Each written key changes them (derive()).
+  // The conjuncts that are neither in `required` nor in `value`. Each written key changes them (derive()).
   TypedId rest;
-  // The names, sorted by text like the literal table.
+  // The names, sorted by text, as in their literal table.
   std::vector<NameId> names;
   std::vector<std::string> texts;
   // The literal table of the names; a label of the table is an index of `names`.
   uint32_t table = 0;
-  // Lists of names. The names of one chain must be written in the order of the list.
+  // Lists of names. The names of a chain must be written in its order.
   std::vector<std::vector<PlanNameId>> chains;
   // The chain of each name; kNoChain if it has none.
   std::vector<ChainId> chain_of;
   std::vector<uint32_t> position;
-  // The languages of the schema's patterns, as formulas; KeyClass::in is parallel to this list.
+  // The languages of the schema's patterns, as formulas. KeyClass::in has an element for each of them.
   std::vector<ValueId> leaves;
   std::vector<KeyClass> classes;
   bool classes_known = false;
   // Tells whether some class has finitely many keys.
-  bool limited = false;
-  // The names that `formula` simply requires. `rest` does not mention them again.
+  bool finite = false;
+  // The names that `formula` requires whatever else is written. `rest` asks for them no more.
   Bits required;
-  // The condition on the value of each name that `formula` states outright, by the name's index.
+  // By name: the condition on its value that `formula` states whatever else is written.
   std::vector<ValueId> value;
-  // ok[i] tells whether some value meets value[i]: 0 if it is not known, 1 for no, 2 for yes.
+  // By name: whether a value meets value[i]; 0 for not known, 1 for no, 2 for yes.
   std::vector<uint8_t> ok;
   std::vector<ValueId> class_value;
 
@@ -102,48 +100,47 @@ struct Plan {
   PlanNameId find(std::string_view text) const;
 };
 
-// The conjuncts of a formula (its kids), indexed by the names that they mention. A thousand conjuncts have
-// few that mention one given name.
+// The conjuncts of a formula, found by the names that they mention. Of a thousand conjuncts, few mention a
+// given name.
 struct Parts {
   std::vector<TypedId> kids;
-  // The conjuncts that the empty object does not satisfy.
+  // The conjuncts that the empty object does not meet.
   std::vector<PartId> open;
-  // The conjuncts with a region that is no list of names. Every written key may change such a conjunct.
+  // The conjuncts with a region that is no list of names. Any written key may change them.
   std::vector<PartId> wide;
-  // For each name, the conjuncts with a list of names that contains it.
+  // By name: the conjuncts with a list of names that contains it.
   std::unordered_map<PlanNameId, std::vector<PartId>> by_name;
   // Returns the conjuncts that may change when the name is written, sorted.
   std::vector<PartId> touched(PlanNameId name) const;
 };
 
-// Keeps all plans of a grammar, and answers the questions about a plan that need the solver.
+// The plans of a grammar, with the questions about them that need the solver.
 class Plans {
  public:
   explicit Plans(Solver& solver) : solver_(solver), formulas_(solver.formulas()) {}
 
   PlanId plan_of(TypedId p);
-  // Returns the formula with true in place of every kOrder, the atom that orders keys.
   TypedId without_order(TypedId p);
   Plan& operator[](PlanId id) { return *plans_[id.v]; }
   const Plan& operator[](PlanId id) const { return *plans_[id.v]; }
   std::size_t size() const { return plans_.size(); }
 
-  // Makes the classes of a plan. Callers call it before any question about a class.
+  // Makes the classes of a plan. It must be called before any question about a class.
   void find_classes(Plan& plan);
-  // Returns the condition that Plan::formula states outright on the values of a class's keys.
+  // Returns the condition on the values of a class's keys that Plan::formula states whatever else is written.
   ValueId class_value(Plan& plan, KeyClassId cls);
   bool name_ok(Plan& plan, PlanNameId name);
-  // Tells whether the region contains the name, or, with name = kNoName, the keys of the class.
+  // Tells whether the region contains the name; or, if `name` is kNoName, the keys of the class.
   bool hits(const Plan& plan, RegionId r, PlanNameId name, KeyClassId cls);
-  // Returns the derivative of p by a key: the condition on the members behind it. Its kVal atoms are the
-  // condition on the key's own value.
+  // Returns the derivative of p by a key, which is the condition on the members behind it. Its kVal atoms are
+  // the condition on the key's own value.
   TypedId derive(const Plan& plan, TypedId p, PlanNameId name, KeyClassId cls);
-  // Removes the names in `gone`, which can no longer be written, from every list of names: a count over {a,
-  // b, c} becomes a count over {c} when a and b are gone.
+  // Removes the names in `gone`, which can no longer be written, from each list of names in p: when a and b
+  // are gone, a count over {a, b, c} becomes one over {c}.
   TypedId forget(const Plan& plan, TypedId p, const Bits& gone);
   std::shared_ptr<const Parts> parts(PlanId plan, TypedId p);
-  // Writes the names that the lists of names in p contain. Sets `wide` if p also has a region of another
-  // form.
+  // Writes the names that p lists: those of its regions of the kind kNames. Sets `wide` if p has a region of
+  // another kind.
   void names_of(const Plan& plan, TypedId p, std::vector<PlanNameId>& names, bool& wide);
 
  private:
@@ -152,21 +149,20 @@ class Plans {
   TypedId forget(const Plan& plan, TypedId p, const Bits& gone, Memo& memo);
   void collect(TypedId f, Plan& plan, std::vector<MapId>& maps, FlatMap<uint32_t, bool>& seen);
   void collect_region(RegionId r, std::vector<NameId>& names, std::vector<ValueId>& leaves);
-  void walk_names(const Plan& plan, TypedId p, std::vector<PlanNameId>& names, bool& wide,
-                  FlatMap<uint32_t, bool>& seen);
+  void collect_names(const Plan& plan, TypedId p, std::vector<PlanNameId>& names, bool& wide,
+                     FlatMap<uint32_t, bool>& seen);
   TypedId strip_order(TypedId f, Memo& memo);
   void order_names(Plan& plan, const std::vector<MapId>& maps);
   void expand_finite(Plan& plan);
   void count_keys(Plan& plan);
   void take_apart(Plan& plan);
-  bool limits_members(TypedId p, FlatMap<uint32_t, bool>& seen);
+  bool restricts_members(TypedId p, FlatMap<uint32_t, bool>& seen);
 
   Solver& solver_;
   FormulaSpace& formulas_;
   std::vector<std::unique_ptr<Plan>> plans_;
   FlatMap<uint32_t, PlanId> plan_index_;
   FlatMap<uint64_t, bool> region_names_;
-  // The last answers of parts(), dropped together when there are too many.
   std::unordered_map<uint64_t, std::shared_ptr<const Parts>> parts_;
 };
 

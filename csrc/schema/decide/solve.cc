@@ -45,21 +45,22 @@
 namespace structgen {
 
 namespace {
-// spend() throws after this many steps since the last refill(), unless the world omits (base/effort.h).
+// The steps that spend() allows since the last refill(). Then it throws, unless the world omits
+// (base/effort.h).
 constexpr uint64_t kBudget = 1'200'000;
-// At most this many values may have to exist inside of each other, as in {"required": ["a"]} in {"required":
-// ["a"]} ...; a deeper value is too complex.
+// Values may have to exist inside each other at most this deep, as in {"required": ["a"]} in {"required":
+// ["a"]} ...; what is deeper is too complex.
 constexpr uint32_t kMaxDepth = 1'500;
-// At most this many applicators in place, such as `allOf`, may stand inside of each other.
+// Applicators such as `allOf`, which stand in place, may be at most this deep inside each other.
 constexpr uint32_t kMaxRestrictDepth = 2'000;
 constexpr std::size_t kMaxCells = 3'000;
-// exclusive() tries split_by_truth() with this many steps before it makes its own cells.
+// The steps that exclusive() gives split_by_truth() before it makes cells of its own.
 constexpr uint32_t kTrialSteps = 200;
-// exclusive() gives up if a branch of an exactly-one has more rivals than this: branches that may hold beside
-// it.
+// exclusive() gives up if some branch of an exactly-one has more rivals than this. A rival is a branch that
+// may hold at the same time.
 constexpr std::size_t kMaxRivals = 2;
-// exclusive() serves an exactly-one only if at least this many branches ask about the value, with as many
-// different questions.
+// exclusive() serves an exactly-one if at least this many of its branches ask about the value, and ask as
+// many different questions.
 constexpr uint32_t kManyBranches = 6;
 }  // namespace
 
@@ -70,18 +71,15 @@ void Solver::spend(uint32_t steps) {
     throw Error(ErrorKind::kSchemaTooComplex, "the combination of subschemas is too large to decide exactly");
 }
 
-// ---- restriction ----
-
-// Tells whether the formula depends on a reference that leads nowhere. Then neither the formula nor its
-// negation accepts anything: `not {"$ref": "#/missing"}` must not accept everything.
+// Tells whether the formula depends on a reference that leads nowhere. Neither the formula nor its negation
+// then accepts a value: `not {"$ref": "#/missing"}` must not accept everything.
 bool Solver::unknown(ValueId v) {
   if (!lowering_.schemas().any_broken() && !lowering_.any_broken()) return false;
   check_depth();
   if (const auto* known = unknown_.find(v.v)) return *known != 0;
   spend();
-  // While v is open the answer is no: a loop of dynamic references back to v says nothing new about v.
+  // While v is open the answer is no. Dynamic references that lead back to v say nothing new about v.
   unknown_.emplace(v.v, 0);
-  // An error ends the search and removes the entry.
   Undo forget([&] { unknown_.erase(v.v); });
   const Formula f = formulas_[v];
   bool out = false;
@@ -93,15 +91,15 @@ bool Solver::unknown(ValueId v) {
 }
 
 namespace {
-// Thrown by restrict_once() at a schema that is already being restricted.
+// What restrict_once() throws at a schema that it is restricting already.
 struct Looping {
   LocationId location;
 };
 }  // namespace
 
-// Calls restrict_once() until it meets no loop of dynamic references. Such a loop shows only when the
-// references are followed. The schema at which a loop closes is marked as broken. Then the restriction begins
-// again, because negations that were already restricted may change their answer.
+// Restricts until no loop of dynamic references is met; such a loop shows only as references are followed.
+// The schema where it closes is marked as broken. Then the restriction begins again, because negations
+// restricted before may now have other answers.
 TypedId Solver::restrict(ValueId v, Kind k) {
   if (restrict_depth_ > 0) return restrict_once(v, k);
   for (;;) try {
@@ -112,8 +110,7 @@ TypedId Solver::restrict(ValueId v, Kind k) {
     }
 }
 
-// Follows the structure of the formula. A condition on kind k stays as it is. A condition on another kind
-// becomes true.
+// Follows the structure of the formula. Conditions on kind k stay, and conditions on other kinds become true.
 TypedId Solver::restrict_once(ValueId v, Kind k) {
   check_depth();
   const Formula f = formulas_[v];
@@ -136,7 +133,7 @@ TypedId Solver::restrict_once(ValueId v, Kind k) {
   spend();
   TypedId out;
   if (f.op == Op::kSchema)
-    // A broken schema allows no value. Its negation (below) allows none, either.
+    // A broken schema allows no value, and its negation (below) allows none, either.
     out = lowering_.broken(f.location()) ? FormulaSpace::no() : restrict(lowering_.lower(f.location()), k);
   else if (f.op == Op::kNot)
     out = unknown(formulas_.kids(v)[0]) ? FormulaSpace::no()
@@ -149,9 +146,6 @@ TypedId Solver::restrict_once(ValueId v, Kind k) {
   return out;
 }
 
-// ---- non-emptiness ----
-
-// `levels` bounds the depth, so no check_depth() is needed.
 std::optional<LocationId> Solver::schema_of(ValueId v, uint32_t levels) const {
   const Formula& f = formulas_[v];
   if (f.op == Op::kSchema) {
@@ -164,9 +158,8 @@ std::optional<LocationId> Solver::schema_of(ValueId v, uint32_t levels) const {
   return std::nullopt;
 }
 
-// While v is being decided it counts as empty, and low_ records that this answer was used. If v turns out to
-// have no value while low_ is below v's own depth, the "no" depends on a formula that is still open. Such a
-// "no" is not stored.
+// While v is being decided, it counts as empty, and low_ notes that this was used. If v comes out empty while
+// low_ is below v's own depth, this "no" depends on a formula that is still open. It is then not stored.
 bool Solver::nonempty(ValueId v) {
   check_depth();
   if (v == FormulaSpace::yes()) return true;
@@ -212,7 +205,7 @@ bool Solver::nonempty(ValueId v) {
   return result;
 }
 
-// Strings, numbers and constants come first: to decide them, no formula of a member or item is asked.
+// Strings, numbers and constants are asked first, because they need no formula of a member or item.
 bool Solver::compute_nonempty(ValueId v) {
   if (plainly_nonempty(v)) return true;
   FirstLimit unsure;  // one kind with a value decides, whatever the others are
@@ -236,7 +229,7 @@ bool Solver::closes(TypedId p) const {
   return row.op == Op::kOne ? std::ranges::count_if(kids, holds) == 1 : !closes(kids[0]);
 }
 
-// Returns x with each atom val(value), "the value satisfies `value`", replaced by `truth`.
+// Returns x with `truth` in place of each atom val(value), which says "the value satisfies `value`".
 TypedId Solver::substitute(TypedId x, ValueId value, bool truth, FlatMap<uint32_t, TypedId>& memo) {
   const Formula f = formulas_[x];
   if (!(f.has & kHasVal)) return x;
@@ -247,14 +240,14 @@ TypedId Solver::substitute(TypedId x, ValueId value, bool truth, FlatMap<uint32_
   });
 }
 
-// Returns the formula v if p is "not val(v)", otherwise nothing.
+// Returns v if p is "not val(v)".
 std::optional<ValueId> Solver::denied_val(TypedId p) const {
   if (formulas_[p].op != Op::kNot) return std::nullopt;
   const Formula& denied = formulas_[formulas_.kids(p)[0]];
   return denied.op == Op::kVal ? std::optional(denied.value()) : std::nullopt;
 }
 
-// Returns the formula of the first atom kVal in x. There must be one.
+// Returns the formula of the first atom kVal in x, which must have one.
 ValueId Solver::first_val(TypedId x) const {
   while (formulas_[x].op != Op::kVal) {
     for (TypedId k : formulas_.kids(x))
@@ -285,15 +278,15 @@ bool Solver::value_and_rest(TypedId f, ValueId& value, TypedId& rest) {
   return true;
 }
 
-// The parts of an "exactly one of many branches", from which exclusive() makes cells.
+// The branches of an exactly-one, from which exclusive() makes cells.
 class Solver::Branches {
  public:
   Branches(Solver& solver, ValueId value, const Judges& judges)
       : solver_(solver), formulas_(solver.formulas_), value_(value), judges_(judges) {}
 
-  // Finds the "exactly one" among the conjuncts of d, and groups its branches by what they say about the
-  // rest. Returns false if no conjunct is an exactly-one of kManyBranches branches, or if some branch is no
-  // conjunction of a value and a rest.
+  // Finds the exactly-one among the conjuncts of d, and groups its branches by what they say about the rest.
+  // Returns false if no conjunct is an exactly-one of kManyBranches branches, or if some branch is not "the
+  // value satisfies V and the rest satisfies R".
   bool read(TypedId d) {
     TypedId one = FormulaSpace::no();
     for (TypedId k : formulas_.conjuncts(d)) {
@@ -328,9 +321,9 @@ class Solver::Branches {
     return true;
   }
 
-  // Finds the rivals of each group: the other groups that can hold at the same time. Two groups exclude each
-  // other if their rests do, or, with `by_value`, if their values do. Returns false if some group has more
-  // than kMaxRivals rivals.
+  // Finds the rivals of each group: other groups that can hold at the same time. Two groups exclude each
+  // other if their rests do; with `by_value`, also if their values do. Returns false if some group has more
+  // than kMaxRivals.
   bool find_rivals(bool by_value) {
     for (Group& g : groups_) {
       g.rivals.clear();
@@ -354,8 +347,8 @@ class Solver::Branches {
     }
   }
 
-  // Makes one cell for each group, in which the group's rivals are false, and one cell for the branches that
-  // say nothing about the value.
+  // Makes a cell for each group, in which its rivals are false, and one for the branches that say nothing
+  // about the value.
   void split_by_branch(std::vector<Cell>& out) {
     const auto denied = [&](const Group& g) {
       return formulas_.either(formulas_.negate(formulas_.val(g.any)), formulas_.negate(g.rest));
@@ -373,9 +366,9 @@ class Solver::Branches {
     solver_.split(formulas_.all_of(rest), value_, judges_, out);
   }
 
-  // Makes one cell for each set of groups that can hold together. This serves formulas whose groups seldom
-  // exclude each other: with optional discriminators, an object without any discriminator satisfies all
-  // branches at once. Returns false and appends nothing if there are more than about two sets for each group.
+  // Makes a cell for each set of groups that can hold together. It serves formulas whose groups seldom
+  // exclude each other: if a discriminator is optional, an object without it satisfies all branches. If there
+  // are more than about two such sets for each group, it returns false and appends nothing.
   bool split_by_rests(std::vector<Cell>& out) {
     if (!untouched_.empty()) return false;
     std::vector<Cell> leaves;
@@ -390,27 +383,28 @@ class Solver::Branches {
   }
 
  private:
-  // The branches that share one rest. `one` says that exactly one of their value conditions holds, `any` that
-  // at least one holds.
+  // The branches that share one rest. `one`: exactly one of their conditions on the value holds. `any`: at
+  // least one of them holds.
   struct Group {
     TypedId rest;
     ValueId one, any;
     std::vector<ValueId> values;
-    // The groups that can hold together with this group.
+    // The groups that can hold together with this one.
     std::vector<const Group*> rivals;
-    // The keys that the rest requires, each with the constant that the rest asks of it; sorted by key.
+    // The keys that the rest requires with one constant as their value, and these constants; sorted by key.
     std::vector<std::pair<NameId, std::string>> tags;
   };
 
-  // Returns the key of a conjunct that is about one key, otherwise nothing.
+  // Returns the key of a conjunct that is about this key alone.
   std::optional<NameId> only_key(const Formula& f) const {
     if (f.op != Op::kAll && f.op != Op::kSome) return std::nullopt;
     const Region& r = formulas_.region(RegionId{f.a});
     return r.kind == Region::kNames && r.names.size() == 1 ? std::optional(r.names[0]) : std::nullopt;
   }
 
-  // Reads the constants of the keys that the group's rest requires, such as "kind": "click". Two groups with
-  // different constants of one key exclude each other without a search. Of many branches nearly all pairs do.
+  // Reads the constants that the group's rest requires for keys, such as "kind": "click". If two groups
+  // require different constants for one key, they exclude each other, and no search is needed. Nearly all
+  // pairs of many branches are such.
   void find_tags(Group& g) {
     std::vector<NameId> required;
     const auto kids = formulas_.conjuncts(g.rest);
@@ -446,8 +440,8 @@ class Solver::Branches {
     return false;
   }
 
-  // Makes each group from the index `at` on true or false. `leaves` gets a cell for each combination that can
-  // hold. Returns false if there are too many.
+  // Makes each group from the index `at` on true, then false. Each combination that can hold becomes a cell
+  // in `leaves`. Returns false if there are too many.
   bool choose(std::size_t at, TypedId rest, std::vector<ValueId>& values, std::vector<Cell>& leaves) {
     if (!judges_.possible(rest)) return true;
     if (at == groups_.size()) {
@@ -467,32 +461,28 @@ class Solver::Branches {
   const ValueId value_;
   const Judges& judges_;
   std::vector<Group> groups_;
-  // The branches that do not speak of the value. If one of them holds, no other branch does.
+  // The branches that say nothing about the value. If one of them holds, no other branch may.
   std::vector<TypedId> untouched_;
-  // given_ holds the conjuncts beside the exactly-one. others_ holds given_ and the condition that no branch
-  // of untouched_ holds. beside_ is the conjunction of those formulas in others_ that say nothing about the
-  // value.
+  // given_ are the conjuncts beside the exactly-one. others_ are these, and "no branch of untouched_ holds".
+  // beside_ is the conjunction of those in others_ that say nothing about the value.
   std::vector<TypedId> given_, others_;
   TypedId beside_;
 };
 
 // Splits "exactly one of many branches holds", where branch i says that the value is in V_i and the rest
-// meets R_i. split_by_truth() would ask about every V_i and give up to 2^n cells. exclusive() gives one cell
-// for each R_i. The cells may overlap, because the parser is nondeterministic.
-//
-// The cell of branch i must deny the branches that could hold beside it. Most branches cannot: R_i excludes
-// R_j (each asks for another constant of a discriminator), or V_i excludes V_j. At most kMaxRivals branches
-// may remain. An example is oneOf over 50 kinds of events, each with {"kind": {"const": ...}}, at the key
-// `data`.
-//
-// Returns false, with nothing appended, if the derivative has another form.
+// meets R_i. split_by_truth() would ask about each V_i and make up to 2^n cells; this makes one for each R_i.
+// Cells may overlap, because the parser follows all of them.
+// The cell of branch i must deny the branches that could hold beside it. Most cannot: R_i excludes R_j if
+// they ask for different constants of a discriminator, or V_i excludes V_j. At most kMaxRivals may remain. An
+// example is oneOf over 50 kinds of events, each with {"kind": {"const": ...}}, at the key `data`.
+// Returns false and appends nothing if the derivative has another form.
 bool Solver::exclusive(TypedId d, ValueId value, const Judges& judges, std::vector<Cell>& out) {
   Branches branches(*this, value, judges);
   if (!branches.read(d)) return false;
-  // The rests are compared first, because they need no question about values.
+  // Rests are compared first, because this needs no question about values.
   bool few = branches.find_rivals(false);
   if (!few) {
-    // If the values tell the branches apart (each branch has a type of its own), split_by_truth() gives fewer
+    // If the values tell the branches apart, as when each has its own type, split_by_truth() makes fewer
     // cells. Its cells are taken if it ends within kTrialSteps.
     uint32_t steps = kTrialSteps;
     std::vector<Cell> cells;
@@ -512,7 +502,7 @@ bool Solver::exclusive(TypedId d, ValueId value, const Judges& judges, std::vect
   return branches.split_by_rests(out);
 }
 
-// Adds a cell. Two cells with one rest become one cell, whose value satisfies either of the two formulas.
+// Adds a cell. If a cell has this rest already, its value becomes "either of the two".
 void Solver::add_cell(Cell cell, std::vector<Cell>& out) {
   for (Cell& c : out)
     if (c.rest == cell.rest) {
@@ -524,14 +514,15 @@ void Solver::add_cell(Cell cell, std::vector<Cell>& out) {
     throw Error(ErrorKind::kSchemaTooComplex, "a member's subschemas overlap in too many ways");
 }
 
-// Splits any derivative. Conditions on the value that hold in every case move to `value`. The cells then come
-// from the branches of an Or, from exclusive(), or from split_by_truth().
+// Splits any derivative. Conditions on the value that hold in all cases go to `value` first. Then the cells
+// come from the branches of an Or, from exclusive(), or from split_by_truth().
 void Solver::split(TypedId d, ValueId value, const Judges& judges, std::vector<Cell>& out) {
   check_depth();
   if (judges.trial && (*judges.trial == 0 || --*judges.trial == 0)) return;
   if (judges.enough && *judges.enough) return;
-  // A conjunct val(v) or not val(v) decides this question: its condition goes to `value`, and all other
-  // occurrences of val(v) become true or false. New conjuncts of this form may arise, so the loop repeats.
+  // A conjunct val(v), or its negation, decides the question whether the value satisfies v: it goes to
+  // `value`, and all other val(v) become true, or false. New conjuncts of this form may arise, so the loop
+  // repeats.
   for (bool again = true; again;) {
     again = false;
     if (d == FormulaSpace::no()) return;
@@ -561,8 +552,7 @@ void Solver::split(TypedId d, ValueId value, const Judges& judges, std::vector<C
     if (!holds([&] { return judges.productive(d); })) return;
     return add_cell({value, d}, out);
   }
-  // Each branch of the Or gives its own cells. The parser keeps them side by side, so they need not exclude
-  // each other.
+  // Each branch of an Or makes cells of its own. They may overlap, because the parser follows all of them.
   if (formulas_[d].op == Op::kOr) {
     for (TypedId k : formulas_.kids(d)) split(k, value, judges, out);
     return;
@@ -571,8 +561,7 @@ void Solver::split(TypedId d, ValueId value, const Judges& judges, std::vector<C
   split_by_truth(d, value, judges, out);
 }
 
-// Splits by one atom val(v) of the derivative: the cells in which the value satisfies v, and the cells in
-// which it does not.
+// Splits by one atom val(v): into the cells whose value satisfies v, and those whose value does not.
 void Solver::split_by_truth(TypedId d, ValueId value, const Judges& judges, std::vector<Cell>& out) {
   const ValueId v = first_val(d);
   for (bool truth : {true, false}) {
@@ -585,8 +574,8 @@ void Solver::split_by_truth(TypedId d, ValueId value, const Judges& judges, std:
 bool Solver::branch(TypedId p, std::vector<TypedId>& branches, TypedId& literal,
                     std::vector<TypedId>& others) {
   const auto kids = formulas_.conjuncts(p);
-  // A count, such as "at least 2 of {a, b}", comes before a union: it names keys or indices, so fewer members
-  // have to be tried.
+  // A count, such as "at least 2 of {a, b}", is chosen before a union: it names keys or indices, so fewer
+  // members have to be tried.
   TypedId chosen = FormulaSpace::no();
   bool found = false;
   for (TypedId k : kids) {
@@ -617,8 +606,8 @@ bool Solver::branch(TypedId p, std::vector<TypedId>& branches, TypedId& literal,
     for (TypedId k : formulas_.kids(chosen)) branches.push_back(with(k));
     return true;
   }
-  // An exactly-one has an alternative for each branch: it holds and all others are false. Its negation has
-  // other alternatives: no branch holds, or two branches hold.
+  // An exactly-one has an alternative for each branch, in which this branch holds and the others do not. The
+  // alternatives of its negation are "no branch holds", and for each two branches "both hold".
   const bool negated = f.op == Op::kNot;
   const TypedId one = negated ? formulas_.kids(chosen)[0] : chosen;
   const std::vector<TypedId> parts(formulas_.kids(one).begin(), formulas_.kids(one).end());

@@ -30,8 +30,8 @@
 
 namespace structgen {
 
-// A way to go on behind a key or a comma: the value satisfies `value`, and the members or items behind it
-// satisfy `rest`.
+// A way to go on behind a key or a comma: the next value satisfies `value`, and the members or items behind
+// it satisfy `rest`.
 struct Cell {
   ValueId value;
   TypedId rest;
@@ -40,17 +40,17 @@ struct Cell {
 struct ItemCell {
   ValueId value;
   TypedId rest;
-  // Tells that the text of the item is captured and passed to Solver::extend.
+  // True if the text of the item is captured and passed to Solver::extend.
   bool capture = false;
 };
 
-// A range of items that must exist: their number, and the formula that each of them satisfies.
+// A number of items that must exist, and the formula that each of them satisfies.
 struct ItemRange {
   ValueId value;
   uint32_t count;
 };
 
-// The strings that satisfy a formula: they satisfy `texts`, or they are the JSON text of a value that
+// The strings that satisfy a formula: their text satisfies `texts`, or it is the JSON text of a value that
 // satisfies one of `values`.
 struct Contents {
   TypedId texts = FormulaSpace::no();
@@ -59,8 +59,8 @@ struct Contents {
 
 using ObjectId = Id<struct ObjectTag>;
 
-// A formula of objects or arrays in two parts: the value satisfies `rest` and is none of the captured values
-// `set`.
+// A formula of objects or arrays in two parts: the value satisfies `rest`, and it is none of the captured
+// values `set`.
 struct Outside {
   TypedId rest;
   CapturedId set;
@@ -70,9 +70,9 @@ class Domains;
 class Objects;
 class Unique;
 
-// Decides formulas for one grammar. It owns the deciders of objects (Objects) and of arrays with uniqueItems
-// (Unique). write/productions.cc asks the Solver for the next member or item. The Solver does not know how
-// values are written.
+// Decides formulas for one grammar. It owns what decides about objects (Objects) and about arrays with
+// uniqueItems (Unique). write/productions.cc asks it for the next member or item; it does not know how values
+// are written.
 class Solver {
  public:
   Solver(Lowering& lowering, FormulaSpace& formulas, RegexArena& regexes, Texts& texts, Numbers& numbers);
@@ -82,21 +82,21 @@ class Solver {
   // restriction to numbers is no().
   TypedId restrict(ValueId v, Kind k);
   bool nonempty(ValueId v);
-  // Returns the strings that satisfy v, each as a body and its closing quote. Throws if some of them have to
-  // hold JSON texts.
+  // Returns the strings that satisfy v, each as a body with its closing quote. Throws if some of them are
+  // asked to be JSON texts.
   RegexId strings(ValueId v);
-  // Separates conditions on the text of a string from conditions on the JSON value that the text spells
+  // Separates the conditions on the text of a string from those on the JSON value that the text spells
   // (content.cc).
   Contents contents(TypedId p);
-  // Declares that the layout can write only strings that satisfy `texts`: no string of an XML-like element
-  // holds the mark that closes the element. A string that holds JSON text needs no such check, because the
-  // grammar of the JSON text excludes the mark (content.cc).
+  // Says that the layout can write only strings that satisfy `texts`: a string in an XML-like element must
+  // not hold the mark that closes the element. A string that holds JSON text needs no such check, because the
+  // grammar of this text excludes the mark (content.cc).
   void write_without(TypedId texts) { written_free_ = texts; }
   RegexId numbers(ValueId v) { return numbers_.language(restrict(v, Kind::kNumber)); }
-  // Tells whether the empty object or array satisfies p, so that no further member or item is needed.
+  // Tells whether the empty object or array satisfies p, so that nothing more need come.
   bool closes(TypedId p) const;
-  // Returns f(). In a world that omits parts (base/effort.h), returns `otherwise` if f() meets a limit or a
-  // reference that leads nowhere. `otherwise` must never allow a text that f() might refuse.
+  // Returns f(). In a world that omits (base/effort.h), it returns `otherwise` if f() takes too much work or
+  // meets a reference that leads nowhere. `otherwise` must allow no text that f() might refuse.
   template <class T, class F>
   T attempt(T otherwise, F&& f);
 
@@ -105,19 +105,17 @@ class Solver {
   std::vector<Cell> array_cells(TypedId p);
   // Returns the cells of the next item; p may contain the atom kUnique.
   std::vector<ItemCell> item_cells(TypedId p);
-  // Returns the rest of an array behind an item of the cell. `text` is the JSON text of the item.
+  // Returns the rest of an array behind an item of this cell with the JSON text `text`.
   TypedId extend(const ItemCell& cell, std::string_view text);
 
-  // Takes apart a conjunction of "every item in a range satisfies V" and "item i exists and satisfies V".
-  // Returns the ranges of the items that must exist, by index. Returns nothing for any other formula.
+  // If p is a conjunction of "every item in a range satisfies V" and "item i exists and satisfies V", returns
+  // the ranges of items that must exist, by index. For any other formula it returns nothing.
   std::optional<std::vector<ItemRange>> item_ranges(TypedId p);
 
   // ---- excluded captured values ----
-  //
-  // Splits p into the captured values that it excludes and the conjuncts beside this condition.
+  // Splits p into the captured values that it excludes and its other conjuncts.
   Outside outside_of(TypedId p);
-  // Returns p with every atom "outside of the captured values" replaced by the negation of these values as
-  // constants.
+  // Returns p with each atom "none of the captured values" written out as the negation of these values.
   TypedId spell_out(TypedId p, FlatMap<uint32_t, TypedId>& memo);
 
   using Judge = std::function<bool(TypedId)>;
@@ -128,37 +126,35 @@ class Solver {
     // A cheaper question, for exclusive(): a "no" means that the rest cannot be completed, a "yes" means
     // nothing.
     Judge possible;
-    // split() stops early once `*enough` is true.
+    // split() may stop as soon as `*enough` is true.
     const bool* enough = nullptr;
-    // The steps that split() may still take, or null for no limit. When none are left, the caller splits in
+    // The steps that split() may still take; null for any number. At 0 it gives up, and the caller splits in
     // another way.
     uint32_t* trial = nullptr;
-    // True if a cell that takes too much work to decide is left out (attempt()). A search sets it to false,
-    // because the "no" of a search must be exact.
+    // True if a cell that takes too much work to decide may be left out (attempt()). It is false in searches,
+    // because their "no" must be exact.
     bool omits = false;
   };
-  // Takes the derivative apart into cells and appends them to `out`. Its kVal atoms are questions about the
-  // value, which also satisfies `value`.
+  // Splits the derivative into cells and appends them to `out`. Its kVal atoms are questions about the value,
+  // which satisfies `value` in any case.
   void split(TypedId derivative, ValueId value, const Judges& judges, std::vector<Cell>& out);
-  // Chooses a conjunct of p that the empty object or array does not satisfy. A count is preferred: then
-  // branch() returns false, `literal` is the count, and `others` holds the other conjuncts. If there are only
-  // unions (Or, One, not One), it returns true. `branches` then holds each alternative of one union, joined
-  // with the other conjuncts.
+  // Chooses a conjunct of p that the empty object or array does not meet: a count if there is one, otherwise
+  // a union (Or, One, not One). For a count it returns false, with the count as `literal` and the other
+  // conjuncts as `others`. For a union it returns true, with each of its alternatives, joined with the other
+  // conjuncts, in `branches`.
   bool branch(TypedId p, std::vector<TypedId>& branches, TypedId& literal, std::vector<TypedId>& others);
-  // Takes f apart into a condition on the value and one on the rest. Returns false if f is no such
-  // conjunction.
+  // Splits f into a condition on the value and one on the rest. Returns false if f is no such conjunction.
   bool value_and_rest(TypedId f, ValueId& value, TypedId& rest);
-  // Pays for steps of a search. Throws kSchemaTooComplex if the steps since the last refill() exceed the
-  // limit.
+  // Pays for steps of a search. Throws kSchemaTooComplex if there were too many since the last refill().
   void spend(uint32_t steps = 1);
   void refill() { spent_ = 0; }
-  // Returns the first schema in the formula, at most `levels` connectives deep; errors name this schema.
+  // Returns the first schema in the formula, at most `levels` connectives down. Errors name it.
   std::optional<LocationId> schema_of(ValueId v, uint32_t levels) const;
   const Effort& effort() const { return regexes_.effort(); }
   void omit() { ++omitted_; }
   const uint64_t& omitted() const { return omitted_; }
-  // Tells whether the running search has asked an open formula, which is still being decided. A "no" must not
-  // be stored then, because the open formula may turn out to have a value.
+  // Tells whether the search under way has used the answer about a formula that is still being decided. A
+  // "no" must then not be stored, because that formula may turn out to have a value.
   bool tainted() const { return low_ != kClean; }
 
   Objects& objects() const { return *objects_; }
@@ -212,14 +208,15 @@ class Solver {
   TypedId written_free_ = FormulaSpace::yes();
   uint32_t depth_ = 0;
   uint32_t restrict_depth_ = 0;
-  // The least depth of an open formula that was asked since the running decision began; kClean if none was.
+  // The least depth of an open formula that was asked about since the running decision began; kClean if none
+  // was.
   uint32_t low_ = kClean;
   uint64_t spent_ = 0;
   uint64_t omitted_ = 0;
 };
 
-// Throws if an answer without alternatives must not be stored. Parts that were omitted while the answer was
-// made may be the only alternatives, and more work may find them.
+// Throws if an answer without alternatives must not be stored. What was omitted while it was made may be its
+// only alternatives, and more work may find them.
 inline void refuse_starved(bool empty, const Omissions& omissions) {
   if (empty && omissions.any())
     throw Error(ErrorKind::kBudgetExceeded, "what may follow takes too much work to tell");

@@ -44,7 +44,7 @@
 namespace structgen {
 
 namespace {
-// A question about an array with more states than this is too complex.
+// A question that needs more states of an array than this throws: it is too complex.
 constexpr std::size_t kMaxReachable = 5'000;
 }  // namespace
 
@@ -71,9 +71,9 @@ TypedId Unique::assume(TypedId x, bool truth, FlatMap<uint32_t, TypedId>& memo) 
   return formulas_.map_kids(x, memo, [&](TypedId k) { return assume(k, truth, memo); });
 }
 
-// Finds out whether the atom kUnique stands under an even number of negations in x (`positive`), and whether
-// it stands under an odd number (`negative`). `sign` is false if x itself is negated. Under an exactly-one it
-// counts as both.
+// Tells whether the atom kUnique stands under an even number of negations in x (`positive`), and whether
+// under an odd one (`negative`). `sign` is false if x itself is negated. Inside an exactly-one it stands
+// under both.
 void Unique::polarity(TypedId x, bool sign, bool& positive, bool& negative,
                       FlatMap<uint64_t, bool>& seen) const {
   check_depth();
@@ -89,8 +89,8 @@ void Unique::polarity(TypedId x, bool sign, bool& positive, bool& negative,
   }
 }
 
-// Returns the formula as a union of branches "unique(C) and Q" and "not unique(C) and Q"; Q does not contain
-// the atom.
+// Returns the formula as branches of a union: "unique(C) and Q", or "not unique(C) and Q". Q has no such
+// atom.
 std::vector<TypedId> Unique::branches(TypedId p) {
   if (!(formulas_[p].has & kHasUnique)) return {p};
   const TypedId atom = find_atom(p);
@@ -105,16 +105,15 @@ std::vector<TypedId> Unique::branches(TypedId p) {
     for (TypedId k : formulas_.disjuncts(f))
       if (const TypedId b = formulas_.both(condition, k); b != FormulaSpace::no()) out.push_back(b);
   };
-  // `with` is the formula with the atom true, `without` the formula with the atom false. If the atom occurs
-  // only positively, `without` implies `with`, so the branch of `without` needs no condition on the atom. If
-  // it occurs only negatively, the branch of `with` needs none. A branch without the condition captures no
-  // items.
+  // `with` is the formula if the atom is true, `without` if it is false. If the atom stands only under even
+  // numbers of negations, `without` implies `with`, so the branch of `without` can do without the atom. If
+  // only under odd ones, the branch of `with` can. A branch without the atom captures no items.
   add(negative && !positive ? FormulaSpace::yes() : atom, with);
   add(positive && !negative ? FormulaSpace::yes() : formulas_.negate(atom), without);
   return out;
 }
 
-// Splits a branch into its mode, its list C, and Q.
+// Splits a branch into its mode, its list C and Q.
 Unique::Parts Unique::parts(TypedId p) const {
   Parts out;
   out.rest = p;
@@ -157,7 +156,7 @@ ItemCell Unique::fresh(const ItemCell& cell) {
   return {fresh, solver_.outside_of(cell.rest).rest, cell.capture};
 }
 
-// Appends the cell, restricted to items behind which the array can still become a value outside of the set.
+// Appends the cell, without the items behind which the array could only become one of the set.
 void Unique::add_outside(CapturedId set, ItemCell cell, std::vector<ItemCell>& out) {
   if (!captured_.has(set, Captured::kFirstItem)) return out.push_back(cell);
   const uint32_t cap = captured_.size(set) + 1;
@@ -167,8 +166,7 @@ void Unique::add_outside(CapturedId set, ItemCell cell, std::vector<ItemCell>& o
   };
   CapturedId bad;
   if (cell.capture) {
-    // An excluded array begins with this item. What is left of that array decides which items may come behind
-    // it.
+    // Excluded arrays begin with this item. What is left of them must be excluded behind it.
     for (const std::string& first : captured_.first_items(set))
       if (captured_.contains(covered(extend(cell.rest, first)), first)) bad = captured_.add(bad, first);
   } else {
@@ -179,9 +177,7 @@ void Unique::add_outside(CapturedId set, ItemCell cell, std::vector<ItemCell>& o
   out.push_back({cell.value, formulas_.both(cell.rest, formulas_.atom(Op::kArrayOutside, set.v)), true});
 }
 
-// ---- unique(C) ----
-
-// Returns the cells of a formula of arrays without the atom kUnique, and remembers them if they are final.
+// Returns the cells of a formula of arrays without the atom kUnique. They are remembered if they are final.
 std::vector<Cell> Unique::plain_cells(TypedId q) {
   if (const auto it = plain_cells_.find(q); it != plain_cells_.end()) return it->second;
   const Omissions omissions(solver_.omitted());
@@ -192,7 +188,7 @@ std::vector<Cell> Unique::plain_cells(TypedId q) {
   return plain_cells_.emplace(q, cells).first->second;
 }
 
-// Gives each item that must exist a value of its own, outside of the list. Returns nothing if this is
+// Gives each item that must exist a value of its own, none of them in the list. Returns nothing if this is
 // impossible.
 std::optional<Matching> Unique::match(CapturedId list, const std::vector<ItemRange>& ranges) {
   check_depth();
@@ -215,7 +211,7 @@ std::optional<Matching> Unique::match(CapturedId list, const std::vector<ItemRan
   return out;
 }
 
-// Returns all rests that an array can have behind any number of items.
+// Returns all rests that an array of q can have, behind any number of items.
 std::vector<TypedId> Unique::reachable(TypedId q) {
   check_depth();
   if (const auto it = reachable_.find(q); it != reachable_.end()) return it->second;
@@ -234,7 +230,7 @@ std::vector<TypedId> Unique::reachable(TypedId q) {
   return reachable_.emplace(q, std::move(queue)).first->second;
 }
 
-// Tells whether some array of distinct items satisfies q and has no item in the list.
+// Tells whether some array satisfies q, its items all differ, and none is in the list.
 bool Unique::distinct(CapturedId list, TypedId q) {
   if (solver_.closes(q)) return true;
   if (!solver_.array_productive(q)) return false;
@@ -243,16 +239,14 @@ bool Unique::distinct(CapturedId list, TypedId q) {
   return search(list, q, used);
 }
 
-// Finds an array of distinct items that satisfies q and has no item in the list. `used` gets those of its
-// values that few others could replace.
+// Finds such an array. `used` gets those of its values that few others could replace.
 bool Unique::search(CapturedId list, TypedId q, Values& used) {
   std::vector<TypedId> path;
   return search(q, list, static_cast<uint32_t>(reachable(q).size()), used, path);
 }
 
-// Searches depth first for an array of distinct items. An item with more values than the array has items gets
-// no value here: at the end some value is still left for it. A rest that is already in `path` would be a
-// detour.
+// A depth-first search for such an array. An item that has more values than the array has items gets no value
+// here, because at the end some value is left for it. A rest that is in `path` already would be a detour.
 bool Unique::search(TypedId q, CapturedId list, uint32_t bound, Values& used, std::vector<TypedId>& path) {
   check_depth();
   if (solver_.closes(q)) return true;
@@ -278,10 +272,10 @@ bool Unique::search(TypedId q, CapturedId list, uint32_t bound, Values& used, st
   return false;
 }
 
-// Returns the values that an item may not have: those of the list, and those without which the later items
-// cannot be completed. Returns nothing if the array cannot be completed at all. If item_ranges() does not
-// apply to `rest`, one array of distinct items is searched for. Only its values can be needed, and for each
-// of them an array without it is searched for.
+// Returns the values that an item may not have: those of the list, and those that later items cannot do
+// without. Returns nothing if the array cannot be completed at all. Where item_ranges() does not apply to
+// `rest`, it searches for one array of distinct items. Only the values of this array can be needed, and for
+// each of them it searches for an array without it.
 std::optional<CapturedId> Unique::refused(CapturedId list, TypedId rest, ValueId value) {
   if (solver_.closes(rest)) return list;
   Values used, needed;
@@ -300,10 +294,8 @@ std::optional<CapturedId> Unique::refused(CapturedId list, TypedId rest, ValueId
   return list;
 }
 
-// ---- not unique(C) ----
-
-// Returns the formula of the values of all items that can still come. A captured value that satisfies it may
-// be repeated.
+// Returns the formula of the values of all items that can still come. A captured value may be repeated if it
+// satisfies this formula.
 ValueId Unique::repeats(TypedId q) {
   check_depth();
   if (const auto* known = repeats_.find(q.v)) return *known;
@@ -317,8 +309,7 @@ ValueId Unique::repeats(TypedId q) {
   return out;
 }
 
-// Tells whether two equal items are still possible: a later item equals a captured one, or two later items
-// are equal.
+// Tells whether two items can still be equal: a later item and a captured one, or two later items.
 bool Unique::repeat_productive(CapturedId list, TypedId q) {
   if (!solver_.array_productive(q)) return false;
   const ValueId captured = captured_.member(list);
@@ -342,14 +333,15 @@ bool Unique::productive(TypedId p) {
   return false;
 }
 
-// Returns the cells of the next item. For unique(C) the item is outside of C, and no later item needs its
-// value (refused()). For not unique(C) a value in C meets the condition; any other is captured if a later
-// item can repeat it.
+// Returns the cells of the next item. Under unique(C) the item is not in C, and no later item needs its value
+// (refused()). Under not unique(C) a value in C meets the condition, and any other value is captured if a
+// later item can repeat it.
 std::vector<ItemCell> Unique::cells(TypedId p) {
   check_depth();
   if (const Outside o = solver_.outside_of(p); o.set.v != 0 || o.rest != p) {
-    // The formula may also ask for two equal items. Then a reader (parse/productions.h) would get the text of
-    // an item for either of two conditions and could not tell which, so the captured values are spelled out.
+    // The formula may also ask for two equal items. A reader (parse/productions.h) would then be told an
+    // item's text and not know for which of the two conditions, so the captured values are written out as
+    // constants.
     for (TypedId b : branches(o.rest))
       if (parts(b).mode == kRepeat) {
         FlatMap<uint32_t, TypedId> memo;
@@ -400,7 +392,8 @@ std::vector<ItemCell> Unique::cells(TypedId p) {
   return out;
 }
 
-// Tells whether the array may close behind some cell whose item has more values than the list excludes.
+// Tells whether there is a cell behind which the array may close, and whose item has more values than the
+// list excludes.
 bool Unique::surely_more(TypedId rest) {
   if (formulas_[rest].has & kHasOutside) return false;
   const Parts s = parts(rest);

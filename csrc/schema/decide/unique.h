@@ -40,45 +40,43 @@ class Unique {
   std::vector<ItemCell> cells(TypedId p);
   // Returns the rest of an array behind an item that was captured and whose JSON text is `text`.
   TypedId extend(TypedId rest, std::string_view text);
-  // Tells whether another item may follow, whatever the text of the last item was. A "no" means that this
-  // text decides.
+  // Tells whether another item may follow whatever the text of the last item was. If not, this text decides.
   bool surely_more(TypedId rest);
-  // Tells whether `rest` asks of the last item no more than to differ from other items. If so, an item that
-  // differs from all others changes nothing for later items.
+  // Tells whether `rest` asks of the last item only to differ from others. Then an item that differs from all
+  // others changes nothing for later ones.
   bool asks_apart(TypedId rest) { return parts(solver_.outside_of(rest).rest).mode != kRepeat; }
-  // Tells whether the items of the arrays of p must differ and nothing else depends on their values. For this
-  // every beginning of an item must be able to become infinitely many values (lasting.cc). Three beginnings
-  // are exempt, since the reader of the text (engine/distinct.h) decides them itself: a number behind which
-  // no digit counts any more, a word such as `true`, and a text of a list (listed()).
+  // Tells whether the items of the arrays of p must differ, and nothing else depends on their values. Every
+  // beginning of an item must be able to become infinitely many values (lasting.cc). Three beginnings are
+  // exempt, because the reader of the text (engine/distinct.h) decides about them: a number behind which
+  // digits no longer count, a word such as `tru`, and a text of a list (listed()).
   bool lasting(TypedId p);
-  // If the items of q are texts of one list, and an array of q may close behind each item, returns the list
-  // as a literal set; otherwise empty(). q must not contain the atom kUnique.
+  // If all items of q are texts of one list, and an array of q may close behind each item, returns the list
+  // as a literal set; otherwise empty(). q must not have the atom kUnique.
   RegexId listed(TypedId q);
   // Tells whether every beginning of a key of this language (KeyClass::language) can become infinitely many
-  // of its keys. If so, a written key forbids only one byte: the closing quote that would repeat it.
+  // of its keys. A written key then forbids one byte only: the closing quote that would repeat it.
   bool lasting(RegexId keys);
-  // Tells whether some array was asked to have two equal items (`"not": {"uniqueItems": true}`).
   bool asked_alike() const { return asked_alike_; }
   std::size_t byte_size() const { return held_; }
-  // Returns the rest behind an item that differs from all others. With `any`, later items may repeat.
+  // Returns the rest behind an item that differs from all others. With `any`, later items may repeat one
+  // another.
   TypedId behind_fresh(TypedId rest, bool any) {
     const TypedId q = solver_.outside_of(rest).rest;
     return any ? parts(q).rest : q;
   }
 
   // ---- excluded values ----
-  //
   // Returns the first items of the arrays that p excludes.
   CapturedId first_items(TypedId p) {
     return captured_.covered(solver_.outside_of(p).set, Captured::kFirstItem, {});
   }
-  // Returns the cell without the items that excluded arrays have at this index. An item of the new cell tells
-  // the array apart from all excluded arrays, so they ask for no capture.
+  // Returns the cell without the values that the excluded arrays have as this item. An item of the new cell
+  // makes the array differ from all of them, so it need not be captured.
   ItemCell fresh(const ItemCell& cell);
 
  private:
-  // What a formula says of equal items. kPlain: nothing. kDistinct: unique(list), all later items differ from
-  // the list and from each other. kRepeat: the opposite of unique(list).
+  // What a formula says of equal items. kPlain: nothing. kDistinct: unique(list), so later items differ from
+  // the list and from each other. kRepeat: its negation.
   enum Mode : uint8_t { kPlain, kDistinct, kRepeat };
   struct Parts {
     Mode mode = kPlain;
@@ -102,7 +100,7 @@ class Unique {
   std::optional<CapturedId> refused(CapturedId list, TypedId rest, ValueId value);
   std::vector<TypedId> reachable(TypedId q);
   std::vector<Cell> plain_cells(TypedId q);
-  // Tells whether f holds for all cells behind any number of items of an array of q.
+  // Tells whether f holds for each cell of q, and for each cell behind any number of items of q.
   template <class F>
   bool all_cells(TypedId q, F&& f) {
     return std::ranges::all_of(reachable(q),
@@ -114,9 +112,9 @@ class Unique {
   bool lasts(TypedId p);
   bool endless(ValueId value);
   bool endless_numbers(TypedId p);
-  // How many strings of a language begin alike. `multiplies`: every beginning can become many strings, as the
-  // constants of lasting.cc define. `dense`: already the shortest string meets a choice, and each further
-  // choice costs one byte. `bytes`: the length of the shortest string.
+  // How many strings begin alike in a language. `multiplies`: every beginning can become many strings, by the
+  // constants of lasting.cc. `dense`: the shortest string begins with a choice, and from choice to choice it
+  // is one byte. `bytes`: the length of the shortest string.
   struct Spread {
     bool multiplies = false, dense = false;
     uint32_t bytes = 0;
@@ -137,7 +135,7 @@ class Unique {
   FlatMap<uint32_t, ValueId> repeats_;
   FlatMap<uint32_t, bool> lasting_;
   FlatMap<uint32_t, Spread> spreads_;
-  // The answers of endless_array(), which is "no" for an array that is being decided.
+  // The answers of endless_array(). While an array is being decided, its answer is "no".
   FlatMap<uint32_t, bool> endless_arrays_;
   mutable bool asked_alike_ = false;
   // An estimate of the bytes that lists and cells take.

@@ -59,9 +59,9 @@ std::size_t FormulaSpace::byte_size() const {
          negated_.byte_size() + decimals_.size() * (sizeof(Decimal) + 24);
 }
 
-// Returns the node that is equal to `f`, and adds it if there is none. If the order of `kids` does not
-// matter, the caller has sorted them. An Or of eight or more numeric constants is marked as a set of numbers;
-// fewer are cheaper as atoms.
+// Returns the node equal to `f`, after adding it if there is none. Where the order of `kids` does not matter,
+// the caller has sorted them. An Or of eight or more numeric constants is marked as a set of numbers; fewer
+// cost less as atoms.
 uint32_t FormulaSpace::add(Formula f, std::span<const uint32_t> kids) {
   constexpr std::size_t kMany = 8;
   if (f.op == Op::kOr && kids.size() >= kMany &&
@@ -121,9 +121,8 @@ TypedId FormulaSpace::strings(std::vector<std::string> texts) {
   return atom(Op::kStrings, string_set_index_.number(h, string_sets_, std::move(texts)));
 }
 
-// `"required": []`, `"minItems": 0` and an `additionalProperties` for which no key is left are always true;
-// two names cannot be three members. Such counts become yes() or no(), so that other code recognises them by
-// their ids.
+// `"required": []`, `"minItems": 0` and an `additionalProperties` without a key left are always true; two
+// names cannot be three members. Such counts become yes() or no(), by whose ids other code recognises them.
 TypedId FormulaSpace::all(RegionId region, ValueId value) {
   const Region& r = regions_[region.v];
   if (value == yes() || (r.kind == Region::kNames && r.names.empty())) return yes();
@@ -174,8 +173,8 @@ TypedId FormulaSpace::items(Count count, uint32_t first, uint32_t end, ValueId v
                                : item_most(first, end, value, n);
 }
 
-// Returns the And or the Or of the kids. A kid `unit` is dropped, as true in an And. A kid `zero` decides
-// alone, as false in an And.
+// Returns the And or the Or of the kids. A kid `unit` is dropped, as true is in an And. A kid `zero` decides
+// alone, as false does in an And.
 template <FormulaType F>
 F FormulaSpace::nary(Op op, std::span<const F> kids) {
   const F unit = op == Op::kAnd ? yes() : no();
@@ -271,9 +270,9 @@ ValueId FormulaSpace::deny(ValueId x) {
   return denied_.remember(x.v, [&] { return negate_new(x); });
 }
 
-// Negates a formula of either type; deny() and negate() remember the result. De Morgan's laws exchange And
-// and Or. Only a TypedId turns a count into the opposite count: a ValueId with a count also holds for values
-// that are no objects.
+// Negates a formula of either type; deny() and negate() remember the result. And and Or change places (De
+// Morgan). A count becomes the opposite count only in a TypedId, because in a ValueId it also holds for
+// values that are no objects.
 template <FormulaType F>
 F FormulaSpace::negate_new(F x) {
   check_depth();
@@ -322,8 +321,8 @@ const Decimal& FormulaSpace::short_decimal(TextId id) {
   return out;
 }
 
-// Returns the number of a region; equal regions have one number. The hash contains a constant, so that a
-// region and a name with the same number differ.
+// Returns the number of a region; equal regions have one. A constant goes into the hash, so that a region and
+// a name with the same number differ.
 RegionId FormulaSpace::add_region(Region r) {
   uint64_t h = mix(r.kind, r.language.v);
   for (NameId n : r.names) h = mix(h, n.v);

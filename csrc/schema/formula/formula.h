@@ -51,7 +51,7 @@ namespace structgen {
 template <class F>
 concept FormulaType = std::same_as<F, ValueId> || std::same_as<F, TypedId>;
 
-// True or false. Either means the same for every kind of value, so a Truth becomes a formula of either type.
+// True or false. It means the same for every kind of value, so it becomes a formula of either type.
 struct Truth {
   uint32_t node;
   constexpr operator ValueId() const { return ValueId{node}; }
@@ -116,8 +116,8 @@ class FormulaSpace {
   F one_of(std::vector<F> kids);
   const Formula& operator[](FormulaType auto f) const { return nodes_[f.v]; }
   auto kids(FormulaType auto f) const { return as<decltype(f)>({nodes_[f.v].kids, nodes_[f.v].n}); }
-  // conjuncts() returns the kids of an And, disjuncts() those of an Or; for any other formula both return `f`
-  // alone. The result points to `f`, which must live longer; so the deleted overloads refuse a temporary.
+  // conjuncts() returns the kids of an And, disjuncts() those of an Or; of another formula both return `f`
+  // alone. The result points to `f`, so the deleted overloads refuse a temporary.
   template <FormulaType F>
   auto conjuncts(const F& f) const {
     return operands(Op::kAnd, f);
@@ -129,9 +129,9 @@ class FormulaSpace {
   void conjuncts(FormulaType auto&&) const = delete;
   void disjuncts(FormulaType auto&&) const = delete;
   const OpRow& row(FormulaType auto f) const { return structgen::row(nodes_[f.v].op); }
-  // Returns true for an Or of many numeric constants (`"enum": [1, 2, ..., 100]`). With `uniqueItems` such an
-  // Or is a chunk of the captured items, which every later item denies. So its negation stays one Not over
-  // the Or. If each constant were negated, each item would cost as much as all items before it.
+  // Returns true for an Or of many numeric constants (`"enum": [1, 2, ..., 100]`). With `uniqueItems`,
+  // captured items make such Ors, which every later item denies. So its negation stays one Not over the Or.
+  // If each constant were negated, an item would cost as much as all items before it.
   bool is_number_set(FormulaType auto x) const {
     return nodes_[x.v].op == Op::kOr && nodes_[x.v].b == kNumberSet;
   }
@@ -177,10 +177,10 @@ class FormulaSpace {
   // Returns the count that `count` names, by one of the functions above. kAll needs no `n`.
   TypedId members(Count count, RegionId region, ValueId value, int64_t n);
   TypedId items(Count count, uint32_t first, uint32_t end, ValueId value, int64_t n);
-  // Returns what a count asks once one member (or item) of its region is written, whose value is not known
-  // yet. `same` is the count over the members behind it, and fewer(n) is that count with the number n. "At
-  // least 2 satisfy V" becomes: this member does and at least 1 of the others, or this member does not and at
-  // least 2 of the others.
+  // Returns what a count asks once a member (or item) of its region is written, whose value is not known yet.
+  // `same` is the count over the members behind it, fewer(n) this count with the number n. "At least 2
+  // satisfy V" becomes "this one does, and at least 1 of the others; or this one does not, and at least 2 of
+  // the others".
   template <typename F>
   TypedId counted(Count count, ValueId value, TypedId same, F&& fewer, uint32_t n) {
     if (count == Count::kAll) return both(val(value), same);
@@ -190,14 +190,14 @@ class FormulaSpace {
     return either(both(hit, less), both(negate(hit), same));
   }
   // Applies `f` to each kid of an And, Or, One or Not, and joins the results by the same operator. Callers
-  // remember the results, because formulas share kids.
+  // remember results, because formulas share kids.
   TypedId map_kids(FormulaType auto x, auto&& f) {
     check_depth();
     SmallVector<TypedId, 16> mapped;
     for (auto k : kids(x)) mapped.push_back(f(k));
     return rebuild(nodes_[x.v].op, mapped);
   }
-  // The same, but the result for each formula is remembered in `memo`.
+  // The same, with the result for each formula remembered in `memo`.
   template <FormulaType F>
   F map_kids(F x, FlatMap<uint32_t, F>& memo, auto&& f) {
     return memo.remember(x.v, [&] { return map_kids(x, f); });
@@ -251,7 +251,6 @@ class FormulaSpace {
   TypedId negation(TypedId x) { return negate(x); }
   template <FormulaType F>
   F negate_new(F x);
-  // Copies the lists of `r` into the pool if the region is new.
   RegionId add_region(Region r);
 
   StableVector<Formula> nodes_;

@@ -42,7 +42,7 @@ enum class Op : uint8_t {
   kPattern,  // a = text index
   kFormat,   // a = text index (name)
   kLength,   // a = min, b = max code points
-  // The string is one of a set of texts (`enum`, `const`); a = index of the sorted set.
+  // The string is one of a set of texts (`enum`, `const`); a = number of the set.
   kStrings,
   // The string is the JSON text of a value that satisfies formula b (schema/decide/content.cc).
   kContent,
@@ -96,8 +96,8 @@ enum class Family : uint8_t {
 // How many members or items a count asks for: every one, at least n, or at most n.
 enum class Count : uint8_t { kNone, kAll, kSome, kMost };
 
-// Bits of Formula::has. A bit says that an operator occurs somewhere in a formula; a search for the operator
-// skips formulas without its bit.
+// Bits of Formula::has. A bit says that an operator occurs somewhere in a formula; a search for this operator
+// skips formulas without the bit.
 constexpr uint32_t kHasVal = 1, kHasOrder = 2, kHasUnique = 4, kHasMultiple = 8, kHasContent = 16,
                    kHasOutside = 32;
 
@@ -109,8 +109,8 @@ struct OpRow {
   // kinds.
   std::optional<Kind> about = {};
   Count count = Count::kNone;
-  // True if `{}` or `[]` satisfies the atom, as it satisfies "every member ..." and "at most n", but not "at
-  // least n". For And, Or, One and Not the kids decide.
+  // True if `{}` or `[]` satisfies the atom, as it does "every member ..." and "at most n", but not "at least
+  // n". For And, Or, One and Not it depends on the kids.
   bool closes = false;
   uint32_t has = 0;
 };

@@ -39,8 +39,8 @@ constexpr uint32_t kMaxReferenceChain = 1'000;
 constexpr uint32_t kMaxConstantDepth = 500;
 }  // namespace
 
-// Follows schemas that are only a `$ref`, so that ten names of one schema share one node and its answers. In
-// drafts 4 to 7 every schema with a `$ref` is of this kind, because the `$ref` hides its siblings.
+// If a schema is only a `$ref`, its target takes its place, so that ten names of one schema share a node and
+// its answers. In drafts 4 to 7 every schema with a `$ref` is such, because the `$ref` hides its siblings.
 ValueId Lowering::reference(Loc l) {
   for (uint32_t hops = 0;; ++hops) {
     const Json& j = schemas_.json(l);
@@ -62,15 +62,14 @@ ValueId Lowering::reference(Loc l) {
   return node_of(l);
 }
 
-// Returns the kSchema node of a schema. Equal Locs have one location, and a schema in two dynamic scopes has
-// two.
+// Returns the kSchema node of a schema. Equal Locs have one node; a schema in two dynamic scopes has two.
 ValueId Lowering::node_of(const Loc& l) {
   return formulas_.schema(LocationId{
       loc_index_.number(mix(mix(mix(mix(0, l.doc.v), l.node), l.resource.v), l.scope.v), locs_, l)});
 }
 
-// Returns the kSchema node of a broken reference. Its location is that of the reference's text. So
-// raise_broken() can name the reference, and two broken references have two nodes.
+// Returns the kSchema node of a broken reference. Its location is that of the reference's text:
+// raise_broken() can then name the reference, and two broken references have two nodes.
 ValueId Lowering::broken_reference(Loc at, JsonRef text) {
   at.node = text;
   const ValueId f = node_of(at);
@@ -138,8 +137,8 @@ void Lowering::lower_types(const Loc& at, const Keywords& o, Conjuncts& out) {
       for (uint32_t i = 0; i < j.size(t); ++i) take(j.item(t, i));
     else
       take(t);
-    // A number is a kind of value; an integer is a number with a condition. Beside `number`, `integer` in the
-    // list of types adds nothing.
+    // A number is a kind of value, an integer a number with a condition. If the list of types has `number`,
+    // `integer` adds nothing.
     if (number || integer) {
       if (integer && !number && !(mask & kind_bit(Kind::kNumber)))
         out.push_back(
@@ -152,9 +151,9 @@ void Lowering::lower_types(const Loc& at, const Keywords& o, Conjuncts& out) {
   if (o.has(Word::kConst)) out.push_back(constant(j, o[Word::kConst], at.doc));
 }
 
-// Returns the formula of an `enum`. `"enum": ["a", "b", 1, null]` is: a string in the set {a, b}, or a number
-// equal to 1, or null. A set of a thousand strings is one atom and later one state. Each kind of value has a
-// conjunct, and one more conjunct says which kinds may occur.
+// Returns the formula of an `enum`. `"enum": ["a", "b", 1, null]` is "a string of the set {a, b}, or a number
+// equal to 1, or null". A set of a thousand strings is one atom, and later one state. Each kind of value has
+// a conjunct; one more conjunct says which kinds may occur.
 ValueId Lowering::values(const Json& j, JsonRef array, DocumentId doc) {
   uint32_t mask = 0;
   std::vector<std::string> strings;
@@ -182,8 +181,8 @@ ValueId Lowering::values(const Json& j, JsonRef array, DocumentId doc) {
   if (!strings.empty())
     add(Kind::kString, formulas_.literal(Kind::kString, formulas_.strings(std::move(strings))));
   if (!numbers.empty()) add(Kind::kNumber, formulas_.literal(Kind::kNumber, formulas_.any_of(numbers)));
-  // A formula of arrays holds for arrays only, and so a union of them would refuse the strings of the same
-  // enum. So each union gets the alternative "a value of another kind".
+  // An atom about arrays says nothing of other kinds, so a union of them would refuse the strings of the same
+  // enum. Each union therefore gets the alternative "a value of another kind".
   if (!arrays.empty())
     add(Kind::kArray,
         formulas_.either(formulas_.types(kAllKinds & ~kind_bit(Kind::kArray)), formulas_.any_of(arrays)));
@@ -203,9 +202,9 @@ MapId Lowering::map_of(uint64_t key, const std::vector<NameId>& names) {
   });
 }
 
-// Returns the formula of one JSON value. That of `[1, 2]` is: an array, item 0 is 1, item 1 is 2, there is an
-// item 1, and there is no item from index 2 on. That of an object says in the same way that it has exactly
-// these names; they are written in the schema's order.
+// Returns the formula of one JSON value. That of `[1, 2]` is "an array; item 0 is 1; item 1 is 2; there is an
+// item 1, and none behind it". That of an object says in the same way that it has just these names, in the
+// schema's order.
 ValueId Lowering::constant(const Json& j, JsonRef node, DocumentId doc) {
   check_depth();
   const uint64_t key = key_of(doc, node);
@@ -259,8 +258,6 @@ ValueId Lowering::constant(const Json& j, JsonRef node, DocumentId doc) {
   return out;
 }
 
-// ---- logic ----
-
 // Lowers references, `allOf`, `anyOf`, `oneOf`, `not` and `if`. An empty `anyOf`, which drafts forbid,
 // constrains nothing; the report names it.
 void Lowering::lower_logic(const Loc& at, const Keywords& o, Conjuncts& out) {
@@ -290,8 +287,8 @@ void Lowering::lower_logic(const Loc& at, const Keywords& o, Conjuncts& out) {
     const ValueId test = sub(at, o[Word::kIf]);
     const ValueId yes = o.schema(Word::kThen) ? sub(at, o[Word::kThen]) : FormulaSpace::yes();
     const ValueId no = o.schema(Word::kElse) ? sub(at, o[Word::kElse]) : FormulaSpace::yes();
-    // `if I then T else E` is (I and T) or (not I and E). Without T or without E, a disjunction that mentions
-    // I only once suffices; the formula and its derivatives are smaller.
+    // `if I then T else E` is (I and T) or (not I and E). If T or E is missing, a disjunction that mentions I
+    // once is enough, and its derivatives are smaller.
     if (yes == FormulaSpace::yes())
       out.push_back(formulas_.either(test, no));
     else if (no == FormulaSpace::yes())
@@ -320,8 +317,8 @@ void Lowering::lower_numbers(const Loc&, const Keywords& o, Conjuncts& out) {
   if (o.number(Word::kMultipleOf)) put(formulas_.atom(Op::kMultiple, text(Word::kMultipleOf)));
 }
 
-// Returns the value of a keyword such as `minItems` as a whole number. A count beyond 2^31 is more than any
-// text has; it becomes 2,000,000,000 (Decimal::count).
+// Returns the value of a keyword such as `minItems` as a whole number. A count beyond 2^31, which no text
+// reaches, becomes 2,000,000,000 (Decimal::count).
 uint32_t Lowering::count(const Loc& at, JsonRef number, bool round_up) {
   return Decimal::parse_any(schemas_.json(at).text(number)).count(round_up);
 }
@@ -333,7 +330,8 @@ void Lowering::lower_strings(const Loc& at, const Keywords& o, Conjuncts& out) {
   uint32_t max = kUnbounded;
   if (o.number(Word::kMaxLength)) {
     max = count(at, o[Word::kMaxLength], false);
-    // A maximum that no text reaches is dropped. Otherwise every state of the string would have a counter.
+    // No text reaches this maximum, so it is dropped. Otherwise each state of the string would have a
+    // counter.
     if (max == 2'000'000'000) max = kUnbounded;
   }
   put(formulas_.length(min, max));
@@ -342,16 +340,13 @@ void Lowering::lower_strings(const Loc& at, const Keywords& o, Conjuncts& out) {
   if (o.schema(Word::kJsonContent)) put(formulas_.content(sub(at, o[Word::kJsonContent])));
 }
 
-// Lowers `format`. It belongs to a vocabulary of its own, so it counts even if the validation vocabulary is
-// turned off.
+// Lowers `format`. It is not in the validation vocabulary, so it counts even if this is turned off.
 void Lowering::lower_format(const Keywords& o, Conjuncts& out) {
   const Json& j = o.json;
   if (o.string(Word::kFormat) && schemas_.options().enforce_formats && find_format(j.text(o[Word::kFormat])))
     out.push_back(formulas_.literal(
         Kind::kString, formulas_.atom(Op::kFormat, formulas_.intern_text(j.text(o[Word::kFormat])))));
 }
-
-// ---- objects ----
 
 // Lowers the keywords of objects. `properties` and `patternProperties` ask something of all members with
 // given keys. `additionalProperties` asks it of all members with other keys. `propertyNames` forbids every
@@ -432,8 +427,6 @@ void Lowering::lower_dependencies(const Loc& at, const Keywords& o, Conjuncts& o
   }
 }
 
-// ---- arrays ----
-
 // Lowers the keywords of arrays. Up to 2019-09 `items` may be a list of schemas, and `additionalItems` is for
 // the items behind the list. Later the list is `prefixItems`, and `items` is for the items behind it.
 // `minItems: 3` says "there is an item with index 2".
@@ -466,7 +459,8 @@ void Lowering::lower_arrays(const Loc& at, const Keywords& o, Conjuncts& out) {
       put(formulas_.item_some(least - 1, least, FormulaSpace::yes(), 1));
   if (o.number(Word::kMaxItems))
     put(formulas_.item_all(count(at, o[Word::kMaxItems], false), kUnbounded, FormulaSpace::no()));
-  // An array of at most one item has no two equal ones. Without the atom kUnique, states need not keep items.
+  // An array of at most one item has no two equal items. Without the atom kUnique, states need not keep
+  // items.
   if (o.yes(Word::kUniqueItems) && !(o.number(Word::kMaxItems) && count(at, o[Word::kMaxItems], false) <= 1))
     put(formulas_.atom(Op::kUnique));
 }

@@ -1,8 +1,8 @@
 // Keywords as formulas: the meaning of each keyword of a schema object.
 //
-// In: the place of a schema object (Loc). Out: a formula of any value, in which each subschema is a kSchema
-// node that is not lowered yet. Cost: linear in the object's own members, once for each place. Specification:
-// JSON Schema, drafts 4 to 2020-12. schema/formula/ops.h lists the atoms.
+// In: the position of a schema object (Loc). Out: a formula of any value, in which each subschema is a
+// kSchema node that is not lowered yet. Cost: linear in the object's own members, once for each position.
+// Specification: JSON Schema, drafts 4 to 2020-12. schema/formula/ops.h lists the atoms.
 #pragma once
 
 #include <set>
@@ -30,7 +30,6 @@ class Lowering {
       : schemas_(schemas), formulas_(formulas), order_(order) {}
 
   ValueId root() { return reference(schemas_.root()); }
-  // Returns the formula of the schema at the location that a kSchema node names.
   ValueId lower(LocationId location);
   // Returns true for a kSchema node whose reference leads nowhere, or in a loop back to itself. Neither this
   // node nor its negation has a value, so an `anyOf` can still use its other branches.
@@ -41,9 +40,9 @@ class Lowering {
   // Throws the error of the broken reference at the location, or of some broken reference if there is none.
   [[noreturn]] void raise_broken(LocationId location);
   [[noreturn]] void raise_broken() { raise_broken(broken_.empty() ? *looping_.begin() : *broken_.begin()); }
-  // Marks a location as broken, because dynamic references lead from it back to it without a step into the
-  // value. The scan of a schema (schema/read/loops.h) cannot see this: it does not know where dynamic
-  // references lead.
+  // Marks a location as broken because dynamic references lead from it back to it without a step into the
+  // value. The scan of the schema (schema/read/loops.h) cannot see this, because it does not know where
+  // dynamic references lead.
   void loops(LocationId location) { looping_.insert(location); }
   const Loc& location(LocationId location) const { return locs_[location.v]; }
   SchemaSet& schemas() { return schemas_; }
@@ -52,8 +51,8 @@ class Lowering {
   // belongs to no document, such as one of captured values (schema/decide).
   ValueId values(const Json& json, JsonRef array) { return values(json, array, kNoDocument); }
 
-  // Returns the formula of a schema. If the schema is only a `$ref`, this is the formula of its target;
-  // `true` and `false` are constants; any other schema is a kSchema node, which lower() expands.
+  // Returns the formula of a schema. For a schema that is only a `$ref` it is that of the target; `true` and
+  // `false` are constants; any other schema is a kSchema node, which lower() expands.
   ValueId reference(Loc l);
   // Returns the formula of the subschema that stands at `node` inside the schema `at`.
   ValueId sub(const Loc& at, JsonRef node) { return reference(schemas_.child(at, node)); }
@@ -73,8 +72,8 @@ class Lowering {
   void lower_objects(const Loc& at, const Keywords& o, Conjuncts& out);
   void lower_dependencies(const Loc& at, const Keywords& o, Conjuncts& out);
   void lower_arrays(const Loc& at, const Keywords& o, Conjuncts& out);
-  // Stands for the document of values that belong to no document. Their formulas are not remembered, because
-  // such values are lowered once, and their keys have no order.
+  // The document of values that belong to none. Their formulas are not remembered, because such values are
+  // lowered once, and their keys have no order.
   static constexpr DocumentId kNoDocument{0xFFFFFFFFu};
   ValueId values(const Json& json, JsonRef array, DocumentId doc);
   MapId map_of(uint64_t key, const std::vector<NameId>& names);
@@ -88,7 +87,6 @@ class Lowering {
     return formulas_.literal(Kind::kObject, formulas_.some(formulas_.name(name), FormulaSpace::yes(), 1));
   }
   NameId name_of(std::string_view text) { return formulas_.intern_name(text); }
-  // Returns the value of a keyword such as `minItems` as a whole number (Decimal::count).
   uint32_t count(const Loc& at, JsonRef number, bool round_up);
 
   SchemaSet& schemas_;
@@ -103,7 +101,6 @@ class Lowering {
   FlatMap<uint64_t, MapId> map_index_;
   // The formula of each constant, by key_of(document, node).
   FlatMap<uint64_t, ValueId> constants_;
-  // How deep the constant nests that is being lowered.
   uint32_t constant_depth_ = 0;
 };
 

@@ -18,21 +18,21 @@ constexpr std::size_t kMaxPath = 1'000;
 }  // namespace
 
 // Collects what a subschema evaluates where `condition` holds. A branch of `anyOf` or `oneOf` (`conditional`)
-// evaluates something only if the branch itself also holds. A branch of `allOf` must hold anyway.
+// evaluates only where it holds itself, too; a branch of `allOf` must hold anyway.
 void Unevaluated::collect_kid(const Loc& at, JsonRef node, ValueId condition, bool conditional) {
   if (conditional) condition = lowering_.formulas().both(condition, lowering_.sub(at, node));
   if (condition == FormulaSpace::no()) return;
   collect(lowering_.schemas().child(at, node), condition, false);
 }
 
-// Collects the members or items that a schema evaluates, together with the subschemas that apply to the same
-// value. `top` says that this schema has the unevaluated keyword itself, which then does not count. An
-// unevaluated keyword of a subschema evaluates everything.
+// Collects the members or items that a schema evaluates, with those of the subschemas that apply to the same
+// value. `top` says that the unevaluated keyword stands in this schema itself, where it does not count. In a
+// subschema such a keyword evaluates everything.
 void Unevaluated::collect(const Loc& at, ValueId condition, bool top) {
   check_depth();
   SchemaSet& schemas = lowering_.schemas();
   if (!schemas.json(at).is_object(at.node)) return;
-  // References lead in a loop. The scan reports the loop or, if the references are dynamic, the solver does.
+  // The references form a loop. The scan reports it or, if the references are dynamic, the solver does.
   if (std::find(path_.begin(), path_.end(), at) != path_.end()) return;
   if (path_.size() > kMaxPath)
     throw Error(ErrorKind::kSchemaTooComplex, "subschemas nest too deeply").in(schemas.pointer(at_));
@@ -155,8 +155,8 @@ ValueId Unevaluated::properties(ValueId rest) {
                 "too many conditional patterns to say which keys are unevaluated")
         .in(lowering_.schemas().pointer(at_), "unevaluatedProperties");
   std::vector<ValueId> out;
-  // Patterns with the same conditions are one set. A key may match several sets of patterns, so there is a
-  // group for each choice of sets: the keys that match all chosen sets and no other set.
+  // Patterns with equal conditions are one set. A key may match several sets, so there is a group for each
+  // choice of sets: the keys that match all chosen sets and no other one.
   for (std::size_t mask = 0; mask < (std::size_t{1} << n); ++mask) {
     std::vector<RegionId> inside = groups.open;
     Conditions evaluating = groups.everything;
@@ -167,8 +167,8 @@ ValueId Unevaluated::properties(ValueId rest) {
       inside.push_back(hit ? language : formulas.region_not(language));
       if (hit) evaluating.insert(in.begin(), in.end());
     }
-    // Adds a group: those of `keys` that match exactly the chosen sets of patterns. They are evaluated by the
-    // conditions `in` and those of the sets.
+    // Adds a group: those of `keys` that match just the chosen sets of patterns. The conditions `in`, and
+    // those of the sets, evaluate them.
     const auto add = [&](RegionId keys, Conditions in) {
       std::vector<RegionId> where = inside;
       where.push_back(keys);
@@ -183,9 +183,9 @@ ValueId Unevaluated::properties(ValueId rest) {
   return formulas.all_of(out);
 }
 
-// Returns the condition on unevaluated items, with a conjunct for each range of indices; `ends` holds the
-// ends of the ranges. `contains` is treated in another way, because the items themselves decide which of them
-// it evaluates.
+// Returns the condition on unevaluated items, with a conjunct for each range of indices. `ends` are the ends
+// of the ranges. `contains` needs a way of its own, because the items themselves decide which of them it
+// evaluates.
 ValueId Unevaluated::items(ValueId rest) {
   if (rest == FormulaSpace::yes()) return rest;
   FormulaSpace& formulas = lowering_.formulas();

@@ -31,7 +31,7 @@ namespace structgen {
 
 class Lowering;
 
-// Replaces the unevaluated keywords of one schema object by other conditions. One of properties() and items()
+// Replaces the unevaluated keywords of one schema object by other conditions. Either properties() or items()
 // is called, once.
 class Unevaluated {
  public:
@@ -60,8 +60,8 @@ class Unevaluated {
   using Conditions = std::set<ValueId>;
   // The keys of properties(), grouped by the set of conditions that evaluate them.
   struct KeyGroups {
-    // The complements of the patterns whose keys are always evaluated. Every group keeps only keys in these
-    // complements.
+    // The complements of the patterns whose keys are always evaluated. Each group keeps only keys that are in
+    // all of these.
     std::vector<RegionId> open;
     // All names; the names that are always evaluated come first.
     std::vector<NameId> known;

@@ -81,8 +81,8 @@ constexpr WordInfo kWords[] = {
 
 }  // namespace
 
-// Looks a keyword up in a hash table with open addressing, which fits into four cache lines. A compile makes
-// few look-ups; each node of a std::map on their way would miss the cache.
+// Looks a keyword up in a hash table with open addressing, which fits into four cache lines. Compiles make
+// few look-ups, far apart, so each node of a std::map on the way would miss the cache.
 const WordInfo* find_word(std::string_view text) {
   constexpr uint8_t kNone = 0xFF;
   static_assert(std::size(kWords) < 128);

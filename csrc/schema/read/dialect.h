@@ -1,5 +1,5 @@
 // The drafts of JSON Schema as data: the keywords of each draft, the type that a keyword's value must
-// have, and the places of schemas in it.
+// have, and where schemas stand in it.
 //
 // In: keyword text, a $schema URI. Out: table rows. Cost: one hash look-up.
 #pragma once

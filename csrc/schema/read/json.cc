@@ -26,8 +26,8 @@
 namespace structgen {
 
 namespace {
-// An object with at least this many members gets a hash table for find(). Objects in a schema mostly have
-// fewer than ten members, and comparing ten names is faster than one hash.
+// An object of at least this many members gets a hash table for find(). Most objects of a schema have fewer
+// than ten, and comparing ten names is faster than a hash.
 constexpr uint32_t kIndexFrom = 24;
 }  // namespace
 
@@ -62,7 +62,6 @@ class JsonParser {
 
   Json run() {
     if (rest().starts_with("\xEF\xBB\xBF")) at_ = 3;
-    // The buffers are reserved for a schema of usual density, so they rarely grow.
     const std::size_t scale = std::min<std::size_t>(size_, 1u << 20);
     out_.nodes_.reserve(scale / 16 + 8);
     out_.children_.reserve(scale / 32 + 8);
@@ -102,7 +101,7 @@ class JsonParser {
   void space() {
     while (in_[at_] == ' ' || in_[at_] == '\n' || in_[at_] == '\t' || in_[at_] == '\r') ++at_;
   }
-  // No test for the end is needed, because std::string puts a NUL behind the text.
+  // std::string puts a NUL behind the text, so no test for the end is needed.
   char peek() const { return in_[at_]; }
   std::string_view rest() const { return {in_ + at_, size_ - at_}; }
   // Appends a node. Reading 16 bytes of text costs one unit of work. The units are charged here, 1 KB of text
@@ -170,7 +169,7 @@ class JsonParser {
     return close();
   }
   // Moves the elements of the innermost container from elements_ to its range of children_ and keys_. They
-  // are contiguous, because every container inside of it has already moved its own.
+  // lie side by side, because every container inside it has already moved its own.
   JsonRef close() {
     const Open o = open_.back();
     open_.pop_back();
@@ -185,10 +184,9 @@ class JsonParser {
     elements_.resize(o.begin);
     return o.node;
   }
-  // Removes members of the innermost object whose key occurs again later: `{"a": 1, "b": 2, "a": 3}` keeps
-  // `b` and the last `a`, in the order of the members that stay. The keys of a small object are compared
-  // pairwise, which needs no memory. A large object needs a hash table, because hostile schemas have objects
-  // with a million keys.
+  // Removes members of the innermost object whose key occurs again behind them: `{"a": 1, "b": 2, "a": 3}`
+  // keeps `b` and the last `a`, in this order. The keys of a small object are compared pairwise, which needs
+  // no memory. A large one needs a hash table: hostile schemas have objects with a million keys.
   void drop_duplicates(std::size_t begin) {
     const std::span<Element> all(elements_.begin() + static_cast<std::ptrdiff_t>(begin), elements_.end());
     bool twice = false;

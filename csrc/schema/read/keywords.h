@@ -1,6 +1,6 @@
 // The values of the keywords of one schema object, by keyword.
 //
-// In: the place of a schema object (Loc). Out: a table with one entry for every keyword. Lowering asks for
+// In: the position of a schema object (Loc). Out: a table with one entry for every keyword. Lowering asks for
 // about forty keywords, and an object has about five members, so one pass over the members is cheaper than
 // forty calls of Json::find. Cost: linear in the members. The table lives on the caller's stack.
 //

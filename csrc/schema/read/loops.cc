@@ -30,8 +30,8 @@ bool cyclic(std::span<const Edge> edges) {
 std::vector<uint32_t> looping_references(std::span<const uint32_t> above, std::span<const Edge> references) {
   if (references.empty()) return {};
   const uint32_t schemas = static_cast<uint32_t>(above.size());
-  // top[v] is the outermost schema that applies to the same value as schema v. Schemas form a loop if these
-  // outermost schemas do.
+  // top[v] is the outermost schema that applies to the same value as schema v. Schemas form a loop exactly if
+  // these do.
   std::vector<uint32_t> top(schemas);
   for (uint32_t v = 0; v < schemas; ++v) top[v] = above[v] == kNotInPlace ? v : top[above[v]];
   std::vector<Edge> outermost;

@@ -1,11 +1,11 @@
-// The places of schemas, and the targets of references; see resolve.h.
+// The positions of schemas, and the targets of references; see resolve.h.
 //
 // The problem. A reference is a URI, relative to the nearest `$id` above it, with a pointer or an
 // anchor behind it. Drafts disagree about which keywords hold schemas, which keywords a `$ref` hides,
 // and where a `$dynamicRef` leads. The report must name every keyword that constrains nothing. A
 // malformed pattern must be an error before anything is generated.
 //
-// The idea. One walk over the schemas that the root reaches, with a list of places still to visit (scan).
+// The idea. One pass over the schemas that the root reaches, with a list of those still to visit (scan).
 // Each visit knows its parent, its resource and the way from the parent, so that a pointer is made only when
 // an error or the report shows it. References wait until their own document was walked (resolve_pending). A
 // target may lie in a document that was not read yet. This document is then parsed and walked, too.
@@ -54,9 +54,9 @@ void append_segment(std::string& out, std::string_view segment) {
   }
 }
 
-// Returns null if the value has the type that the keyword needs. Otherwise returns what is wrong, for the
-// report. A keyword with a value of the wrong type (`"minLength": "3"`) constrains nothing and is no error;
-// common validators treat it alike.
+// Returns null if the value has the type that the keyword needs; otherwise what is wrong, for the report. A
+// keyword with a value of the wrong type (`"minLength": "3"`) constrains nothing and is no error, as in
+// common validators.
 const char* misshapen(const Json& j, Form form, JsonRef v, Draft draft) {
   const auto unless = [](bool fits, const char* why) { return fits ? nullptr : why; };
   const bool schema = j.is_object(v) || j.is_bool(v);
@@ -126,8 +126,8 @@ DocumentId SchemaSet::add_document(const std::string& uri, Json json) {
   return doc;
 }
 
-// Adds a schema that the engine wrote. The scan itself meets every target of its references. So they need not
-// wait in pending_ for resolve_pending(), and no search for loops.
+// Adds a schema that the engine wrote. The scan meets all targets of its references by itself, so they need
+// no resolve_pending() and no search for loops.
 Loc SchemaSet::add(std::string_view schema) {
   added_ = std::min(added_, documents_.size());
   const DocumentId doc = add_document("", Json::parse(schema));
@@ -167,8 +167,6 @@ Draft SchemaSet::dialect_of(DocumentId doc, JsonRef node, Draft inherited, bool&
   return forced ? options_.draft : d;
 }
 
-// ---- scan ----
-
 // Visits the schema at `node` and all schemas inside of it, unless it was visited before. `keyword` and
 // `parent` say how it was reached; pointers need this.
 void SchemaSet::scan(DocumentId doc, JsonRef node, ResourceId resource, VisitId parent,
@@ -198,8 +196,8 @@ ResourceId SchemaSet::enter_resource(Visit& v) {
   const Json& j = *documents_[v.doc.v];
   if (!j.is_object(v.node)) return v.resource;
   const bool is_root = v.node == 0;
-  // At the root of a document the draft is already set, by the constructor or add(). Any other schema
-  // inherits the draft of its resource, unless it has both an identifier and a `$schema`.
+  // At the root of a document the constructor or add() has set the draft. Any other schema inherits that of
+  // its resource, unless it has an identifier and a `$schema`.
   Draft draft =
       is_root ? resources_[resource_roots_.at(key_of(v.doc, 0)).v].draft : resources_[v.resource.v].draft;
   bool validates = is_root || resources_[v.resource.v].validates;
@@ -269,8 +267,8 @@ void SchemaSet::scan_schema(VisitId visit, std::vector<Visit>& todo) {
   }
 }
 
-// Appends the schemas inside of a keyword's value to `todo`. They are visited even if the keyword has no
-// effect (`then` without `if`), because references may lead to them.
+// Appends the schemas inside a keyword's value to `todo`. They are visited even if the keyword has no effect
+// (`then` without `if`), because references may lead to them.
 void SchemaSet::push_schemas(VisitId visit, Form form, std::string_view key, JsonRef value,
                              std::vector<Visit>& todo) const {
   const Visit& v = visits_[visit.v];
@@ -386,8 +384,8 @@ void SchemaSet::note_misshapen_parts(VisitId visit, Word w, std::string_view key
 }
 
 // Refuses values of the right type that no draft permits: `"type": "strnig"`, `"multipleOf": 0`. The scan
-// does this for all schemas: a text may never need this one, because the member is optional, or because with
-// `on_limit="subset"` a mask would omit it without a word.
+// does so for every schema. A text may never need this one, because the member is optional, and with
+// `on_limit="subset"` a mask would omit it silently.
 void SchemaSet::check_value(VisitId visit, const WordInfo& w, std::string_view key, JsonRef value) {
   const Json& j = *documents_[visits_[visit.v].doc.v];
   const auto refuse = [&](const std::string& what) {
@@ -493,8 +491,8 @@ bool SchemaSet::in_place(const Visit& v) const {
   }
 }
 
-// Finds the references that lie on a loop and notes them as broken. A `$dynamicRef` does not count here: its
-// target depends on a scope, which the scan does not know. Solver::restrict finds those loops.
+// Finds the references that lie on a loop and notes them as broken. It leaves out `$dynamicRef`, whose target
+// depends on a scope that the scan does not know; Solver::restrict finds those loops.
 void SchemaSet::find_loops() {
   std::vector<std::pair<uint32_t, uint32_t>> references;
   for (const Pending& p : pending_)
@@ -512,8 +510,6 @@ void SchemaSet::find_loops() {
          "leads back to its own schema without consuming anything; values that need it are refused"});
   }
 }
-
-// ---- resolution ----
 
 // Finds a resource by its absolute URI. If the caller passed a document with this URI, it is read and scanned
 // on first use.
@@ -689,8 +685,8 @@ Loc SchemaSet::resolve_recursive(const Loc& from) {
   return target;
 }
 
-// Returns the scope after `resource` is entered; equal scopes have one number. A scope that already has the
-// resource stays as it is: a look-up takes the outermost match, which a second entry does not change. So a
+// Returns the scope inside `resource`; equal scopes have one number. A scope that has the resource already
+// stays as it is, because a look-up takes the outermost match and a second entry does not change that. So a
 // recursive schema has finitely many scopes.
 ScopeId SchemaSet::push_scope(ScopeId scope, ResourceId resource) {
   for (ScopeId s = scope; s != ScopeId{}; s = scopes_[s.v].first)
@@ -701,7 +697,7 @@ ScopeId SchemaSet::push_scope(ScopeId scope, ResourceId resource) {
 Loc SchemaSet::child(const Loc& parent, JsonRef node) {
   Loc out{parent.doc, node, parent.resource, parent.scope};
   if (resource_roots_.size() > 1 || dynamic_) {
-    // resource_roots_ has an entry for the root of each document. If there are no others, no schema inside of
+    // resource_roots_ has an entry for the root of each document. If it has no more entries, no schema inside
     // a document begins a resource.
     const auto it = resource_roots_.find(key_of(parent.doc, node));
     if (it != resource_roots_.end()) {
@@ -712,10 +708,8 @@ Loc SchemaSet::child(const Loc& parent, JsonRef node) {
   return out;
 }
 
-// ---- pointers ----
-
 // Makes a pointer from a visit and the visits above it. A `$ref` may lead to a schema below an unknown
-// keyword, which the scan reaches only by this reference. The pointer then begins there, with `/$ref`.
+// keyword, which the scan reaches by this reference alone. The pointer then begins there, with `/$ref`.
 std::string SchemaSet::visit_pointer(VisitId visit) const {
   std::vector<const Visit*> path;
   for (VisitId at = visit; at != kNoVisit; at = visits_[at.v].parent) {

@@ -1,8 +1,8 @@
 // Documents, resources and references: where a schema stands, and to which schema a `$ref` leads.
 //
-// In: the root document, and other documents by URI. Out: places of schemas (Loc), resolved references, and a
-// report of every keyword that constrains nothing. Cost: one linear walk over the schemas that the root
-// reaches. The walk also checks the syntax of every pattern and reference, so that a mistake is an error of
+// In: the root document, and other documents by URI. Out: positions of schemas (Loc), resolved references,
+// and a report of every keyword that constrains nothing. Cost: one linear pass over the schemas that the root
+// reaches. It also checks the syntax of every pattern and reference, so that a mistake is an error of
 // the compile and not of a text. Formulas are made later (schema/lower). Nothing is fetched from the network.
 #pragma once
 
@@ -32,8 +32,8 @@ using ResourceId = Id<struct ResourceTag>;
 // the empty scope. Without a `$dynamicRef` or `$recursiveRef` there is no other scope.
 using ScopeId = Id<struct ScopeTag>;
 
-// Where a schema stands: all that is needed to read its keywords and to resolve its references. Different
-// paths to one schema give equal Locs unless the dynamic scopes differ, so formulas are remembered by Loc.
+// Where a schema stands: what it takes to read its keywords and to resolve its references. Two paths to one
+// schema give equal Locs, unless their dynamic scopes differ. So formulas are remembered by Loc.
 struct Loc {
   DocumentId doc;
   JsonRef node = 0;
@@ -74,7 +74,6 @@ class SchemaSet {
   // Adds a schema that the engine itself wrote; its references must point into itself. Layouts of elements
   // need it: this schema says which strings contain no closing mark (write/elements.cc).
   Loc add(std::string_view schema);
-  // Returns true if some schema has `uniqueItems`.
   bool asks_distinct() const { return asks_distinct_; }
   bool added(const Loc& l) const { return l.doc.v >= added_; }
   // Returns the Loc of a schema that stands at `node`, inside of the schema `parent`.
@@ -102,7 +101,6 @@ class SchemaSet {
   std::string pointer(const Loc& l) const;
   const SchemaOptions& options() const { return options_; }
   std::vector<ReportEntry> report() const;
-  // Returns an estimate of the bytes that the documents take; a parsed document takes several times its text.
   std::size_t byte_size() const { return 8 * text_size_; }
 
  private:
@@ -116,8 +114,8 @@ class SchemaSet {
     DocumentId doc;
     JsonRef node;
     Draft draft;
-    // False if the `$vocabulary` of the metaschema lacks the validation vocabulary. `minimum`, `type` and the
-    // like then constrain nothing; `properties` and other applicators count.
+    // False if the `$vocabulary` of the metaschema lacks the validation vocabulary. Then `minimum`, `type`
+    // and their like constrain nothing, while `properties` and other applicators do.
     bool validates = true;
     bool recursive_anchor = false;
     std::unordered_map<std::string, JsonRef> anchors;
@@ -130,7 +128,7 @@ class SchemaSet {
     JsonRef node;
     ResourceId resource;
     // The visit of the schema around this one; kNoVisit for the root of a document. If a reference led here,
-    // the visit of the schema that holds the reference.
+    // it is that of the schema with the reference.
     VisitId parent;
     // The step from the parent: a keyword and, if the keyword has several schemas, the name of a member or an
     // index.

@@ -24,8 +24,8 @@ constexpr std::size_t kFound = 256;
 constexpr int64_t kLargest = 1'000'000'000'000'000;
 constexpr int64_t kMostDigits = 16;
 
-// Writes the decimals of one formula as whole numbers of one unit, which is 10^exponent_; scan() finds the
-// unit. ok() is false if a condition depends on more than the value of the number.
+// The decimals of one formula as whole numbers of a unit, which is 10^exponent_ and found by scan(). ok() is
+// false if a condition depends on more than the value of a number.
 class Scaled {
  public:
   Scaled(FormulaSpace& formulas, TypedId p) : formulas_(formulas) { ok_ = scan(p); }
@@ -54,8 +54,8 @@ class Scaled {
     // Every number that satisfies the formula is a multiple of `step`; 0 if no step is known.
     int64_t step = 0;
   };
-  // Returns bounds and a step that hold for every number of p, and perhaps for more numbers: an open bound
-  // counts as closed, a negation as "every number". Returns no value if they do not fit into 64 bits.
+  // Returns bounds and a step that hold for every number of p, and maybe for others: an open bound counts as
+  // closed, and a negation as "every number". Returns nothing if they do not fit into 64 bits.
   std::optional<Bounds> bounds(TypedId p) const {
     check_depth();
     const Formula& f = formulas_[p];
@@ -115,7 +115,7 @@ class Scaled {
   }
 
   // Returns true if the number of x units satisfies p. `pointed` says that it is written with a point and
-  // zeros (12.0), which a condition for whole numbers refuses.
+  // zeros (12.0). A condition that asks for a whole number refuses that.
   bool satisfies(TypedId p, int64_t x, bool pointed) const {
     check_depth();
     const Formula& f = formulas_[p];
@@ -186,7 +186,7 @@ bool few_numbers(FormulaSpace& formulas, TypedId p, std::vector<FewNumber>& out)
   const auto bounds = scaled.bounds(p);
   if (!bounds || !bounds->low || !bounds->high || bounds->step == 0) return false;
   const int64_t step = bounds->step, low = *bounds->low, high = *bounds->high;
-  // Division rounds toward zero, so the loop begins and ends one multiple beyond the bounds.
+  // Division rounds toward zero, so the loop goes one multiple beyond each bound.
   if (high / step - low / step > kTriedMultiples) return false;
   for (int64_t k = low / step - 1; k <= high / step + 1; ++k) {
     if (!scaled.satisfies(p, k * step, false)) continue;

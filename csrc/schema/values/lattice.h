@@ -19,13 +19,13 @@ namespace structgen {
 
 struct FewNumber {
   Decimal value;
-  // True if only the canonical lexeme may be written, because a condition asks for a whole number: then 12
-  // may not be written 12.0 in the plain spelling (Numbers::language).
+  // True if only the canonical lexeme may be written. A condition asks for a whole number, so in the plain
+  // spelling 12 must not be written 12.0 (Numbers::language).
   bool whole;
 };
 
-// Lists the numbers that satisfy p, as far as the multiples of p's divisors between its bounds are few.
-// Returns false if there are too many or p has another form; `out` is then undefined.
+// Lists the numbers that satisfy p, if there are few multiples of p's divisors between its bounds. Returns
+// false if there are too many, or if p has another form; `out` is then not usable.
 bool few_numbers(FormulaSpace& formulas, TypedId p, std::vector<FewNumber>& out);
 
 }  // namespace structgen

@@ -2,7 +2,7 @@
 //
 // An atom (a bound, a divisor, `integer`) is a language of csrc/numbers. finite() chooses a domain for the
 // formula (Domain in numbers.h): a formula with a hard divisor, for example, is read in the narrow universe
-// (numbers/number.h). combine() walks through the formula: unions and complements are those of the regex
+// (numbers/number.h). combine() goes through the formula: unions and complements are those of the regex
 // algebra, and conjunction() takes a conjunction by one of the four ways. {"minimum": 5, "multipleOf": 3}
 // is way 2: one automaton that reads digits and knows the remainder, and whether the bound is passed.
 #include "schema/values/numbers.h"
@@ -21,14 +21,14 @@
 namespace structgen {
 
 namespace {
-// A bound with more digits than this is far from zero. Beside such a bound a divisor has at most
-// kShortDivisor digits.
+// A bound with more digits than this is far from zero. A divisor beside it may have at most kShortDivisor
+// digits.
 constexpr int64_t kFarBound = 30;
 constexpr std::size_t kShortDivisor = 3;
 
 // The languages of single conditions, shared by all grammars of an arena.
 struct NumberLanguages : RegexCache {
-  // of[spelling][size][narrow] is the language for a spelling of numbers, a limit of digits (Domain), and the
+  // of[spelling][size][narrow] is the language for a spelling of numbers, a bound on digits (Domain), and the
   // narrow or the full universe.
   std::optional<NumberLanguage> of[3][3][2];
   std::size_t byte_size() const override { return sizeof(*this); }
@@ -82,8 +82,8 @@ RegexId Numbers::language(TypedId p) {
   return out;
 }
 
-// The limit of digits is intersected only if nothing else limits the digits. It is not needed without
-// conditions, for `integer` alone, and for divisors whose automata count digits.
+// The bound on digits is intersected only where nothing else bounds them. That is not so without conditions,
+// for `integer` alone, and for divisors, whose automata count digits.
 RegexId Numbers::finite(TypedId p) {
   const Domain domain = hard(p) ? kNarrow : kAll;
   constexpr uint32_t kSmall = NumberLanguage::kReadableDigits - 8;
@@ -113,8 +113,8 @@ RegexId Numbers::within_doubles(TypedId p, Domain domain) {
   return none ? combine(p, of(domain, kHuge)) : out;
 }
 
-// Returns true if the automaton of a hard divisor reads every number of the formula. This automaton counts
-// digits, so no other limit of digits is needed.
+// Returns true if the automaton of a hard divisor reads each number of the formula. It counts digits, so no
+// other bound on digits is needed.
 bool Numbers::counts_digits(TypedId p) {
   check_depth();
   const Formula& f = formulas_[p];
@@ -181,10 +181,8 @@ RegexId Numbers::atom(TypedId p, NumberLanguage& numbers) {
   }
 }
 
-// ---- conjunctions ----
-
-// Sorts the kids of a conjunction. A negated bound is read as the opposite bound: not (x >= 3) is x < 3. Of
-// two equal bounds the open one is tighter.
+// Sorts the kids of a conjunction. A negated bound is the opposite bound: not (x >= 3) is x < 3. Of two equal
+// bounds the open one is tighter.
 Numbers::Conditions Numbers::read(TypedId p) {
   Conditions out;
   for (TypedId k : formulas_.kids(p)) {
@@ -248,9 +246,9 @@ bool Numbers::between(const Conditions& all, Domain domain, std::vector<RegexId>
   if (all.divisors.size() != 1 || (!all.low && !all.high)) return false;
   const Decimal& divisor = all.divisors[0];
   if (!NumberLanguage::is_hard(divisor)) return false;
-  // The automaton searches through all remainders, digit by digit up to the bound, to tell whether a begun
-  // number can be completed ("at least 10^40 and a multiple of 1001"). A bound that would make this search
-  // too long is refused here.
+  // To tell whether a number that was begun can be completed, the automaton searches through all remainders,
+  // digit by digit up to the bound ("at least 10^40 and a multiple of 1001"). A bound that would make this
+  // search too long is refused here.
   const auto far = [](const std::optional<NumberLanguage::Bound>& b, bool beyond) {
     return b && b->value.negative == beyond && b->value.scientific_exponent() >= kFarBound;
   };
@@ -302,8 +300,8 @@ RegexId Numbers::combine(TypedId p, Domain domain) {
       break;
     }
     case Op::kOne: {
-      // `none` holds the lexemes that no kid so far has, `one` those that exactly one kid has. So the work
-      // grows linearly with the kids; a disjunction of conjunctions would be quadratic.
+      // `none` has the lexemes that no kid so far has, `one` those that exactly one has. The work then grows
+      // linearly with the kids; a disjunction of conjunctions would make it quadratic.
       RegexId none = lexemes(domain).any(), one = RegexArena::empty();
       for (TypedId k : formulas_.kids(p)) {
         const RegexId r = combine(k, all), offered = domain == all ? r : combine(k, domain);

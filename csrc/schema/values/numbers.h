@@ -30,8 +30,8 @@
 
 namespace structgen {
 
-// Turns formulas of numbers into regexes of their lexemes. A Numbers belongs to one grammar. The languages of
-// single conditions belong to the arena, where all grammars share them.
+// Turns formulas of numbers into regexes of their lexemes, for one grammar. The languages of single
+// conditions belong to the arena; all its grammars share them.
 class Numbers {
  public:
   Numbers(FormulaSpace& formulas, RegexArena& regexes, NumberSpelling spelling)
@@ -43,9 +43,10 @@ class Numbers {
  private:
   // Which lexemes a language has. kAll: every lexeme of the numbers that satisfy the formula. kNarrow: only
   // lexemes of a narrower universe (numbers/number.h), for formulas with a hard divisor. kOffered and kWhole
-  // serve the plain spelling; language() says why. kOffered: like kAll, but a number that must be whole has
-  // no zeros behind a point. kWhole: like kOffered, but no fraction ends with a zero. kDouble and kHuge are
-  // added to another domain: numbers may have as many digits as the largest double, or any number of digits.
+  // serve the plain spelling, as language() explains. kOffered: as kAll, but a number that must be whole has
+  // no zeros behind a point. kWhole: as kOffered, and no fraction ends with a zero. kDouble and kHuge are
+  // added to one of these: numbers may then have as many digits as the largest double, or any number of
+  // digits.
   enum Domain : uint8_t { kAll, kNarrow, kOffered, kWhole, kDouble, kHuge = 2 * kDouble };
   static Domain of(Domain kind, Domain like) { return static_cast<Domain>(kind | (like & ~kWhole)); }
   static bool is(Domain d, Domain kind) { return (d & kWhole) == kind; }

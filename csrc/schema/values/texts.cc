@@ -41,7 +41,7 @@ namespace structgen {
 
 namespace {
 
-// If other conditions leave at least this many texts of a list, these become a subset of the list's literal
+// If other conditions leave at least this many texts of a list, they become a subset of the list's literal
 // table.
 constexpr uint32_t kLongList = 64;
 
@@ -125,7 +125,7 @@ RegexId Texts::combine(TypedId p) {
   std::vector<RegexId> parts;
   for (TypedId k : formulas_.kids(p)) parts.push_back(of(k));
   if (row.op == Op::kOr) return regexes_.alt(std::span<const RegexId>(parts));
-  // `none` holds the texts that no kid so far has, `one` those that exactly one kid has.
+  // `none` has the texts that no kid so far has, `one` those that exactly one has.
   RegexId none = all_, one = RegexArena::empty();
   for (const RegexId r : parts) {
     one = regexes_.alt(regexes_.minus(one, r), regexes_.both(none, r));
@@ -154,8 +154,8 @@ RegexId Texts::atom(const Formula& f) {
   }
 }
 
-// Takes the shortest list of a conjunction, and drops the texts that other conjuncts refuse. Another list is
-// asked by binary search, a length by counting characters, and any other conjunct by its regex.
+// Takes the shortest list of a conjunction and drops the texts that its other conjuncts refuse. Another list
+// is searched, a length counts characters, and anything else is asked by its regex.
 bool Texts::some_of(TypedId p, StringSetId& list, Bits& kept) {
   check_depth();
   const Op op = formulas_[p].op;
@@ -263,8 +263,8 @@ RegexId Texts::length(uint32_t min, uint32_t max) {
   return regexes_.cat(regexes_.repeat(any_character(regexes_, spelling_), min, max), end_);
 }
 
-// Computes how many code points the texts of r have at least and at most, terminator included, from the
-// structure of r. Returns false if r has & or ~, or bytes that are no whole character.
+// Computes from the structure of r how many code points its texts have at least and at most, terminator
+// included. Returns false if r has & or ~, or bytes that are no whole character.
 bool Texts::lengths(RegexId r, uint64_t& min, uint64_t& max) {
   check_depth();
   const RegexNode& n = regexes_.node(r);

@@ -26,7 +26,7 @@ namespace structgen {
 class Texts {
  public:
   Texts(FormulaSpace& formulas, RegexArena& regexes, const Spelling& spelling);
-  // Returns the texts that satisfy p, spelled. The arena may not know whether there is one
+  // Returns the texts that satisfy p, spelled. It may be too much to tell whether there is one
   // (RegexArena::undecided).
   RegexId of(TypedId p);
   // Returns of(p), or empty() if no text satisfies p. Throws if this takes too much work to tell.
@@ -64,8 +64,8 @@ class Texts {
   const bool decides_;
   const RegexId end_, all_;
   FlatMap<uint32_t, RegexId> memo_;
-  // tables_ holds the literal table of each list. For a pair of lists, common_ holds the subset of the first
-  // list that is also in the second.
+  // tables_ has the literal table of each list. common_ has, for a pair of lists, the subset of the first one
+  // that is in the second one, too.
   FlatMap<uint32_t, uint32_t> tables_;
   FlatMap<uint64_t, uint32_t> common_;
 };

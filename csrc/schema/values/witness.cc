@@ -16,8 +16,8 @@
 namespace structgen {
 
 namespace {
-// Returns true if, whatever the constant of the condition is, some number satisfies the condition. An
-// operator that is missing here costs an automaton, but makes no answer wrong.
+// Returns true if some number satisfies the condition whatever its constant is. An operator missing here
+// costs an automaton, but makes no answer wrong.
 bool some_number(Op op) {
   return op == Op::kInteger || op == Op::kMultiple || op == Op::kAtLeast || op == Op::kAtMost ||
          op == Op::kEqual;
@@ -79,15 +79,15 @@ bool plainly_nonempty(FormulaSpace& formulas, TypedId p) {
   if (f.op == Op::kLength) return f.a <= f.b;
   if (f.op == Op::kOr)
     return std::ranges::any_of(formulas.kids(p), [&](TypedId k) { return plainly_nonempty(formulas, k); });
-  // The negation of finitely many texts, or of a bound, leaves some value. Of the negation of `integer` or of
-  // a divisor an automaton decides.
+  // The negation of finitely many texts, or of a bound, leaves some value. For that of `integer` or a divisor
+  // an automaton decides.
   if (f.op == Op::kNot) {
     const Op denied = formulas[formulas.kids(p)[0]].op;
     return denied == Op::kStrings || denied == Op::kAtLeast || denied == Op::kAtMost || denied == Op::kEqual;
   }
   if (f.op != Op::kAnd) return false;
-  // Some number meets the bounds and at most one divisor if the bounds are further apart than the divisor.
-  // The bounds are doubles, whose last digits may be wrong, so the test asks for some more room.
+  // Some number meets the bounds and a single divisor if the bounds are further apart than the divisor. The
+  // bounds are doubles, whose last digits may be wrong, so the test asks for a little more.
   double low = -1e18, high = 1e18, step = 0;
   for (TypedId k : formulas.kids(p)) {
     const Formula& g = formulas[k];

@@ -1,7 +1,7 @@
-// Finds the place where a schema goes wrong.
+// Finds the schema and the keyword that are wrong.
 //
 // The problem. "No value satisfies this schema" does not help with a schema of a thousand keywords: the user
-// needs the place. An error deep in a search knows at most the number of a schema.
+// needs them. An error deep in a search knows at most the number of a schema.
 //
 // The idea. Go down from the root. The schemas that matter are those that every instance, or a part of every
 // instance, must satisfy (`$ref`, `allOf`, required properties, items that must exist). Go on to the first
@@ -33,7 +33,7 @@ constexpr Word kHard[] = {Word::kPattern,         Word::kFormat,   Word::kMultip
                           Word::kOneOf,           Word::kNot,      Word::kIf,
                           Word::kDependentSchemas};
 
-// Returns the schemas inside of the schema at `at` that every instance, or some value in every instance, must
+// Returns the schemas inside the one at `at` that every instance, or some value in every instance, must
 // satisfy. `none(schema)` tells whether a schema has no instance.
 std::vector<Loc> needed_by(SchemaSet& schemas, const Loc& at, const std::function<bool(const Loc&)>& none) {
   const Json& j = schemas.json(at);
@@ -78,8 +78,8 @@ std::vector<Loc> needed_by(SchemaSet& schemas, const Loc& at, const std::functio
 void raise_unsatisfiable(SchemaSet& schemas, Lowering& lowering, Solver& solver) {
   Loc at = schemas.root();
   constexpr int kMaxSteps = 200;
-  // Within the whole schema, keywords around an inner schema may have made it easy to decide. Alone it may be
-  // too hard; then it counts as having instances.
+  // Inside the whole schema, keywords around an inner schema may have made it easy to decide. Alone it may be
+  // too hard; it then counts as one with instances.
   const auto none = [&](const Loc& part) {
     solver.refill();
     return told([&] { return !solver.nonempty(lowering.reference(part)); }).value_or(false);
@@ -98,7 +98,7 @@ void raise_unsatisfiable(SchemaSet& schemas, Lowering& lowering, Solver& solver)
 }
 
 // If the schema has several hard keywords, the cause is not known, so none is named.
-void place(Error& e, const SchemaSet& schemas, const Lowering& lowering) {
+void locate(Error& e, const SchemaSet& schemas, const Lowering& lowering) {
   if (!e.schema()) return;
   const Loc& at = lowering.location(*e.schema());
   std::string keyword;

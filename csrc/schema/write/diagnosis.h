@@ -1,4 +1,4 @@
-// The place of an error in a schema: a JSON Pointer and a keyword.
+// The position of an error in a schema: a JSON Pointer and a keyword.
 //
 // In: a schema that no value satisfies, or an error that knows the number of its schema
 // (Error::schema). Out: an error with a JSON Pointer. Cost: one question to the solver for each schema
@@ -17,6 +17,6 @@ namespace structgen {
 [[noreturn]] void raise_unsatisfiable(SchemaSet& schemas, Lowering& lowering, Solver& solver);
 // Completes an error that has the number of its schema. It adds the pointer of the schema and, if only one
 // keyword of the schema can be the cause, this keyword.
-void place(Error& e, const SchemaSet& schemas, const Lowering& lowering);
+void locate(Error& e, const SchemaSet& schemas, const Lowering& lowering);
 
 }  // namespace structgen

@@ -18,9 +18,9 @@ namespace structgen {
 
 namespace {
 
-// A reader removes one newline in front of a string and one behind it. Returns the texts of which such a
-// reader gets a text of `r`. If a text of `r` begins or ends with a newline, another newline must stand
-// beside it; this gives four alternatives.
+// A reader removes one newline in front of a string and one behind it. Returns the texts that such a reader
+// turns into a text of `r`. Where a text of `r` begins or ends with a newline, one more must stand beside it;
+// this makes four alternatives.
 RegexId within_newlines(RegexArena& regexes, RegexId r) {
   const RegexId newline = regexes.byte('\n');
   const RegexId begins = regexes.cat(newline, RegexArena::anything());
@@ -31,7 +31,8 @@ RegexId within_newlines(RegexArena& regexes, RegexId r) {
   return regexes.alt(std::span<const RegexId>(parts));
 }
 
-// This many names on offer, or fewer, get an alternative each. Beyond that the key is captured and looked up.
+// Up to this many names on offer are an alternative each. If there are more, the key is captured and then
+// looked up.
 constexpr std::size_t kApartInElements = 500;
 
 // Returns an ECMA pattern that matches a text if it contains one of the texts.
@@ -48,7 +49,6 @@ std::string found_in(const std::vector<std::string>& texts, const std::vector<st
   return out;
 }
 
-// Returns a mask of the kinds of JSON values that belong to one kind of Written.
 uint32_t kinds(std::size_t written) {
   switch (static_cast<Written>(written)) {
     case Written::kText: return kind_bit(Kind::kString);
@@ -61,7 +61,6 @@ uint32_t kinds(std::size_t written) {
   return 0;
 }
 
-// Appends a terminal that reads the mark, if the layout has this mark.
 void add_mark(RegexId mark, std::vector<Symbol>& to) {
   if (mark != RegexArena::epsilon()) to.push_back(Symbol::terminal(mark));
 }
@@ -69,9 +68,9 @@ void add_mark(RegexId mark, std::vector<Symbol>& to) {
 }  // namespace
 
 // Returns the objects of `root` that can be written as elements: no string contains the mark that ends a
-// string, and no key the mark that ends a key. In a nested layout this holds at every depth. Only a schema
-// can restrict every depth, so the conditions are written as a second schema. `keys` and `values` turn the
-// two conditions on; unwritable() tries each alone.
+// string, and no key the mark that ends a key. In a nested layout this must hold at every depth, which only a
+// schema can say, so these conditions are a second schema. `keys` and `values` turn them on; unwritable()
+// tries each alone.
 ValueId JsonProductions::arguments(ValueId root, bool keys, bool values) {
   const ElementText& text = layout_.elements->text;
   const auto finding = [&](const std::vector<std::string>& texts) {
@@ -157,8 +156,8 @@ void JsonProductions::expand_items(const Rule& r, Alternatives& out) {
     }
 }
 
-// Returns true if the object or array may end here. In a `bare` layout an empty one is written by
-// add_inside(), because no blanks stand between its marks; then the answer is false.
+// Returns true if the object or array may end here. In a `bare` layout it returns false for an empty one,
+// which add_inside() writes, because no blanks stand between its marks.
 bool JsonProductions::may_end(const Rule& r) {
   const bool first = r.kind == kFirstMembers || r.kind == kFirstItems;
   if (first && layout_.elements->text.bare) return false;
@@ -207,7 +206,7 @@ void JsonProductions::add_elements(const Rule& r, const Offers& offers, Alternat
 // Returns the key in `read`, which is a key and the mark that ends it.
 std::string JsonProductions::key_of(std::string_view read) const {
   const ElementText& text = layout_.elements->text;
-  // The mark may also be a special token, which is read as bytes from 0xFF on; no UTF-8 text contains 0xFF.
+  // The mark may also be a special token, which is read as bytes from 0xFF on. No UTF-8 contains 0xFF.
   std::string_view key = read.substr(0, std::min(read.find(text.middle), read.find('\xFF')));
   if (!text.keys->write) return std::string(key);
   std::string out;
@@ -250,7 +249,7 @@ RegexId JsonProductions::behind(const Rule& r, Written kind) {
 }
 
 // Adds the value of a member up to the next key, or an item with its marks. Each kind of value has an
-// alternative of its own, because the mark in front of a value may name the kind.
+// alternative of its own, because the mark in front may name the kind.
 void JsonProductions::expand_element(const Rule& r, Alternatives& out) {
   const ElementMarks<RegexId>& marks = layout_.elements->marks;
   const ElementText& text = layout_.elements->text;

@@ -41,7 +41,6 @@ struct ElementMarks {
   // Separates members, and items.
   Mark between{};
 
-  // Calls f(mark) for all marks, in an order that does not depend on the type of mark.
   template <class F>
   void for_each(F&& f) {
     for (Mark* m : {&before, &middle, &close, &item, &item_close, &blank, &between}) f(*m);

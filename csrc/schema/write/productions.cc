@@ -48,9 +48,9 @@
 namespace structgen {
 
 namespace {
-// A flexible gap has at most this many blanks: a model that may write blanks can go on until its budget is
-// used up. The limit leaves room for indentation a dozen levels deep.
-constexpr uint32_t kGapLimit = 32;
+// A flexible gap has at most this many blanks; a model that may write any number can go on until its budget
+// is used up. It is enough for indentation a dozen levels deep.
+constexpr uint32_t kMostBlanks = 32;
 // A text may stand in at most this many strings, one inside of the other: a quote inside of five strings
 // takes 32 bytes.
 constexpr uint32_t kMostInside = 5;
@@ -63,11 +63,11 @@ constexpr std::pair<Kind, std::array<std::string_view, 2>> kConstants[] = {
 }  // namespace
 
 template <class F>
-auto JsonProductions::placed(F&& f) {
+auto JsonProductions::located(F&& f) {
   try {
     return f();
   } catch (Error& e) {
-    place(e, *schemas_, lowering_);
+    locate(e, *schemas_, lowering_);
     throw;
   }
 }
@@ -102,7 +102,7 @@ JsonProductions::JsonProductions(RegexArena& regexes, std::unique_ptr<SchemaSet>
     keys_ = std::make_unique<Texts>(formulas_, regexes_, *layout_.elements->text.keys);
   }
   // A broken reference is the likely reason that there is no value, so its error comes first.
-  placed([&] {
+  located([&] {
     const Omissions omissions(solver_.omitted());
     if (solver_.nonempty(root)) return;
     if (omissions.any())
@@ -121,7 +121,7 @@ void JsonProductions::read_gaps() {
   for (char c : {' ', '\n', '\r', '\t'}) blank.add(static_cast<uint8_t>(c));
   const RegexId blanks = regexes_.bytes(blank);
   gap_ = RegexArena::epsilon();
-  if (layout_.mode == JsonLayout::kFlexible) gap_ = regexes_.repeat(blanks, 0, kGapLimit);
+  if (layout_.mode == JsonLayout::kFlexible) gap_ = regexes_.repeat(blanks, 0, kMostBlanks);
   if (layout_.mode == JsonLayout::kPattern) {
     const std::string shown = "whitespace '" + layout_.pattern.substr(0, kQuotedBytes) + "'";
     try {
@@ -165,7 +165,7 @@ RegexId JsonProductions::choices(RuleId id) {
 
 void JsonProductions::expand(RuleId id, const Reading& reading, Alternatives& out) {
   solver_.refill();
-  placed([&] {
+  located([&] {
     try {
       at_level(rules_[id.v], reading, out, [&](const Reading& told) { expand_rule(id, told, out, false); });
     } catch (Error& e) {
@@ -176,9 +176,9 @@ void JsonProductions::expand(RuleId id, const Reading& reading, Alternatives& ou
   });
 }
 
-// Runs f(), which adds the alternatives of a rule as they stand outside of strings, and is told a text
-// without its escapes. If the rule stands in JSON strings, the alternatives are then escaped, once for each
-// string. In one string the terminal `"a"` becomes `\"a\"`, in every spelling that JSON has for it.
+// Runs f(), which adds the alternatives of a rule as they stand outside strings, and is told texts without
+// escapes. If the rule stands in JSON strings, the alternatives are then escaped, once for each string. In
+// one string the terminal `"a"` becomes `\"a\"`, in all spellings that JSON has for this.
 template <class F>
 void JsonProductions::at_level(const Rule& r, const Reading& reading, Alternatives& out, F&& f) {
   lenient_ = r.lenient;
@@ -207,8 +207,8 @@ void JsonProductions::at_level(const Rule& r, const Reading& reading, Alternativ
 
 // Returns a symbol for a string that holds the JSON text of a value, without its opening quote.
 Symbol JsonProductions::content(ValueId v) {
-  // Excluded texts are removed from each terminal alone, so none may reach over two terminals. This is
-  // certain only of texts that cannot occur in JSON outside of strings.
+  // Excluded texts are removed from each terminal on its own, so none may reach over two terminals. This is
+  // certain only of texts that do not occur in JSON outside strings.
   for (const std::string& t : layout_.excludes)
     if (t.find_first_of("\"\\") != std::string::npos ||
         t.find_first_not_of("{}[],: \t\r\n0123456789+-.eEtrufalsn") == std::string::npos)
@@ -254,7 +254,7 @@ void JsonProductions::expand_rule(RuleId id, const Reading& reading, Alternative
   }
 }
 
-// Adds what may follow a key. It adds poison if this depends on a key that a mask does not know.
+// Adds what may follow a key. Where this depends on a key that a mask does not know, it adds poison.
 void JsonProductions::expand_key(const Rule& r, const Reading& reading, Alternatives& out, bool nearest) {
   std::string key;
   const std::optional<std::vector<Objects::Step>> steps = read_key(r, reading, key);
@@ -267,9 +267,8 @@ void JsonProductions::expand_key(const Rule& r, const Reading& reading, Alternat
 }
 
 // The text of a key matters if the key is looked up in a list of names, or if the mark behind the value
-// repeats it. The text of a free key also matters in three cases: an unknown key came before, which this key
-// may repeat; the object must differ from captured values; the class has a single key left, which this key
-// may be.
+// repeats it. For a free key it also matters in three cases: an unknown key came before, and this one may
+// repeat it; the object must differ from captured values; the class has one key left, and this one may be it.
 std::optional<std::vector<Objects::Step>> JsonProductions::read_key(const Rule& r, const Reading& reading,
                                                                     std::string& key) {
   Objects& objects = solver_.objects();
@@ -294,8 +293,8 @@ std::optional<std::vector<Objects::Step>> JsonProductions::read_key(const Rule& 
   return objects.take_free(r.object(), r.cls(), known ? &key : nullptr);
 }
 
-// Adds some of the alternatives, among them one of a shortest text: an object gets the fewest members behind
-// which it may close. start_search() has set the limit of steps for the whole search.
+// Adds some of the alternatives; one of them leads to a shortest text. An object gets the fewest members
+// behind which it may close. start_search() has set the steps that the whole search may take.
 void JsonProductions::expand_shortest(RuleId id, const Reading& reading, Alternatives& out) {
   at_level(rules_[id.v], reading, out, [&](const Reading& told) { expand_shortest_rule(id, told, out); });
 }
@@ -321,7 +320,7 @@ bool JsonProductions::expand_shared(RuleId id, Alternatives& out) {
   Offers own = solver_.objects().offers(r.object());
   const std::vector<ObjectId> behind = solver_.objects().later(r.object(), own.names);
   if (behind.empty()) return false;
-  placed([&] {
+  located([&] {
     at_level(r, {}, out, [&](const Reading&) {
       for (ObjectId s : behind) out.add({call({kKeys, s}, r.depth)});
       add_keys(r, own, out);
@@ -353,11 +352,10 @@ uint64_t JsonProductions::shown_bytes(const Rule& r) {
   return 0;
 }
 
-// Sets an upper bound of the bytes that complete a plain value, or an object, if only the names of its plan
-// ask something. It
-// counts a member for each required name that is missing, and the closing bracket. The missing names can be
-// written in some order, whatever was written before. If a key must come although no name is missing, it adds
-// some name on offer.
+// Sets an upper bound of the bytes that complete a plain value (shown_bytes()), or an object, if nothing but
+// the names of its plan is asked for. For an object it counts a member for each required name that is
+// missing, and the closing bracket. The missing names can be written in some order, whatever was written
+// before. If a key must come although no name is missing, some name on offer is added.
 bool JsonProductions::bound(RuleId id, Bound& out) {
   const Rule r = rules_[id.v];
   if (r.inside > 0 || clean_ != RegexArena::empty()) return false;
@@ -398,10 +396,9 @@ bool JsonProductions::bound(RuleId id, Bound& out) {
   return true;
 }
 
-// Calls f for each branch of a formula of objects. A conjunction may contain a union whose branches order
-// keys. The order of one branch must not bind the others, so each branch becomes an object of its own. `more`
-// says how many branches may still be split off. A union with more branches is not split and loses its order
-// of keys.
+// Calls f for each branch of a formula of objects. If a union in a conjunction has branches that order keys,
+// the order of one must not bind the others, so each branch becomes an object of its own. `more` is how many
+// branches may still be split off. A union with more is not split, and loses its order of keys.
 void JsonProductions::for_each_object(TypedId p, uint32_t& more, const std::function<void(TypedId)>& f) {
   check_depth();
   for (TypedId q : formulas_.disjuncts(p)) {
@@ -505,8 +502,8 @@ TypedId JsonProductions::restricted(ValueId v, Kind kind) {
   return solver_.attempt(TypedId(FormulaSpace::no()), [&] { return solver_.restrict(v, kind); });
 }
 
-// Returns true if the array can be completed item by item. array_productive() may answer without finding a
-// next item. In a world that omits, the array must also be able to close, or have a next item.
+// Returns true if the array can be completed item by item. array_productive() may say yes without a next
+// item. So in a world that omits, the array must also be able to close, or have a next item.
 bool JsonProductions::leads_on(TypedId p) {
   return solver_.attempt(false, [&] {
     return solver_.array_productive(p) &&
@@ -523,9 +520,9 @@ void JsonProductions::expand_array(const Rule& r, Alternatives& out, bool neares
   if (r.b != kAsAsked) return expand_lenient(r, out);
   std::vector<ItemCell> cells =
       solver_.attempt(std::vector<ItemCell>(), [&] { return solver_.item_cells(p); });
-  // A search tries only one shortest item of each cell. If this item equals an item of a captured array, the
-  // rest may become longer. So each such cell is added once more, with only those items that no captured
-  // array has at this point.
+  // A search tries one shortest item of each cell. If a captured array has this item, the rest may become
+  // longer. So each such cell is added a second time, with only the items that no captured array has at this
+  // point.
   for (std::size_t i = 0, n = nearest ? cells.size() : 0; i < n; ++i)
     if (formulas_[cells[i].rest].has & kHasOutside)
       if (const ItemCell c = solver_.unique().fresh(cells[i]); solver_.nonempty(c.value)) cells.push_back(c);
@@ -550,9 +547,9 @@ void JsonProductions::add_item(const Rule& r, ValueId value, Symbol rest, bool c
   out.add(sequence);
 }
 
-// Adds the next item of a lasting array; in this lenient grammar it may repeat an earlier item. Behind a
-// number, further numbers have the lexemes of numbers with a condition, because in the exact grammar they
-// must differ from the first one.
+// Adds the next item of a lasting array; in this lenient grammar it may repeat an earlier one. Behind a first
+// number, numbers have the lexemes of numbers with a condition, because in the exact grammar they have one:
+// they must differ from it.
 void JsonProductions::expand_lenient(const Rule& r, Alternatives& out) {
   const TextId zero = formulas_.intern_text("0");
   const TypedId any_number =
@@ -639,8 +636,8 @@ RuleTraits JsonProductions::traits_of(RuleId rule) const {
   return out;
 }
 
-// Expands a reader of an item on whose text the rest depends. If the text is not known, as in a mask, it adds
-// the alternatives that hold for every text, and poison for all others.
+// Expands the reader of an item whose text decides about the rest. In a mask the text is not known: it then
+// adds the alternatives that hold for every text, and poison for the others.
 void JsonProductions::expand_item(const Rule& r, const Reading& reading, Alternatives& out) {
   const TypedId rest = r.array();
   if (reading.kind == Reading::kText) {
@@ -648,10 +645,10 @@ void JsonProductions::expand_item(const Rule& r, const Reading& reading, Alterna
     return;
   }
   if (reading.kind == Reading::kFresh) {
-    // The item is fresh: it equals no item that it could be compared with. If items must differ, its text
-    // excludes only one value for later items, which they do not have anyway. If two items must be equal, its
-    // text adds a value that may be repeated. So the alternatives for the real text are at least those that
-    // need no text, and at most those of the array without the condition.
+    // The item is fresh: it differs from all items with which it could be compared. If items must differ, its
+    // text excludes one value for later items. If two items must be equal, its text adds a value that may be
+    // repeated. So the alternatives for the real text are at least those that need no text, and at most those
+    // of the array without the condition.
     const bool apart = solver_.unique().asks_apart(rest);
     const TypedId free = solver_.unique().behind_fresh(rest, !apart);
     if (!apart) out.add({call({kArrayNext, solver_.unique().behind_fresh(rest, false)}, r.depth)});
@@ -664,8 +661,8 @@ void JsonProductions::expand_item(const Rule& r, const Reading& reading, Alterna
   out.add({comma(r.depth, false), poison()});
 }
 
-// Expands a reader of a member's value. The captured objects that the object may still equal are narrowed to
-// those with this value for this key. A fresh value is in none of them, so the object differs from all.
+// Expands the reader of a member's value. Of the captured objects that the object may still equal, those with
+// this value for this key are left. A fresh value is in none of them, so the object differs from all.
 void JsonProductions::expand_read(const Rule& r, const Reading& reading, Alternatives& out) {
   if (reading.kind == Reading::kText) {
     const std::string value = Captured::canonical(to_json(reading.text));
@@ -704,9 +701,9 @@ void JsonProductions::add_keys(const Rule& r, const Offers& offers, Alternatives
   const Plan& plan = solver_.objects().plan_of(r.object());
   Bits names = offers.names;
   if (clean_ != RegexArena::empty() || (inside_ > 0 && plan.names.size() <= kApartInString)) {
-    // Some names get a terminal of their own. A name with an excluded spelling does, because all names of a
-    // literal set allow all spellings. Inside of a string every name does: an escaped literal set is no
-    // literal set any more, and holes/ relies on literal sets.
+    // Some names get a terminal of their own. A name with an excluded spelling does, because a literal set
+    // allows all spellings of its names. Inside a string each name does: an escaped literal set is no literal
+    // set any more, and holes/ relies on literal sets.
     const Bits apart = inside_ > 0 ? names : unclean(plan, solver_.objects().state(r.object()).plan);
     for (PlanNameId i : names_in(offers.names)) {
       if (!has_bit(apart, i)) continue;
@@ -738,8 +735,8 @@ void JsonProductions::expand_member(const Rule& r, std::string_view key,
     if (step.capture)
       out.add(
           {colon(), Symbol::capture(), value, call({kRead, step.next, formulas_.intern_name(key)}, r.depth)});
-    // A search tries only one shortest value of each step, which may make the rest longer if a captured
-    // object has this value. So another alternative has only the values that no captured object has here.
+    // A search tries one shortest value of each step. If a captured object has this value, the rest may
+    // become longer. So another alternative has only the values that no captured object has here.
     if (step.capture && nearest) {
       Captured& captured = solver_.captured();
       const ValueId fresh =
@@ -752,7 +749,7 @@ void JsonProductions::expand_member(const Rule& r, std::string_view key,
   }
 }
 
-// With `nearest`, returns only the steps behind which the object needs the fewest further members; otherwise
+// With `nearest`, returns the steps behind which the object needs the fewest further members; otherwise
 // returns all steps.
 std::vector<Objects::Step> JsonProductions::nearest_steps(const std::vector<Objects::Step>& steps,
                                                           bool nearest) {
@@ -792,9 +789,9 @@ std::string JsonProductions::renamed(std::string_view text, std::size_t from, st
   return out;
 }
 
-// Refuses an excluded text that could leave some string without a spelling. Every character can be written as
-// \uXXXX, with digits in lower case or in upper case. If the excluded text occurs in at most one of these two
-// spellings, the other one is always left.
+// Refuses an excluded text that could leave a string without any spelling. Each character can be written as
+// \uXXXX, with digits in lower or in upper case. If the excluded text occurs in at most one of these
+// spellings, the other one is left.
 void JsonProductions::refuse_unwritten() {
   for (const std::string& t : layout_.excludes) {
     const RegexId parts[] = {RegexArena::anything(), regexes_.literal(t), RegexArena::anything()};

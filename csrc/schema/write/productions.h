@@ -28,7 +28,7 @@ constexpr uint32_t kOrderBranches = 16;
 // The layout of JSON: what may stand between its lexemes, and which texts no string may contain.
 struct JsonLayout {
   enum Mode : uint8_t {
-    // Every gap is at most kGapLimit characters of " \n\r\t".
+    // Every gap is at most kMostBlanks characters of " \n\r\t".
     kFlexible,
     kCompact,   // nothing in a gap
     kOneBlank,  // at most one blank after "," and ":", nothing elsewhere
@@ -78,9 +78,9 @@ class JsonProductions : public Productions {
   }
 
  private:
-  // The kinds of rules, each with its subject and with what was just read. "Of an object" means: the subject
-  // is a state of an object; "of an array": a formula of arrays; "of a value": a formula of any value. A
-  // reader is told the captured text or the label that was read. Readers stand behind kNamed, because call()
+  // The kinds of rules, each with its subject and with what was just read. "Of an object" means that the
+  // subject is a state of an object; "of an array", a formula of arrays; "of a value", a formula of any
+  // value. A reader is told the captured text or the label. Readers stand behind kNamed, because call()
   // compares kinds with it.
   enum RuleKind : uint32_t {
     kValue,       // of a value
@@ -126,7 +126,7 @@ class JsonProductions : public Productions {
     PlanNameId name() const { return PlanNameId{b}; }
     KeyClassId cls() const { return KeyClassId{b}; }
     RuleKind kind;
-    // The subject: an object, an array, a value or a key, by number. The functions above return it as its
+    // The number of the subject: an object, an array, a value or a key. The functions above return it as its
     // type.
     uint32_t a, b = 0;
     // The levels of indentation, in pretty layout; 0 in all others.
@@ -140,7 +140,7 @@ class JsonProductions : public Productions {
   };
   // Returns f(). An error of f() that names no schema gets the innermost schema that was being processed.
   template <class F>
-  auto placed(F&& f);
+  auto located(F&& f);
   // Returns the number of the rule `r` at this depth. It stands in as many JSON strings as the rule that is
   // being expanded.
   RuleId rule(Rule r, uint32_t depth);
@@ -173,8 +173,8 @@ class JsonProductions : public Productions {
                      Alternatives& out, bool nearest);
   void expand_read(const Rule& r, const Reading& reading, Alternatives& out);
   void expand_key(const Rule& r, const Reading& reading, Alternatives& out, bool nearest);
-  // Returns the steps behind a key that was just read, and sets `key` if its text is known. Returns no value
-  // if the steps depend on the text and a mask does not know it.
+  // Returns the steps behind the key just read, and sets `key` if its text is known. Returns nothing if the
+  // steps depend on the text and a mask does not know it.
   std::optional<std::vector<Objects::Step>> read_key(const Rule& r, const Reading& reading, std::string& key);
   std::vector<Objects::Step> nearest_steps(const std::vector<Objects::Step>& steps, bool nearest);
   // Returns a lower bound of the bytes of a member without its value.
@@ -237,7 +237,6 @@ class JsonProductions : public Productions {
   TypedId free_;
   StableVector<Rule> rules_;
   InternTable rule_index_;
-  // How many JSON strings the rule stands in that is being expanded.
   uint32_t inside_ = 0;
   // True if the rule that is being expanded is lenient.
   bool lenient_ = false;
