@@ -40,6 +40,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <iterator>
 
 #include "base/work.h"
 #include "mask/subtrees.h"
@@ -53,6 +54,8 @@ namespace {
 constexpr uint32_t kDifferenceBudget = 1'500;
 // whole() stops comparing the regex with an earlier one after this many trie nodes.
 constexpr uint32_t kBesideBudget = 4'000;
+// sought() looks at one in this many nodes, at most.
+constexpr std::size_t kSoughtShare = 8;
 // whole() compares a regex with this many of the regexes walked last.
 constexpr std::size_t kWalked = 8;
 
@@ -255,7 +258,8 @@ bool Slices::compare(RegexId regex, RegexId known, Limits limits, Changes& out,
     if (i % 8 == 0) charge();
     const Pair from = at[n.depth - 1];
     const uint8_t byte = static_cast<uint8_t>(n.byte);
-    at[n.depth] = {table.next(from.regex, byte), table.next(from.known, byte)};
+    at[n.depth] = {table.next(from.regex, byte),
+                   from.known == WalkTable::kDead ? WalkTable::kDead : table.next(from.known, byte)};
     i = looked_at(note(i, at[n.depth]) ? n.end : i + 1);
     if (++visited > limits.nodes || out.gained + out.lost.size() > limits.tokens) return false;
   }
@@ -333,10 +337,68 @@ void Slices::change(const TerminalMask& from, Changes& changes, TerminalMask& ou
   std::sort(out.blocked.begin(), out.blocked.end());
 }
 
+// Makes the mask of E* and a tail that begins with few bytes, such as `.*foo`. While no byte begins the tail,
+// each character leads back to the regex: the tokens of the run of E are inside, and the regex ends nowhere.
+// So only the subtrees that begin the tail behind whole characters are walked (`f`, `(f`, ...). Returns false
+// if the regex has another form, or the subtrees are many.
+bool Slices::sought(RegexId regex, TerminalMask& out) {
+  const TokenTrie& trie = vocabulary_.trie();
+  const RegexArena::Counter c = regexes_.counter(regex);
+  if (!c.star() || regexes_.nullable(c.tail)) return false;
+  const ByteSet begins = regexes_.live(c.tail);
+  const NodeIndex& index = vocabulary_.runs().index();
+  std::size_t many = 0;
+  begins.for_each([&](uint8_t b) { many += index.of(b).size(); });
+  RunClass* const run = many * kSoughtShare < trie.size() ? this->run(c.element) : nullptr;
+  if (!run || run->tokens() <= kMostListed) return false;
+  std::vector<uint32_t> nodes;
+  begins.for_each([&](uint8_t b) {
+    const auto middle = static_cast<std::ptrdiff_t>(nodes.size());
+    std::ranges::copy_if(index.of(b), std::back_inserter(nodes),
+                         [&](uint32_t node) { return run->boundary(index.parent(node)); });
+    std::inplace_merge(nodes.begin(), nodes.begin() + middle, nodes.end());
+  });
+  // No node of the list lies below another one.
+  uint32_t behind = 0;
+  std::erase_if(nodes, [&](uint32_t node) {
+    if (node < behind) return true;
+    behind = trie.node(node).end;
+    return false;
+  });
+  for (const uint32_t node : nodes) many += trie.node(node).end - node;
+  if (many * kSoughtShare >= trie.size()) return false;
+  TerminalMask from;
+  from.base = &run->up_to(run->longest());
+  Changes changes;
+  WalkTable table(regexes_);
+  std::vector<uint32_t> at(vocabulary_.longest() + 1);
+  for (const uint32_t first : nodes) {
+    at[trie.node(first).depth - 1] = table.state(regex);
+    for (uint32_t i = first; i < trie.node(first).end;) {
+      if (i % 8 == 0) charge();
+      const TokenTrie::Node& n = trie.node(i);
+      const uint32_t to = at[n.depth] = table.next(at[n.depth - 1], static_cast<uint8_t>(n.byte));
+      if (to == WalkTable::kDead) {
+        const auto tokens = trie.subtree_tokens(i);
+        changes.lost.insert(changes.lost.end(), tokens.begin(), tokens.end());
+        i = n.end;
+        continue;
+      }
+      for (TokenId t : trie.tokens(i))
+        if (!get_bit(*from.base, t)) changes.gain({&t, 1}, vocabulary_);
+      if (n.kids && table.ends(to)) changes.exits.push_back(i);
+      ++i;
+    }
+  }
+  change(from, changes, out);
+  return true;
+}
+
 // Makes the mask by a walk of the trie. If an earlier regex is similar, the walk visits only the few nodes
 // where both differ; otherwise it visits all.
 //     any* `_SL1`" beside any*"      differs at `_`, and below it at `_S`, `_SL` and `_SL1`
 void Slices::whole(RegexId regex, TerminalMask& out) {
+  if (sought(regex, out)) return;
   const TerminalMask* from = nullptr;
   RegexId known;
   // The distance of the most similar regex so far: the number of tokens that begin with a byte by which both

@@ -116,6 +116,7 @@ class Slices {
   const TerminalMask* leave(RegexId regex);
   bool run_terminal(RegexId regex, TerminalMask& out);
   bool difference(RegexId regex, TerminalMask& out);
+  bool sought(RegexId regex, TerminalMask& out);
   void less_literals(std::span<const LiteralSet> sets, const TerminalMask& from, TerminalMask& out);
   template <class F>
   void read_byte(uint32_t at, const LiteralSet& from, const ByteSet& bytes,

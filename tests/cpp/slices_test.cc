@@ -274,6 +274,12 @@ TEST_CASE("runs: a class that was copied from a similar one is the class that a 
           return x.node == y.node && x.count == y.count;
         }));
       }
+      const RegexId tail = arena.cat(arena.literal(random.chance(50) ? "cab" : "f\xc3"),
+                                     random.chance(50) ? arena.star(element) : arena.byte('b'));
+      const RegexId sought =
+          arena.cat(arena.star(element), random.chance(50) ? arena.alt(tail, arena.byte('d')) : tail);
+      Slices slices(arena, *together);
+      check(arena, *together, sought, slices.terminal(sought));
       REQUIRE(one.cuts().whole == other.cuts().whole);
       REQUIRE(one.counts().wholes.size() == other.counts().wholes.size());
     }
