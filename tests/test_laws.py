@@ -535,6 +535,7 @@ LOOPS = [
     ("json", {"type": "string", "pattern": r"^[^a]+a[^ae]+(\.[^ae]*)*.be"}),
     ("json", {"type": "string", "pattern": "^(é[ab]*è|[^é])*$"}),
     ("json", {"type": "string", "pattern": r"^\S+(\s\S+){2}"}),
+    ("json", {"type": "string", "pattern": "^([^,]*,){3}$"}),
     ("json", {"type": "string", "pattern": "^(a|b|\U0001f600|è )*x?$"}),
     (
         "json",

@@ -108,7 +108,11 @@ def test_every_damage_is_refused(file, tmp_path) -> None:
 def test_wrong_indices_behind_a_right_checksum_never_crash(file, tmp_path) -> None:
     """The file is refused, or its masks may be wrong but the process survives. A child process runs each
     case."""
-    data = file.read_bytes()
+    words = structgen.Vocabulary.load(file)
+    row = structgen.allocate_bitmask(1, words.vocab_size)
+    structgen.Compiler(words).regex("[^x]*").matcher().fill_bitmask(row)
+    words.save(tmp_path / "classes")
+    data = (tmp_path / "classes").read_bytes()
     assert signed(bytearray(data)) == data
     begins = struct.unpack("<11Q", data[24 : 24 + 88])
     sizes = struct.unpack("<11Q", data[112 : 112 + 88])
@@ -126,12 +130,28 @@ def test_wrong_indices_behind_a_right_checksum_never_crash(file, tmp_path) -> No
             patched[at : at + 4] = struct.pack("<I", number)
             (tmp_path / f"{section}-{number}-{at}.sgv").write_bytes(signed(patched))
             count += section < 10  # runs that do not fit are built anew, not refused
+    # A class has the length of its key, its own length, the key, a flag, the bytes that begin an element, and
+    # the largest number of elements.
+    at, classes = begins[10], 0
+    while at + 8 <= begins[10] + sizes[10]:
+        key, body = struct.unpack("<2I", data[at : at + 8])
+        at += 8 + (key + 3) // 4 * 4
+        for number in (0, 2, 3):
+            patched = bytearray(data)
+            patched[at + 40 : at + 44] = struct.pack("<I", number)
+            (tmp_path / f"elements-{classes}-{number}.sgv").write_bytes(signed(patched))
+        at, classes = at + body, classes + 1
+    assert classes == 2
     code = (
         "import sys, pathlib, tests.test_vocabulary_file as t, structgen\n"
         "refused = 0\n"
         "for path in sorted(pathlib.Path(sys.argv[1]).glob('*.sgv')):\n"
         "    try:\n"
-        "        t.masks(structgen.Vocabulary.load(path))\n"
+        "        words = structgen.Vocabulary.load(path)\n"
+        "        t.masks(words)\n"
+        "        row = structgen.allocate_bitmask(1, words.vocab_size)\n"
+        "        for pattern in ('[^x]{1,2}', '[^x]{2}b', '[^x]{1,3}([^x]{2}b|c)'):\n"
+        "            structgen.Compiler(words).regex(pattern).matcher().fill_bitmask(row)\n"
         "    except (structgen.StructgenError, AssertionError, IndexError):\n"
         "        refused += 1\n"
         "print(refused)\n"

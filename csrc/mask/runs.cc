@@ -33,11 +33,10 @@
 // Invariants.
 // - A row, list, cut or exit that was handed out stays where it is and as it is. A slot is published
 //   once, with release order, and read without a lock.
-// - boundary() holds for a trie node whose text consists of whole characters: for the root, and for one node
-// a
-//   character on the path to it.
-// - E is never empty, and no text of E begins another. Otherwise ok() is false, and masks are made
-//   without the class.
+// - boundary() is true for a trie node whose text consists of whole characters: for the root, and on a path
+//   for one node a character.
+// - E is finite and never empty, and no text of E begins another. Otherwise ok() is false, and masks are made
+//   without the class. Behind a byte of [^,]*, the automaton is at its start again, but no element ended.
 //
 // Costs. One walk of the trie a class, or a copy (V/8 bytes, and a bit for each node; V: tokens) and a walk
 // of the differences. Rows are made as they are asked for, V/8 bytes each. The numbers of elements (buckets)
@@ -267,7 +266,7 @@ class RunClass::Reader {
 RunClass::RunClass(RegexArena& regexes, const Vocabulary& vocabulary, Runs& runs, RegexId element)
     : vocabulary_(vocabulary),
       runs_(runs),
-      ok_(!regexes.nullable(element)),
+      ok_(!regexes.nullable(element) && regexes.node(element).finite),
       begins_(regexes.live(element)),
       all_(vocabulary.words()),
       boundary_(vocabulary.trie().size() / 64 + 1) {
@@ -363,8 +362,10 @@ void RunClass::for_each_cut(F&& f) {
     }
     path[node.depth - 1] = static_cast<char>(node.byte);
     const std::string_view begun(path.data() + end.bytes, node.depth - end.bytes);
-    for (TokenId t : trie.tokens(i))
-      if (runs(t)) f(t, end.elements, begun);
+    // A forged file may understate longest_, by which callers index their arrays.
+    if (end.elements + !begun.empty() <= longest_)
+      for (TokenId t : trie.tokens(i))
+        if (runs(t)) f(t, end.elements, begun);
     ++i;
   }
 }
@@ -604,7 +605,8 @@ void Runs::prepare() {
 std::shared_ptr<RunClass> Runs::of(RegexArena& regexes, RegexId element) {
   // Only a finite class of characters gets a key.
   const RegexKind kind = regexes.node(element).kind;
-  const bool keyed = regexes.node(element).finite && (kind == RegexKind::kBytes || kind == RegexKind::kAlt);
+  const bool keyed = regexes.node(element).finite && !regexes.nullable(element) &&
+                     (kind == RegexKind::kBytes || kind == RegexKind::kAlt);
   const std::string key = keyed ? automaton(regexes, element) : std::string();
   std::unique_lock hold(lock_, std::defer_lock);
   if (!key.empty()) {
@@ -689,7 +691,7 @@ void Runs::view(std::string_view saved) {
 }
 
 std::size_t Runs::byte_size() {
-  std::lock_guard hold(lock_);
+  std::lock_guard hold(lock_), hold_index(index_lock_);
   std::size_t sum = index_ ? index_->byte_size() : 0;
   for (const Known& k : known_) sum += k.run->byte_size();
   return sum;

@@ -131,8 +131,8 @@ struct RunElement {
 // tokens leave.
 class RunClass {
  public:
-  // Makes the class of E by a walk of the trie. ok() tells whether E is a prefix code (no text of E begins
-  // another) without the empty text.
+  // Makes the class of E by a walk of the trie. ok() tells whether E is a finite prefix code (no text of E
+  // begins another) without the empty text.
   RunClass(RegexArena& regexes, const Vocabulary& vocabulary, Runs& runs, RegexId element);
   // Makes the class of E from the class of another element. It copies that class and reads the subtrees anew
   // that begin with a byte of `other_bytes`: the bytes behind which the two elements go on differently.
