@@ -995,3 +995,39 @@ def test_a_range_is_met_by_the_sum_of_parts_that_are_bounded() -> None:
         matcher.accept_token(chance.choice([b for b in row if b in b"abc"] or row))
         length += 1
     assert 1500 <= length <= 1700
+
+
+WORDS: list[tuple[bytes, ...]] = [
+    (b"a1",), (b"\\u",), (b'"a',), (b"\xa9",), (b'",',), (b"a1", b"aa"), (b"0061",), (b"1",), (b'a"',),
+]  # fmt: skip
+STRINGS = [
+    {"type": "string", "maxLength": 3},
+    {"type": "string", "minLength": 2, "maxLength": 4},
+    {"type": "string", "pattern": "^[a1]{0,3}$", "maxLength": 3},
+    {"type": "string", "not": {"enum": ["a", "a1a"]}, "maxLength": 2},
+    {"type": "object", "properties": {"a": {"const": 1}, "a1": {"type": "string"}}},
+]
+
+
+@pytest.mark.parametrize("words", WORDS)
+@pytest.mark.parametrize("schema", STRINGS)
+def test_masks_of_strings_that_avoid_words(schema: dict[str, object], words: tuple[bytes, ...]) -> None:
+    parts = [b"a", b"1", b"0", b"u", b"\\", b'"', b":", b",", "é".encode(), b"\xa9", b"}"]
+    tokens = [bytes([b]) for b in range(256)]
+    tokens += [b"".join(p) for n in (2, 3) for p in itertools.product(parts, repeat=n)]
+    tokens += [b"\\u0061", b'a1a1"', b"aaaa", b""]
+    compiler = sg.Compiler(sg.Vocabulary.from_bytes(tokens, eos_token_ids=[len(tokens) - 1]))
+    draws = random.Random(repr((schema, words)))
+    try:
+        found = compiler.json_schema(schema, whitespace="compact") & sg.without(words)
+    except sg.UnsatisfiableCondition:
+        return
+    for _ in range(2):
+        matcher = found.matcher()
+        for _ in range(8):
+            mask = oracle.mask_of(matcher, len(tokens))
+            assert (mask == oracle.naive_mask(matcher, len(tokens))).all(), (schema, words)
+            allowed = [t for t in mask.nonzero()[0].tolist() if t != len(tokens) - 1]
+            if not allowed:
+                break
+            assert matcher.accept_token(draws.choice(sorted(allowed, key=lambda t: -len(tokens[t]))[:40]))

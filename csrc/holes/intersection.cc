@@ -127,11 +127,13 @@ bool Intersection::reads_whole(RegexId r, Spot from) {
 
 RegexId Intersection::between(RegexId r, Spot from, Spot to) {
   const Reads& all = reads(r, from);
-  // `all` knows only texts of at least one byte. The empty text does not move on the path, so it counts only
-  // if `to` is the spot where the regex begins.
-  if (all.whole && all.exits.size() == 1 && all.exits[0].spot == to)
-    return regexes_.nullable(r) && from != to ? regexes_.minus(r, RegexArena::epsilon()) : r;
-  return regexes_.both(r, leads(regexes_, path_.state(from), path_.state(to)));
+  if (all.exits.size() != 1 || all.exits[0].spot != to || !(all.whole || path_.ends(to)))
+    return regexes_.both(r, leads(regexes_, path_.state(from), path_.state(to)));
+  // Each text of at least one byte that the path reads leads to `to`. So what is left of the condition tells
+  // these texts as well, and its masks cost less than those of leads(). The empty text does not move on the
+  // path, so it counts only if `to` is the spot where the regex begins.
+  const RegexId read = all.whole ? r : regexes_.both(r, path_.state(from));
+  return regexes_.nullable(r) && from != to ? regexes_.minus(read, RegexArena::epsilon()) : read;
 }
 
 std::span<const LexemePart> Intersection::lexeme(uint32_t number, uint32_t context) {

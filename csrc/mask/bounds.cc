@@ -29,6 +29,10 @@
 //       20 bytes        a token of at most 20 bytes is inside both or neither: with the quote it has 21
 //       longer ones     `abcdefghijklmnopqrstuvwxyz` is compared
 //
+// - avoiding(): strings of any characters without words, as the condition `without` asks for. Their mask is
+//   that of the strings with the words, less the tokens that read a word to its end. Those tokens are found
+//   once for each state of the words.
+//
 // Invariants. A mask that is returned equals the mask that whole() would make; each function returns
 // false where it is not sure. completes() keeps its answer for every pair of states that it met, also
 // where it gave up because they were too many: the next character leads to one of them.
@@ -41,7 +45,9 @@
 // with its counters cut and with its counters lifted: where both agree, so does every regex between them; but
 // the first walk counts, and it reads the whole trie.
 #include <algorithm>
+#include <ranges>
 #include <unordered_map>
+#include <utility>
 
 #include "base/depth.h"
 #include "base/undo.h"
@@ -64,6 +70,8 @@ constexpr uint32_t kSpare = 12, kSpareStates = 200, kSpareNodes = 1'500;
 // It serves a regex only if this number exceeds, by kLeastRoom or more, what completes a text.
 constexpr std::size_t kTriedTokens = 4'000;
 constexpr uint32_t kLeastRoom = 8;
+// avoided() serves a regex with at most this many states.
+constexpr std::size_t kWordStates = 64;
 
 struct Edge {
   uint32_t from, to;
@@ -157,33 +165,32 @@ bool Slices::contained(RegexId regex, TerminalMask& out) {
   const RegexId any = regexes_.any_character();
   if (any == RegexArena::empty() || regexes_.nullable(regex)) return false;
   uint32_t min = 0, max = kUnbounded;
-  RegexId rest = regex;
-  if (n.kind == RegexKind::kAnd) {
-    std::vector<RegexId> others;
-    bool plain = true, body = false;
-    for (uint32_t i = 0; i < n.n; ++i) {
-      plain = plain && regexes_.node(RegexId{n.kids[i]}).kind != RegexKind::kNot;
-      // A kid E{from,to}" only counts elements, so it narrows min and max. `rest` is all other kids.
-      const RegexArena::Counter c = regexes_.counter(RegexId{n.kids[i]});
-      if (c.counted && c.element == any && c.tail == regexes_.byte('"')) {
-        min = std::max(min, c.min);
-        max = std::min(max, c.max);
-        body = true;
-      } else {
-        others.push_back(RegexId{n.kids[i]});
-      }
+  std::vector<RegexId> others;
+  bool plain = true, body = false;
+  const bool several = n.kind == RegexKind::kAnd;
+  for (uint32_t i = 0; i < (several ? n.n : 1); ++i) {
+    const RegexId kid = several ? RegexId{n.kids[i]} : regex;
+    plain = plain && regexes_.node(kid).kind != RegexKind::kNot;
+    // A kid E{from,to}" only counts elements, so it narrows min and max. `rest` is all other kids.
+    const RegexArena::Counter c = regexes_.counter(kid);
+    if (c.counted && c.element == any && c.tail == regexes_.byte('"')) {
+      min = std::max(min, c.min);
+      max = std::min(max, c.max);
+      body = true;
+    } else {
+      others.push_back(kid);
     }
-    if (others.empty()) return false;
-    // Some kid refuses a character of strings, as "any integer but 1e500000" does. It is no pattern of
-    // strings, and its intersection with the other kids may take too much work.
-    for (RegexId r : others)
-      if (regexes_.node(r).kind != RegexKind::kNot && (regexes_.live(any) & ~regexes_.live(r)).any())
-        return false;
-    // A complement alone also has texts that are no bodies of strings. So `any*"` takes the place of the kids
-    // that count elements.
-    if (body && !plain) others.push_back(regexes_.cat(regexes_.star(any), regexes_.byte('"')));
-    rest = regexes_.both(std::span<const RegexId>(others));
   }
+  // Some kid refuses a character of strings, as "any integer but 1e500000" does. It is no pattern of
+  // strings, and its intersection with the other kids may take too much work.
+  for (RegexId r : others)
+    if (regexes_.node(r).kind != RegexKind::kNot && (regexes_.live(any) & ~regexes_.live(r)).any())
+      return false;
+  // A complement alone also has texts that are no bodies of strings. So `any*"` takes the place of the kids
+  // that count elements.
+  if (body && (!plain || others.empty()))
+    others.push_back(regexes_.cat(regexes_.star(any), regexes_.byte('"')));
+  const RegexId rest = regexes_.both(std::span<const RegexId>(others));
   if (!(regexes_.live(any) & ~regexes_.live(rest)).none() || counts(rest)) return false;
   const uint32_t more = completes(rest, any, kPairBudget);
   // A token behind which `more` elements are still allowed can be completed. So tokens of at most max - more
@@ -227,11 +234,101 @@ bool Slices::meets_exits(RegexId regex, RegexId rest, RunClass& run, uint32_t mi
   return true;
 }
 
+// Tells whether the regex is the complement of infinitely many texts, as those with a word are.
+bool Slices::words(RegexId regex) const {
+  const RegexNode& n = regexes_.node(regex);
+  return n.kind == RegexKind::kNot && !regexes_.node(RegexId{n.a}).finite;
+}
+
+// Returns what is known of a regex W. `closes` says that W may end wherever it is alive, and that bytes which
+// no state of W forbids end each begun character of a string, make a character, and close the string. So no
+// text inside both W and a string of any characters is a dead end.
+Slices::Avoided& Slices::avoided(RegexId regex) {
+  std::unique_ptr<Avoided>& known = avoided_[regex.v];
+  if (known) return *known;
+  auto out = std::make_unique<Avoided>();
+  const RegexId any = regexes_.any_character();
+  std::vector<RegexId> states{regex}, parts{any};
+  ByteSet safe = ByteSet::all();
+  const auto reach = [&](std::vector<RegexId>& all, RegexId to) {
+    if (to != RegexArena::empty() && std::ranges::find(all, to) == all.end()) all.push_back(to);
+  };
+  bool ok = any != RegexArena::empty();
+  for (std::size_t i = 0; ok && i < states.size(); ++i) {
+    ok = regexes_.nullable(states[i]) && states.size() <= kWordStates;
+    safe = safe & regexes_.live(states[i]);
+    const ClassMap c = regexes_.classes(states[i]);
+    for (uint16_t k = 0; ok && k < c.n; ++k) reach(states, regexes_.step(states[i], c.rep[k]));
+  }
+  ok = ok && safe.has('"');
+  for (std::size_t i = 0; ok && i < parts.size(); ++i) {
+    const ClassMap c = regexes_.classes(parts[i]);
+    for (uint16_t k = 0; k < c.n; ++k) reach(parts, regexes_.step(parts[i], c.rep[k]));
+  }
+  // The parts of a character from which bytes that are safe in every state of W lead to its end.
+  std::vector<RegexId> closed{RegexArena::epsilon()};
+  for (bool more = ok; std::exchange(more, false);)
+    for (RegexId part : parts) {
+      const auto leads = [&](int b) {
+        return safe.has(static_cast<uint8_t>(b)) &&
+               std::ranges::find(closed, regexes_.step(part, static_cast<uint8_t>(b))) != closed.end();
+      };
+      if (std::ranges::find(closed, part) != closed.end() ||
+          !std::ranges::any_of(std::views::iota(0, 256), leads))
+        continue;
+      closed.push_back(part);
+      more = true;
+    }
+  for (RegexId part : parts) ok = ok && std::ranges::find(closed, part) != closed.end();
+  out->closes = ok && compare(regex, RegexArena::anything(), {}, out->changes);
+  bytes_ += sizeof(Avoided) + 4 * out->changes.lost.capacity() + 8 * out->changes.cut.capacity();
+  known = std::move(out);
+  return *known;
+}
+
+// Makes the mask of strings of any characters that avoid words, from the mask of these strings with the
+// words: it lacks the tokens that read a word to its end. The strings may have bounds or exclude literals.
+// Returns false if the regex has another form.
+//     any*" & ~("a") & ~(any_byte* lamps any_byte*)     the mask of any*" & ~("a") without ` lamps`, `lamps"`
+bool Slices::avoiding(RegexId regex, TerminalMask& out) {
+  const RegexNode n = regexes_.node(regex);
+  if (n.kind != RegexKind::kAnd) return false;
+  RegexId less = RegexArena::empty();
+  std::vector<RegexId> others;
+  bool bounded = false, literals = false, body = false;
+  for (uint32_t i = 0; i < n.n; ++i) {
+    const RegexId kid{n.kids[i]};
+    const RegexNode& k = regexes_.node(kid);
+    const RegexArena::Counter c = regexes_.counter(kid);
+    if (words(kid)) {
+      if (less != RegexArena::empty()) return false;
+      less = kid;
+      continue;
+    }
+    others.push_back(kid);
+    if (k.kind == RegexKind::kNot) {
+      literals = true;
+    } else {
+      if (!c.counted || c.element != regexes_.any_character() || c.tail != regexes_.byte('"')) return false;
+      body = true;
+      bounded = bounded || c.max != kUnbounded;
+    }
+  }
+  // Strings of bounded length may be too short to leave the excluded literals behind.
+  if (less == RegexArena::empty() || !body || (bounded && literals) || !avoided(less).closes) return false;
+  change(terminal(regexes_.both(std::span<const RegexId>(others))), avoided(less).changes, out);
+  out.slack = kNever;
+  return true;
+}
+
 // Tells whether all tokens of JSON string characters are inside the regex. MaskBuilder::cover() then needs
 // from all other items only the tokens that leave them.
 bool Slices::covers(RegexId regex) {
   const RegexId any = regexes_.any_character();
   if (any == RegexArena::empty() || regexes_.nullable(regex)) return false;
+  const RegexNode n = regexes_.node(regex);
+  for (uint32_t i = 0; n.kind == RegexKind::kAnd && i < n.n; ++i)
+    if (words(RegexId{n.kids[i]}) && !avoided(RegexId{n.kids[i]}).changes.lost.empty()) return false;
   return (regexes_.live(any) & ~regexes_.live(regex)).none() && completes(regex, any, kCoverBudget) != kNever;
 }
 

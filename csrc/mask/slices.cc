@@ -85,8 +85,8 @@ const TerminalMask& Slices::terminal(RegexId regex) {
   }
   auto mask = std::make_unique<TerminalMask>();
   const uint64_t before = regexes_.effort().omitted();
-  const bool described = run_terminal(regex, *mask) || difference(regex, *mask) || contained(regex, *mask) ||
-                         shorter(regex, *mask) || counted(regex, *mask);
+  const bool described = run_terminal(regex, *mask) || avoiding(regex, *mask) || difference(regex, *mask) ||
+                         contained(regex, *mask) || shorter(regex, *mask) || counted(regex, *mask);
   if (!described) whole(regex, *mask);
   mask->partial = regexes_.effort().omitted() != before;
   mask->exit_set = walks_->nodes(mask->exits);

@@ -104,6 +104,8 @@ class Slices {
  private:
   bool contained(RegexId regex, TerminalMask& out);
   bool counted(RegexId regex, TerminalMask& out);
+  bool words(RegexId regex) const;
+  bool avoiding(RegexId regex, TerminalMask& out);
   bool counts(RegexId regex);
   uint32_t spare(RegexId regex);
   bool shorter(RegexId regex, TerminalMask& out);
@@ -145,6 +147,14 @@ class Slices {
     uint32_t nodes = 0xFFFFFFFFu;
     std::size_t tokens = static_cast<std::size_t>(-1);
   };
+  // A regex whose texts avoid words, such as the texts without `lamps`, beside strings of any characters.
+  struct Avoided {
+    // True if a string without the words can always be continued and closed without them.
+    bool closes = false;
+    // The tokens that read a word to its end, and the nodes below which they stand.
+    Changes changes;
+  };
+  Avoided& avoided(RegexId regex);
   using FirstSteps = std::array<RegexId, 256>;
   FirstSteps first_steps(RegexId regex);
   bool compare(RegexId regex, RegexId known, Limits limits, Changes& out,
@@ -170,8 +180,9 @@ class Slices {
   std::unordered_map<uint32_t, std::unique_ptr<TerminalMask>> leaving_;
   std::unordered_map<uint32_t, std::unique_ptr<TableMask>> tables_;
   std::unordered_map<uint64_t, uint32_t> completes_;
-  std::unordered_map<uint32_t, uint32_t> spares_;  // by regex
-  std::unordered_map<uint32_t, uint32_t> slacks_;  // by regex
+  std::unordered_map<uint32_t, uint32_t> spares_;                   // by regex
+  std::unordered_map<uint32_t, uint32_t> slacks_;                   // by regex
+  std::unordered_map<uint32_t, std::unique_ptr<Avoided>> avoided_;  // by regex
   // By trie node: the bytes that lead to the closing quote of a string. Empty until completed() is called.
   std::unordered_map<uint32_t, ByteSet> ways_;
   std::vector<std::unique_ptr<Words>> owned_;
