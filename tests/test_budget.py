@@ -922,3 +922,56 @@ def test_judging_the_tokens_of_a_row_is_bounded() -> None:
     before = structgen._core._work_done()
     matcher.fill_bitmask(np.zeros((1, oracle.words(len(EVERY) + 1)), np.int32), 0, 50)
     assert structgen._core._work_done() - before < 6 * 4_000_000
+
+
+def listed(value: object, keys: int, items: int, **named: object) -> dict[str, object]:
+    """Returns a schema of arrays of objects whose keys are free and whose values are short."""
+    one = {"type": "object", "minProperties": keys, "additionalProperties": value, "properties": named}
+    return {"type": "array", "items": one, "minItems": items}
+
+
+SHORT = {"enum": [1, 22]}
+
+
+@pytest.mark.parametrize(
+    ("schema", "begun", "least", "most"),
+    [
+        (listed(SHORT, 1, 1), '[{"baecaefbbbbccafeecbb":1,"e', 56, 56),
+        (
+            listed(SHORT, 1, 1, a=SHORT, bb={"const": 2}),
+            '[{"":1,"eadfa":1,"dceeabccbbebeadcedcccecafafbcd',
+            68,
+            69,
+        ),
+        (
+            listed({"type": "boolean"}, 1, 2, a={"type": "boolean"}),
+            '[{"ebffafebbdddfcceaeef":true,"adfed":true,"b',
+            67,
+            68,
+        ),
+        (listed(SHORT, 3, 1, a=SHORT, bb={"const": 2}), '[{"deaacfcdadfdcaacdceecbdfdbefca', 53, 54),
+        (listed(SHORT, 2, 0), '[{":":1,"HUNdno|+abcdefghijkl', 54, 55),
+        (listed({}, 2, 0), "[", 54, 54),
+        (listed({}, 2, 0), "[", 200, 200),
+    ],
+)
+def test_a_token_that_ends_a_key_within_a_range_of_bytes(
+    schema: dict[str, object], begun: str, least: int, most: int
+) -> None:
+    """A row judges such a token without the text of the key. The matcher once judged it with the text alone,
+    for which it knew fewer lengths, and refused it."""
+    condition = structgen.min_bytes(least) & structgen.max_bytes(most)
+    plain = every().json_schema(schema, whitespace="compact", strings="plain", numbers="canonical")
+    matcher = (plain & condition).matcher()
+    assert matcher.accept_bytes(begun)
+    tokens = np.flatnonzero(oracle.mask_of(matcher, len(EVERY) + 1)).tolist()
+    assert len(tokens) > 1
+    for token in tokens:
+        assert matcher.fork().accept_token(token), EVERY[token]
+    text, token = begun.encode(), EVERY.index(b'"') if begun != "[" else tokens[0]
+    while token < len(EVERY):
+        assert matcher.accept_token(token), (text, EVERY[token])
+        text += EVERY[token]
+        token = int(oracle.mask_of(matcher, len(EVERY) + 1).nonzero()[0][-1])
+    assert least <= len(text) <= most
+    assert harness.verdict(plain, text)

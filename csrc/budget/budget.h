@@ -233,6 +233,8 @@ class Budget {
   // included. s is `bytes` bytes behind the last state. Returns false if there is no completion or none was
   // found; exact() tells which.
   bool completable(StateId s, std::size_t bytes, std::size_t tokens = kEndless);
+  // Returns true if a row within the range of bytes may have allowed the token t, which leads to `to`.
+  bool allowed_in_range(TokenId t, StateId to);
   // Removes the tokens of the row behind which completable() is false. Tokens of at most `free` bytes stay
   // unchecked. The checks together take at most the work of one mask; tokens that were not reached are
   // removed. If the row ends up empty, no token is known to lead to an end.

@@ -35,10 +35,11 @@
 // the longest completion is known. Else reaches() decides. If reaches() would look at too many states, the
 // token is refused and the row is not exact.
 //
-// Invariants. completable() is true behind each token of a row. Behind a beginning of a shortest completion
-// the rest of this completion is left, so a text within `most` can always go on. Under a budget of tokens as
-// well, one text has to keep both bounds: the shortest completion cut into tokens, a text of one byte a
-// token, or the text of ranged_text(). way_in_range() finds this text again behind each of its tokens.
+// Invariants. completable() is true behind each token of a row, or of the blind state that judged it
+// (allowed_in_range()). Behind a beginning of a shortest completion the rest of this completion is left, so a
+// text within `most` can always go on. Under a budget of tokens as well, one text has to keep both bounds:
+// the shortest completion cut into tokens, a text of one byte a token, or the text of ranged_text().
+// way_in_range() finds this text again behind each of its tokens.
 //
 // Rejected. The intersection (holes/intersection.h) for every grammar: it is exact, but has a rule for each
 // byte of the bound, so it serves only if growth(s) is not known at the start. States that are pairs of a
@@ -60,6 +61,8 @@ namespace {
 // time.
 constexpr std::size_t kRangedBytes = 16 << 20;
 constexpr std::size_t kReachSteps = 4'000;
+// The work of a step of reaches(). Most steps make a state: in a key, each character does.
+constexpr int64_t kReachWork = 2;
 
 std::size_t less(std::size_t a, std::size_t b) { return a > b ? a - b : 0; }
 }  // namespace
@@ -113,6 +116,7 @@ std::optional<bool> Budget::reaches(StateId s, std::size_t least, std::size_t mo
       unsure = unsure || parser().state(StateId{at}).poisoned;
       if (n >= least && parser().state(StateId{at}).accepting) return known->second = true;
       if (n == most) continue;
+      const std::size_t before = steps;
       parser().live(StateId{at}).for_each([&](uint8_t b) {
         if (steps > kReachSteps) return;
         StateId to = parser().step(StateId{at}, b);
@@ -121,6 +125,7 @@ std::optional<bool> Budget::reaches(StateId s, std::size_t least, std::size_t mo
         if (other) next.push_back(to.v);
         steps += other || !blind;
       });
+      charge(kReachWork * static_cast<int64_t>(steps - before));
       if (steps > kReachSteps) return std::nullopt;
     }
     std::sort(next.begin(), next.end());
@@ -292,7 +297,7 @@ void Budget::keep_range(uint32_t* row, std::size_t free, std::size_t tokens) {
   // If the work ended before any token was found to fit, one token is looked for on purpose.
   if (!exact_ && none(row)) {
     TokenId next = first();
-    if (tokens != kEndless && next < 0)
+    if (next < 0)
       if (const std::vector<TokenId> rest = way_in_range(tokens); !rest.empty()) next = rest[0];
     if (next >= 0) set_bit(row, next);
     holds(now, 0);
@@ -303,29 +308,52 @@ void Budget::keep_range(uint32_t* row, std::size_t free, std::size_t tokens) {
   all_.ranged_bytes += v.words() * 4 + 100;
 }
 
+// A row judges a token that ends a captured text without this text (judged_by()), and that may show more:
+// with the text, another completion is the shortest. The token is then accepted, and way_in_range() leads to
+// an end.
+bool Budget::allowed_in_range(TokenId t, StateId to) {
+  const std::string_view token = vocabulary().bytes(t);
+  if (completable(to, token.size())) return true;
+  const StateId any = judged_by(here(), token);
+  if (any != Parser::dead() && any != all_.masks.blind(to) && completable(any, token.size())) return true;
+  const std::vector<TokenId> rest = way_in_range(kEndless);
+  return !rest.empty() && rest[0] == t;
+}
+
 // If the text has followed a known way whose end lies in the range, returns the rest of its tokens; otherwise
-// none. An earlier row may rest on the ranged_text() of its point, so these texts are tried first: another
-// shortest text may take more tokens.
+// none. An earlier row may rest on the ranged_text() of its point, or of the state that judged the token
+// behind it, so these texts are tried first: another shortest text may take more tokens. Without a budget of
+// tokens, a way is looked for only where the last state shows no end.
 std::vector<TokenId> Budget::way_in_range(std::size_t tokens) {
   std::vector<TokenId> rest;
+  if (tokens == kEndless && completable(here(), 0)) return rest;
   const auto goes_on = [&] {
     const WorkScope part(Task::kBudget, judging_work());
     std::string since;
-    for (std::size_t n = past_.size() - 1; n > 0 && writes(tokens_[n - 1]) && since.size() < kLookBack; --n) {
-      since.insert(0, vocabulary().bytes(tokens_[n - 1]));
-      Budget earlier(all_, partial_, mask_work_, past_.first(n), tokens_.first(n - 1),
+    const auto from = [&](StateId s) {
+      Budget earlier(all_, partial_, mask_work_, {&s, 1}, {},
                      {written_.whole, written_.bytes - since.size()});
       Told<std::string> text = told([&] { return earlier.ranged_text(); });
       std::vector<Piece> pieces;
       if (!text || text->size() <= since.size() || !text->starts_with(since) ||
           !all_.cutter.spell(std::string_view(*text).substr(since.size()), pieces) || pieces.size() >= tokens)
-        continue;
+        return false;
       for (const Piece& p : pieces) rest.push_back(p.token);
       return true;
+    };
+    for (std::size_t n = past_.size() - 1; n > 0 && writes(tokens_[n - 1]) && since.size() < kLookBack; --n) {
+      const std::string_view token = vocabulary().bytes(tokens_[n - 1]);
+      const StateId any = judged_by(past_[n - 1], token);
+      if (any != Parser::dead() && any != all_.masks.blind(past_[n]) && from(any)) {
+        if (follow(here(), rest)) return true;
+        rest.clear();
+      }
+      since.insert(0, token);
+      if (from(past_[n - 1])) return true;
     }
     return false;
   };
-  if (told(goes_on).value_or(false)) return rest;
+  if (told(goes_on).value_or(false) || tokens == kEndless) return rest;
   Told<Reach::Answer> found = told_with_work_left([&] { return find_way(tokens, rest); });
   if (!found || *found != Reach::Answer::kYes || !follow(here(), rest) ||
       !written_.whole.has(written_.bytes + bytes_of(rest).size()))

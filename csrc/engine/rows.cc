@@ -347,8 +347,9 @@ class RangedRow final : public PlainRow {
 
   StateId read(Sequence& s, TokenId t) const override {
     const StateId to = PlainRow::read(s, t);
-    const std::size_t bytes = s.vocabulary().bytes(t).size();
-    return to == Parser::dead() || bytes <= sure_bytes(s) || completable(s, to, bytes) ? to : Parser::dead();
+    if (to == Parser::dead() || s.vocabulary().bytes(t).size() <= sure_bytes(s)) return to;
+    const LockedWork work(s, Task::kAccept, s.grammar().ending_work());
+    return budget_of(s).allowed_in_range(t, to) ? to : Parser::dead();
   }
 
   bool completable(Sequence& s, StateId to, std::size_t bytes) const override {

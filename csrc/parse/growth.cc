@@ -1,6 +1,7 @@
 #include "parse/growth.h"
 
 #include <algorithm>
+#include <utility>
 #include <vector>
 
 #include "base/depth.h"
@@ -20,6 +21,8 @@ constexpr std::size_t kStates = 4'000;
 constexpr int64_t kLongestWork = 400'000;
 // on_the_way() looks beside the completion only at states in which at most this many bytes may follow.
 constexpr int kBeside = 8;
+// on_the_way() follows at most this many turns off the completion.
+constexpr std::size_t kOffWay = 8;
 
 // Returns the span of two parts that stand in a row: lengths `a` apart, then lengths `b` apart.
 uint32_t together(uint32_t a, uint32_t b) {
@@ -169,14 +172,21 @@ Growth::LengthRanges Growth::parts(StateId s) {
 
 // Returns the ranges of lengths of all states on a shortest completion of s, and one byte beside it, with the
 // bytes up to there. In an object of enums, the completion behind `"UP"` is `}`. One byte beside it stands
-// `,`, which leads to keys of any length.
-Growth::LengthRanges Growth::on_the_way(StateId s) {
+// `,`, which leads to keys of any length. With `turns`, the completions of the states beside it are followed
+// too, where no range is endless so far: behind `[` the completion is `]`, and a value grows only behind
+// `{"":`.
+Growth::LengthRanges Growth::on_the_way(StateId s, bool turns) {
   const std::string& text = completion_.of(s);
   LengthRanges out = parts(s);
+  std::vector<std::pair<StateId, uint32_t>> beside;
   for (uint32_t n = 0; s != Parser::dead() && n <= text.size(); ++n) {
     if (out.widest.endless() && n >= out.earliest.from) break;
     const auto look = [&](uint8_t b) {
-      if (const StateId to = parser_.step(s, b); to != Parser::dead()) out.join(parts(to), n + 1);
+      const StateId to = parser_.step(s, b);
+      if (to == Parser::dead()) return;
+      out.join(parts(to), n + 1);
+      if (beside.size() < kOffWay && (n == text.size() || b != static_cast<uint8_t>(text[n])))
+        beside.emplace_back(to, n + 1);
     };
     if (const ByteSet bytes = parser_.live(s); bytes.count() <= kBeside) bytes.for_each(look);
     if (n == text.size()) break;
@@ -184,6 +194,9 @@ Growth::LengthRanges Growth::on_the_way(StateId s) {
     look(b);
     s = parser_.step(s, b);
   }
+  for (std::size_t i = 0; turns && i < beside.size() && !out.widest.endless(); ++i)
+    if (Told<LengthRanges> some = told_with_work_left([&] { return on_the_way(beside[i].first, false); }))
+      out.join(*some, beside[i].second);
   return out;
 }
 
@@ -194,7 +207,7 @@ Growth::LengthRanges Growth::of(StateId s) {
 
 Growth::LengthRanges Growth::closer(StateId s) {
   if (const LengthRanges* known = states_.find(s.v)) return *known;
-  Told<LengthRanges> found = told_with_work_left([&] { return on_the_way(s); });
+  Told<LengthRanges> found = told_with_work_left([&] { return on_the_way(s, true); });
   const LengthRanges out = found ? *found : parts(s);
   states_.emplace(s.v, out);
   return out;

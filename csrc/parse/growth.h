@@ -16,9 +16,9 @@
 //
 // A part may have several ranges. Two are kept: the widest one, and the earliest one. Behind the value `1`
 // the blanks of JSON give the earliest range, from 3 to 60, and a key behind them the widest one, from 16 on.
-// Where no part grows without end, the places along a shortest completion, and those one byte beside it, are
-// looked at as well. A `from` that is too large, or a span that is too small, only makes a row of masks
-// smaller.
+// Where no part grows without end, the places along a shortest completion, those one byte beside it, and the
+// completions of a few of the latter are looked at as well. A `from` that is too large, or a span that is too
+// small, only makes a row of masks smaller.
 #pragma once
 
 #include <cstdint>
@@ -94,7 +94,7 @@ class Growth {
   Part symbol(Symbol s);
   Part sequence(std::span<const Symbol> symbols);
   Part stack(StackId s);
-  LengthRanges on_the_way(StateId s);
+  LengthRanges on_the_way(StateId s, bool turns);
 
   Parser& parser_;
   Productions& productions_;

@@ -35,6 +35,7 @@
 #include "parse/lengths.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "base/depth.h"
 #include "base/error.h"
@@ -107,22 +108,61 @@ uint32_t Lengths::longest(RegexId r) {
   }
 }
 
-// Returns an upper bound of the characters of every text of r; kFar if none is known. A byte outside an
-// escape counts as one character.
-uint32_t Lengths::longest_denied(RegexId r) {
+// `longest` is kFar if no bound is known. A byte outside an escape counts as one character.
+Lengths::Denied Lengths::denied(RegexId r) {
   check_depth();
   const RegexNode n = parser_.regexes().node(r);
-  uint32_t out = 0;
+  Denied out{0, bits(r)};
   if (n.kind == RegexKind::kAlt) {
-    for (uint32_t i = 0; i < n.n; ++i) out = std::max(out, longest_denied(RegexId{n.kids[i]}));
+    for (uint32_t i = 0; i < n.n; ++i)
+      out.longest = std::max(out.longest, denied(RegexId{n.kids[i]}).longest);
     return out;
   }
-  if (n.kind != RegexKind::kLiteralSet) return longest(r);
+  out.longest = longest(r);
+  if (n.kind != RegexKind::kLiteralSet) return out;
+  out.longest = 0;
   const LiteralSet set = parser_.regexes().literal_set_of(r);
   for (uint32_t i = set.lo; i < set.hi; ++i)
-    out = std::max(
-        out, static_cast<uint32_t>(parser_.regexes().tables().table(set.table).texts[i].size() - set.depth));
-  return out + 1;
+    out.longest = std::max(
+        out.longest,
+        static_cast<uint32_t>(parser_.regexes().tables().table(set.table).texts[i].size() - set.depth));
+  ++out.longest;
+  return out;
+}
+
+// Returns the one-byte texts of a character.
+ByteSet Lengths::singles(RegexId r) const {
+  check_depth();
+  const RegexNode n = parser_.regexes().node(r);
+  ByteSet out;
+  if (n.kind == RegexKind::kBytes) return parser_.regexes().byte_set(n.a);
+  if (n.kind == RegexKind::kLiteral && n.n == 1) return ByteSet::of(static_cast<uint8_t>(n.text[0]));
+  for (uint32_t i = 0; n.kind == RegexKind::kAlt && i < n.n; ++i) out = out | singles(RegexId{n.kids[i]});
+  return out;
+}
+
+// Returns the binary logarithm of a bound of the texts of r that consist of characters of one byte.
+double Lengths::bits(RegexId r) const {
+  check_depth();
+  const RegexNode n = parser_.regexes().node(r);
+  double out = 0;
+  if (n.character) return std::log2(std::max(1, singles(r).count()));
+  switch (n.kind) {
+    case RegexKind::kEmpty:
+    case RegexKind::kEpsilon:
+    case RegexKind::kDone:
+    case RegexKind::kLiteral: return 0;
+    case RegexKind::kBytes: return std::log2(std::max(1, singles(r).count()));
+    case RegexKind::kCat: return bits(RegexId{n.a}) + bits(RegexId{n.b});
+    case RegexKind::kAlt:
+      for (uint32_t i = 0; i < n.n; ++i) out = std::max(out, bits(RegexId{n.kids[i]}));
+      return out + std::log2(n.n);
+    case RegexKind::kLiteralSet: {
+      const LiteralSet set = parser_.regexes().literal_set_of(r);
+      return std::log2(std::max(1u, set.hi - set.lo));
+    }
+    default: return kFar;
+  }
 }
 
 // Returns an upper bound of the bytes of the longest spelling of a string of the set, with the closing quote.
@@ -137,7 +177,7 @@ uint32_t Lengths::longest_of(const LiteralSet& set) const {
 // Returns an upper bound of the bytes of the shortest text for two forms of intersections, and kFar for all
 // others. With `begun` the bound is that of begun().
 // - Strings with finitely many exceptions. A string of one-byte characters that is longer than all exceptions
-// is in the language.
+// is in the language. So is some string of n such characters if there are more of these than exceptions.
 // - A pattern and a maximum of characters. If the maximum is larger than what the pattern needs, every
 // shortest text of the pattern is in the language.
 uint32_t Lengths::boolean(RegexId r, bool begun, bool endless) {
@@ -145,13 +185,16 @@ uint32_t Lengths::boolean(RegexId r, bool begun, bool endless) {
   const RegexNode n = regexes.node(r);
   if (n.kind != RegexKind::kAnd) return kFar;
   RegexId run = RegexArena::empty(), pattern = run;
-  uint32_t denied = 0;
+  Denied but;
+  uint32_t exceptions = 0;
   for (uint32_t i = 0; i < n.n; ++i) {
     const RegexId kid{n.kids[i]};
     const RegexNode& k = regexes.node(kid);
-    if (k.kind == RegexKind::kNot && regexes.node(RegexId{k.a}).finite)
-      denied = std::max(denied, longest_denied(RegexId{k.a}));
-    else if (k.boolean || k.lazy)
+    if (k.kind == RegexKind::kNot && regexes.node(RegexId{k.a}).finite) {
+      const Denied some = denied(RegexId{k.a});
+      but = {std::max(but.longest, some.longest), std::max(but.bits, some.bits)};
+      ++exceptions;
+    } else if (k.boolean || k.lazy)
       return kFar;
     else if (is_run(kid) && (run == RegexArena::empty() || is_length(kid))) {
       if (run != RegexArena::empty() && pattern != RegexArena::empty()) return kFar;
@@ -165,7 +208,7 @@ uint32_t Lengths::boolean(RegexId r, bool begun, bool endless) {
   // A pattern may stand only beside `any character{m,n}`. A counter of other characters may exclude the
   // pattern's shortest text.
   if (pattern != RegexArena::empty() && !(is_length(run) && regexes.node(pattern).body())) return kFar;
-  if (run == RegexArena::empty() || denied >= kFar) return kFar;
+  if (run == RegexArena::empty() || but.longest >= kFar) return kFar;
   // In front of the counter stands the rest of a character, if some of its bytes were read.
   uint32_t out = 0;
   RegexArena::Counter repeat = regexes.counter(run);
@@ -175,9 +218,15 @@ uint32_t Lengths::boolean(RegexId r, bool begun, bool endless) {
   if (pattern != RegexArena::empty()) {
     const uint32_t bytes = begun ? this->begun(pattern) : regex(pattern);
     const uint32_t room = sum(bytes, begun ? reach_ : 0);
-    return denied == 0 && repeat.min == 0 && repeat.max >= room && bytes < kFar ? bytes : kFar;
+    return but.longest == 0 && repeat.min == 0 && repeat.max >= room && bytes < kFar ? bytes : kFar;
   }
-  const uint32_t count = std::max(repeat.min, denied + 1);
+  // Of c characters of one byte, c^n texts of n characters can be made. A token may have used up a maximum,
+  // so begun() counts them only without one.
+  const double each = std::log2(std::max(1, singles(repeat.element).count()));
+  const double differing = exceptions == 0 ? 0 : (but.bits + std::log2(exceptions)) / each + 1 + 1e-6;
+  uint32_t count = but.longest + 1;
+  if (differing < count && (!begun || repeat.max == kUnbounded)) count = static_cast<uint32_t>(differing);
+  count = std::max(repeat.min, count);
   if (count > repeat.max) return kFar;
   out = sum(out, begun ? this->begun(repeat.tail) : regex(repeat.tail));
   if (begun) out = sum(out, this->begun(repeat.element));

@@ -110,7 +110,15 @@ class Lengths {
   bool is_run(RegexId r) const;
   bool is_length(RegexId r) const;
   uint32_t longest(RegexId r);
-  uint32_t longest_denied(RegexId r);
+  // Upper bounds for finitely many texts. `longest` bounds the characters of each text. 2^`bits` bounds the
+  // number of those texts that consist of characters of one byte.
+  struct Denied {
+    uint32_t longest = 0;
+    double bits = 0;
+  };
+  Denied denied(RegexId r);
+  double bits(RegexId r) const;
+  ByteSet singles(RegexId r) const;
   uint32_t longest_of(const LiteralSet& set) const;
 
   Parser& parser_;
