@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 
 import structgen
@@ -181,3 +183,11 @@ def test_a_code_point_that_is_not_closed_is_told(text: str) -> None:
     beginning of the text, and the class of characters grew without end."""
     with pytest.raises(errors.GrammarError, match="not closed"):
         harness.compiler().gbnf(text)
+
+
+def test_a_count_that_does_not_end_is_refused_at_once() -> None:
+    """Four places for blanks in one pattern would take time that grows as the fourth power."""
+    begun = time.process_time()
+    with pytest.raises(structgen.GrammarError):
+        COMPILER.gbnf('root ::= "a"{' + " " * 5_000)
+    assert time.process_time() - begun < 2

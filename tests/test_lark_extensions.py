@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import itertools
 import random
+import time
 from collections.abc import Callable
 
 import pytest
@@ -272,3 +273,14 @@ def test_permutations_are_all_there() -> None:
         for letters in itertools.product("abc", repeat=length):
             text = "".join(letters)
             assert harness.verdict(found, text) == (sorted(text) == list("abc")), text
+
+
+@pytest.mark.parametrize(
+    "text", ["start: A\nA: /" + "\\\\" * 200, "start: a{" + " " * 20_000, 'start[x="' + "\\" * 999]
+)
+def test_a_text_that_does_not_end_is_refused_at_once(text: str) -> None:
+    """A scanner that may read a backslash in two ways takes exponential time for such texts."""
+    begun = time.process_time()
+    with pytest.raises(structgen.GrammarError):
+        COMPILER.lark(text)
+    assert time.process_time() - begun < 2

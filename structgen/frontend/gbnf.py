@@ -60,7 +60,7 @@ _ATTRIBUTES = re.compile(r"\[[^\]\n]*\](?=\s*::=)")
 _ATTRIBUTE = re.compile(r'\s*([a-z_]+)\s*(?:=\s*("(?:\\.|[^"\\\n])*"|[^\s,\]"]+))?\s*([,\]])')
 _KNOWN = ("capture", "lazy", "max_tokens", "max_chars", "temperature")
 _BLANK = re.compile(r"(?:\s+|#[^\n]*|//[^\n]*)+")
-_COUNT = re.compile(r"\{\s*(\d*)\s*(,?)\s*(\d*|-1)\s*\}")
+_COUNT = re.compile(r"\{\s*+(\d*+)\s*+(,?+)\s*+(-1|\d*+)\s*+\}")
 _TOKEN = re.compile(r"<\[([^\]\n]*)\]>|<[^<>\s\[\]][^<>\n]*>")
 _SIMPLE = {"n": "\n", "t": "\t", "r": "\r", "f": "\f", "v": "\v", "b": "\b", "a": "\a", "0": "\0"}
 _HEX = {"x": 2, "u": 4, "U": 8}

@@ -246,7 +246,7 @@ def miscounted(name: str, expected: int, given: int) -> str:
 def where(text: str, name: str, definition: int = 0) -> int:
     """Returns the first use of a name outside literals and comments, or its n-th definition."""
     pattern = re.compile(
-        r'//[^\n]*|#[^\n]*|"(?:\\.|[^"\\\n])*"|/(?!/)(?:\\/|\\\\|[^/\n])*?/|\b' + re.escape(name) + r"\b"
+        r'//[^\n]*|#[^\n]*|"(?:\\.|[^"\\\n])*"|/(?!/)(?:[^/\\\n]|\\[/\\]?+)*+/|\b' + re.escape(name) + r"\b"
     )
     seen = 0
     for match in pattern.finditer(text):

@@ -57,18 +57,19 @@ PLACEHOLDER = re.compile(f"{_OPEN}(\\d+){_CLOSE}")
 _PART = re.compile(
     r"""(?P<comment>//[^\n]*|\#[^\n]*)
     |(?P<string>"(?:\\.|[^"\\\n])*"i?)
-    |(?P<regexp>/(?!/)(?:\\/|\\\\|[^/])*?/[imslux]*)
+    |(?P<regexp>/(?!/)(?:[^/\\]|\\[/\\]?+)*+/[imslux]*)
     |(?P<percent>%(?:json|regex|lark|llguidance|grammar_options)\b)
     |(?P<condition>%if\b)
     |(?P<ids><\[[^\]\n]*\]>)
     |(?P<token><[^<>\s"]+>)
     |(?P<both>&)
     |(?P<negate>~(?!\s*[+\-]?\d))
-    |(?P<count>\{\s*\d*\s*(?:,\s*\d*\s*)?\})
+    |(?P<count>\{\s*+\d*+\s*+(?:,\s*+\d*+\s*+)?+\})
     |(?P<reference>@[\w./\-]+)
     |(?P<call>\b_?[a-z]\w*(?:-\w+)*::)
     |(?P<hyphen>\b_?[A-Za-z]\w*(?:-\w+)+)
-    |(?P<line>\n)""",
+    |(?P<line>\n)
+    |(?P<slash>/)""",
     re.VERBOSE,
 )
 _BRACKETS = re.compile(r"[(\[{}\])]")
@@ -78,7 +79,7 @@ _HEAD = re.compile(
     r"(?P<parameter>::_(?=\s*[\[:]))?(?P<open>[ \t]*\[)?"
 )
 _ATTRIBUTE = re.compile(
-    r"""\s*(?P<name>[a-z_]+)\s*(?:=\s*(?:(?P<string>"(?:\\.|[^"\\\n])*"i?)|(?P<regexp>/(?!/)(?:\\/|\\\\|[^/])*?/[imslux]*)
+    r"""\s*(?P<name>[a-z_]+)\s*(?:=\s*(?:(?P<string>"(?:\\.|[^"\\\n])*"i?)|(?P<regexp>/(?!/)(?:[^/\\]|\\[/\\]?+)*+/[imslux]*)
     |(?P<number>[+\-]?[0-9.]+)|(?P<token><[^<>\s"]+>)|(?P<terminal>_?[A-Z][\w\-]*)))?\s*(?P<end>[,\]])""",
     re.VERBOSE,
 )
@@ -227,6 +228,10 @@ class _Scanner:
     def fail(self, message: str, at: int) -> NoReturn:
         source.fail(message, self.text, at)
 
+    def slash(self, part: re.Match[str]) -> NoReturn:
+        """Fails: no regex begins at this slash. Lark would look for its end in exponential time."""
+        self.fail("this regular expression does not end; a slash inside of one is \\/", part.start())
+
     def plain(self, end: int) -> None:
         """Writes the text up to a place unchanged."""
         begin, self.at = self.at, end
@@ -364,6 +369,7 @@ _READ: dict[str, Callable[[_Scanner, re.Match[str]], None]] = {
     "call": _Scanner.call,
     "hyphen": _Scanner.hyphen,
     "line": _Scanner.newline,
+    "slash": _Scanner.slash,
 }
 
 
