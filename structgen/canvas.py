@@ -88,8 +88,8 @@ class Canvas:
         return _verdict(self._core.possible())
 
     def allows(self, slot: int, token: int) -> bool | None:
-        """Returns whether a token may stand in a slot. For a slot that has a token, the answer is that for
-        the slot without it.
+        """Returns whether a token may stand in a slot; None if that was not decided (see the class). If the
+        slot has a token already, that token does not count.
 
         Raises:
             ValueError: no such slot, or a token outside the vocabulary.

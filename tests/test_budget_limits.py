@@ -94,8 +94,8 @@ def test_a_budget_that_a_mask_left_is_kept_at_any_limit(schema: dict[str, Any], 
 
 @pytest.mark.parametrize("memory", [20_000, 1 << 20, 256 << 20])
 def test_a_token_that_one_way_allows_is_accepted(memory: int) -> None:
-    """A text may be read in several ways. A plan from an earlier state put `"a":` into the row of a way that
-    refuses the token."""
+    """A text may have several readings. The way that was kept from an earlier state put the token `"a":` into
+    the row of a reading that refuses it."""
     compiler = structgen.Compiler(
         histories.LACKING, on_limit="subset", limits=structgen.Limits(mask=100_000, memory=memory)
     )

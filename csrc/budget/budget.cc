@@ -311,8 +311,8 @@ bool Budget::promised(TokenId t, StateId to) {
 // A point lies between any two bytes, so the answer does not depend on how the text was cut into tokens.
 bool Budget::followed(std::size_t budget, std::vector<TokenId>& rest) {
   std::string since;
-  // Returns true if the bytes `since`, which were written behind the state s, begin the way from s, and the
-  // rest of this way fits.
+  // Returns true if the text has followed the way from s: the text of this way starts with the bytes `since`,
+  // which were written behind s, and what is left of the way fits the budget.
   const auto goes_on = [&](StateId s) {
     const std::string text = bytes_of(way_from(s));
     std::vector<Piece> pieces;

@@ -102,8 +102,9 @@ class Spellable {
   std::size_t byte_size() const { return bytes_ + known_.size() * 56 + next_.size() * 48; }
 
  private:
-  // A point between two symbols of a rule: the label that was read last, the pending (parse/alive.h), and the
-  // trie node at which the token that has begun stands (0 between two tokens).
+  // A point between two symbols of a rule. `label` is 1 + the label that the next reader is told, or 0.
+  // `pending` says what may not follow here (parse/alive.h). `node` is the trie node of the bytes of the
+  // token that has begun, or 0 between two tokens.
   struct Junction {
     uint32_t label = 0;
     Alive::Pending pending = Alive::kClear;

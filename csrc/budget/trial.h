@@ -87,7 +87,8 @@ struct Budget::Trial {
 
   // Returns true if captured text mattered for no token, so that the results depend on states alone.
   bool by_state() const { return alike.empty() && alone.empty(); }
-  // Sets the tokens to check: those of a row, without end tokens and those of `sure`, which may be null.
+  // Sets the tokens to check: those of `row`, less the end tokens, less the tokens of `sure`. `sure` may be
+  // null.
   void ask(const uint32_t* row, const uint32_t* sure);
   // Checks the tokens that ask() has set, without captured text.
   void judge_asked(StateId from);

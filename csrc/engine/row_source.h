@@ -7,8 +7,8 @@
 // The sources (engine/rows.cc):
 //
 //     PlainRow     the mask of the state; a mask that takes too much work is an error. For a grammar with a
-//                  condition, or for a middle, tokens are also read behind a captured text, and a row
-//                  without tokens is an error
+//                  condition (`grammar & without("x")`), or for the middle that `infill` asks for, tokens
+//                  are also read behind a captured text, and a row without tokens is an error
 //     DistinctRow  JSON with arrays whose items differ: the items stand beside the state (engine/distinct.h)
 //     PartRow      the same where the world omits (base/effort.h): a row may be a part of the mask
 //     SpelledRow   a vocabulary that may be unable to spell what the grammar asks for (budget/spellable.h)

@@ -252,8 +252,8 @@ bool NumberLanguage::magnitudes_between(const Divisor& d, const Bound& low, cons
   of.zeros_until = zeros_until_;
   out = decimals(of);
   if (!exponents_) return true;
-  // Now the scientific lexemes. In the narrow universe those with a fraction are at least 10^16 or below
-  // 10^-4, where bounds are rare.
+  // Now the lexemes with an exponent. In the narrow universe (number.h) such a lexeme has a fraction only
+  // from 10^16 up or below 10^-4. Few schemas have bounds there, so an intersection serves.
   const Decimal huge{false, "1", kLongMin}, tiny{false, "1", kLongMax + 1};
   const auto within = [&](RegexId lexemes, bool from, bool to) {
     if (from) lexemes = arena_.both(lexemes, above(low.value, low.open));

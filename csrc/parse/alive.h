@@ -43,8 +43,8 @@ class Alive {
     RegexId regex;
   };
   void steps(Symbol s, Pending from, std::vector<Step>& out);
-  // Returns true for a rule of a grammar with lexemes. Only such rules depend on the pending
-  // (RuleTraits::plain).
+  // Returns true for a rule of a grammar with lexemes. The texts of such a rule depend on the pending; those
+  // of any other rule do not.
   bool plain(RuleId r) const { return productions_.traits_of(r).plain; }
   // Returns the pending that keeps the context of p and lets any byte follow.
   Pending without_follow(Pending p) { return pending({RegexId{0}, pendings_[p].context}); }

@@ -194,7 +194,8 @@ class Completion {
     // A lower bound of the bytes of every text that was left out, counted from where this search began; kNone
     // if none was left out.
     uint32_t cut = kNone;
-    // The smallest depth of an open rule into which a skipped alternative leads; kClean if none was skipped.
+    // An alternative that leads back into an open rule is skipped. `low` is the smallest depth of such a
+    // rule; kClean if no alternative was skipped.
     uint32_t low = kClean;
     bool poison = false;
   };

@@ -258,8 +258,8 @@ void Parser::merge_restricted(const KnownFrontier& from, RegexId follow, Frontie
   out.accepting = out.accepting || from.accepting;
 }
 
-// Adds the items of a frontier. The context is known now and decides how far a lexeme reaches, so lexemes
-// become items.
+// Adds the items of a frontier. A frontier keeps its lexemes as they are while the context is unknown. Here
+// the context is known, so each part of a lexeme becomes an item.
 void Parser::merge_in_context(const KnownFrontier& from, uint32_t context, Frontier& out) {
   out.items.insert(out.items.end(), from.items().begin(), from.items().end());
   out.accepting = out.accepting || from.accepting;

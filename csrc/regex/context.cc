@@ -280,7 +280,8 @@ uint32_t ContextLanguage::read(uint32_t rest) {
   check_depth();
   const PatternRest r = rests_[rest];
   if (r.kind == PatternRest::kEnd || r.kind == PatternRest::kAny) return rest;
-  // If this iteration is marked already, so are those around it.
+  // An iteration that is not fresh has read a character, and so have the iterations around it. So nothing is
+  // left to mark.
   if (r.kind == PatternRest::kAgain && !r.fresh) return rest;
   return remember(read_, rest, [&] {
     PatternRest out = r;

@@ -79,5 +79,5 @@ def _run(walker: Walker, ways: list[Walk], ends: tuple[bytes, ...], begin: int, 
 
 
 def _perplexity(way: Walk, begin: int, target: Target) -> float:
-    """Returns the mean negative log-probability of the tokens of a trial."""
+    """Returns the log of the perplexity: the mean negative log-probability of the tokens of a trial."""
     return -sum(way.scores[begin:]) / (len(way.tokens) - begin)

@@ -210,8 +210,9 @@ bool Objects::take_forced(PlanId plan_id, TypedId& p, Gone& gone, bool& dead) {
   return any;
 }
 
-// Tells whether behind a key of the class the rest may be `fewer`, which is p with one member less to count.
-// Then any number of such keys can be written, one after the other.
+// Tells whether a key of the class may leave p as it is but for the number of members that are missing:
+// `fewer` is p with one member less to count. Each further key of the class then does the same, so any number
+// of them can be written.
 bool Objects::repeats(const Plan& plan, TypedId p, KeyClassId cls, ValueId start, ValueId value,
                       TypedId fewer) {
   std::vector<Cell> cells;

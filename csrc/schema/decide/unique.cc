@@ -166,7 +166,8 @@ void Unique::add_outside(CapturedId set, ItemCell cell, std::vector<ItemCell>& o
   };
   CapturedId bad;
   if (cell.capture) {
-    // Excluded arrays begin with this item. What is left of them must be excluded behind it.
+    // The set has arrays that begin with the item `first`. The item `first` is bad if each array that can
+    // follow it is what one of these arrays has behind it.
     for (const std::string& first : captured_.first_items(set))
       if (captured_.contains(covered(extend(cell.rest, first)), first)) bad = captured_.add(bad, first);
   } else {
