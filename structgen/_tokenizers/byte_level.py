@@ -193,8 +193,8 @@ def _split_pattern(record: Any) -> str:
 
 
 def _translated(pattern: str) -> str:
-    """Rewrites the pattern so that it matches shadows (see the top of the file) where the original matches texts.
-    VocabularyError: the pattern distinguishes characters that have the same shadow."""
+    """Rewrites the pattern so that it matches shadows (see the top of the file) where the original matches
+    texts. VocabularyError: the pattern distinguishes characters that have the same shadow."""
     made: list[str] = []
     in_class = False
     for match in re.finditer(r"\\[pP]\{(\^?\w+)\}|\\(.)|(\(\?[^:=!])|(.)", pattern, re.DOTALL):

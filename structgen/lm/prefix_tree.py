@@ -207,7 +207,8 @@ class _Store:
 
 @dataclass(slots=True)
 class Row:
-    """One row of a forward: the tokens of `node` from index `past` on, and the nodes whose vectors are wanted."""
+    """One row of a forward: the tokens of `node` from index `past` on, and the nodes whose vectors are
+    wanted."""
 
     node: Node
     past: int

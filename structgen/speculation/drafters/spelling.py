@@ -94,7 +94,8 @@ class Spelling:
         return extended(context, ids[:-1]), self.lm.vocabulary.tokens[ids[-1]]
 
     def whole(self, place: Place) -> Context | None:
-        """Returns the draft model's context for the whole text, or None if the text is longer than the model reads."""
+        """Returns the draft model's context for the whole text; None: the text is longer than the model
+        reads."""
         context = extended(place[0], self.ids(place[1]) or ())
         return context if self.readable(context) else None
 
