@@ -349,14 +349,12 @@ void RunClass::for_each_cut(F&& f) {
     uint32_t bytes, elements;
   };
   std::vector<End> ends(vocabulary_.longest() + 1, End{0, 0});  // by depth: where the last element ended
-  const auto runs = [&](TokenId t) { return get_bit(all_, t); };
   for (uint32_t i = 1; i < trie.size();) {
     const TokenTrie::Node& node = trie.node(i);
     const End before = ends[node.depth - 1];
     const End end = ends[node.depth] = boundary(i) ? End{node.depth, before.elements + 1} : before;
-    // This byte begins an element, or should, and no token at or below the node consists of elements.
-    if (end.bytes + 1 == node.depth && (!begins_.has(static_cast<uint8_t>(node.byte)) ||
-                                        std::ranges::none_of(trie.subtree_tokens(i), runs))) {
+    // No element begins with this byte, so no token at or below the node consists of elements.
+    if (end.bytes + 1 == node.depth && !begins_.has(static_cast<uint8_t>(node.byte))) {
       i = node.end;
       continue;
     }
@@ -365,7 +363,7 @@ void RunClass::for_each_cut(F&& f) {
     // A forged file may understate longest_, by which callers index their arrays.
     if (end.elements + !begun.empty() <= longest_)
       for (TokenId t : trie.tokens(i))
-        if (runs(t)) f(t, end.elements, begun);
+        if (get_bit(all_, t)) f(t, end.elements, begun);
     ++i;
   }
 }
