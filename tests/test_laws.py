@@ -518,6 +518,25 @@ LOOPS = [
     *(("pattern", {"type": "string", "pattern": p}) for p in PATTERNS),
     *(("short", {"type": "string", "pattern": p, "minLength": 1, "maxLength": 40}) for p in PATTERNS[:6]),
     *(("near", {"type": "string", "pattern": p, "minLength": 1, "maxLength": 14}) for p in PATTERNS[6:]),
+    *(("least", {"type": "string", "pattern": p, "minLength": 6, "maxLength": 17}) for p in PATTERNS[::2]),
+    *(
+        ("exact", {"type": "string", "pattern": p, "minLength": 12, "maxLength": 12})
+        for p in (
+            "[0-9a-f]+",
+            r"^\S+@\S+$",
+            "^(ab|c)+$",
+            "^(..)*$",
+            "^(.{3})+$",
+            "é.?a",
+            r"^[ab]+(\.[^a]+)*$",
+        )
+    ),
+    ("odd", {"type": "string", "pattern": "^(..)*$", "minLength": 5, "maxLength": 9}),
+    ("one of", {"type": "string", "oneOf": [{"pattern": "ma"}, {"pattern": "or"}, {"pattern": "^.é"}]}),
+    (
+        "any of",
+        {"anyOf": [{"pattern": "^[^x]*$", "minLength": 3}, {"pattern": "é$", "maxLength": 5}, {"enum": [1]}]},
+    ),
     ("keys", {"patternProperties": {"foo": {"type": "integer"}, "[0-9a-f]{4}": {"type": "string"}}}),
     ("keys", {"patternProperties": {"fo+": {"type": "integer"}, ".*": {"type": "string"}}}),
     ("keys", {"patternProperties": {"^x-": True, "a.b": False}, "propertyNames": {"maxLength": 9}}),

@@ -13,14 +13,16 @@
 // - contained(): a run of characters, if every run can be completed to a text of the regex.
 //
 //       regex           any{0,20}" & any* foo any*"
-//       completes()     after any characters at most 3 more and the quote suffice; a product of automata
+//       completes()     after any characters at most 3 more and the quote suffice; a product of automata.
+//                       Beside any{12} it also tells what suffices if at least n more must be read
 //       safe            20 - 3 = 17: tokens of up to 17 characters are inside, the run's row
 //       18 to 20        each token is tried: does the regex step through it?
 //       closing quote   only tokens that read it are looked at: the text must hold foo by then (meets_exits)
 //
-// - shorter(): the pattern without the bound, while the bound is further away than the pattern needs to
-//   end. The pattern `[a-z]*` with at most 500 characters has the mask of `[a-z]*` until few characters
-//   are left.
+// - shorter(): the pattern without the bounds, while the largest length is further away than the pattern
+// needs
+//   to end. The pattern `[a-z]*` with 5 to 500 characters has the mask of `[a-z]*`, without the tokens that
+//   close the string too early, until few characters are left.
 // - counted(): the regex without its counters, as far as no short text reads one to its end. Only long tokens
 //   may be allowed by the one and not by the other; these are walked with both:
 //
@@ -60,77 +62,89 @@ namespace {
 
 // completes() gives up after this many pairs of states.
 constexpr uint32_t kPairBudget = 4'000;
-// The same for a call from covers(), which saves no more than the walk of another regex.
-constexpr uint32_t kCoverBudget = 300;
-constexpr uint32_t kNever = TerminalMask::kUnknown;
+// The same for a call from covers() or shorter(), which saves no more than the walk of another regex.
+constexpr uint32_t kFewPairs = 300;
+constexpr uint32_t kNever = kUnbounded;
+// completes() counts up to this many elements that a text still lacks.
+constexpr uint32_t kMostPadded = 64;
 // counted() serves a regex only if fewer than kSpare bytes complete every text inside it. spare() computes
 // this number from at most kSpareStates states, for which at most kSpareNodes new regexes are made.
 constexpr uint32_t kSpare = 12, kSpareStates = 200, kSpareNodes = 1'500;
-// shorter() tries at most kTriedTokens tokens one by one: those of nearly the largest number of characters.
-// It serves a regex only if this number exceeds, by kLeastRoom or more, what completes a text.
-constexpr std::size_t kTriedTokens = 4'000;
-constexpr uint32_t kLeastRoom = 8;
+// contained() and shorter() try at most this many tokens one by one: those of nearly the largest number of
+// characters.
+constexpr std::size_t kTriedTokens = 10'000;
 // avoided() serves a regex with at most this many states.
 constexpr std::size_t kWordStates = 64;
 
 struct Edge {
   uint32_t from, to;
-  // An edge adds 1 to the distance that farthest() computes, or 0 if this is false.
+  // An edge adds 1 to the distances, or 0 if this is false.
   bool counts;
 };
 
-// Returns the largest distance from a state to its nearest end, or kNever if a state reaches no end.
-// Distances spread backwards from the ends until nothing changes (Bellman-Ford); most edges lead forward, so
-// few rounds are needed.
-template <class Ends>
-uint32_t farthest(std::size_t states, std::span<const Edge> edges, Ends&& ends) {
-  std::vector<uint32_t> distance(states, kNever);
-  for (std::size_t i = 0; i < states; ++i)
-    if (ends(i)) distance[i] = 0;
+// Lowers distances that an edge makes shorter, until none is (Bellman-Ford). An edge that counts adds 1 to
+// the distance of its target in `behind`, or in `distance` itself if `behind` is null. Most edges lead
+// forward, so few rounds are needed.
+void relax(std::vector<uint32_t>& distance, std::span<const Edge> edges,
+           const std::vector<uint32_t>* behind) {
   for (bool changed = true; changed;) {
     changed = false;
     for (std::size_t i = edges.size(); i-- > 0;) {
       const Edge& e = edges[i];
-      if (distance[e.to] == kNever || distance[e.to] + e.counts >= distance[e.from]) continue;
-      distance[e.from] = distance[e.to] + e.counts;
+      const uint32_t to = e.counts && behind ? (*behind)[e.to] : distance[e.to];
+      if (to == kNever || to + e.counts >= distance[e.from]) continue;
+      distance[e.from] = to + e.counts;
       changed = true;
     }
   }
-  return *std::max_element(distance.begin(), distance.end());
 }
 
+// Returns the distance from each state to its nearest end; kNever for a state that reaches no end.
+template <class Ends>
+std::vector<uint32_t> distances(std::size_t states, std::span<const Edge> edges, Ends&& ends) {
+  std::vector<uint32_t> out(states, kNever);
+  for (std::size_t i = 0; i < states; ++i)
+    if (ends(i)) out[i] = 0;
+  relax(out, edges, nullptr);
+  return out;
+}
 }  // namespace
 
-// E is the element of a run, and a text of elements is what the run reads. Returns how many more elements, at
-// most, a text of elements needs before the closing quote to be a text of the regex. Returns kNever if some
-// text of elements cannot become one. If a number is returned, all tokens of elements are inside the regex,
-// and only tokens with a closing quote need a look.
-//     regex any* foo any*", element any    3: after `x` the completion is `foo"`
-//     regex [a-z]*", element any           kNever: `A` cannot be completed
-// It visits pairs of a state of the regex and a state of the element's automaton, with one byte for each
-// class of bytes that both treat alike. From the pairs behind which a quote may come it counts elements
-// backwards.
-uint32_t Slices::completes(RegexId regex, RegexId element, uint32_t budget) {
+// E is the element of a run. Returns how many more elements the texts of elements need before the closing
+// quote to be texts of the regex, for all minima from 0 to `least`. With `all`, the search stops as soon as
+// some text of elements is not inside the regex.
+//     regex any* foo any*", E any    more = 3, 3, 3, 3, 4: after `x`, `foo"` suffices; of four, `foox"`
+//     regex ([a-z]{2})*", E any      more = 1, 2, 3, 4, 5: after `a` 1, 3, 5, ... suffice, after `ab` 0, 2,
+//     4, ...
+// It visits pairs of a state of the regex and a state of the automaton of E, with one byte for each class of
+// bytes that both treat alike. From the pairs behind which a quote may come it counts elements backwards.
+const Slices::Completions& Slices::completes(RegexId regex, RegexId element, uint32_t least, bool all,
+                                             uint32_t budget) {
   const auto key = [](RegexId r, RegexId e) { return (static_cast<uint64_t>(r.v) << 32) | e.v; };
-  if (const auto it = completes_.find(key(regex, element)); it != completes_.end()) return it->second;
+  least = std::min(least, kMostPadded);
+  auto& numbers = completes_[all];
+  if (const auto known = numbers.find(key(regex, element)); known != numbers.end())
+    if (const Completions& c = completions_[known->second]; c.none || c.more.size() > least) return c;
   std::vector<std::pair<RegexId, RegexId>> pairs{{regex, element}};
   std::unordered_map<uint64_t, uint32_t> seen{{key(regex, element), 0}};
   std::vector<Edge> edges;
-  uint32_t result = 0;
+  Completions out;
   bool too_many = false;
-  for (uint32_t i = 0; i < pairs.size() && result != kNever; ++i) {
+  for (uint32_t i = 0; i < pairs.size() && !out.none && !(all && out.leaves); ++i) {
     const auto [r, e] = pairs[i];
     const ClassMap* c = regexes_.class_maps().product(&regexes_.classes(r), &regexes_.classes(e));
     for (uint16_t k = 0; k < c->n; ++k) {
       RegexId e2 = regexes_.step(e, c->rep[k]);
       if (e2 == RegexArena::empty()) continue;
       const RegexId r2 = regexes_.step(r, c->rep[k]);
+      out.leaves = out.leaves || r2 == RegexArena::empty();
+      if (r2 == RegexArena::empty()) continue;
       const bool ends = e2 == RegexArena::epsilon();
       if (ends) e2 = element;
       // If the regex may end inside the run, it has exits that the run lacks.
-      if (r2 == RegexArena::empty() || regexes_.nullable(r2) || pairs.size() > budget) {
-        result = kNever;
-        too_many = pairs.size() > budget;
+      too_many = pairs.size() > budget;
+      if (regexes_.nullable(r2) || too_many) {
+        out.none = true;
         break;
       }
       const auto [it, fresh] = seen.emplace(key(r2, e2), static_cast<uint32_t>(pairs.size()));
@@ -138,23 +152,46 @@ uint32_t Slices::completes(RegexId regex, RegexId element, uint32_t budget) {
       edges.push_back({i, it->second, ends});
     }
   }
-  constexpr std::size_t kEntry = 40;  // a hash node and its share of the buckets
-  if (result == kNever) {
-    // If too many pairs were met, a search from any of them would meet too many, too, so all of them get this
-    // answer, and the next character of the text starts no search. That some text cannot be completed is
-    // known for the start only.
-    if (!too_many) seen = {{key(regex, element), 0}};
-    for (const auto& [k, unused] : seen) completes_.try_emplace(k, kNever);
-    bytes_ += seen.size() * kEntry;
-    return kNever;
+  out.none = out.none || (all && out.leaves);
+  if (!out.none) {
+    std::vector<uint32_t> nearest = distances(pairs.size(), edges, [&](std::size_t i) {
+      return pairs[i].second == element && regexes_.nullable(regexes_.step(pairs[i].first, '"'));
+    });
+    out.more.push_back(std::ranges::max(nearest));
+    out.none = out.more[0] == kNever;
+    while (!out.none && out.more.size() <= least) {
+      std::vector<uint32_t> further(pairs.size(), kNever);
+      relax(further, edges, &nearest);
+      nearest = std::move(further);
+      out.more.push_back(std::ranges::max(nearest));
+    }
+  } else if (!too_many) {
+    // What is known holds for the start only.
+    seen = {{key(regex, element), 0}};
   }
-  result = farthest(pairs.size(), edges, [&](std::size_t i) {
-    return pairs[i].second == element && regexes_.nullable(regexes_.step(pairs[i].first, '"'));
-  });
-  const std::size_t before = completes_.size();
-  for (const auto& [k, unused] : seen) completes_[k] = result;
-  bytes_ += (completes_.size() - before) * kEntry;
-  return result;
+  // If too many pairs were met, a search from any of them would meet too many, too, so all of them get this
+  // answer, and the next character of the text starts no search.
+  constexpr std::size_t kEntry = 40;  // a hash node and its share of the buckets
+  const uint32_t number = static_cast<uint32_t>(completions_.size());
+  const std::size_t before = numbers.size();
+  for (const auto& [k, unused] : seen) numbers[k] = number;
+  bytes_ += (numbers.size() - before) * kEntry + sizeof(Completions) + 4 * out.more.capacity();
+  return completions_.emplace_back(std::move(out));
+}
+
+// Returns the largest n such that every text of at most n elements inside the regex becomes a text of min to
+// max elements; nothing if not even the empty text does.
+std::optional<uint32_t> Slices::Completions::safe(uint32_t min, uint32_t max) const {
+  if (none) return std::nullopt;
+  const auto fits = [&](uint32_t n, uint32_t added) {
+    return added != kNever && (max == kUnbounded || uint64_t{n} + added <= max);
+  };
+  // Texts that lack more elements than `more` tells take any elements first.
+  const uint32_t told = static_cast<uint32_t>(std::min<std::size_t>(min, more.size() - 1));
+  if (told < min && (leaves || !fits(min, more[0]))) return std::nullopt;
+  for (uint32_t n = min - told; n <= min; ++n)
+    if (!fits(n, more[min - n])) return n == 0 ? std::nullopt : std::optional(n - 1);
+  return max == kUnbounded ? kUnbounded : max - more[0];
 }
 
 // Makes the mask of a regex E{min,max}" & rest where every text of elements E can still become a text of
@@ -191,15 +228,11 @@ bool Slices::contained(RegexId regex, TerminalMask& out) {
   if (body && (!plain || others.empty()))
     others.push_back(regexes_.cat(regexes_.star(any), regexes_.byte('"')));
   const RegexId rest = regexes_.both(std::span<const RegexId>(others));
-  if (!(regexes_.live(any) & ~regexes_.live(rest)).none() || counts(rest)) return false;
-  const uint32_t more = completes(rest, any, kPairBudget);
-  // A token behind which `more` elements are still allowed can be completed. So tokens of at most max - more
-  // elements need no look.
-  if (more == kNever || (max != kUnbounded && min + more > max)) return false;
-  RunClass* run = this->run(any);
-  const uint32_t safe = max == kUnbounded ? kUnbounded : max - more;
-  if (!run || run->tokens_between(safe, max) > kMostListed) return false;
-  if (meets_exits(regex, rest, *run, min, max, safe, out)) return true;
+  if ((regexes_.live(any) & ~regexes_.live(rest)).any() || counts(rest)) return false;
+  const std::optional<uint32_t> safe = completes(rest, any, min, true, kPairBudget).safe(min, max);
+  RunClass* run = safe ? this->run(any) : nullptr;
+  if (!run || run->tokens_between(*safe, max) > kTriedTokens) return false;
+  if (meets_exits(regex, rest, *run, min, max, *safe, out)) return true;
   out = TerminalMask{};
   return false;
 }
@@ -213,7 +246,17 @@ bool Slices::meets_exits(RegexId regex, RegexId rest, RunClass& run, uint32_t mi
   const TokenTrie& trie = vocabulary_.trie();
   const RunExits& exits = run.exits('"');
   out.left = &exits;
-  out.base = safe >= run.longest() ? &exits.unbounded : &run.up_to(safe);
+  if (safe >= run.longest()) {
+    out.base = &exits.unbounded;
+  } else {
+    run.for_each_between(safe, max, [&](TokenId t) {
+      const bool inside = regexes_.steps(regex, vocabulary_.bytes(t)) != RegexArena::empty();
+      (inside ? out.added : out.removed).push_back(t);
+    });
+    const bool most = out.removed.size() < out.added.size();
+    (most ? out.added : out.removed).clear();
+    out.base = &run.up_to(most ? max : safe);
+  }
   for (const Exit& e : exits.children) {
     const RegexId to = regexes_.steps(rest, path(e.node));
     // If something may follow the quote, the regex is no pattern of strings, and this form does not apply.
@@ -227,10 +270,6 @@ bool Slices::meets_exits(RegexId regex, RegexId rest, RunClass& run, uint32_t mi
     }
   }
   std::sort(out.blocked.begin(), out.blocked.end());
-  if (safe < run.longest())
-    run.for_each_between(safe, max, [&](TokenId t) {
-      if (regexes_.steps(regex, vocabulary_.bytes(t)) != RegexArena::empty()) out.added.push_back(t);
-    });
   return true;
 }
 
@@ -317,7 +356,6 @@ bool Slices::avoiding(RegexId regex, TerminalMask& out) {
   // Strings of bounded length may be too short to leave the excluded literals behind.
   if (less == RegexArena::empty() || !body || (bounded && literals) || !avoided(less).closes) return false;
   change(terminal(regexes_.both(std::span<const RegexId>(others))), avoided(less).changes, out);
-  out.slack = kNever;
   return true;
 }
 
@@ -329,7 +367,8 @@ bool Slices::covers(RegexId regex) {
   const RegexNode n = regexes_.node(regex);
   for (uint32_t i = 0; n.kind == RegexKind::kAnd && i < n.n; ++i)
     if (words(RegexId{n.kids[i]}) && !avoided(RegexId{n.kids[i]}).changes.lost.empty()) return false;
-  return (regexes_.live(any) & ~regexes_.live(regex)).none() && completes(regex, any, kCoverBudget) != kNever;
+  if ((regexes_.live(any) & ~regexes_.live(regex)).any()) return false;
+  return !completes(regex, any, 0, true, kFewPairs).none;
 }
 
 const TerminalMask* Slices::leaving(RegexId regex) {
@@ -370,38 +409,6 @@ const TerminalMask* Slices::leave(RegexId regex) {
   return leaving_[regex.v].get();
 }
 
-// Returns the length in bytes of a short text of the regex, read off its structure; no shortest text is
-// longer. Returns kNever where the structure does not tell, as for intersections. check_depth() bounds the
-// recursion.
-//     [a-z]{3}"        4 (three letters and the quote)
-//     [a-z]{3}|[0-9]   1
-//     A & B            kNever
-uint32_t Slices::slack(RegexId regex) {
-  check_depth();
-  const RegexNode n = regexes_.node(regex);
-  if (n.boolean || n.lazy || n.labelled) return kNever;
-  switch (n.kind) {
-    case RegexKind::kEpsilon: return 0;
-    case RegexKind::kBytes:
-    case RegexKind::kLiteral: return n.shortest;
-    case RegexKind::kCat:
-    case RegexKind::kAlt:
-    case RegexKind::kRepeat: break;
-    default: return kNever;
-  }
-  if (const auto it = slacks_.find(regex.v); it != slacks_.end()) return it->second;
-  uint64_t out = kNever;
-  if (n.kind == RegexKind::kCat) {
-    out = std::min<uint64_t>(kNever, static_cast<uint64_t>(slack(RegexId{n.a})) + slack(RegexId{n.b}));
-  } else if (n.kind == RegexKind::kRepeat) {
-    out = n.min == 0 ? 0 : std::min<uint64_t>(kNever, static_cast<uint64_t>(slack(RegexId{n.a})) * n.min);
-  } else {
-    for (uint32_t i = 0; i < n.n; ++i) out = std::min<uint64_t>(out, slack(RegexId{n.kids[i]}));
-  }
-  bytes_ += 40;
-  return slacks_[regex.v] = static_cast<uint32_t>(out);
-}
-
 // Makes the mask of a regex E{0,max}" & P, where every text inside the pattern P needs a few more characters
 // only. While max is far away, the mask is that of P, except for tokens of nearly max characters, which are
 // tried one by one. Returns false if the regex has another form.
@@ -424,35 +431,31 @@ bool Slices::shorter(RegexId regex, TerminalMask& out) {
       return false;
     }
   }
-  if (pattern == RegexArena::empty() || max == kUnbounded || min > 1) return false;
+  if (pattern == RegexArena::empty()) return false;
+  const std::optional<uint32_t> safe = completes(pattern, any, min, false, kFewPairs).safe(min, max);
+  RunClass* run = safe ? this->run(any) : nullptr;
+  if (!run || run->tokens_between(*safe, run->longest()) > kTriedTokens) return false;
   const TerminalMask& of = terminal(pattern);
-  // `of.slack` bytes complete every text inside P, so as many characters suffice, too: a character has at
-  // least one byte.
-  if (of.slack == kNever || (of.left && !of.blocked.empty()) || max < of.slack + kLeastRoom) return false;
-  RunClass* run = this->run(any);
-  const uint32_t safe = max - of.slack;
-  if (!run || run->tokens_between(safe, run->longest()) > kTriedTokens) return false;
+  if (of.left && !of.blocked.empty()) return false;
   out = of;
-  out.slack = kNever;
   const TokenTrie& trie = vocabulary_.trie();
   std::sort(out.added.begin(), out.added.end());
   std::vector<TokenId> lost;
   const auto holds = [&](TokenId t) {
     return (out.base && get_bit(*out.base, t)) || std::binary_search(out.added.begin(), out.added.end(), t);
   };
-  run->for_each_between(safe, run->longest(), [&](TokenId t) {
+  run->for_each_between(*safe, run->longest(), [&](TokenId t) {
     if (holds(t) && regexes_.steps(regex, vocabulary_.bytes(t)) == RegexArena::empty()) lost.push_back(t);
   });
-  // At an exit of P the regex may not end: if min is 1, the text may have too few characters; if the token
-  // reaches max, it may have too many. A token that goes on behind the quote may have more characters than
-  // run->longest().
+  // At an exit of P the regex may not end: the text may have too few characters or too many. A token that
+  // goes on behind the quote may have more characters than run->longest().
   const RunExits& exits = run->exits('"');
-  if (min == 1 || safe < std::max(run->longest(), exits.longest)) {
+  if (min > 0 || *safe < std::max(run->longest(), exits.longest)) {
     const auto ends = [&](uint32_t node) { return regexes_.nullable(regexes_.steps(regex, path(node))); };
     list_open(out);
     std::erase_if(out.exits, [&](uint32_t node) { return !ends(node); });
     for (const Exit& e : exits.children) {
-      if ((e.count >= min && e.count <= safe) || ends(e.node)) continue;
+      if ((e.count >= min && e.count <= *safe) || ends(e.node)) continue;
       const auto tokens = trie.tokens(e.node);
       lost.insert(lost.end(), tokens.begin(), tokens.end());
       if (out.left) block(e.node, out);
@@ -509,8 +512,8 @@ uint32_t Slices::spare(RegexId regex) {
   }
   if (regexes_.effort().omitted() != omitted) return kNever;
   const bool too_many = too_large();
-  const uint32_t out =
-      too_many ? kNever : farthest(table.size(), edges, [&](uint32_t i) { return i == 0 || table.ends(i); });
+  const auto ends = [&](std::size_t i) { return i == 0 || table.ends(static_cast<uint32_t>(i)); };
+  const uint32_t out = too_many ? kNever : std::ranges::max(distances(table.size(), edges, ends));
   const uint32_t told = too_many && depths.back() > kSpare ? 1 : table.size() - 1;
   const std::size_t before = spares_.size();
   for (uint32_t i = 1; i <= told; ++i) spares_.try_emplace(table.regex(i).v, out);

@@ -109,16 +109,20 @@ void MaskBuilder::split(const Item& item, std::vector<Item>& narrow, std::vector
   } else if (narrow_item || !wide(item.regex)) {
     narrow.push_back(item);
   } else if (n.kind == RegexKind::kAlt) {
-    std::vector<RegexId> rest;
+    std::vector<RegexId> rest, both;
     for (uint32_t i = 0; i < n.n; ++i) {
       const RegexId kid{n.kids[i]};
-      if (wide(kid))
-        wide_items.push_back({kid, item.stack, item.capture});
-      else
+      if (!wide(kid))
         rest.push_back(kid);
+      else if (regexes.node(kid).kind == RegexKind::kAnd)
+        both.push_back(kid);
+      else
+        wide_items.push_back({kid, item.stack, item.capture});
     }
     if (!rest.empty())
       narrow.push_back({regexes.alt(std::span<const RegexId>(rest)), item.stack, item.capture});
+    if (!both.empty())
+      wide_items.push_back({regexes.alt(std::span<const RegexId>(both)), item.stack, item.capture});
   } else {
     wide_items.push_back(item);
   }

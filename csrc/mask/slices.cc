@@ -189,9 +189,6 @@ bool Slices::run_terminal(RegexId regex, TerminalMask& out) {
   if (!exits) return false;
   out.base = &exits->unbounded;
   out.left = exits;
-  // The closing byte alone completes every text. An unfinished element needs nothing more here, because
-  // up_to(k) counts it as one.
-  out.slack = 1;
   return true;
 }
 
@@ -263,8 +260,6 @@ bool Slices::compare(RegexId regex, RegexId known, Limits limits, Changes& out,
     i = looked_at(note(i, at[n.depth]) ? n.end : i + 1);
     if (++visited > limits.nodes || out.gained + out.lost.size() > limits.tokens) return false;
   }
-  for (uint32_t i = 1; i < table.size() && out.slack != TerminalMask::kUnknown; ++i)
-    out.slack = std::max(out.slack, slack(table.regex(i)));
   return known == RegexArena::empty() || regexes_.effort().omitted() == omitted;
 }
 
@@ -285,7 +280,6 @@ void Slices::Changes::gain(std::span<const TokenId> tokens, const Vocabulary& vo
 // Makes the mask of a regex from a known mask and the differences that compare() found.
 void Slices::change(const TerminalMask& from, Changes& changes, TerminalMask& out) {
   out = from;
-  out.slack = std::max(from.slack, changes.slack);
   std::vector<TokenId>& lost = changes.lost;
   std::vector<TokenId>& gained = changes.added;
   std::sort(lost.begin(), lost.end());
@@ -420,9 +414,7 @@ void Slices::whole(RegexId regex, TerminalMask& out) {
     changes = {};
     compare(regex, RegexArena::empty(), {}, changes);
   }
-  TerminalMask nothing;
-  nothing.slack = 0;
-  change(from ? *from : nothing, changes, out);
+  change(from ? *from : TerminalMask{}, changes, out);
 }
 
 Slices::FirstSteps Slices::first_steps(RegexId regex) {

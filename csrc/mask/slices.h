@@ -8,6 +8,7 @@
 
 #include <array>
 #include <cstdint>
+#include <deque>
 #include <memory>
 #include <optional>
 #include <span>
@@ -43,9 +44,6 @@ struct TerminalMask {
   const RunExits* left = nullptr;
   // Tokens that leave by `left` although the regex does not end there; sorted.
   std::vector<TokenId> blocked;
-  static constexpr uint32_t kUnknown = 0xFFFFFFFFu;
-  // An upper bound of the bytes that complete a text inside the regex.
-  uint32_t slack = kUnknown;
   // True if something was omitted while the mask was made (base/effort.h). Tokens may then be missing.
   bool partial = false;
 };
@@ -102,6 +100,16 @@ class Slices {
   void trim(std::size_t limit);
 
  private:
+  // How many elements E complete the texts that consist of elements and are inside a regex.
+  struct Completions {
+    // more[j] is the largest number that some text needs, if it takes at least j elements.
+    std::vector<uint32_t> more;
+    // True if some text of elements is not inside the regex.
+    bool leaves = false;
+    // True if some text cannot be completed, or the search gave up.
+    bool none = false;
+    std::optional<uint32_t> safe(uint32_t min, uint32_t max) const;
+  };
   bool contained(RegexId regex, TerminalMask& out);
   bool counted(RegexId regex, TerminalMask& out);
   bool words(RegexId regex) const;
@@ -109,10 +117,9 @@ class Slices {
   bool counts(RegexId regex);
   uint32_t spare(RegexId regex);
   bool shorter(RegexId regex, TerminalMask& out);
-  uint32_t slack(RegexId regex);
   bool meets_exits(RegexId regex, RegexId rest, RunClass& run, uint32_t min, uint32_t max, uint32_t safe,
                    TerminalMask& out);
-  uint32_t completes(RegexId regex, RegexId element, uint32_t budget);
+  const Completions& completes(RegexId regex, RegexId element, uint32_t least, bool all, uint32_t budget);
   void block(uint32_t node, TerminalMask& out);
   std::string path(uint32_t node) const;
   const TerminalMask* leave(RegexId regex);
@@ -139,7 +146,6 @@ class Slices {
     std::vector<std::pair<uint32_t, uint32_t>> open;
     // Sorted ranges of nodes at which only the known regex may end.
     std::vector<std::pair<uint32_t, uint32_t>> cut;
-    uint32_t slack = 0;
     void gain(std::span<const TokenId> tokens, const Vocabulary& vocabulary);
     bool none() const { return !gained && lost.empty() && exits.empty() && open.empty() && cut.empty(); }
   };
@@ -179,9 +185,10 @@ class Slices {
   std::array<std::size_t, 256> tokens_by_byte_{};
   std::unordered_map<uint32_t, std::unique_ptr<TerminalMask>> leaving_;
   std::unordered_map<uint32_t, std::unique_ptr<TableMask>> tables_;
-  std::unordered_map<uint64_t, uint32_t> completes_;
+  // The number of what completes() found, by regex and state of the element; with `all` in completes_[1].
+  std::array<std::unordered_map<uint64_t, uint32_t>, 2> completes_;
+  std::deque<Completions> completions_;
   std::unordered_map<uint32_t, uint32_t> spares_;                   // by regex
-  std::unordered_map<uint32_t, uint32_t> slacks_;                   // by regex
   std::unordered_map<uint32_t, std::unique_ptr<Avoided>> avoided_;  // by regex
   // By trie node: the bytes that lead to the closing quote of a string. Empty until completed() is called.
   std::unordered_map<uint32_t, ByteSet> ways_;

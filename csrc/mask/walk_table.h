@@ -1,8 +1,8 @@
-// The transitions that one walk of the trie needs, as plain tables.
+// The transitions that one walk of the trie needs, as a plain table.
 //
-// In: regexes. Out: numbers of states and their successors, made as the walk asks for them. Cost: a word
-// for each class of bytes of a state. A step of a regex costs a call, a step in the table three loads, and
-// a walk takes up to a quarter of a million steps.
+// In: regexes. Out: numbers of states and their successors by byte, made as the walk asks for them. Cost: a
+// kilobyte a state. A step of a regex costs a call, a step in the table one load, and a walk takes up to a
+// quarter of a million steps, each of which waits for the one before.
 #pragma once
 
 #include <cstdint>
@@ -21,19 +21,18 @@ class WalkTable {
   // The units of work that a new step costs, in addition to its derivative.
   static constexpr int64_t kNewStep = 12;
   explicit WalkTable(RegexArena& regexes)
-      : regexes_(regexes),
-        states_{{RegexArena::empty(), regexes.class_maps().one(), kToDead, false}},
-        successors_{kDead, kUnknown} {}
+      : regexes_(regexes), states_{{RegexArena::empty(), false}}, successors_(kBytes, kDead) {}
   uint32_t state(RegexId r) {
     if (r == RegexArena::empty()) return kDead;
     const auto [it, fresh] = index_.try_emplace(r.v, size());
-    // Many states make no step. The table's row for a state is made at its first step.
-    if (fresh) states_.push_back({r, regexes_.class_maps().one(), kNoRow, regexes_.nullable(r)});
+    if (fresh) {
+      states_.push_back({r, regexes_.nullable(r)});
+      if (it->second < kRows) successors_.resize(successors_.size() + kBytes, kUnknown);
+    }
     return it->second;
   }
   uint32_t next(uint32_t s, uint8_t b) {
-    const State& from = states_[s];
-    const uint32_t known = successors_[from.first + from.classes->of[b]];
+    const uint32_t known = s < kRows ? successors_[s * kBytes + b] : kUnknown;
     return known != kUnknown ? known : make(s, b);
   }
   RegexId regex(uint32_t s) const { return states_[s].regex; }
@@ -42,27 +41,23 @@ class WalkTable {
   uint32_t size() const { return static_cast<uint32_t>(states_.size()); }
 
  private:
-  // Two rows of successors_ are shared: dead states have the row at kToDead, and states without a row of
-  // their own have the row at kNoRow.
-  static constexpr uint32_t kToDead = 0, kNoRow = 1;
+  static constexpr std::size_t kBytes = 256;
+  // Later states have no row: their steps are asked of the regexes each time.
+  static constexpr std::size_t kRows = 4'096;
   struct State {
     RegexId regex;
-    const ClassMap* classes;
-    // The index in successors_ of this state's successor by class 0; those by classes 1, 2, ... follow it.
-    uint32_t first;
     bool ends;
   };
-  // Kept out of next(), so that next() becomes three loads of the walk.
+  // Asks for a successor, and notes it for all bytes that the state treats alike. Kept out of next(), so that
+  // a step of a walk is one load.
   [[gnu::noinline]] uint32_t make(uint32_t s, uint8_t b) {
-    if (states_[s].first == kNoRow) {
-      const ClassMap& classes = this->classes(s);
-      states_[s].classes = &classes;
-      states_[s].first = static_cast<uint32_t>(successors_.size());
-      successors_.resize(successors_.size() + classes.n, kUnknown);
-    }
-    charge(kNewStep);
+    const ClassMap& alike = classes(s);
+    const uint32_t before = size();
     const uint32_t to = state(regexes_.step(states_[s].regex, b));
-    return successors_[states_[s].first + states_[s].classes->of[b]] = to;
+    if (s < kRows || size() > before) charge(kNewStep);
+    for (std::size_t i = 0; i < kBytes && s < kRows; ++i)
+      if (alike.of[i] == alike.of[b]) successors_[s * kBytes + i] = to;
+    return to;
   }
   RegexArena& regexes_;
   std::vector<State> states_;
