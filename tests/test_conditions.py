@@ -13,6 +13,7 @@ import json
 import pickle
 import random
 import re
+from collections.abc import Callable
 
 import pytest
 
@@ -1009,9 +1010,12 @@ STRINGS = [
 ]
 
 
+@pytest.mark.parametrize("made", [sg.without, sg.containing])
 @pytest.mark.parametrize("words", WORDS)
 @pytest.mark.parametrize("schema", STRINGS)
-def test_masks_of_strings_that_avoid_words(schema: dict[str, object], words: tuple[bytes, ...]) -> None:
+def test_masks_of_strings_that_avoid_words_or_contain_them(
+    schema: dict[str, object], words: tuple[bytes, ...], made: Callable[..., sg.Condition]
+) -> None:
     parts = [b"a", b"1", b"0", b"u", b"\\", b'"', b":", b",", "é".encode(), b"\xa9", b"}"]
     tokens = [bytes([b]) for b in range(256)]
     tokens += [b"".join(p) for n in (2, 3) for p in itertools.product(parts, repeat=n)]
@@ -1019,7 +1023,7 @@ def test_masks_of_strings_that_avoid_words(schema: dict[str, object], words: tup
     compiler = sg.Compiler(sg.Vocabulary.from_bytes(tokens, eos_token_ids=[len(tokens) - 1]))
     draws = random.Random(repr((schema, words)))
     try:
-        found = compiler.json_schema(schema, whitespace="compact") & sg.without(words)
+        found = compiler.json_schema(schema, whitespace="compact") & made(words)
     except sg.UnsatisfiableCondition:
         return
     for _ in range(2):

@@ -125,14 +125,22 @@ bool Intersection::reads_whole(RegexId r, Spot from) {
   return true;
 }
 
+// Returns the texts of a regex that lead from one spot to another. If `to` is the only exit at which the
+// whole text may end, these texts match what is left of the condition; if it is the only exit at which the
+// text may not end, they do not match it. Masks of such regexes cost less than those of leads().
+//     condition any* foo any*, regex any{0,80}"      to the end: any{0,80}" & any* foo any*
+//                                                    elsewhere:  any{0,80}" & ~(any* foo any*)
 RegexId Intersection::between(RegexId r, Spot from, Spot to) {
   const Reads& all = reads(r, from);
-  if (all.exits.size() != 1 || all.exits[0].spot != to || !(all.whole || path_.ends(to)))
+  const bool ends = path_.ends(to);
+  const auto other = [&](const Stretches::Exit& e) { return e.spot != to; };
+  const auto rival = [&](const Stretches::Exit& e) { return other(e) && path_.ends(e.spot) == ends; };
+  if (std::ranges::any_of(all.exits, rival) || !(all.whole || ends))
     return regexes_.both(r, leads(regexes_, path_.state(from), path_.state(to)));
-  // Each text of at least one byte that the path reads leads to `to`. So what is left of the condition tells
-  // these texts as well, and its masks cost less than those of leads(). The empty text does not move on the
-  // path, so it counts only if `to` is the spot where the regex begins.
-  const RegexId read = all.whole ? r : regexes_.both(r, path_.state(from));
+  // The empty text does not move on the path, so it counts only if `to` is the spot where the regex begins.
+  const bool every = all.whole && std::ranges::none_of(all.exits, other);
+  const RegexId left = path_.state(from);
+  const RegexId read = every ? r : ends ? regexes_.both(r, left) : regexes_.minus(r, left);
   return regexes_.nullable(r) && from != to ? regexes_.minus(read, RegexArena::epsilon()) : read;
 }
 

@@ -207,7 +207,7 @@ bool Slices::contained(RegexId regex, TerminalMask& out) {
   const bool several = n.kind == RegexKind::kAnd;
   for (uint32_t i = 0; i < (several ? n.n : 1); ++i) {
     const RegexId kid = several ? RegexId{n.kids[i]} : regex;
-    plain = plain && regexes_.node(kid).kind != RegexKind::kNot;
+    plain = plain && regexes_.node(kid).body();
     // A kid E{from,to}" only counts elements, so it narrows min and max. `rest` is all other kids.
     const RegexArena::Counter c = regexes_.counter(kid);
     if (c.counted && c.element == any && c.tail == regexes_.byte('"')) {
@@ -223,8 +223,8 @@ bool Slices::contained(RegexId regex, TerminalMask& out) {
   for (RegexId r : others)
     if (regexes_.node(r).kind != RegexKind::kNot && (regexes_.live(any) & ~regexes_.live(r)).any())
       return false;
-  // A complement alone also has texts that are no bodies of strings. So `any*"` takes the place of the kids
-  // that count elements.
+  // A complement, or a condition on the whole text, also has texts that are no bodies of strings. So `any*"`
+  // takes the place of the kids that count elements.
   if (body && (!plain || others.empty()))
     others.push_back(regexes_.cat(regexes_.star(any), regexes_.byte('"')));
   const RegexId rest = regexes_.both(std::span<const RegexId>(others));
