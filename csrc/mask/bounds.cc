@@ -33,7 +33,7 @@
 //
 // - avoiding(): strings of any characters without words, as the condition `without` asks for. Their mask is
 //   that of the strings with the words, less the tokens that read a word to its end. Those tokens are found
-//   once for each state of the words.
+//   once for each state of the words, from the last byte of a word upwards.
 //
 // Invariants. A mask that is returned equals the mask that whole() would make; each function returns
 // false where it is not sure. completes() keeps its answer for every pair of states that it met, also
@@ -47,6 +47,7 @@
 // with its counters cut and with its counters lifted: where both agree, so does every regex between them; but
 // the first walk counts, and it reads the whole trie.
 #include <algorithm>
+#include <bit>
 #include <ranges>
 #include <unordered_map>
 #include <utility>
@@ -286,6 +287,7 @@ Slices::Avoided& Slices::avoided(RegexId regex) {
   std::unique_ptr<Avoided>& known = avoided_[regex.v];
   if (known) return *known;
   auto out = std::make_unique<Avoided>();
+  const uint64_t omitted = regexes_.effort().omitted();
   const RegexId any = regexes_.any_character();
   std::vector<RegexId> states{regex}, parts{any};
   ByteSet safe = ByteSet::all();
@@ -319,10 +321,53 @@ Slices::Avoided& Slices::avoided(RegexId regex) {
       more = true;
     }
   for (RegexId part : parts) ok = ok && std::ranges::find(closed, part) != closed.end();
-  out->closes = ok && compare(regex, RegexArena::anything(), {}, out->changes);
+  if (ok) find_deaths(states, out->changes);
+  out->closes = ok && regexes_.effort().omitted() == omitted;
   bytes_ += sizeof(Avoided) + 4 * out->changes.lost.capacity() + 8 * out->changes.cut.capacity();
   known = std::move(out);
   return *known;
+}
+
+// Writes the topmost trie nodes at which no state is left of states[0], and the tokens below them. `states`
+// are all its derivatives, at most kWordStates. At such a node stands a byte that leads some state to none.
+// The search goes up from these nodes with the set of states that die there; it ends where the set is empty.
+//     words `foo`    of the nodes of the byte `o`, those behind `fo` are left
+void Slices::find_deaths(std::span<const RegexId> states, Changes& out) {
+  const TokenTrie& trie = vocabulary_.trie();
+  const NodeIndex& index = vocabulary_.runs().index();
+  // Sets of states as bits. before[b * states.size() + s] are those that byte b leads to state s; dying[b]
+  // are those that it leads to none.
+  std::vector<uint64_t> before(256 * states.size()), dying(256);
+  for (std::size_t i = 0; i < states.size(); ++i) {
+    const FirstSteps to = first_steps(states[i]);
+    for (std::size_t b = 0; b < 256; ++b) {
+      const auto at = static_cast<std::size_t>(std::ranges::find(states, to[b]) - states.begin());
+      (at == states.size() ? dying[b] : before[b * states.size() + at]) |= uint64_t{1} << i;
+    }
+  }
+  std::vector<uint32_t> nodes;
+  for (std::size_t b = 0; b < 256; ++b) {
+    if (dying[b] == 0) continue;
+    const std::span<const uint32_t> here = index.of(static_cast<uint8_t>(b));
+    charge(static_cast<int64_t>(here.size() / 8));
+    for (const uint32_t node : here) {
+      uint64_t set = dying[b];
+      for (uint32_t up = index.parent(node); set != 0 && up != 0; up = index.parent(up)) {
+        const uint64_t* const from = &before[static_cast<uint8_t>(trie.node(up).byte) * states.size()];
+        uint64_t next = 0;
+        for (; set != 0; set &= set - 1) next |= from[std::countr_zero(set)];
+        set = next;
+      }
+      if (set & 1) nodes.push_back(node);
+    }
+  }
+  std::ranges::sort(nodes);
+  for (const uint32_t node : nodes) {
+    if (!out.cut.empty() && node < out.cut.back().second) continue;
+    out.cut.emplace_back(node, trie.node(node).end);
+    const auto tokens = trie.subtree_tokens(node);
+    out.lost.insert(out.lost.end(), tokens.begin(), tokens.end());
+  }
 }
 
 // Makes the mask of strings of any characters that avoid words, from the mask of these strings with the

@@ -161,6 +161,7 @@ class Slices {
     Changes changes;
   };
   Avoided& avoided(RegexId regex);
+  void find_deaths(std::span<const RegexId> states, Changes& out);
   using FirstSteps = std::array<RegexId, 256>;
   FirstSteps first_steps(RegexId regex);
   bool compare(RegexId regex, RegexId known, Limits limits, Changes& out,
