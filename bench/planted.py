@@ -60,6 +60,7 @@ TESTS = (
     "tests/test_comparing.py",
     "tests/test_workbench.py",
     "tests/test_providers.py",
+    "tests/test_conditions.py",
 )
 
 
@@ -288,6 +289,18 @@ BUGS = (
         "csrc/mask/bounds.cc",
         "if (more == kNever || (max != kUnbounded && min + more > max)) return false;",
         "if (more != kNever && (max == kUnbounded || min + more <= max)) return false;",
+    ),
+    Bug(
+        "words behind other bytes: a token with a word is lost only where it begins within the word",
+        "csrc/mask/bounds.cc",
+        "if (set & 1) nodes.push_back(node);",
+        "if (set == 1) nodes.push_back(node);",
+    ),
+    Bug(
+        "a place among several: a terminal between two places has the texts that lead to any end",
+        "csrc/holes/intersection.cc",
+        "if (std::ranges::any_of(all.exits, rival) || !(all.whole || ends))",
+        "if (!(all.whole || ends))",
     ),
     Bug(
         "a format that is too small: no leap days",
