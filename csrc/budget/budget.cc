@@ -1,15 +1,15 @@
 // Finishing within a budget: the tokens that complete a text, and the way that keeps a budget.
 //
 // In: a matcher's state, the number of tokens left. Out: a number of tokens that completes the text, and
-// these tokens. Cost: a completion for each state (parse/completion.h), which is kept; a search only if no
-// shortest text fits.
+// these tokens. Cost: one completion for each state (parse/completion.h), which is kept. A search is made
+// only if no shortest text fits.
 //
 // The problem. With 5 tokens left, the grammar allows a token that begins a long value, and a mask must
 // refuse that token. So a completion is needed for each state to which a token leads.
 //
-// The idea. The tokens that complete a state are counted along its shortest completion, which is cut into as
-// few tokens as it takes. Behind `{"a":` with 4 tokens left, where `a` is an integer and `b` a required
-// boolean:
+// The idea. The tokens that complete a state are counted along its shortest completion. This text is cut into
+// the fewest tokens that spell it. Behind `{"a":` with 4 tokens left, where `a` is an integer and `b` a
+// required boolean:
 //
 //     needed(s)     the shortest completion is `0,"b":true}`: say 4 tokens, and the end token makes 5. More
 //                   than 4, so no text is known that ends in time
@@ -40,36 +40,41 @@
 //     followed()   did the text follow a way?            find_way()            way_from(), at bytes -
 //     find_way()   tokens for a budget below needed()    rows, range.cc        followed(), searches -
 //
-// The count is an upper bound: another text may be longer and take fewer tokens. So a mask is a part of what
-// a search over all texts would allow. Example: behind a token, `ab` is the shortest rest and takes two
-// tokens; the rest `xyz` takes one. With 3 tokens left the token is refused (itself, `a`, `b`, the end: 4),
-// though `xyz` would fit. A search (searches.cc) looks for fewer tokens only if no token is known to fit, and
-// if the vocabulary cannot spell the shortest text. An upper bound in bytes (parse/lengths.h), at one token a
-// byte, answers for most states, which need no other count.
+// The count is an upper bound, because another text may have more bytes and take fewer tokens. So a mask
+// under a budget is a subset of the mask that a search over all texts would give. Example: behind a token,
+// `ab` is the shortest rest and takes two tokens; the rest `xyz` takes one. With 3 tokens left the token is
+// refused: the token itself, `a`, `b` and the end token are 4. Yet the token, `xyz` and the end token would
+// fit. A search (searches.cc) looks for fewer tokens only if no token is known to fit, and if the vocabulary
+// cannot spell the shortest text. For most states an upper bound in bytes (parse/lengths.h) is enough: with
+// one token for each byte the budget suffices, and no completion is made.
 //
 // The same answer for the same text. needed() and way_from() are functions of a state. find_way() is a
-// function of the text and the budget. followed() looks back for the last byte whose way the text has
-// followed since, and whose rest fits the budget; then find_way() searches from the last state, if the
-// grammar keeps searches. So a second matcher, a draft that was rolled back and a replay get the same mask,
-// exact or not. An entry that an epoch keeps (Budgets) is a function of a state, and holds the work that the
-// entry takes in a new epoch. A search pays this work again, and remembers only within its call
-// (budget/reach.h). Searches have limits of work, so a search that took over what earlier searches found
-// would find more than a search in a new epoch.
+// function of the text and the budget. followed() looks back for the last point of the text such that the
+// text has followed the way from this point and the rest of the way fits the budget. If there is no such
+// point, find_way() searches from the last state, unless the grammar omits. So a second matcher, a draft that
+// was rolled back and a replay get the same mask, whether the mask is exact or not. An entry that an epoch
+// keeps (Budgets) is a function of a state, and also holds the work that computing the entry takes in a new
+// epoch. A search that uses a kept entry is charged this work again, and a search remembers only what its own
+// call has found (budget/reach.h). The reason: searches have limits of work, so a search that took over what
+// earlier searches found would find more than the same search in a new epoch.
 //
 // The promise. If a mask was made within a budget, some tokens complete the text within the rest of the
-// budget, and the next mask is not empty. needed() judged each token of the mask, but for the first token of
-// find_way(). A token that ends a captured text was judged without this text (judged_by()); followed() knows
-// that way, too. So if needed() is too much behind a token, find_way() chose that token at an earlier place:
-// from a way, which followed() finds again, or from a search. A search from the last state mostly finds the
-// rest of the same way, because the search looks at less. In two cases it does not. A search may end with
-// kUnknown where the search from further back did not: its limit of work is spent on another order of states,
-// and descends() may return to a state behind it. And a grammar that omits keeps no search, because to ask
-// each place would take the work of all places. In both cases on_ways() asks earlier places, the first place
-// first, and follows the ways that the text has followed. Only then does the answer depend on where the
-// tokens of the text end.
+// budget, and the next mask is not empty. needed() judged each token of the mask, except the first token of
+// find_way(). A token that ends a captured text was judged without this text (judged_by()), and followed()
+// also tries the way of the state that judged it. So if needed() exceeds the budget behind a token of the
+// text, find_way() chose a token at an earlier place: the token began a known way, which followed() finds
+// again, or a way that a search found. Mostly a search from the last state finds the rest of this way,
+// because fewer states lie ahead of the last state. In two cases the search does not find the rest. First,
+// the search from the last state may end with kUnknown although the search from the earlier place succeeded:
+// it spends its limit of work on the states in another order, and descends() may return to a state that the
+// text has passed. Second, a grammar that omits keeps no searches, because a search from each place would
+// take too much work. In both cases on_ways() searches from earlier places, the first place first, and
+// follows the ways that the text has followed. Only in these cases does the answer depend on how the text is
+// cut into tokens.
 //
 // Invariants. needed() is kTooMany, or the number of some tokens that complete the state. way_from() returns
-// these tokens, or none if needed() counted a bound in bytes. No answer depends on earlier questions.
+// these tokens. way_from() returns no tokens if needed() counted a bound in bytes. No answer depends on
+// earlier questions.
 //
 // Rejected. A shortest path in tokens for each state is exact, but takes a search over the vocabulary at each
 // step; reach.h searches where the answer decides a mask. Promises kept in the epoch (each state along a
@@ -89,7 +94,7 @@
 namespace structgen {
 
 namespace {
-// The work, in trie nodes, of a search from a state whose shortest text the vocabulary cannot spell.
+// The limit of work, in trie nodes, of a search from a state whose shortest text the vocabulary cannot spell.
 constexpr uint64_t kSpellReach = 200'000;
 // completes() remembers the states along a text of at least this many bytes.
 constexpr std::size_t kLongRead = 32;
@@ -127,8 +132,9 @@ bool Budget::any_text(StateId s) {
   return told([&] { all_.completion.of(s); }) && !all_.completion.text_matters(s);
 }
 
-// Returns the tokens of a shortest completion of s. It first tries the completion of the blind state, which
-// all keys that a user may write share; that one must complete s, too.
+// Returns the tokens of a shortest completion of s. It first tries the completion of the blind state, because
+// all keys that a text may contain share one blind state. The completion of the blind state must complete s
+// as well.
 Finish Budget::spelled(StateId s) {
   check_depth();
   Finish best{kTooMany, Finish::kNone};
@@ -144,10 +150,11 @@ Finish Budget::spelled(StateId s) {
   }
   Told<bool> own = told([&] {
     const std::string& text = all_.completion.of(s);
-    // In a grammar that omits, what is omitted depends on the captured text. So the text is read to make
-    // sure.
+    // In a grammar that omits, what is omitted depends on the captured text. So the text is read from s to
+    // make sure that it completes s.
     if (omits() && !completes(s, text)) return;
-    // Within a range of bytes the shortest text is taken, even if another one has fewer tokens.
+    // Within a range of bytes the shortest text of s is taken, even if the blind state's completion has fewer
+    // tokens.
     if (const Finish found = cut(text, Finish::kOwn);
         found.tokens < best.tokens || written_.whole.most < kEndless)
       best = found;
@@ -156,9 +163,9 @@ Finish Budget::spelled(StateId s) {
   return best;
 }
 
-// Returns a number of tokens that suffices from s: that of the shortest text, otherwise an upper bound in
-// bytes. It searches for no other tokens. If the shortest text takes too much work and no bound is known, it
-// throws.
+// Returns a number of tokens that suffices from s: the number of the shortest text's tokens, otherwise an
+// upper bound in bytes. No search for other tokens is made. The function throws if finding the shortest text
+// takes too much work and no bound is known.
 Finish Budget::by_text(StateId s) {
   if (parser().state(s).accepting) return {1, Finish::kOwn};
   return remember(all_.shortest, s.v, [&] {
@@ -173,7 +180,7 @@ Finish Budget::by_text(StateId s) {
 }
 
 // Returns an upper bound of the tokens that complete a blind state, end token included: one token for each
-// byte of an upper bound in bytes. Returns kTooMany if there is none. No text is made for it.
+// byte of an upper bound in bytes. Returns kTooMany if no bound in bytes is known. No text is made.
 std::size_t Budget::in_bytes(StateId s) {
   const std::size_t bytes = all_.fast && !partial_ ? all_.lengths.of(s) : Lengths::kFar;
   return bytes < Lengths::kFar ? bytes + 1 : kTooMany;
@@ -196,9 +203,9 @@ bool Budget::sure(StateId s, std::size_t budget) const {
          found->second.tokens.size() < budget;
 }
 
-// Returns the best ending of s that is known. If the vocabulary cannot spell the shortest text, it searches
-// for an ending, and takes from spelling_ what this costs in a new epoch. A remembered ending costs as much,
-// so that a call finds the same endings in an old epoch and in a new one.
+// Returns the best ending of s that is known. If the vocabulary cannot spell the shortest text, finish()
+// searches for an ending, and subtracts from spelling_ the work of this search in a new epoch. A remembered
+// ending subtracts the same work, so that a call finds the same endings in an old epoch and in a new epoch.
 Finish Budget::finish(StateId s) {
   const Finish none{kTooMany, Finish::kNone};
   Told<Finish> text = told_with_work_left([&] { return by_text(s); });
@@ -306,9 +313,10 @@ bool Budget::promised(TokenId t, StateId to) {
   return any != Parser::dead() && any != to && needed(any) < kTooMany && follow(to, way_from(any));
 }
 
-// Looks for the way of an earlier point of the text, as it was known there (way_from()), that the text has
-// followed since, whose rest fits the budget; if there is one, `rest` gets its tokens and the result is true.
-// A point lies between any two bytes, so the answer does not depend on how the text was cut into tokens.
+// Looks for an earlier point of the text such that the text has since followed the way from this point
+// (way_from()), and the rest of the way fits the budget. If there is such a point, `rest` gets the tokens of
+// the rest and the result is true. Every point between two bytes is tried, so the answer does not depend on
+// how the text was cut into tokens.
 bool Budget::followed(std::size_t budget, std::vector<TokenId>& rest) {
   std::string since;
   // Returns true if the text has followed the way from s: the text of this way starts with the bytes `since`,
@@ -328,8 +336,8 @@ bool Budget::followed(std::size_t budget, std::vector<TokenId>& rest) {
     const std::string_view token = vocabulary().bytes(tokens_[n - 1]);
     std::vector<StateId> at{past_[n - 1]};
     for (char b : token) at.push_back(all_.parser.step(at.back(), static_cast<uint8_t>(b)));
-    // The row judged the token by this state, without the captured text. Its way may have more tokens, or
-    // bytes, than that of the state with the text.
+    // The row judged the token by this state, without the captured text. The way of this state may have more
+    // tokens, or bytes, than the way of the state with the captured text.
     if (const StateId any = judged_by(at[0], token); any != at.back() && needed(any) < kTooMany) {
       if (goes_on(any) && follow(here(), rest)) return true;
       rest.clear();

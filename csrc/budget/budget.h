@@ -43,8 +43,8 @@
 
 namespace structgen {
 
-// Bounds of the tokens that complete a text, end token included: fewer than `least` never do, and `enough`
-// do.
+// Bounds of the number of tokens that complete a text, end token included: fewer than `least` tokens never
+// complete it, and `enough` tokens suffice.
 struct TokenBounds {
   std::size_t least, enough;
 };
@@ -56,7 +56,8 @@ struct Finish {
     kOwn,
     // The tokens spell the shortest completion of the blind state.
     kBlind,
-    // The number is an upper bound of the bytes (parse/lengths.h), each as one token. No text was made.
+    // The number is an upper bound of the bytes that complete the state (parse/lengths.h), with one token for
+    // each byte. No text was made.
     kBytes,
     // A search found the tokens, because the vocabulary cannot spell the shortest text.
     kFound,
@@ -89,8 +90,8 @@ struct ByteCount {
   bool any() const { return whole.least <= bytes && whole.most == ByteRange::kAny; }
 };
 
-// The answers about budgets that one epoch remembers. An entry is a function of its key (a state, or a state
-// and a number of tokens). So it makes later answers quicker, but never different.
+// The answers about budgets that one epoch remembers. An entry is a function of its key: a state, or a state
+// and a number of tokens. So a kept entry makes later answers quicker, and never changes them.
 struct Budgets {
   Budgets(World& of, Parser& states, Productions& rules, MaskBuilder& builder, Completion& shortest,
           Lengths& bounds_in_bytes, Growth& growing, bool limited, bool fast_rows)
@@ -126,16 +127,16 @@ struct Budgets {
     std::vector<TokenId> tokens;
   };
 
-  // A text that completes a state, and the states along it: at[i] is the state in front of byte i, the last
-  // one that behind the text.
+  // A text that completes a state, and the states along this text: at[i] is the state in front of byte i, and
+  // the last entry is the state behind the text.
   struct Read {
     std::string text;
     std::vector<StateId> at;
   };
 
   // A row of narrow_mask(). Most rows of a single text are asked for once, those of a batch more often. So
-  // the first call only sets `seen`; the second one stores `words`. `exact` says that the row lacks no token
-  // for want of work.
+  // the first call only sets `seen`, and the second call stores `words`. `exact` is false if the row may lack
+  // tokens because checking them took too much work.
   struct Kept {
     std::vector<uint32_t> words;
     bool seen = false, exact = true;
@@ -158,8 +159,8 @@ struct Budgets {
   // The answers of sought_within(), by 2^32 * state + budget.
   std::unordered_map<uint64_t, Search> sought;
   std::unordered_map<uint32_t, TokenBounds> bounds;
-  // A row of keep_range() for a state. It is right for every text of `from` to `to` bytes so far. `exact`
-  // says that the row lacks no token for want of work.
+  // A row of keep_range() for a state. It is right for every text of `from` to `to` bytes so far. `exact` is
+  // false if the row may lack tokens because checking them took too much work.
   struct Ranged {
     std::size_t from, to;
     bool exact;
@@ -173,18 +174,18 @@ struct Budgets {
   std::unordered_map<uint64_t, Kept> kept;
   std::size_t kept_bytes = 0;
   Targets targets;
-  // Graphs for searches: nodes are states, edges are tokens. The states of `graph` have no captured text,
-  // those of `exact_graph` keep it.
+  // Graphs for searches: nodes are states, edges are tokens. The states of `graph` have no captured text; the
+  // states of `exact_graph` keep their captured text.
   TokenGraph graph, exact_graph;
   // Finds tokens that complete a state within the grammar's limits on tokens; null if it has none.
   std::unique_ptr<Limits> limits;
-  // Tells which states tokens can complete. It is null if every byte is a token, and in grammars that limit
-  // tokens.
+  // Tells which states tokens can complete. `spelling` is null if every byte is a token, and in grammars that
+  // limit tokens.
   std::unique_ptr<Spellable> spelling;
 };
 
-// Answers one call of a matcher. Each call has a Budget of its own, so that the work one call takes changes
-// no answer of another.
+// Answers one call of a matcher. Each call has a Budget of its own, so that the work which one call takes
+// changes no answer of another call.
 class Budget {
  public:
   static constexpr std::size_t kFar = Reach::kFar;
@@ -202,11 +203,12 @@ class Budget {
   Budget(const Budget&) = delete;
   Budget& operator=(const Budget&) = delete;
 
-  // Returns the number of tokens of the ending that finish(s) knows, end token included; kFar if none is
-  // known. Another ending may need fewer.
+  // Returns the number of tokens of the ending that finish(s) returns, end token included; kFar if no ending
+  // is known. Another ending may need fewer tokens.
   std::size_t needed(StateId s);
-  // Returns true if a row within a budget may have allowed the token t, which leads to `to`, only because of
-  // an ending known before: that of the last state, of an earlier one, or one for all captured texts.
+  // Returns true if a row within a budget may have allowed the token t, which leads to `to`, only because an
+  // ending was known before this token: the ending of the last state or of an earlier state, or an ending
+  // that holds for all captured texts.
   bool promised(TokenId t, StateId to);
   // Searches for tokens that complete s, if the vocabulary cannot spell the shortest text of s.
   Reach::Answer any_way(StateId s, std::vector<TokenId>& out);
@@ -217,21 +219,22 @@ class Budget {
   // token. Returns nothing if only making this mask could tell.
   std::optional<bool> fits(std::size_t budget);
 
-  // Each of the next five functions reduces a row. A token stays if at most `budget` tokens, this one
+  // Each of the next five functions reduces a row. A token stays if at most `budget` tokens, this token
   // included, complete the text; the vocabulary's end tokens stay if the text may end. The result is false if
-  // it is proved that no token stays. kBudgetExceeded is thrown if none was found without a proof.
-  // narrow_mask() takes the mask of the state, narrow() any other row.
+  // it is proved that no token stays. kBudgetExceeded is thrown if no token was found that stays, but that is
+  // not proved either. narrow_mask() takes the mask of the state, narrow() any other row.
   bool narrow_mask(uint32_t* row, std::size_t budget);
   bool narrow(uint32_t* row, std::size_t budget);
   // Writes the row of a grammar that limits tokens.
   bool fill_limited(uint32_t* row, std::size_t budget);
-  // Two ways out when narrow() has no work left. keep_promise() leaves only the first token of the ending
-  // that needed() counted. bound() leaves the tokens behind which an upper bound in bytes fits the budget.
+  // The next two functions serve when narrow() has no work left. keep_promise() leaves only the first token
+  // of the ending that needed() counted. bound() leaves the tokens behind which an upper bound in bytes fits
+  // the budget.
   bool keep_promise(uint32_t* row, std::size_t budget);
   bool bound(std::span<const uint32_t> plain, uint32_t* row, std::size_t budget);
   // Returns true if the text can be completed from s within its range of bytes and `tokens` tokens, end token
-  // included. s is `bytes` bytes behind the last state. Returns false if there is no completion or none was
-  // found; exact() tells which.
+  // included. s is `bytes` bytes behind the last state. Returns false if there is no completion, or if no
+  // completion was found; exact() tells these two cases apart.
   bool completable(StateId s, std::size_t bytes, std::size_t tokens = kEndless);
   // Returns true if a row within the range of bytes may have allowed the token t, which leads to `to`.
   bool allowed_in_range(TokenId t, StateId to);
@@ -239,11 +242,13 @@ class Budget {
   // unchecked. The checks together take at most the work of one mask; tokens that were not reached are
   // removed. If the row ends up empty, no token is known to lead to an end.
   void keep_range(uint32_t* row, std::size_t free, std::size_t tokens = kEndless);
-  // Returns a text that completes the last state within the range of bytes: a shortest completion, or a
-  // longer one, made byte by byte, if that is too short. Throws kBudgetExceeded if it finds none.
+  // Returns a text that completes the last state within the range of bytes: a shortest completion or, if this
+  // completion is too short, a longer text that is made byte by byte. Throws kBudgetExceeded if it finds no
+  // such text.
   std::string ranged_text();
   static constexpr std::size_t kEndless = static_cast<std::size_t>(-1);
-  // Returns false if a row made here may lack tokens, because some took too much work to check.
+  // Returns false if a row made by this object may lack tokens, because some tokens took too much work to
+  // check.
   bool exact() const { return exact_; }
 
  private:
@@ -294,9 +299,10 @@ class Budget {
   std::size_t descends(StateId s, std::size_t budget, uint64_t& work, std::vector<TokenId>* way,
                        bool to_the_end);
   std::size_t staying(StateId s);
-  // The tokens of a mask that stay inside a string. Those of `row` surely leave enough of the budget. `most`
-  // is the largest number of tokens that one of them needs, itself and the end token included. `too_near`
-  // says that all of them have a bound, but it exceeds the budget.
+  // The tokens of a mask that stay inside a string. The tokens of `row` surely leave enough of the budget.
+  // `most` is the largest number of tokens that a token of `row` needs, itself and the end token included.
+  // `too_near` is true if there is a bound that holds for all tokens inside the string, but this bound
+  // exceeds the budget.
   struct Staying {
     const uint32_t* row = nullptr;
     std::size_t most = 0;
@@ -312,8 +318,8 @@ class Budget {
     const Mask* mask;
     Staying stays;
     // True if only tokens that begin the shortest text are checked. This is for large masks in a string that
-    // may end at once, when the budget has no token to spare. Hardly any other of a hundred thousand tokens
-    // fits then.
+    // may end at once, when the budget has no token to spare. In this case hardly any other of the hundred
+    // thousand tokens of such a mask fits.
     bool pieces = false;
   };
   Doubt in_doubt(const uint32_t* row, std::size_t budget, bool enough, Trial& trial);
@@ -321,10 +327,10 @@ class Budget {
   void keep_finished(uint32_t* row, std::size_t budget);
   Budgets::Kept* kept(std::size_t budget);
   void set_loose(StateId blind, const uint32_t* row, std::size_t most);
-  // What is known of the shortest completion of a state. `bytes` is its length, Lengths::kFar if none is
-  // known. `proved` says that no text is shorter. `some_texts` says that the state is blind, and that only
-  // some captured texts allow the completion. `blind` is the length of the blind state's completion if that
-  // completes the state, too; otherwise Lengths::kFar.
+  // What is known of the shortest completion of a state. `bytes` is its length, or Lengths::kFar if no
+  // completion is known. `proved` is true if no shorter text completes the state. `some_texts` is true if the
+  // state is blind and only some captured texts allow the completion. `blind` is the length of the blind
+  // state's completion if this completion also completes the state; otherwise Lengths::kFar.
   struct Shortest {
     std::size_t bytes;
     bool proved;
@@ -332,7 +338,7 @@ class Budget {
     std::size_t blind = bytes;
   };
   Shortest shortest_bytes(StateId s);
-  // What may follow a state that stands `bytes` bytes behind the last one: between `missing` and `room`
+  // What may follow a state that stands `bytes` bytes behind the last state: between `missing` and `room`
   // bytes, and at most `tokens` tokens, end token included.
   struct Ahead {
     std::size_t bytes, room, missing, tokens;
@@ -348,8 +354,8 @@ class Budget {
   // Returns the ending that ranged_text() finds, in tokens. Throws what ranged_text() throws.
   Finish ranged_finish();
   void holds(std::size_t from, std::size_t to);
-  // Returns true if some text of `least` to `most` bytes completes s. Returns nothing if this takes more than
-  // kReachSteps steps.
+  // Returns true if some text of `least` to `most` bytes completes s. Returns nothing if deciding takes more
+  // than kReachSteps steps.
   std::optional<bool> reaches(StateId s, std::size_t least, std::size_t most, bool blind);
 
   Budgets& all_;
@@ -363,11 +369,11 @@ class Budget {
   std::size_t from_ = 0, to_ = kEndless;
   std::map<std::tuple<uint32_t, std::size_t, std::size_t, bool>, std::optional<bool>> reached_;
   // spelling_ is the work, in trie nodes, that this call may still spend on states whose shortest text cannot
-  // be spelled. paid_ are the states whose search it has paid for already.
+  // be spelled. paid_ holds the states whose search this call has paid for.
   uint64_t spelling_ = 2'000'000;
   std::unordered_set<uint32_t> paid_;
   bool exact_ = true;
-  // True if no completion was found for some state, and none was ruled out.
+  // True if for some state no completion was found, but it was not proved that there is none.
   bool unproved_ = false;
 };
 

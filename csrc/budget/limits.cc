@@ -1,4 +1,4 @@
-// Ways out of limits on tokens: how they are found, and which tokens keep one.
+// How ways to the end of limited rules are found, and which tokens leave such a way.
 //
 // The problem. A rule with max_tokens may hold at most n tokens of its text. While it is read, a token
 // is allowed only if the rule can still end in time, and so can every other limited rule around it.
@@ -23,17 +23,17 @@
 // - After the first token of a way there is a way again, so no mask is empty behind a token of a mask.
 // - ways_ holds {kNever, -1} for states on the path of a running search. If the search throws, these entries
 //   are taken back.
-// - A mark may stand right behind a terminal that can be ended within a bounded number of bytes, as behind
-//   thoughts. If as many tokens are left, a shortest completion passes the mark in time (unlimited()). Then
-//   the plain mask serves, and no way is searched for.
+// - A mark may stand right below a terminal that can always be ended within n bytes, such as the text of
+//   thoughts. If the mark allows at least n more tokens, a completion with one token for each byte passes the
+//   mark in time (unlimited()). Then the plain mask serves, and no way is searched for.
 //
 // Costs. If many tokens are left, a mask is a copy of the plain mask, after one walk for the state without
 // marks. If few are left, up to kTrials tokens are stepped with their captured text, which takes
 // milliseconds. A search ends after kSearchedStates states with "no way known".
 //
-// Rejected. A search over the vocabulary for the fewest tokens to the end of the rule: it costs more for each
-// state than the beginnings of one shortest text. The price is that a text that is longer in bytes and
-// shorter in tokens is refused.
+// Rejected. A search over the vocabulary for the fewest tokens to the end of the rule. For each state this
+// search costs more than trying the beginnings of one shortest text. The price of the rejection: a text with
+// more bytes and fewer tokens is refused.
 #include "budget/limits.h"
 
 #include <algorithm>
@@ -102,9 +102,9 @@ const Limits::Way* Limits::known(StateId s, bool blind) {
   return &ways_.find(s.v)->second;
 }
 
-// Finds a way from s and enters it into ways_. It is a depth-first search that tries long tokens first, so
-// that it meets a way of few tokens first. A state on the current path counts as one without a way; this ends
-// loops.
+// Finds a way from s and enters it into ways_. The search is depth first and tries long tokens first, so that
+// it meets a way of few tokens first. A state on the current path counts as a state without a way; so the
+// search ends where states form a cycle.
 void Limits::search(StateId s, bool blind) {
   check_depth();
   std::vector<Frame> path;
@@ -153,8 +153,8 @@ Limits::Way Limits::found(StateId s, bool blind) {
   return *known(s, blind);
 }
 
-// Returns true if the tokens complete s. They are then entered as the way of s, and their rests as the ways
-// of the states between, wherever they are shorter than the known way.
+// Returns true if the tokens complete s. The tokens then become the way of s, and each rest of the tokens
+// becomes the way of the state in front of this rest. A known way that is as short stays.
 bool Limits::follow(StateId s, const std::vector<TokenId>& tokens) {
   std::vector<StateId> on;
   for (TokenId t : tokens) {
@@ -253,9 +253,9 @@ uint32_t Limits::loose(StateId plain) {
 }
 
 // Returns a number of tokens so small that a way of so many tokens uses up no mark of `from`. A token with
-// such a way behind it is allowed. Without marks this is kUnsure, because then every token of the mask has a
-// way. If the vocabulary lacks bytes it may be unable to write a way; the number is then one less, so that
-// tokens that depend on captured text are tried.
+// such a way behind it is allowed. For a state without marks the number is kUnsure, because every token of
+// its mask has a way. If the vocabulary lacks bytes, tokens may be unable to write a way; the number is then
+// at most kUnsure - 1, so that tokens which depend on captured text are tried.
 uint32_t Limits::sure_of(StateId from, uint32_t room) {
   return std::min({parser_.least_limit(from), room, vocabulary().complete() ? kUnsure : kUnsure - 1});
 }
@@ -270,10 +270,10 @@ bool Limits::allowed(StateId v, StateId plain, uint32_t sure, uint32_t room) {
   return own != kNever && own <= room;
 }
 
-// Calls look(token, v, plain) for each of the tokens. `v` and `plain` are the blind states behind the token,
-// from `from` and from `base`. If look() says no but captured text may matter, it is called again with the
-// states that keep the text. If `open_to` is given, such tokens are listed there instead. At most kTrials
-// tokens get a second call; if there are more, the result is false.
+// Calls look(token, v, plain) for each of the tokens. `v` and `plain` are the blind states to which the token
+// leads from `from` and from `base`. If look() returns false but captured text may matter, look() is called
+// again with the states that keep the captured text. If `open_to` is given, such tokens are listed in
+// `open_to` instead. At most kTrials tokens get a second call; if there are more, the result is false.
 template <class F>
 bool Limits::each(const std::vector<uint32_t>& asked, StateId from, StateId base,
                   std::vector<TokenId>* open_to, F&& look) {
@@ -313,8 +313,8 @@ bool Limits::each(const std::vector<uint32_t>& asked, StateId from, StateId base
 }
 
 // Returns the row of the tokens that stay inside a run of characters, if all of them are allowed; otherwise
-// null. What must follow such a token is what must follow before it, and at most kSpareBytes bytes of a begun
-// character. A vocabulary that lacks bytes may be unable to write these.
+// null. Behind such a token the text still needs what it needs in front of the token, and at most kSpareBytes
+// bytes that end a begun character. A vocabulary that lacks bytes may be unable to write these bytes.
 const uint32_t* Limits::run(StateId plain, const Mask& mask, uint32_t sure) {
   if (!mask.inside_run || !vocabulary().complete()) return nullptr;
   const uint32_t rest = takes(plain);
@@ -465,8 +465,8 @@ void Limits::check(StateId fresh, const std::string& name, uint32_t tokens, int6
   if (way(fresh).tokens != kNever) return;
   const uint32_t takes = way(parser_.without_limits(fresh)).tokens;
   if (takes == kNever || takes <= tokens)
-    // Either nobody knows how few tokens suffice, or another limit inside the rule decides. The states will
-    // tell when a text is written.
+    // Either no way is known, or another limit inside the rule decides. So nothing is refused here; while a
+    // text is written, its states are asked.
     return;
   throw Error(ErrorKind::kGrammar, "rule '" + name + "' takes at least " + std::to_string(takes) +
                                        " tokens and may take " + std::to_string(tokens))

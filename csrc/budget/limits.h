@@ -1,4 +1,5 @@
-// Limits on tokens: the tokens that leave a way out of every limited rule, and that way.
+// Limits on tokens (max_tokens): which tokens leave a way to the end of every limited rule, and the tokens of
+// this way.
 //
 //     called by     Budget, engine/rows.cc (rows and accepted tokens of a grammar that limits tokens),
 //                   engine/compile.cc (check), engine/sequence.cc (a way that moves to a new epoch)
@@ -7,14 +8,14 @@
 //                   behind which no way is known
 //     asks          Completion for shortest texts, Lengths for bounds in bytes
 //
-// In: a state, a token, or a number of tokens left. Out: see above. Cost: while many tokens are left, a copy
-// of the mask, after one walk over the tokens of the state without marks; when few are left, milliseconds at
-// 131k tokens.
+// In: a state, a token, or a number of tokens left. Out: what the table says. Cost: while many tokens are
+// left, a copy of the mask, after one walk over the tokens of the state without marks; when few are left,
+// milliseconds at 131k tokens.
 //
-// A way is looked for along a shortest completion (parse/completion.h): its next token is a beginning of
-// this text, and behind the token the shortest completion is asked for anew. So whether a way exists depends
-// on the state alone, and behind the first token of a way there is again a way. The price: a text that is
-// longer in bytes and shorter in tokens may be refused.
+// A way is looked for along a shortest completion (parse/completion.h): the next token of the way is a
+// beginning of this text, and behind the token the shortest completion is asked for anew. So whether a way
+// exists depends on the state alone, and behind the first token of a way there is again a way. The price is
+// that a text with more bytes and fewer tokens may be refused.
 //
 // States that differ in their marks alone have the same completions. So a token is judged once, in the state
 // without marks: if its way takes no more tokens than the smallest mark has left, the token is allowed. If a
@@ -39,9 +40,8 @@ namespace structgen {
 
 // Ways from earlier points of a text (budget.cc) are looked for at most this many bytes back.
 constexpr std::size_t kLookBack = 256;
-// The four constants below also serve rows.cc and trial.cc.
-// If a mask has at most this many tokens, they are checked one by one. A larger one is checked by a walk down
-// the trie.
+// The four constants below also serve rows.cc and trial.cc. The tokens of a mask with at most this many
+// tokens are checked one by one. The tokens of a larger mask are checked by a walk down the trie.
 constexpr std::size_t kWalkedSingly = 4'000;
 // If at most this many tokens are in doubt, each is walked on its own, even inside a string.
 constexpr std::size_t kFewTokens = 500;
@@ -68,7 +68,7 @@ class Limits {
   Way way(StateId s);
   std::vector<TokenId> tokens(StateId s) { return tokens(s, false); }
   // Returns the tokens of the way from s if it is known and has at most kRemembered tokens. A new epoch takes
-  // them over by keep(); longer ways it has to find again.
+  // these tokens over by keep(); it has to search for longer ways again.
   std::vector<TokenId> known_way(StateId s) {
     const auto it = ways_.find(s.v);
     return it == ways_.end() || it->second.tokens > kRemembered ? std::vector<TokenId>{} : tokens(s, false);
@@ -79,16 +79,16 @@ class Limits {
   // tokens complete the text behind it; kNever means any number. Returns false if tokens may be missing
   // because captured text mattered for more than kTrials of them.
   bool fill(StateId s, uint32_t* row, uint32_t room = kNever);
-  // If the next token, whichever it is, cannot use up a mark, returns s without its marks: it has the same
-  // mask. Otherwise, and where this is not certain, returns dead(). Every byte must be a token. The answer is
-  // kept in State::unmarked and State::begun, which other threads may read.
+  // If it is certain that no token of the mask uses up a mark, returns s without its marks; this state has
+  // the same mask. Otherwise returns dead(). Every byte must be a token. The answer is kept in
+  // State::unmarked and State::begun, which other threads may read.
   StateId unlimited(StateId s);
   // Returns how many tokens suffice for any token of the mask and the way behind it (State::loose). The state
   // must have no marks.
   uint32_t loose(StateId plain);
-  // Throws kGrammar if no text of the limited rule keeps its limit: for `"abc" "def"` with the limit 1, if no
-  // token holds all six letters. `fresh` is the state at the beginning of the rule, `tokens` the limit;
-  // `name` and `place` are for the message.
+  // Throws kGrammar if no text of the limited rule keeps its limit. For example the rule `"abc" "def"` with
+  // the limit 1 is refused if no token is `abcdef`. `fresh` is the state at the beginning of the rule,
+  // `tokens` the limit; `name` and `place` are for the message.
   void check(StateId fresh, const std::string& name, uint32_t tokens, int64_t place);
   std::size_t byte_size() const { return bytes_ + (ways_.size() + hints_.size()) * 48; }
 

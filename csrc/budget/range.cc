@@ -1,12 +1,13 @@
-// A range of bytes for the whole text: the tokens behind which some text of the range is left.
+// A range of bytes for the whole text: the tokens behind which the text can still be completed with a number
+// of bytes in the range.
 //
-// In: the state of a text, its number of bytes so far, the range. Out: a mask without the tokens that leave
-// no text of the range. Cost: a copy for a row that is kept, else a look at the tokens in doubt, as under a
-// budget of tokens (budget/trial.h).
+// In: the state of a text, its number of bytes so far, the range. Out: a mask without the tokens behind which
+// no completion has a number of bytes in the range. Cost: a copy for a row that is kept, otherwise a check of
+// the tokens in doubt, as under a budget of tokens (budget/trial.h).
 //
-// The problem. `grammar & max_bytes(120)` asks for texts of at most 120 bytes. A product of the grammar and
-// an automaton that counts has a copy of the grammar for each byte of the bound; an object with free keys
-// makes each copy too large.
+// The problem. `grammar & max_bytes(120)` asks for texts of at most 120 bytes. The product of the grammar and
+// an automaton that counts bytes has a copy of the grammar for each byte of the bound; for an object with
+// free keys each copy is too large.
 //
 // The idea. The bytes are counted beside the state. With u bytes behind a token and its state s:
 //
@@ -22,18 +23,19 @@
 // token `12` leads to u = 7, and the rest `,"b":1}` has 7 bytes: 14 > 13, refused. The token `1` leads to
 // u = 6, and 6 + 7 = 13: allowed.
 //
-// Most rows need none of these sums. What holds behind every token of a mask was told when the mask was made:
-// a bound of shortest(s) (State::loose) and lengths that are left (State::grows). Where these keep the range,
-// the row is the plain mask (RangedRow::sure_bytes), and so it is for tokens that stay in a run of characters
-// (sure_tokens()). Only the other tokens are looked at.
+// Most rows need none of these sums. When a mask is made, two things are found out that hold behind every
+// token of the mask: a bound of shortest(s) (State::loose), and lengths of which a text is left
+// (State::grows). If these two show that every token fits the range, the row is the plain mask
+// (RangedRow::sure_bytes). Tokens that stay in a run of characters need no check either (sure_tokens()). Only
+// the other tokens are checked.
 //
 // The answers for a state change with u only where one of these sums meets a bound of the range. So a row is
-// kept with the numbers of bytes so far for which it is the same (holds()): far from both bounds one row
-// serves for all numbers.
+// kept together with the interval of u for which the row is the same (holds()). Far from both bounds of the
+// range, one row serves every u.
 //
-// Exactness. A refusal for `most` is proved if the shortest completion is known, and a refusal for `least` if
-// the longest completion is known. Else reaches() decides. If reaches() would look at too many states, the
-// token is refused and the row is not exact.
+// Exactness. A refusal because of `most` is proved if the shortest completion is known; a refusal because of
+// `least` is proved if the longest completion is known. Otherwise reaches() decides. If reaches() would visit
+// too many states, the token is refused and the row is not exact.
 //
 // Invariants. completable() is true behind each token of a row, or of the blind state that judged it
 // (allowed_in_range()). Behind a beginning of a shortest completion the rest of this completion is left, so a
@@ -61,7 +63,8 @@ namespace {
 // time.
 constexpr std::size_t kRangedBytes = 16 << 20;
 constexpr std::size_t kReachSteps = 4'000;
-// The work of a step of reaches(). Most steps make a state: in a key, each character does.
+// The work of a step of reaches(). Most steps make a new state: in a key, each character leads to a new
+// state.
 constexpr int64_t kReachWork = 2;
 
 std::size_t less(std::size_t a, std::size_t b) { return a > b ? a - b : 0; }
@@ -99,10 +102,10 @@ Budget::Shortest Budget::shortest_bytes(StateId s) {
   return {std::min<std::size_t>(best, all_.lengths.of(blind)), false, false, shared};
 }
 
-// Computes the sets of states that stand 0, 1, 2, ... bytes behind s, up to `most`. They are small in a
+// Computes the sets of states that stand 0, 1, 2, ... bytes behind s, up to `most`. These sets are small in a
 // finite language, and in a loop of several bytes such as (aa)*b. With `blind`, captured text is dropped at
-// each byte, and bytes that lead to one state count as one step; there is no answer where the text would
-// decide.
+// each byte, and bytes that lead to one state count as one step. Where captured text would decide, nothing is
+// returned.
 std::optional<bool> Budget::reaches(StateId s, std::size_t least, std::size_t most, bool blind) {
   const auto [known, fresh] = reached_.try_emplace({s.v, least, most, blind});
   if (!fresh) return known->second;
@@ -136,8 +139,8 @@ std::optional<bool> Budget::reaches(StateId s, std::size_t least, std::size_t mo
   return known->second;
 }
 
-// Returns true if the longest completion is in the range. Returns nothing if its length is not known, or too
-// large for the range.
+// Returns true if the longest completion is in the range. Returns nothing if the length of the longest
+// completion is not known, or is too large for the range.
 std::optional<bool> Budget::longest_fits(StateId blind, const Ahead& at) {
   const std::size_t longest = all_.growth.longest(blind);
   if (longest == Growth::kFar && written_.whole.most == ByteRange::kAny && at.tokens == kEndless) {
@@ -182,7 +185,8 @@ bool Budget::completable(StateId s, std::size_t bytes, std::size_t tokens) {
       return true;
     }
   }
-  // The range says "for some n up to `from`, from n on". n is at least the length of the shortest text.
+  // The range says: for some n up to `from`, every length from n on has a text. n is at least the length of
+  // the shortest text.
   const auto grows = [&](const Growth::LengthRanges& ranges, std::size_t shortest) {
     return std::ranges::any_of(std::array{ranges.earliest, ranges.widest}, [&](const Growth::LengthRange& r) {
       const std::size_t to = r.endless() ? kEndless : shortest + r.span;
@@ -227,9 +231,9 @@ bool Budget::completable(StateId s, std::size_t bytes, std::size_t tokens) {
 }
 
 // Returns the tokens that need no check: those of at most `free` bytes, and those that stay inside a run of
-// characters. What must follow the latter is what must follow before them, and at most kSpareBytes bytes of a
-// begun character. While bytes are missing, a token that ends the run needs a check, because less can follow
-// it. An empty row stands for "none".
+// characters. Behind a token that stays inside the run the text still needs what it needs in front of the
+// token, and at most kSpareBytes bytes that end a begun character. While bytes are missing, a token that ends
+// the run needs a check, because fewer bytes may follow it. An empty row stands for "no token".
 Words Budget::sure_tokens(std::size_t free, std::size_t tokens) {
   const ByteRange& whole = written_.whole;
   const std::size_t now = written_.bytes, longest = vocabulary().longest(), missing = less(whole.least, now);
@@ -308,9 +312,9 @@ void Budget::keep_range(uint32_t* row, std::size_t free, std::size_t tokens) {
   all_.ranged_bytes += v.words() * 4 + 100;
 }
 
-// A row judges a token that ends a captured text without this text (judged_by()), and that may show more:
-// with the text, another completion is the shortest. The token is then accepted, and way_in_range() leads to
-// an end.
+// A row judges a token that ends a captured text without this text (judged_by()). Then a completion may fit
+// that does not show with the captured text, because another completion is the shortest. Such a token is
+// accepted as well, and way_in_range() leads to an end.
 bool Budget::allowed_in_range(TokenId t, StateId to) {
   const std::string_view token = vocabulary().bytes(t);
   if (completable(to, token.size())) return true;

@@ -21,8 +21,8 @@ const TokenGraph::Edges* Reach::edges(StateId s, uint64_t& work) {
   if (paid_.contains(s.v)) return graph_.edges(s, ~uint64_t{0});
   const TokenGraph::Edges* e = graph_.edges(s, work);
   if (!e) {
-    // A search in a new graph would have spent all its work on these edges, so this one gives up all its
-    // work, too.
+    // In a new graph the search would have spent all its work on these edges. In this graph it gives up all
+    // its work, too, so that both give the same answer.
     work = 0;
     return nullptr;
   }
@@ -54,8 +54,8 @@ void Reach::take(StateId s, StateId to, TokenId token) {
   if (tokens < known(s)) found_[s.v] = {tokens, token};
 }
 
-// Follows the noted tokens to a state whose shortest text is the best ending known for it. Each step needs
-// one token less than the one before, so the loop ends.
+// Follows the noted tokens until it reaches a state whose shortest text is the best ending that is known.
+// Each state on the way needs fewer tokens than the state before, so the loop ends.
 std::vector<TokenId> Reach::way(StateId& s) {
   std::vector<TokenId> out;
   for (auto found = found_.find(s.v); found != found_.end() && found->second.tokens < shortest_(s);
@@ -66,8 +66,8 @@ std::vector<TokenId> Reach::way(StateId& s) {
   return out;
 }
 
-// A search of depth k. It asks known bounds first, then earlier searches that ended with kUnknown; it follows
-// edges last.
+// Searches to depth k. within() asks the known bounds first, then the earlier searches that ended with
+// kUnknown, and follows edges last.
 Reach::Answer Reach::within(StateId s, std::size_t k, uint64_t& work) {
   check_depth();
   if (least(s) > k) return Answer::kNo;
@@ -126,8 +126,8 @@ Reach::Answer Reach::descend(StateId& s, std::size_t most, const std::function<u
         by = token;
         left = after;
       }
-    // No token leaves fewer bytes. This happens between two values, where the bounds come from two different
-    // rules.
+    // No token leaves fewer bytes. This case arises between two values, where the bounds come from two
+    // different rules.
     if (by < 0) {
       by = next(s);
       if (by < 0) return Answer::kUnknown;
@@ -141,8 +141,8 @@ Reach::Answer Reach::descend(StateId& s, std::size_t most, const std::function<u
   return Answer::kYes;
 }
 
-// Searches breadth first, so that the nearest end is found first. If it saw all edges and no end, no tokens
-// complete any of the states that it met; least_ then says so.
+// Searches breadth first, so that the nearest end is found first. If the search has followed all edges and
+// has met no end, no tokens complete any of the states that it has met; least_ keeps this.
 Reach::Answer Reach::find(StateId& s, const std::function<bool(StateId)>& ends, std::vector<TokenId>& out,
                           uint64_t& work) {
   out.clear();

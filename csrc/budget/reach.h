@@ -1,5 +1,5 @@
-// Least numbers of tokens: whether the tokens of any text end in time. The text with the fewest bytes may
-// take more tokens than a longer text.
+// Searches for few tokens: whether at most k tokens complete a state, along any text. Such a search is needed
+// because the text with the fewest bytes may take more tokens than a longer text.
 //
 //     called by     Budget (searches.cc) and Spellable
 //     with          a TokenGraph, two functions that count the tokens of a state, a limit on work
@@ -13,19 +13,21 @@
 // Example: behind `{"a":` with `a` a string, the shortest completion is `""}`, which may take 3 tokens,
 // while the longer text `"x"}` may be one token. A search for 2 tokens (with the end token) finds it.
 //
-// The idea. Many tokens lead to one state, so the search runs on a graph of states. `within` goes down the
-// graph to a depth and remembers for each state a number of tokens that is proved to be too few, so that no
-// pair of state and depth is searched twice. `find` goes through the graph in breadth, for states whose
+// The idea. Many tokens lead to one state, so the search runs on a graph of states. within() searches depth
+// first down to a given depth. within() remembers for each state a number of tokens that is proved to be too
+// few, so that no pair of state and depth is searched twice. find() searches breadth first, for states whose
 // shortest text the vocabulary cannot spell.
 //
-// The same answer for the same call. A search with a limit of work answers by what it finds within this
-// work. If it took over what an earlier search found, the answer would depend on earlier questions. So a
-// Reach belongs to one call: it remembers within the call, and pays for every state as if the graph were
-// new. The edges that the graph keeps make a second call quicker and do not change its answer.
+// The same answer for the same call. The answer of a search with a limit of work depends on what the search
+// finds within this work. If a search took over what an earlier search found, its answer would depend on
+// earlier questions. So a Reach belongs to one call: it remembers only what this call has found, and each
+// state costs as much work as in a new graph. The edges that the graph keeps make a second call quicker and
+// do not change its answer.
 //
-// Captured text is left out (mask/fill.h). A way that is found without the text holds for every text. That
-// there is no way is unproved where the text matters. An exact graph keeps the text; every text then has its
-// own states, which stay in memory.
+// The states of the graph have no captured text (mask/fill.h). A way that is found without captured text
+// holds for every captured text. If no way is found and captured text matters, the answer is kUnknown. The
+// states of an exact graph keep their captured text; then each captured text has its own states, which stay
+// in memory.
 #pragma once
 
 #include <cstddef>
@@ -96,8 +98,8 @@ class Reach {
   };
   std::unordered_map<uint32_t, Step> found_;
   std::unordered_map<uint32_t, std::size_t> least_;
-  // A search that ended with kUnknown: a search for at most `tokens` tokens with at most `work` work ends so,
-  // too.
+  // A search that ended with kUnknown. Every search from the same state for at most `tokens` tokens with at
+  // most `work` work then ends with kUnknown, too.
   struct Tried {
     std::size_t tokens = 0;
     uint64_t work = 0;

@@ -1,11 +1,11 @@
 // The rows of a budget: which tokens of a mask leave enough.
 //
 // In: the mask of a state, the number of tokens left. Out: the mask without the tokens that leave too little.
-// Cost: one comparison while the budget exceeds what any allowed token could need. That need is State::loose:
-// a bound in bytes that is put together while the mask is made (parse/lengths.h, mask/fill.h), or the largest
-// need that was found when the tokens were judged. Otherwise a walk over the tokens in doubt, and one
-// completion for each state that the walk meets. A token that stays inside a run of characters costs nothing
-// if some tokens are to spare.
+// Cost: one comparison while the budget exceeds what any allowed token could need. The largest such need is
+// State::loose: a bound in bytes that is put together while the mask is made (parse/lengths.h, mask/fill.h),
+// or the largest need that was found when the tokens were judged. With a smaller budget the cost is a walk
+// over the tokens in doubt, and one completion for each state that the walk meets. A token that stays inside
+// a run of characters costs nothing if some tokens are to spare.
 //
 // The steps of a row. In a string, where 9 tokens complete the text and the worst token of the mask needs 60:
 //
@@ -17,19 +17,17 @@
 //     Trial            which of them fit (budget/trial.h)? Those into a state s with needed(s) + 1 <= 30
 //     find_way()       with 8 tokens left: the row has the first token of another way, if there is one
 //
-// Near the end of a budget, three kinds of tokens take most of the work and are nearly always refused. So
-// they are refused unseen, and Matcher::mask_exact() is false:
+// Near the end of a budget, three kinds of tokens take most of the work and nearly never fit. So they are
+// refused without a check, and Matcher::mask_exact() is false:
 //
 //     none to spare    with needed(s) tokens left in a string, 127,000 tokens that stay in the string do not
 //                      fit. Only pieces of the shortest text are judged: `"`, `",`, `","`
-//     a pattern        in a string with a pattern, too, only pieces are judged, while the bound for the
-//     tokens
-//                      that stay in the string exceeds the budget
+//     a pattern        in a string with a pattern, too, only pieces of the shortest text are judged while
+//                      the bound for the tokens that stay in the string exceeds the budget
 //     half characters  behind a token that ends within a character the missing bytes are counted; no text is
 //                      looked for
 //
-// Each of these rules is a function of the state and the budget. A matcher's mask_exact is False where one
-// applies.
+// Which of these rules applies depends on the state and the budget alone.
 //
 // Invariants. A mask under a budget is a subset of the plain mask. Behind each of its tokens the rest of the
 // budget suffices. The mask is not empty if needed() was at most the budget, because the first token of the
@@ -47,7 +45,7 @@
 namespace structgen {
 
 namespace {
-// kEntry is what an entry of Budgets::kept takes without its words, in bytes. Rows for budgets of more than
+// kEntry is the size of an entry of Budgets::kept without its words, in bytes. Rows for budgets of more than
 // kKeptBudget tokens are not remembered.
 constexpr std::size_t kEntry = 96, kKeptBudget = 1'000;
 // In a grammar that omits, the tokens of one mask may be read with their captured text for this many units of
@@ -63,8 +61,8 @@ bool certain(Reach::Answer found, std::size_t budget) {
 }
 }  // namespace
 
-// Would the mask in front of the last token have had this token? The mask is not made, so the answer may be
-// "nothing".
+// Decides without the mask whether the mask in front of the last token would have allowed this token. Returns
+// nothing where only the mask could tell.
 std::optional<bool> Budget::fits(std::size_t budget) {
   if (!written_.any()) return std::nullopt;
   const std::size_t n = past_.size() - 1;
@@ -90,8 +88,8 @@ std::optional<bool> Budget::fits(std::size_t budget) {
   return false;
 }
 
-// Returns true if the budget suffices behind every token of the mask. State::loose tells this; it is measured
-// first if it is not known.
+// Returns true if the budget suffices behind every token of the mask. State::loose tells this; if
+// State::loose is not known, it is measured first.
 bool Budget::binds_nothing(std::size_t budget) {
   const StateId from = all_.masks.blind(here());
   const std::atomic<uint32_t>& loose = all_.parser.state(from).loose;
@@ -108,10 +106,10 @@ bool Budget::binds_nothing(std::size_t budget) {
   return true;
 }
 
-// For a state between two characters of a string: returns how many tokens suffice if the next token has whole
-// characters only and stays in the string; this token counts. The number is one token for each byte up to the
-// quote, then the completion behind the quote. For any other state, or if no number is known, returns
-// kTooMany.
+// For a state between two characters of a string, returns how many tokens suffice if the next token has whole
+// characters only and stays in the string; the next token counts. The number counts one token for each byte
+// up to the quote, and the tokens of the completion behind the quote. For any other state, or if no number is
+// known, returns kTooMany.
 std::size_t Budget::staying(StateId s) {
   if (!all_.fast || partial_ || all_.spelling) return kTooMany;
   const State& st = all_.parser.state(s);
@@ -126,8 +124,8 @@ std::size_t Budget::staying(StateId s) {
 }
 
 // Returns the tokens of a mask that stay inside a string and need no check, because the budget is large
-// enough for all of them. What must follow such a token is what must follow before it, whatever was captured,
-// and at most kSpareBytes bytes of a begun character.
+// enough for all of them. Behind such a token the text still needs what it needs in front of the token,
+// whatever was captured, and at most kSpareBytes bytes that end a begun character.
 Budget::Staying Budget::stay(const Mask* m, StateId from, std::size_t budget) {
   if (!m || !m->dense) return {};
   if (m->inside_run && !all_.spelling && budget > needed(from) + kSpareBytes)
@@ -161,7 +159,7 @@ bool Budget::pieces_of_way(std::size_t budget, std::vector<TokenId>& out) {
 }
 
 // Stores in State::loose that no token of the row needs more than `most` tokens. If the blind state allows
-// the same tokens, it gets the number, too, for all captured texts.
+// the same tokens, its State::loose gets the same number, which then serves all captured texts.
 void Budget::set_loose(StateId blind, const uint32_t* row, std::size_t most) {
   // With a range of bytes, State::loose is a bound in bytes, so it stays.
   if (written_.whole.most < kEndless) return;
@@ -200,7 +198,8 @@ void Budget::keep_finished(uint32_t* row, std::size_t budget) {
 }
 
 Budget::Doubt Budget::in_doubt(const uint32_t* row, std::size_t budget, bool enough, Trial& trial) {
-  // If an epoch has just begun, the caller made the mask in the one before, and this epoch lacks it.
+  // If an epoch has just begun, the caller made the mask in the epoch before, and the new epoch lacks this
+  // mask.
   const bool plain = all_.world.cache && all_.fast && !partial_;
   if (plain && !all_.masks.peek(here())) told([&] { all_.masks.mask(here()); });
   const Mask* const made = all_.world.cache ? all_.masks.peek(here()) : nullptr;
@@ -239,7 +238,7 @@ std::optional<bool> Budget::judge(uint32_t* row, std::size_t budget) {
     else if (const std::size_t most = std::max(trial.most, doubt.stays.most);
              !doubt.pieces && !trial.tired && most < kTooMany)
       set_loose(from, row, most);
-    // Tokens that were not checked for want of work are refused, so the row may lack tokens.
+    // Tokens that were not checked, because the work was used up, are refused. So the row may lack tokens.
     if (trial.tired || unproved_) exact_ = false;
   };
   // If the work ends, the tokens that were not checked are refused.
@@ -317,8 +316,8 @@ void Budget::set_only(uint32_t* row, TokenId t) const {
   set_bit(row, t);
 }
 
-// Leaves only the first token of the ending that needed() counted, because judging others would take too much
-// work. Returns false if it knows no such token, or if the ending exceeds the budget.
+// Leaves only the first token of the ending that needed() counted, because judging the other tokens would
+// take too much work. Returns false if no such token is known, or if the ending exceeds the budget.
 bool Budget::keep_promise(uint32_t* row, std::size_t budget) {
   if (all_.parser.state(here()).accepting && budget > 0) {
     exact_ = false;
@@ -340,9 +339,9 @@ bool Budget::keep_promise(uint32_t* row, std::size_t budget) {
   return true;
 }
 
-// Leaves the tokens behind which an upper bound in bytes fits the budget. It needs no search, but refuses
-// tokens that a search would allow. If all tokens of the text so far were allowed by the bound, some token is
-// left. Returns false if none is.
+// Leaves the tokens behind which an upper bound in bytes fits the budget. The bound needs no search, but
+// refuses tokens that a search would allow. If all tokens of the text so far were allowed by the bound, some
+// token is left. Returns false if no token is left.
 bool Budget::bound(std::span<const uint32_t> plain, uint32_t* row, std::size_t budget) {
   if (!all_.fast) return false;
   const Vocabulary& v = vocabulary();

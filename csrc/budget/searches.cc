@@ -1,9 +1,9 @@
-// Searches for tokens that complete a state if the shortest text of the state does not tell; budget.cc says
-// who asks.
+// Searches for tokens that complete a state, made where the shortest text of the state does not fit or cannot
+// be spelled. budget.cc says who asks for a search.
 //
-// In: a state, a number of tokens, a limit on work. Out: kYes, with tokens that were followed with the real
-// text; kNo, proved; or kUnknown: the work did not suffice. Cost: at most the limit, by the graph of tokens
-// (budget/token_graph.h).
+// In: a state, a number of tokens, a limit on work. Out: kYes, with tokens that the parser has read from the
+// state, captured text included; kNo, which is proved; or kUnknown if the work did not suffice. Cost: at most
+// the limit on work, counted on the graph of tokens (budget/token_graph.h).
 //
 //     question           asks                                                          work
 //     find()             do any tokens complete the state? For a state whose           the caller's
@@ -31,7 +31,7 @@ namespace structgen {
 namespace {
 // The work, in trie nodes, of a search that the user asked for: about a tenth of a second.
 constexpr uint64_t kAskedReach = 20'000'000;
-// The same if the search keeps captured text.
+// The work, in trie nodes, of such a search if it keeps captured text.
 constexpr uint64_t kTextReach = 100'000;
 // sought_within() may take this many times the work of one mask (at most kMostSought units): kSoughtHere
 // from the last state, kSoughtBefore from an earlier one.
@@ -44,8 +44,8 @@ Reach Budget::search(TokenGraph& graph) {
 
 Budget::Asked Budget::asked() { return {search(all_.graph), search(all_.exact_graph)}; }
 
-// For a state whose shortest text the vocabulary cannot spell: looks for any tokens that complete it. After
-// kYes they are in `out`.
+// For a state whose shortest text the vocabulary cannot spell: looks for any tokens that complete the state.
+// After kYes these tokens are in `out`.
 Reach::Answer Budget::find(TokenGraph& graph, StateId s, uint64_t& work, std::vector<TokenId>& out) {
   const auto ends = [&](StateId at) {
     Told<Finish> text = told([&] { return by_text(at); });
@@ -73,8 +73,8 @@ std::size_t Budget::fewest(StateId s) const {
   return least == kTooMany ? 1 : 1 + (least + longest - 1) / longest;
 }
 
-// Tells whether at most `budget` tokens complete s. After kYes, `way` has them; they were read with the
-// captured text.
+// Tells whether at most `budget` tokens complete s. After kYes, `way` has these tokens; the parser has read
+// them with the captured text.
 Reach::Answer Budget::within(Reach& search, TokenGraph& graph, StateId s, std::size_t budget, uint64_t& work,
                              std::vector<TokenId>* way) {
   if (shortest(s) <= budget) {
@@ -90,13 +90,13 @@ Reach::Answer Budget::within(Reach& search, TokenGraph& graph, StateId s, std::s
   std::vector<TokenId> tokens = search.way(at);
   const std::vector<TokenId> rest = way_from(at);
   tokens.insert(tokens.end(), rest.begin(), rest.end());
-  // The tokens were found without the captured text, and it forbids them.
+  // The tokens were found without the captured text, and the captured text forbids them.
   if (!follow(s, tokens)) return Reach::Answer::kUnknown;
   if (way) *way = std::move(tokens);
   return out;
 }
 
-// As within(), with the work of a call that the user makes.
+// Does what within() does, with the limits on work of a call that the user makes.
 Reach::Answer Budget::asked_within(Asked& search, StateId s, std::size_t budget, std::vector<TokenId>* way) {
   uint64_t work = kAskedReach, exact_work = kTextReach;
   if (!all_.limits) {
@@ -109,7 +109,7 @@ Reach::Answer Budget::asked_within(Asked& search, StateId s, std::size_t budget,
   const Reach::Answer found = search.reach.within(at, budget, work);
   if (found != Reach::Answer::kYes) return found;
   all_.limits->keep(s, search.reach.way(at));
-  // The tokens were found without the captured text, and it forbids them.
+  // The tokens were found without the captured text, and the captured text forbids them.
   return needed(s) > budget ? Reach::Answer::kUnknown : found;
 }
 
@@ -119,9 +119,10 @@ Reach::Answer Budget::any_way(StateId s, std::vector<TokenId>& out) {
   return found == Reach::Answer::kUnknown ? find(all_.exact_graph, s, exact_work, out) : found;
 }
 
-// As asked_within(), with more work. It also tries smaller budgets, from 2 upwards: a search for fewer tokens
-// takes less work, and a yes for fewer tokens is a yes. All its searches share the work of a few masks. From
-// an earlier point of the text there is more work, so that a new epoch finds again what a row once promised.
+// Does what asked_within() does, with more work. sought_within() also tries smaller budgets, from 2 upwards:
+// a search for fewer tokens takes less work, and if fewer tokens suffice, so does the budget. All these
+// searches together may take the work of a few masks. A search from an earlier point of the text may take
+// more work, so that a new epoch finds again what a row once promised.
 Reach::Answer Budget::sought_within(StateId s, std::size_t budget, std::vector<TokenId>* way) {
   const bool keeps = !all_.limits && !omits() && budget <= UINT32_MAX;
   const uint64_t key = uint64_t{s.v} << 32 | budget;
@@ -197,8 +198,9 @@ std::size_t Budget::descends(StateId s, std::size_t budget, uint64_t& work, std:
   return out;
 }
 
-// Without `search`, returns needed() and a simple lower bound. With it, tries numbers from the lower bound
-// upwards, until one suffices or is left undecided, or the work is used up.
+// Without `search`, returns needed() and a simple lower bound. With `search`, asks for each number from the
+// lower bound upwards whether so many tokens suffice, until the answer is yes or not known, or the work is
+// used up.
 Budget::Bounds Budget::bounds(bool search, int64_t work) {
   const StateId s = here();
   // With a range of bytes nothing is searched: the text of the fewest tokens may have too many bytes.

@@ -9,13 +9,12 @@
 // `b"`, and let the state stand behind the opening `"` of a string that ends the text:
 //
 //     spelled()      the shortest completion is `"`, which no tokens write
-//     near()         tokens in breadth: behind `a` the completion is `"` again; `b"` ends the text. Yes:
-//                    `b"`
-//     summarised()   where it goes on without end: a junction is (label read, pending lexeme, trie node of
-//     the
-//                    token that is begun). What a rule leads to from a junction is a set of junctions, the
-//                    least fixpoint of all rules that are met; the stacks are then walked with junctions
-//                    instead of texts
+//     near()         a search breadth first: behind `a` the completion is `"` again; the token `b"` ends
+//                    the text. The answer is yes, by the token `b"`
+//     summarised()   where near() would go on without end. A junction is (label that was read, pending,
+//                    trie node of the token that has begun). From a junction a rule leads to a set of
+//                    junctions, which is the least fixpoint over all rules that are met. The stacks are
+//                    then walked with junctions in place of texts
 //     searched()     where captured text decides, states are searched one by one (budget/reach.h)
 //
 // Summaries are needed because a token may read on from one symbol into the next: a junction keeps the trie
@@ -26,15 +25,15 @@
 // matters are stepped alone.
 //
 // Invariants.
-// - A yes has tokens that show it: way() writes them, and each of them is in the mask of the state
-//   before it.
-// - A no is proved, unless a share of work ran out. An unproved no makes a mask too small, never too
-//   large.
+// - A yes is proved by tokens: way() writes these tokens, and each of them is in the mask of the state in
+//   front of it.
+// - A no is proved, unless its share of work ran out. A no without a proof makes a mask smaller than it
+//   should be, never larger.
 // - Summaries are dropped when a search breaks off (forget()), because the sets of some rules are then
 //   not complete.
 //
-// Costs. Nothing where every byte is a token. Else a mask costs a completion for each state that its
-// tokens lead to; kStateWork and kMaskWork bound the summaries, `CachePolicy::spelling()` bounds their
+// Costs. Nothing where every byte is a token. Otherwise a mask costs one completion for each state to which
+// its tokens lead; kStateWork and kMaskWork bound the summaries, `CachePolicy::spelling()` bounds their
 // memory.
 //
 // Rejected. A parser over tokens in place of bytes: each grammar would have all tokens of the vocabulary as
@@ -78,9 +77,10 @@ constexpr uint32_t kUnknownLabel = 0xFFFFFFFFu;
 }  // namespace
 
 // Dynamic programming from the end of the text: best_[n] is the cut of the last n bytes into the fewest
-// tokens. It does not depend on the bytes in front, so the entries of an end that this text shares with the
-// last one are kept. The tokens that begin at a byte lie on one path of the trie. The cost is the number of
-// new bytes times the longest token. Of equally good cuts, the one with the longest first token wins.
+// tokens. best_[n] does not depend on the bytes in front, so the entries of the end that this text shares
+// with the last text are kept. The tokens that begin at a byte lie on one path of the trie. The cost is the
+// number of new bytes times the longest token. Of equally good cuts, the one with the longest first token
+// wins.
 Cutter::Cut Cutter::cut(std::string_view text) {
   const std::size_t n = text.size();
   const auto differ = std::mismatch(text.rbegin(), text.rend(), text_.rbegin(), text_.rend());
@@ -138,9 +138,9 @@ void Spellable::spend(uint64_t n) {
   work_ -= n;
 }
 
-// A token has begun and stands at the trie node `node`. Returns the junctions behind the non-empty texts of a
-// regex that can follow: each with the label that was read and the trie node of the last token, which is 0 if
-// a token ends with the text.
+// A token has begun and stands at the trie node `node`. Returns the junctions behind those non-empty texts of
+// a regex that tokens can write from this node on. Each junction has the label that was read, and the trie
+// node of the token that has begun last (0 if a token ends where the text ends).
 //     tokens `a`, `ab`, `b"`; regex [ab]*", node 0    behind `b"`: node 0. Behind `"` alone: no junction
 const std::vector<Spellable::Junction>& Spellable::terminal(RegexId r, uint32_t node) {
   return remember(terminals_, {r.v, node}, [&] {
@@ -214,7 +214,7 @@ void Spellable::through(Symbol s, Junction from, std::vector<Junction>& to) {
     if (rules) from.label = 0;
     if (!rules || !parser_.alive().plain(s.rule_id())) {
       // Without lexemes, a rule does not depend on the bytes that are forbidden before it, so they are
-      // dropped here. More junctions may come out than there are, so a no would be no proof.
+      // dropped here. So `out` may contain junctions that cannot be reached, and a no would be no proof.
       if (from.pending != Alive::kClear && parser_.alive().follow(from.pending) != RegexArena::empty())
         open_ = true;
       from.pending = Alive::kClear;
@@ -376,8 +376,8 @@ bool Spellable::spelled(StateId s) {
   return std::move(done).value_or(false);
 }
 
-// Searches breadth first along the bytes that tokens can write. From a state inside an escape, whose
-// completion cannot be spelled, it is often two bytes to a state whose completion can.
+// Searches breadth first along the bytes that tokens can write. The completion of a state inside an escape
+// often cannot be spelled, while two bytes later stands a state whose completion can be spelled.
 Reach::Answer Spellable::near(StateId s) {
   struct At {
     StateId state;

@@ -1,22 +1,24 @@
 // Whether tokens can finish a text if the vocabulary lacks tokens of single bytes.
 //
-//     called by     engine/rows.cc (rows and accepted tokens), engine/sequence.cc (a way that moves to a new
-//     epoch) with          a state; the masks of the grammar hands back    whether some tokens end the text
-//     from the state; the mask without the tokens behind which
-//                   no tokens do
+//     called by     engine/rows.cc (rows and accepted tokens) and engine/sequence.cc (a new epoch takes
+//                   over the tokens of a state)
+//     with          a state; the masks of the grammar
+//     hands back    whether some tokens end the text from the state; the mask without the tokens behind
+//                   which no tokens end the text
 //     asks          Cutter for the pieces of shortest texts, Reach where captured text decides
 //
-// In: a state. Out: a verdict or a row. Cost: nothing if the vocabulary is complete (mask/vocabulary.h): then
-// every byte can be written, and every state of the parser can be finished. Else a completion for each state
-// to which a token leads, and a walk over the tokens of each new mask: about a millisecond at 30,000 tokens.
-// Four ways decide, the cheapest first. If the shortest completion can be cut into tokens, the answer is yes.
-// If a completion can be cut into tokens a few tokens further on, the answer is yes; if the tokens lead to
-// few places in all and none has such a completion, it is no. Summaries of rules decide whether a
-// context-free language and the texts that tokens spell have a text in common: yes or no, even with
-// infinitely many states. (A summary leads from what is pending and the node of the trie before a rule to the
-// same behind it.) Where captured text decides, the states to which tokens lead are searched
-// (budget/reach.h). A question that is open after its share of work counts as a no: a mask may then lack
-// tokens, and never leads into a dead end. Source: summaries of pushdown systems (Reps, Horwitz, Sagiv 1995),
+// In: a state. Out: a verdict or a row. Cost: nothing if the vocabulary is complete (mask/vocabulary.h),
+// because then every byte can be written and every state of the parser can be finished. Otherwise a
+// completion for each state to which a token leads, and a walk over the tokens of each new mask: about a
+// millisecond at 30,000 tokens. Four methods decide; the cheapest is tried first. (1) If the shortest
+// completion can be cut into tokens, the answer is yes. (2) If, a few tokens further on, a completion can be
+// cut into tokens, the answer is yes; if tokens lead to few states in all, and no completion of these states
+// can be cut into tokens, the answer is no. (3) Summaries of rules decide whether the language of the grammar
+// and the texts that tokens spell have a text in common: yes or no, even with infinitely many states. A
+// summary says of a rule: from this pending and this trie node in front of the rule, its texts lead to these
+// pendings and trie nodes. (4) Where captured text decides, the states to which tokens lead are searched
+// (budget/reach.h). A question that is still open after its share of work counts as a no: a mask may then
+// lack tokens, but leads into no dead end. Source: summaries of pushdown systems (Reps, Horwitz, Sagiv 1995),
 // with the trie as the regular side of the product (Bar-Hillel, Perles, Shamir 1961).
 #pragma once
 
@@ -43,8 +45,8 @@ struct Piece {
   std::size_t end;
   TokenId token;
 };
-// Cuts texts into the fewest tokens. The completions of neighbouring states end alike, so the last cut is
-// remembered, and only the bytes in front of the common end are cut anew.
+// Cuts texts into the fewest tokens. The completions of neighbouring states have a common end, so the last
+// cut is remembered, and only the bytes in front of the common end are cut anew.
 class Cutter {
  public:
   explicit Cutter(const TokenTrie& trie) : trie_(trie) {}
@@ -87,13 +89,13 @@ class Spellable {
         graph_(graph),
         exact_graph_(exact_graph) {}
 
-  // The caller of each function holds the world's lock.
-  // Tells whether some tokens complete the text from s. kUnknown: it would take too much work.
+  // The caller of each function holds the world's lock. Tells whether some tokens complete the text from s.
+  // kUnknown means that deciding takes too much work.
   Reach::Answer judge(StateId s);
   bool possible(StateId s) { return judge(s) == Reach::Answer::kYes; }
   // Writes the row of s, Vocabulary::words() words. Returns false if tokens may be missing that took too much
   // work to check. Throws kVocabulary if it is proved that no tokens complete the text, and kBudgetExceeded
-  // if none were found.
+  // if no such tokens were found and nothing is proved.
   bool fill(StateId s, uint32_t* row);
   // Returns tokens that complete the text from s, without the end token, if some are known; otherwise none.
   // keep() hands them to another epoch.
@@ -116,8 +118,8 @@ class Spellable {
     Junction from;
     friend auto operator<=>(const Key&, const Key&) = default;
   };
-  // The summary of a rule that begins at one junction: `out` are the junctions at which it may end, as far as
-  // they are known.
+  // The summary of a rule that begins at one junction: `out` holds the junctions at which the rule may end,
+  // as far as they are known.
   struct Rule {
     std::set<Junction> out;
     // The rules that use this summary, which settle() evaluates again when `out` grows.
@@ -159,7 +161,7 @@ class Spellable {
   std::vector<Key> todo_;
   // The rule that settle() is evaluating, or null.
   const Key* at_ = nullptr;
-  // True once the search met captured text. Then it cannot prove a no.
+  // True once the search has met captured text. Then the search cannot prove a no.
   bool open_ = false;
   // The steps left for the summaries of one state, from kStateWork down.
   uint64_t work_ = 0;

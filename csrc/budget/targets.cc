@@ -19,7 +19,8 @@ TokenId Targets::first(const Words& row) {
 }
 
 // Returns true if all items of s read the same run, without a minimum or maximum, and then a quote. The state
-// behind the opening quote of a string of any text is one, even if several alternatives allow the string.
+// behind the opening quote of a string of any text is such a state, even if several alternatives allow the
+// string.
 bool Targets::endless(StateId s, Run& out) {
   RegexArena& regexes = parser_.regexes();
   if (s == Parser::dead() || parser_.state(s).accepting) return false;
@@ -40,9 +41,9 @@ bool Targets::endless(StateId s, Run& out) {
   return out.of != nullptr;
 }
 
-// Looks for a run at s and, because a string may restrict its first character or exclude some names, also
-// behind one character of s. It tries four characters with which few names begin; `n` is one that may also
-// follow a backslash.
+// Looks for a run at `from`. A string may restrict its first character or exclude some names, so a run is
+// also looked for behind one character. The characters that are tried are ones with which few names begin;
+// `n` may also follow a backslash.
 bool Targets::run_behind(StateId from, Run& out) {
   if (endless(from, out)) return true;
   for (const char b : {'~', 'z', 'Q', '0', 'n'})

@@ -7,15 +7,16 @@
 //     asks          mask/runs.h, which lists the tokens of a run by the place where they end
 //
 // In: a state and a visitor. Out: calls of the visitor. Cost: some hundred steps for the ways out of the run,
-// and a walk over the tokens that begin in front of the string; a walk over the whole trie would meet each of
-// a hundred thousand tokens.
+// and a walk over the tokens that begin in front of the string; for comparison, a walk over the whole trie
+// would visit each of a hundred thousand tokens.
 //
 // Example: inside `"name": "..` a token of whole characters leads back to the same state. Only tokens that
 // end within a character (an escape begun, a part of UTF-8) or behind the closing quote lead elsewhere, and
 // mask/runs.h lists them for every run of the vocabulary. If a run counts its characters, the tokens of n
 // characters lead to one state, and all counts share the lists of tokens.
 //
-// The tokens handed out are those of the run, allowed or not, because the visitor knows the mask.
+// The visitor also gets tokens of the run that the mask does not allow; the visitor itself compares them with
+// the mask.
 #pragma once
 
 #include <cstdint>

@@ -77,8 +77,8 @@ bool TokenGraph::of_run(StateId s, Edges& out) {
   return true;
 }
 
-// Returns true if captured text decides everything that follows. If it decides anything, `out.all` becomes
-// false.
+// Returns true if captured text decides everything that follows s. If captured text decides anything behind
+// s, `out.all` becomes false.
 bool TokenGraph::ends_in_text(StateId s, Edges& out) const {
   const State& st = parser_.state(s);
   if (!st.poisoned) return false;
@@ -113,7 +113,7 @@ bool TokenGraph::by_walk(StateId s, Edges& out, uint64_t work) {
                           });
 }
 
-// Known edges are compared with `work`, too, so that an old graph answers as a new one would.
+// The cost of known edges is compared with `work`, too, so that an old graph answers as a new graph would.
 const TokenGraph::Edges* TokenGraph::edges(StateId s, uint64_t work) {
   if (work < SearchCost::kLeast) return nullptr;
   if (const auto it = edges_.find(s.v); it != edges_.end())

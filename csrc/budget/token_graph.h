@@ -9,8 +9,8 @@
 // In: a state, a limit on work. Out: edges. Cost: one walk over the trie for each state (a millisecond at
 // 131k tokens if every token is allowed, microseconds if few are); the edges are kept.
 //
-// The work that counts for the edges depends on the state and the vocabulary alone, even if they are kept
-// already. So a search that pays for every state once goes as far in a known graph as in a new graph
+// A search is charged the same work for the edges of a state whether they are made or kept already; this work
+// depends on the state and the vocabulary alone. So a search goes as far in a known graph as in a new graph
 // (budget/reach.h).
 #pragma once
 
@@ -82,7 +82,8 @@ class TokenGraph {
   struct Edges {
     // The states to which tokens lead, each once, with the first token that leads there.
     std::vector<std::pair<StateId, TokenId>> to;
-    // False if edges may be missing: captured text matters, or there are more than kAlike.
+    // False if edges may be missing, because captured text matters or because the state has more than kAlike
+    // edges.
     bool all = true;
     // The work that making the edges takes in a new graph.
     uint64_t cost = 0;

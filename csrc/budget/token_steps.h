@@ -1,4 +1,5 @@
-// Walks over the tokens of a row: what is known behind each of them.
+// Walks over the tokens of a row, which compute a value behind each token: mostly the state to which the
+// token leads.
 //
 //     called by     Limits, Trial and Spellable, which judge tokens by the states behind them
 //     with          a row; what is known in front of its tokens; a function that reads one byte

@@ -19,16 +19,17 @@ constexpr std::size_t kAttempts = 3;
 // A token whose completion takes n tokens counts as 1 + n * n / kSmallRest trials.
 constexpr std::size_t kSmallRest = 128;
 
-// The strings of a text, for the question whether a token occurs in one. It is asked of a hundred thousand
-// tokens, so a table has the text's pairs of bytes: most tokens have a pair that the text lacks.
+// The strings of a text, for the question whether a token occurs in one of them. The question is asked of a
+// hundred thousand tokens, so a table holds all pairs of neighbouring bytes of the text: most tokens have a
+// pair that the text lacks.
 class Strings {
  public:
   explicit Strings(const std::string& text) : text_(text), escaped_(text.find('\\') != std::string::npos) {
     for (std::size_t i = 1; i < text.size(); ++i) pairs_.set(pair(text, i));
   }
-  // A token would write a part of a string. Returns true if that string surely differs from every string of
-  // the text. The part must have a letter other than `e`, which numbers have, or a character beyond ASCII;
-  // the text must not contain the part; and neither may have an escape.
+  // A token writes a part of some string. Returns true if this string surely differs from every string of the
+  // text. That is so if the part has a character beyond ASCII or a letter other than `e` (numbers have an
+  // `e`), if the text does not contain the part, and if neither the text nor the part has an escape.
   //     token `nam`, text `b":2}`    true
   //     token `b`, text `b":2}`      false
   bool lack(std::string_view token) const {
@@ -97,8 +98,8 @@ bool Budget::Trial::take_out(uint32_t* row, bool ends) const {
   return lost != 0;
 }
 
-// Returns how many tokens are needed from a token on that leads to s; this token and the end token count. The
-// last answer is kept, because neighbours in the trie often lead to one state.
+// Returns how many tokens complete the text if the next token leads to s; this token and the end token count.
+// The last answer is kept, because neighbours in the trie often lead to one state.
 std::size_t Budget::Trial::judged(StateId s) {
   if (s != last) {
     last = s;
@@ -150,8 +151,8 @@ void Budget::Trial::judge(std::span<const TokenId> tokens, StateId s, bool blind
   }
 }
 
-// Returns true if captured text decides everything behind s. The tokens `below` then go to the list `alone`,
-// to be read with their text.
+// Returns true if captured text decides everything behind s. The tokens `below` are then put on the list
+// `alone`; each token of this list is later read with its own captured text.
 bool Budget::Trial::judge_poison(StateId s, std::span<const TokenId> below) {
   if (!decided_by_text(of.all_.parser.state(s))) return false;
   for (TokenId t : below)
@@ -225,8 +226,8 @@ void Budget::Trial::judge_all(StateId from) {
 
 // Checks tokens that end inside a character, whose missing bytes `rest` reads up to the state `to`. Each
 // missing byte counts as a token, so that a hundred begun characters need no completions of their own. If the
-// budget is too small for that, the tokens are refused, although one token might write the missing bytes and
-// more. Returns false if they must be checked in another way.
+// budget is smaller than this count, the tokens are refused, although one token might write the missing bytes
+// and more. Returns false if the tokens must be checked in another way.
 bool Budget::Trial::judge_begun(StateId to, RegexId rest, std::span<const TokenId> tokens) {
   if (ranged || !of.all_.fast || of.partial_) return false;
   const uint32_t bytes = of.all_.lengths.regex(rest);
@@ -240,8 +241,9 @@ bool Budget::Trial::judge_begun(StateId to, RegexId rest, std::span<const TokenI
   return true;
 }
 
-// Checks the tokens of a state in a string; returns false if `from` is none. Nearly all its tokens end inside
-// the string: those that end with a whole character lead to one state, the others to a few dozen (Targets).
+// Checks the tokens of a state in a string. Returns false if `from` is not such a state. Nearly all its
+// tokens end inside the string: those that end with a whole character lead to one state, the others to a few
+// dozen (Targets).
 bool Budget::Trial::judge_strings(StateId from) {
   struct Judge {
     Trial& trial;
@@ -327,8 +329,9 @@ std::optional<std::string> Budget::Trial::shared(StateId blind, TokenId t) {
   const bool room = text.size() + 2 <= budget && !of.all_.spelling;
   // For a shorter token the whole text could be too short for the range.
   if (ranged && (of.written_.bytes + length < of.written_.whole.least || !room)) return std::nullopt;
-  // At one token a byte, no token of the group has a longer shortest completion than this one. If the budget
-  // may be too small for that, only the blind state's completion is shared.
+  // No token of the group has a shortest completion of more bytes than this text. If the budget has room for
+  // one token for each of these bytes, the text is shared. Otherwise only the blind state's completion is
+  // shared.
   if (ranged || budget == 2 || room) return text;
   Told<Finish> any = told([&] { return of.by_text(blind); });
   if (!any || any->tokens + 1 > budget || any->from == Finish::kBytes) return std::nullopt;
@@ -353,10 +356,10 @@ void Budget::Trial::judge_alike(StateId blind, std::span<const TokenId> tokens) 
 }
 
 // Checks the tokens for which captured text decides. A token is read with its text, or takes over the
-// completion of another token of its group. After kTrials trials the others are refused.
+// completion of another token of its group. After kTrials trials all other tokens are refused.
 void Budget::Trial::judge_texts() {
-  // Counts the bytes of regexes that trials make. Regexes stay as long as the world, which texts that nobody
-  // wrote must not fill.
+  // Counts the bytes of regexes that trials make. Regexes live as long as the world. Without this count,
+  // trials would fill the world with regexes of texts that no matcher has written.
   World& world = of.all_.world;
   const Undo tried(
       [&, before = world.regexes.node_bytes()] { world.tried += world.regexes.node_bytes() - before; });

@@ -6,22 +6,22 @@
 //                   number of tokens that one of them needs (most)
 //     asks          Budget::needed() or completable() for each state behind a token
 //
-// In: see above. Cost: a completion for each state behind the tokens, at most kMaskStates; and a walk down
-// the trie. Tokens that stay inside a run of characters are judged together.
-// Tokens that lead to one state are judged once (judged()). judge_asked() walks few tokens one by one,
-// judge_all() the trie, judge_strings() the ways out of a string. Behind a token that ends within a character
-// the missing bytes are counted (judge_begun()).
+// In and out: what the table says. Cost: a completion for each of at most kMaskStates states behind the
+// tokens, and a walk down the trie. Tokens that stay inside a run of characters are judged together. Tokens
+// that lead to one state are judged once (judged()). judge_asked() walks few tokens one by one, judge_all()
+// the trie, judge_strings() the ways out of a string. Behind a token that ends within a character the missing
+// bytes are counted (judge_begun()).
 //
 // Inside a captured key or item every token would make states of its own, so the walk uses blind states
-// (mask/fill.h). A completion from a blind state that meets no poison holds for every text. Where the
-// text matters, a few tokens are tried with their own text. A captured text matters only if a later text
-// equals it. So a completion that worked for one token serves every other token whose text does not occur in
-// the completion: after `{"a": 1, "`, the completion `":2}` that worked for the token `b` serves the token
-// `c` as well. (Where a text may have to equal an earlier text, each token is tried by itself.) Near
-// the end of a budget only the completion of the blind state serves other tokens, because the next row looks
-// for it first (Budget::spelled); a completion of another text might not be found again. Tokens that are
-// undecided after kTrials trials are refused, and the mask is inexact. Once trials have filled their share of
-// the world (mask/cache_policy.h), all such tokens are refused.
+// (mask/fill.h). A completion from a blind state that meets no poison holds for every text. Where the text
+// matters, a few tokens are tried with their own text. A captured text matters only if a later text equals
+// it. So a completion that fitted behind one token also serves every other token whose text does not occur in
+// this completion: after `{"a": 1, "`, the completion `":2}` that worked for the token `b` serves the token
+// `c` as well. (Where a text may have to equal an earlier text, each token is tried by itself.) Near the end
+// of a budget only the completion of the blind state serves other tokens, because the next row looks for this
+// completion first (Budget::spelled). The next row might not find a completion that was made for another
+// captured text. Tokens that are undecided after kTrials trials are refused, and the mask is inexact. Once
+// trials have filled their share of the world (mask/cache_policy.h), all such tokens are refused.
 #pragma once
 
 #include <optional>
@@ -49,8 +49,8 @@ struct Budget::Trial {
       : of(asking), budget(tokens), ranged(in_range) {}
   const std::size_t budget;
   const bool ranged;
-  // kRow: the tokens to check are the row `open`, and those that fit are set in the row `keep`. kList: they
-  // are `list`, and those that fit are added to `taken`.
+  // kRow: the tokens to check are the row `open`, and the tokens that fit are set in the row `keep`. kList:
+  // the tokens to check are `list`, and the tokens that fit are added to `taken`.
   enum Aim : uint8_t { kRow, kList } aim = kRow;
   std::vector<uint32_t> open, keep;
   std::vector<TokenId> list, taken;

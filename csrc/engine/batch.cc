@@ -21,8 +21,8 @@ namespace structgen {
 
 namespace {
 
-// Threads that run one job at a time, together with the caller's thread. They are detached: joining them when
-// the process ends would race with code that still uses them.
+// Threads that run one job at a time, together with the caller's thread. The threads are detached: joining
+// them when the process ends would race with code that still uses them.
 class Workers {
  public:
   // Runs the job on this thread and on others, and waits for the others. While it waits, it looks for Ctrl-C
@@ -35,7 +35,7 @@ class Workers {
         try {
           std::thread(&Workers::loop, this, size_).detach();
         } catch (const std::system_error&) {
-          // No thread can be started any more. The job is done by those that run.
+          // No more threads can be started. The threads that run do the job.
           break;
         }
         ++size_;
@@ -84,11 +84,11 @@ class Workers {
 };
 
 // The worker threads of this process. Each worker enters a ForkSection (base/fork.h), which a fork waits for.
-// A caller inside such a section must not wait for workers: the fork and the two would wait for each other.
+// A caller inside such a section must not wait for workers: the caller, the workers and the fork would wait
+// for each other.
 constinit PerProcess<Workers> workers;
 
-// Fewer known masks than this are copied by the calling thread alone, because waking another thread takes as
-// long.
+// The calling thread alone copies fewer known masks than this, because waking another thread takes as long.
 constexpr std::size_t kKnownAlone = 128;
 
 // Calls f(0) to f(count - 1) on several threads. A thread takes a chunk of numbers, and the next chunk when

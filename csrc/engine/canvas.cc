@@ -18,8 +18,9 @@ namespace {
 constexpr std::size_t kMostSlots = 1u << 14;
 constexpr int64_t kReadPrefixByte = 200;
 
-// Returns the clouds that the grammar keeps, or new ones if these are too large. If another thread was using
-// the clouds at a fork, they may be half changed in the child, so the child never frees them.
+// Returns the clouds that the grammar keeps. If these clouds take too much memory, makes and keeps new
+// clouds. If another thread was using the clouds at a fork, they may be half changed in the child, so the
+// child never frees them.
 std::shared_ptr<Clouds> clouds_of(Grammar& g) {
   std::shared_ptr<Clouds>& kept = g.clouds();
   if (kept && kept->byte_size() < g.world().policy.canvases()) return kept;
@@ -136,8 +137,8 @@ T GrammarCanvas::limited(T unknown, F&& f) {
       .value_or(unknown);
 }
 
-// Returns the verdict f(). A partial grammar answers "not known" instead of "no", because a text that was
-// omitted may be the one.
+// Returns the verdict f(). For a partial grammar the answer is "not known" in place of "no", because a text
+// that was omitted may be a filling.
 template <class F>
 Verdict GrammarCanvas::told(F&& f) {
   const Verdict out = limited(Verdict::kUnknown, f);

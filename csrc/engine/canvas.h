@@ -4,8 +4,8 @@
 // that one mask may take; a question that takes more has the answer "not known". The clouds that a
 // canvas learns are kept with the grammar for all its canvases, up to a limit.
 //
-// Models that fill slots in any order (masked diffusion) use it: with 3 slots behind the prefix `{"a":` it
-// tells which tokens each slot may still take, whichever slots are filled.
+// Models that fill slots in any order (masked diffusion) use a canvas. With 3 slots behind the prefix
+// `{"a":`, the canvas tells which tokens each slot may still take, whichever slots are filled.
 #pragma once
 
 #include <memory>

@@ -1,6 +1,5 @@
-// How parts are found: by the regex's groups, by the grammar's notes on its states (parse/spans.h), or,
-// for the middle of a larger text, by the larger text's grammar. See captures.h for the form of the
-// result.
+// How the named parts are found: by the groups of a regex, by the notes of the grammar (parse/spans.h) or,
+// for a text that fills a hole, by the grammar of the whole text. See captures.h for the form of the result.
 #include "engine/captures.h"
 
 #include <algorithm>

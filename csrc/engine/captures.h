@@ -20,8 +20,8 @@
 
 namespace structgen {
 
-// A special token has no text. It is read as a sequence of bytes that no text contains (its path); this is
-// the first of them.
+// A special token has no text. It is read as a sequence of bytes that no text contains (its path).
+// kSpecialMark is the first byte of this path.
 constexpr char kSpecialMark = static_cast<char>(0xFF);
 
 struct Capture {

@@ -1,13 +1,14 @@
 // How a text becomes a grammar, and how long grammars and worlds are kept; compile.h has the interface.
 //
 // The problem. A compile works in a world: the lock, the regexes and the masks that its grammars share
-// (mask/world.h). Two threads that compile at once need two worlds, and what one world knows the other has to
-// find out again. Worlds grow with every grammar, so they have to be replaced without harm to grammars that
-// are in use.
+// (mask/world.h). Two threads that compile at once need two worlds, and nothing that one world has found out
+// helps the other world. Worlds grow with every grammar, so worlds have to be replaced without harm to the
+// grammars that are in use.
 //
-// The idea. enter() picks a world: the first that no thread is in, a new one while there are fewer than
-// kWorlds, or else the next in turn. Worlds that spell strings without needless escapes, and worlds that
-// omit what is too much to tell, hold other languages and are kept apart (current_). Example, a schema:
+// The idea. enter() picks a world: the first world that no thread is in; otherwise a new world while there
+// are fewer than kWorlds; otherwise the next world in turn. Two options change the language of every grammar
+// in a world, so worlds are kept apart by them (current_): strings without needless escapes, and omitting
+// what is too much to tell. Example, a schema:
 //
 //     SchemaSet          reads the JSON and every `$ref`, without a world
 //     enter()            a world and its lock
@@ -17,16 +18,17 @@
 // A grammar with schemas in it takes the same steps for each schema; lower() and analyse() (grammar/) turn
 // its own rules into productions, and ComposedProductions numbers the rules of all parts together.
 //
-// Keeping. A world beyond its share of the memory takes no more grammars, and is freed with its last one.
-// keep() drops the grammars that were used longest ago, until the bytes of all worlds fit; reap() frees them
-// on another thread (reaper.h), because that takes tens of milliseconds.
+// Keeping. A world that exceeds its share of the memory takes no more grammars, and is freed together with
+// its last grammar. keep() drops the grammars that were used longest ago, until the bytes of all worlds fit.
+// reap() frees the dropped grammars on another thread (reaper.h), because freeing takes tens of milliseconds.
 //
 // Invariants.
 // - No thread waits for a world while it holds the compiler's lock.
 // - A grammar holds its world, so a world lives as long as some grammar of it.
 // - A world whose lock was lost in a fork takes no more grammars (base/fork.h).
 //
-// Rejected. One world with a lock for reading and one for writing: nearly every call makes regexes or states.
+// Rejected. One world whose lock lets several threads read at once: nearly every call makes regexes or
+// states, so nearly every call would be a writer.
 #include "engine/compile.h"
 
 #include <algorithm>
@@ -79,20 +81,20 @@ Compiler::Compiler(std::shared_ptr<const Vocabulary> vocabulary, bool cache, std
     : vocabulary_(std::move(vocabulary)), cache_(cache), policy_{cache_bytes}, limits_(limits) {}
 
 namespace {
-// The most worlds of one kind. With more worlds than parallel compiles, a world would only learn again what
-// others know.
+// The most worlds of one kind. More worlds than parallel compiles would only repeat work, because each world
+// finds everything out anew.
 const std::size_t kWorlds = std::clamp<std::size_t>(std::thread::hardware_concurrency(), 1, 8);
 }  // namespace
 
-// Enters a world: the first one that is free. If all are busy, a new one is made while there are fewer than
-// kWorlds; otherwise this thread waits for the next in turn, without the compiler's lock.
+// Enters the first world that is free. If all worlds are busy, a new world is made while there are fewer than
+// kWorlds. Otherwise this thread waits for the next world in turn, without the compiler's lock.
 Compiler::Entered Compiler::enter(bool plain_strings, bool subset) {
   std::unique_lock hold(lock_);
   auto& [open, turn] = current_[2 * subset + plain_strings];
   const auto another = [&] { return World::make(vocabulary_, policy_.bytes, cache_, plain_strings, subset); };
   for (std::shared_ptr<World>& w : open) {
-    // A world that is too large takes no more grammars and is replaced by a new one. It is freed with its
-    // last grammar.
+    // A world that is too large takes no more grammars, and a new world replaces it. The old world is freed
+    // with its last grammar.
     std::size_t worlds = 0;
     for (const Worlds& all : current_) worlds += all.open.size();
     if (w->lock.lost()) w = another();
@@ -132,8 +134,9 @@ std::size_t Compiler::total() const {
   return sum;
 }
 
-// Returns how many bytes are freed by dropping the grammar. These are its own, and its world's if the world
-// takes no more grammars and no other kept grammar uses it. The caller holds the compiler's lock.
+// Returns how many bytes are freed by dropping the grammar. These are the bytes of the grammar and, if its
+// world takes no more grammars and no other kept grammar uses this world, the bytes of the world. The caller
+// holds the compiler's lock.
 std::size_t Compiler::retire(Grammar& grammar) {
   std::size_t bytes = grammar.published();
   World& world = grammar.world();
@@ -154,8 +157,8 @@ Compiler::Grammars Compiler::keep(std::shared_ptr<Grammar> grammar) {
     return retire(*gone.back());
   };
   while (recent_.size() > CachePolicy::kGrammars) drop_oldest();
-  // Freeing grammars takes tens of milliseconds, and total() counts their bytes until then. While any are
-  // being freed, no further grammar is dropped.
+  // Freeing grammars takes tens of milliseconds, and total() counts their bytes until then. While grammars
+  // are being freed, no further grammar is dropped.
   std::size_t bytes = Reaper::get().pending() == 0 ? total() : 0;
   if (bytes <= policy_.bytes) return gone;
   while (recent_.size() > 1 && bytes > policy_.kept()) bytes -= std::min(bytes, drop_oldest());
@@ -333,7 +336,7 @@ std::shared_ptr<Grammar> Compiler::grammar(GrammarSource source, uint32_t start,
   Epoch& epoch = *grammar->epoch();
   for (const CfgLimit& limit : limits) {
     std::vector<Symbol> fresh;
-    // The check begins at the limited rule. The lexeme in front of it gives the context in which it begins.
+    // The check begins at the limited rule, in the context that the lexeme in front of this rule gives.
     if (lexed) fresh.push_back(Symbol::after(limit.context));
     fresh.push_back(Symbol::rule(RuleId{limit.rule}));
     epoch.budgets.limits->check(epoch.parser.before(fresh), limit.name, limit.tokens, limit.place);

@@ -1,8 +1,8 @@
 // The pipeline on one screen: text -> productions -> grammar.
 //
-// In: a schema, a pattern or literals, and options. Out: a shared Grammar. Cost: parsing and one scan
-// of the schema, then the work of the first parse state; other states and masks are made when matchers
-// ask for them. Thread-safe.
+// In: a schema, a pattern or literals, and options. Out: a shared Grammar. Cost: parsing and one scan of the
+// schema, then making the first parse state. All other states and all masks are made when matchers ask for
+// them. Thread-safe.
 #pragma once
 
 #include <memory>
@@ -22,7 +22,7 @@
 
 namespace structgen {
 
-// The most units of work (base/work.h) that a compile may take, and below it those of any call of a matcher.
+// The most units of work (base/work.h): `compile` for one compile, `mask` for one call of a matcher.
 struct WorkLimits {
   int64_t compile = Meter::kEndless;
   int64_t mask = Meter::kEndless;
@@ -39,7 +39,8 @@ struct JsonOptions {
   bool plain_strings = false;
 };
 
-// Returns the layout that `whitespace` names. A text that is no name is a pattern.
+// Returns the layout that `whitespace` names. If the text is not the name of a layout, it is read as a
+// pattern of blanks.
 JsonLayout layout_of(std::string_view whitespace);
 // Returns the draft with the number 4, 6, 7, 2019 or 2020. Throws kValue for another number.
 Draft draft_of(int64_t number);
@@ -60,8 +61,8 @@ class Compiler {
  public:
   Compiler(std::shared_ptr<const Vocabulary> vocabulary, bool cache, std::size_t cache_bytes,
            WorkLimits limits = {});
-  // With `subset`, a text is left out, here and in masks, if it takes too much work to decide whether it can
-  // be completed. Without it such a text is an error.
+  // For some texts it takes too much work to decide whether they can be completed. With `subset`, such texts
+  // are left out of the grammar and its masks. Without `subset` they are an error.
   std::shared_ptr<Grammar> json_schema(std::string_view schema, const SchemaSet::Documents& registry,
                                        const JsonOptions& options, bool subset = false);
   std::shared_ptr<Grammar> regex(std::string_view pattern, bool subset = false);
@@ -71,16 +72,16 @@ class Compiler {
   std::shared_ptr<Grammar> choice(const std::vector<std::string>& texts, bool subset = false);
   void set_limits(WorkLimits limits) { limits_ = limits; }
   const Vocabulary& vocabulary() const { return *vocabulary_; }
-  // Returns the bytes of all worlds that grammars still need, and of these grammars, as each last published
-  // them. It takes no world's lock.
+  // Returns the bytes of all worlds that grammars still need, and of these grammars. Each object counts with
+  // the number that it last published. The call takes no world's lock.
   std::size_t byte_size();
 
-  // The compiler keeps grammars (mask/cache_policy.h), but finds none: its caller has a table of them by text
-  // or another key. The caller tells the compiler which grammars it made (keep()) or found in the table
-  // (found()), and is told which to forget.
+  // The compiler keeps grammars alive (mask/cache_policy.h), but cannot look them up: its caller has a table
+  // of grammars, by text or by another key. The caller tells the compiler which grammars it made (keep()) or
+  // found in the table (found()), and is told which to forget.
   using Grammars = std::vector<std::shared_ptr<Grammar>>;
-  // Keeps a grammar as the newest. Returns the older grammars dropped for it; the caller forgets them and
-  // passes them to reap().
+  // Keeps a grammar as the newest. Returns the older grammars that are dropped for this grammar; the caller
+  // forgets them and passes them to reap().
   Grammars keep(std::shared_ptr<Grammar> grammar);
   // Makes a kept grammar the newest, because the caller found it in its table. Returns false if the grammar
   // must be compiled anew: it is no longer kept, its world is full, or its world was lost in a forked child.
@@ -110,8 +111,8 @@ class Compiler {
   Mutex lock_;
   struct Worlds {
     std::vector<std::shared_ptr<World>> open;
-    // The index of the world for which a compile waits if all are busy. It then goes up by one, so that the
-    // next compile waits for another world.
+    // The index of the world for which a compile waits if all are busy. `turn` then goes up by one, so that
+    // the next compile waits for another world.
     std::size_t turn = 0;
   };
   // The worlds by kind: two spellings of strings (any, plain) times two modes ("exact", "subset").

@@ -43,8 +43,8 @@ Distinct::Mode next(Distinct::Mode mode, char byte) {
 }
 
 // Returns what a byte adds to the weight of an item. The weight of a string is its number of UTF-16 code
-// units and quotes, that of a container its opening brackets, commas and colons. All spellings of a value
-// therefore have one weight.
+// units and quotes; the weight of a container counts its opening brackets, commas and colons. All spellings
+// of a value therefore have one weight.
 uint32_t weight(Distinct::Mode mode, char byte) {
   if (mode == Distinct::kEscape) return byte == 'u' ? -4u : 0;  // four digits follow
   if (mode == Distinct::kString)
@@ -84,8 +84,8 @@ bool Distinct::fresh(std::string_view json) {
 
 bool Distinct::compares() const { return inner() != kNone && arrays_[inner()].items > 0; }
 
-// Enters all items into the hash table that are not in it yet. They are entered only when a question needs
-// them: a token that is tried may end an item, and most such items are taken back at once.
+// Enters into the hash table all items that are not in it yet. The items are entered only when a question
+// needs the table: a token that is only tried may end an item, and most such items are taken back at once.
 void Distinct::enter() {
   const auto put = [&](uint32_t item) {
     std::size_t i = slot(items_[item].array, items_[item].hash);
@@ -118,7 +118,7 @@ std::size_t Distinct::text_number(const Item& item) const {
 }
 
 // Sets the bits of marked_ for the items of the innermost array. Its items are strings and contain no arrays,
-// so they are the last ones of items_.
+// so they are the last elements of items_.
 void Distinct::mark() {
   if (marked_of_ != inner()) {
     marked_.assign(list()->table->texts.size() / 64 + 1, 0);
@@ -144,7 +144,7 @@ void Distinct::begin() {
 }
 
 // Ends the item that is being read; it stands in front of offset `at`, where the text has the weight
-// `weight`. Returns false if the item repeats an earlier one.
+// `weight`. Returns false if the item repeats an earlier item.
 bool Distinct::end(std::size_t at, uint32_t weight) {
   const uint32_t of = inner();
   if (of == kNone) return true;

@@ -8,11 +8,11 @@
 // The problem. "All items differ" is no regular language. With the values in the formula
 // (schema/decide/unique.h) each item makes new formulas, automata and states: 13 to 27 kB and 60 us a token.
 //
-// The idea. In most arrays some other value is always left (Unique::lasting). There the values decide nothing
-// but whether the item that ends now is new. So the parser reads a language in which such items may repeat
-// (Productions::lenient): its states are few and do not depend on the values. Beside it stands the set of the
-// values, and a token is refused if it ends an item whose value is a member. After `[7,70,7` of an array of
-// integers:
+// The idea. In most arrays some other value is always left (Unique::lasting). In such an array the earlier
+// values decide only whether the item that ends now is new. So the parser reads a language in which such
+// items may repeat (Productions::lenient): its states are few and do not depend on the values. Beside the
+// state stands the set of the values of all items, and a token is refused if it ends an item whose value is
+// in this set. After `[7,70,7` of an array of integers:
 //
 //     mask of the state     digits, `.`, `e`, `,`, `]`
 //     `,` and `]`           end the item 7, which is a member: refused
@@ -20,23 +20,26 @@
 //     `.`                   goes on to `7.5e1`, which is 75: allowed
 //     `0.`                  only zeros can follow, and 70 is a member: refused (Lenient::fate)
 //
-// The keys of an object are a set of the same kind: `"k7"` ends in a quote that is refused where k7 was
-// written. As parts of the state they make a regex of "any key but these": 4 to 11 kB and 5 us a token.
-// Below, "item" means such a key too, and "array" its object.
+// The keys of an object are kept in such a set, too: if the key k7 was written before, the quote that ends
+// `"k7"` is refused. As parts of the state, the keys would need a regex "any key but these": 4 to 11 kB and 5
+// us a token. Below, "item" also means such a key, and "array" also means its object.
 //
-// The strings of a list run out: of ["a", "ab"], `"a` may only go on to "ab" once "a" was an item. So the
-// texts of a list that are items are marked. At each byte of an item, and behind a comma, some text that can
-// still be read must be unmarked (left()).
+// If the items come from a list of strings, the strings may run out: with the list ["a", "ab"], once "a" was
+// an item, `"a` may only go on to "ab". So each text of a list is marked when it is an item. At each byte of
+// an item, and behind a comma, some text that can still be read must be unmarked (left()).
 //
 // Invariants.
 // - All spellings of a value have one weight (weight()). A long item is written out as a canonical text only
-//   where an item of its weight stands in the array, so a token costs the same in a long item.
-// - Values are compared as canonical texts (Captured::canonical); hashes only choose whom to compare.
-// - cut() takes bytes back in the order in which they came. The table is probed linearly, so the entry that
-//   came last is in nobody's way, and clearing its slot removes it.
+//   if an item of equal weight stands in the array. So a token costs no more in a long item than in a short
+//   item.
+// - Values are compared as canonical texts (Captured::canonical); hashes only choose which items are
+//   compared.
+// - cut() takes bytes back in the order in which they came. The table is probed linearly. No other entry was
+//   placed behind the entry that came last, so clearing its slot removes this entry.
 // - A copy is independent of its original: forks copy.
 //
-// Rejected. A persistent set that forks share: its nodes would outlive the texts, or be counted under a lock.
+// Rejected. A persistent set that forks share: its nodes would outlive the texts, or a lock would have to
+// guard their reference counts.
 #pragma once
 
 #include <algorithm>
@@ -68,7 +71,7 @@ class Distinct {
     std::span<const uint64_t> allowed;
   };
 
-  // Reads a byte. Returns false if it ends an item that repeats another one; the byte counts as read
+  // Reads a byte. Returns false if the byte ends an item that repeats another item; the byte counts as read
   // nevertheless. The other arguments matter for an opening bracket only: `kind` says whether the container's
   // items must differ, `more` how many bytes suffice for one more item in it, `list` which list its items
   // come from (0 for none).

@@ -27,8 +27,8 @@
 
 namespace structgen {
 
-// The share of one object in the account of a world: the bytes that the object last reported. A copy adds the
-// bytes once more.
+// The bytes that one object last reported to the account of its world. Copying a Counted adds these bytes
+// once more.
 class Counted {
  public:
   Counted() = default;
@@ -121,12 +121,12 @@ class Grammar : public std::enable_shared_from_this<Grammar> {
   const std::shared_ptr<World>& shared_world() const { return world_; }
   int64_t mask_work() const { return mask_work_; }
   void set_mask_work(int64_t units) { mask_work_ = units; }
-  // omits() says that something may be left out of the grammar (base/effort.h), partial() that something was.
-  // partial() never becomes false again.
+  // omits() is true if texts may be left out of the grammar (base/effort.h). partial() is true once some text
+  // was left out; it never becomes false again.
   bool omits() const { return world_->regexes.effort().omits(); }
   bool partial() const { return partial_.load(std::memory_order_relaxed); }
   void note_partial() { partial_.store(true, std::memory_order_relaxed); }
-  // Marks the grammar as partial if the world has omitted anything since it counted `before` omissions. The
+  // Marks the grammar as partial if the world's count of omissions has changed since it was `before`. The
   // caller holds the world's lock.
   void note_omissions(uint64_t before);
 
@@ -135,9 +135,9 @@ class Grammar : public std::enable_shared_from_this<Grammar> {
   Allowance allowed_work() const { return omits() ? ending_work() : Allowance(mask_work_); }
   // Returns the work of reading a text: mask_work(), and 200 units for each byte.
   int64_t reading_work(std::size_t bytes) const;
-  // Returns the work of a call on which a begun text depends: a multiple of mask_work(), and in a world that
-  // omits at least a second's. The first completion of a grammar may take much more work than a mask, but
-  // what it finds is kept.
+  // Returns the work of a call without which a begun text could not go on: a multiple of mask_work(), and in
+  // a world that omits at least one second's work. The first completion of a grammar may take much more work
+  // than a mask, but everything that it finds is kept.
   Allowance ending_work() const;
   // Returns the work of a completion that a user asks for. If a mask may take ten million units (a second) or
   // more, a completion may take as many. Otherwise it may take five times as many, but at least one million
@@ -192,8 +192,8 @@ class Grammar : public std::enable_shared_from_this<Grammar> {
   void rotate();
   void rotate_if_full();
   std::size_t byte_size() const { return epoch_->byte_size() + own_byte_size(); }
-  // Notes that the compiler no longer keeps the grammar. Returns how many grammars of the world it still
-  // keeps. Takes no lock.
+  // Notes that the compiler no longer keeps the grammar. Returns how many grammars of the world the compiler
+  // still keeps. Takes no lock.
   std::size_t retire();
   std::size_t published() const { return published_all_.load(std::memory_order_relaxed); }
   // Returns true if the caller should compile the grammar anew, because it or its world has become too large.
@@ -201,8 +201,8 @@ class Grammar : public std::enable_shared_from_this<Grammar> {
   bool is_full() const {
     const std::size_t own = published_all_.load(std::memory_order_relaxed);
     const std::size_t now = world_->published.load(std::memory_order_relaxed) + own;
-    // If the grammar was nearly as large when it was made, a new one would soon be as large, so this one
-    // stays.
+    // If the grammar was already half as large when it was made, a new grammar would soon be as large as this
+    // one, so this grammar stays.
     return now > std::max(world_->policy.renewed(), 2 * fresh_);
   }
   uint32_t states() const { return epoch_->parser.size(); }
@@ -228,7 +228,7 @@ class Grammar : public std::enable_shared_from_this<Grammar> {
   int64_t mask_work_;
   // The regex whose named groups are captures; null for every other grammar.
   std::unique_ptr<const Pattern> groups_;
-  // The text around a middle; null for a grammar that is no middle of another one.
+  // The text around a hole, for a grammar of the texts that fill this hole; null for any other grammar.
   std::unique_ptr<const Around> around_;
   Counted published_;
   std::atomic<std::size_t> published_all_{0};
@@ -240,9 +240,9 @@ class Grammar : public std::enable_shared_from_this<Grammar> {
   StateId start_, lenient_start_ = Parser::dead();
 };
 
-// Bounds the work of a call under the world's lock, and checks the memory at every checkpoint. At its end the
-// grammar is marked as partial if something was omitted. `epoch` is the matcher's epoch; null stands for the
-// grammar's.
+// Bounds the work of a call under the world's lock, and checks the memory at every checkpoint. When the call
+// ends, the grammar is marked as partial if something was omitted. `epoch` is the matcher's epoch; null
+// stands for the grammar's epoch.
 class GrammarWork {
  public:
   GrammarWork(Grammar& g, const std::shared_ptr<Epoch>* epoch, Task task, Allowance limit)

@@ -1,26 +1,26 @@
-// Questions about texts with holes, asked of a compiled grammar: which construction answers which
-// question.
+// How questions about texts with holes are answered for a compiled grammar: each question has a construction.
 //
 //     infill         a prefix and a suffix: the grammar of the texts between them. The parser reads the
 //                    prefix; what is left of the grammar (holes/rest.h) is divided by the suffix
 //                    (holes/quotient.h)
 //     can_complete   fixed texts with holes: facts over the whole path (holes/facts.h), then a text that
 //                    shows it
-//     conditioned    a grammar and a condition on the whole text: holes/intersection.h; a range of bytes that
-//     must
-//                    hold is counted beside the states where its tokens can be told (budget/range.cc)
+//     conditioned    a grammar and a condition on the whole text: holes/intersection.h. If the condition is a
+//                    range of bytes, the bytes are counted beside the states where budget/range.cc can tell
+//                    which tokens fit
 //
 // Canvases, whose slots are filled in any order, are in holes/canvas.h.
 //
-// The hard part is a border inside something that is compared: `["a","b` HOLE `b"]` with uniqueItems.
-// The items that the text may still have depend on the suffix. So the prefix is read again from the
-// beginning of that item, by the productions of those texts of the grammar that end with the suffix (Middles:
+// The hard part is a prefix that ends inside an item that is compared: `["a","b` HOLE `b"]` with uniqueItems.
+// Which texts this item may have depends on the suffix. So the prefix is read again from the beginning of
+// this item, by the productions of those texts of the grammar that end with the suffix (Middles:
 // outside_items(), inside_).
 //
 // Invariants.
-// - An answer is yes with a text that the grammar's own parser reads, no with a proof, or not known.
+// - The answer is "yes" only with a text that the grammar's own parser reads, and "no" only with a proof.
+//   Every other answer is "not known".
 // - The memory of a call that belongs to no grammar yet is looked at as work is charged (Sized).
-// - The grammar's world is locked meanwhile, and everything that is made belongs to it.
+// - The grammar's world is locked during a call, and everything that is made belongs to this world.
 //
 // Costs. Those of the constructions, within the limit of a matcher's call and 200 units for each byte
 // of fixed text. Grammars that limit tokens are refused, because it is not known how the text of a hole
@@ -83,8 +83,8 @@ class Sized {
   const WorkScope scope_;
 };
 
-// The productions of all middles: the texts that may stand between a prefix and a suffix. They are made in up
-// to four layers, each from the one before; top() is the last one:
+// The productions of all middles: the texts that may stand between a prefix and a suffix. These productions
+// are made in up to four layers, each from the layer before; top() is the last layer:
 //
 //     rest_       what the grammar allows behind the prefix
 //     quotient_   rest_ divided by the suffix
@@ -208,8 +208,8 @@ class Middles {
   std::optional<Begun> begun_;
 };
 
-// Tries once to answer can_complete(). It looks for a path through all parts (holes/facts.h) and has the
-// grammar's own parser read a text of this path.
+// Tries once to answer can_complete(). attempt() looks for a path through all parts (holes/facts.h) and has
+// the grammar's own parser read a text of this path.
 Filling attempt(Grammar& g, const std::vector<Part>& parts) {
   FactBase fact_base(g.world().regexes, g.productions(), {parts, &g.vocabulary()}, Facts::Aim::kText, false,
                      0, &g.epoch()->parser);
@@ -336,7 +336,7 @@ std::shared_ptr<Grammar> ranged(const std::shared_ptr<Grammar>& grammar, ByteRan
   Told<std::size_t> least = told(shortest);
   if (!least) return nullptr;
   if (*least > bytes.most || bytes.least > bytes.most) refuse_condition();
-  // No text is shorter than this, so the lower end of the range excludes nothing.
+  // No text has fewer than *least bytes, so the lower end of the range excludes nothing.
   if (bytes.least <= *least) bytes.least = 0;
   if (bytes.least == 0 && bytes.most == ByteRange::kAny) return grammar;
   auto out = std::make_shared<Grammar>(grammar, bytes);
@@ -419,8 +419,8 @@ Filling can_complete(const std::shared_ptr<Grammar>& of, std::vector<Part> parts
 }
 
 std::shared_ptr<Grammar> infill(std::shared_ptr<Grammar> grammar, std::string prefix, std::string suffix) {
-  // A hole inside a hole is a hole of the outer grammar, with longer texts around it: the prefixes are
-  // joined, and the suffixes.
+  // A hole inside a hole is a hole of the outer grammar, with more text around it: both prefixes are joined,
+  // and so are both suffixes.
   if (const Grammar::Around* around = grammar->around()) {
     prefix = around->prefix + prefix;
     suffix += around->suffix;

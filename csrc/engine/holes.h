@@ -35,7 +35,7 @@ Filling can_complete(const std::shared_ptr<Grammar>& grammar, std::vector<Part> 
 std::shared_ptr<Grammar> infill(std::shared_ptr<Grammar> grammar, std::string prefix, std::string suffix);
 
 // Returns a grammar of the same texts whose rules hold its range of bytes. Questions that do not read a text
-// from left to right need it, because nobody counts bytes for them. The rules are an intersection
+// from left to right need such a grammar, because nothing counts their bytes. The rules are an intersection
 // (holes/intersection.h), whose errors it throws.
 std::shared_ptr<Grammar> without_range(const std::shared_ptr<Grammar>& grammar);
 
@@ -57,7 +57,8 @@ struct ConditionStep {
 };
 
 // Returns the grammar of those texts that meet the condition. Throws kUnsatisfiableInfill (pointer
-// "condition") if there are none, kGrammar if the grammar limits tokens, and errors of patterns and limits.
+// "condition") if there are no such texts, kGrammar if the grammar limits tokens, and the errors of patterns
+// and limits.
 std::shared_ptr<Grammar> conditioned(const std::shared_ptr<Grammar>& grammar,
                                      const std::vector<ConditionStep>& condition);
 

@@ -38,8 +38,8 @@ void Lenient::cut(std::size_t places_left) {
   cut();
 }
 
-// The readings of one `{` may disagree on whether keys must differ. They must if one reading asks for it,
-// because no reading of a JSON object lets a key repeat.
+// The readings of one `{` may disagree on whether keys must differ. If one reading asks that keys differ, all
+// keys must differ, because no reading of a JSON object lets a key repeat.
 Lenient::Opens Lenient::opens(const Grammar& grammar, Epoch& epoch, StateId s, char bracket, bool locked) {
   const uint32_t key = 2 * s.v + (bracket == '{');
   if (const auto known = opens_.find(key); known != opens_.end()) return known->second;
@@ -152,9 +152,9 @@ Lenient::Fate Lenient::fate_in_list(Parser& parser, StateId s) {
   return Fate::kDies;
 }
 
-// Tells whether the item that is being read can still become one that differs from all earlier items. Most
-// can, because some value is always left. A word such as `tru`, and a number that can only go on with zeros,
-// have one value and are looked up (lasting.cc).
+// Tells whether the item that is being read can still become an item that differs from all earlier items.
+// Most items can, because some value is always left. A word such as `tru`, and a number that can only go on
+// with zeros, have only one value left; this value is looked up (lasting.cc).
 Lenient::Fate Lenient::fate(Parser& parser, StateId s, bool locked) {
   if (distinct_.list() && distinct_.compares() && distinct_.lacks_item()) return fate_in_list(parser, s);
   const std::string_view word = distinct_.word();
@@ -257,9 +257,9 @@ std::size_t Lenient::spare(std::size_t bound) const {
 }
 
 // Searches for an ending, depth first. At each point it first tries the next byte of the lenient completion.
-// If this byte ends a repeated item, or leads to no ending, it tries the other bytes, those with the smallest
-// bound first. Bytes with equal bounds are ordered by a hash of the point, so that new items do not spell
-// earlier ones.
+// If this byte ends a repeated item, or leads to no ending, the other bytes are tried, the byte with the
+// smallest bound first. Bytes with equal bounds are ordered by a hash of the point, so that new items rarely
+// spell an earlier item.
 std::optional<std::string> Lenient::ending(Grammar& grammar, Epoch& epoch) {
   constexpr std::size_t kMostReads = 20'000;
   Parser& parser = epoch.parser;

@@ -1,20 +1,23 @@
-// A text in which items and keys that differ are compared beside the states: engine/distinct.h says why.
+// A text whose items and keys must differ and are compared beside the states. engine/distinct.h says why the
+// states do not hold them.
 //
-// In: bytes, and the parser of the lenient language. Out: the state behind each step, or that a token ends
-// an item that is a member, or leaves nothing but items that are. Cost: that of Distinct and of the parser's
-// steps; a row asks for each of its tokens that may end an item.
+// In: bytes, and the parser of the lenient language. Out: the state behind each step, or a refusal: the token
+// ends a repeated item, or the item that has begun can only become a repeated item. Cost: the steps of
+// Distinct and of the parser; for a row, these steps for each token that may end an item.
 //
-// Budgets. A completion of the lenient state may end an item that is a member: after `[7,8,` comes `0]`, and
-// after `[0,1,2,3,4,5,6,7,8,9,` comes no item of one digit. How much longer is the shortest ending of the
-// text? Each item that ends, of the arrays around the place and of those that must still be written, has to
-// avoid n members at most. Values multiply (Unique::lasting), so log(n) bytes suffice, or one more item of an
-// array that is an item itself, or one more key. spare() is this number of bytes. With State::loose and
-// spare() tokens left no token is refused.
+// Budgets. A completion of the lenient state may repeat an item: after `[7,8,` the completion `0]` is fine,
+// but after `[0,1,2,3,4,5,6,7,8,9,` every item of one digit is a repeated item. So the shortest ending of the
+// text may be longer than the completion of the lenient state. Each item that still ends, in the arrays
+// around this place or in arrays that must still be written, has to differ from at most n items. In a lasting
+// array the number of values grows exponentially with their length (Unique::lasting), so about log(n) more
+// bytes suffice for an item, or one more item inside an item that is an array, or one more key. spare() is
+// the sum of these bytes. If State::loose + spare() tokens are left, no token is refused.
 //
-// Nearer the end the states of the grammar answer, where the text is short enough to be read again
-// (engine/rows.cc). A long text ends by the bytes of ending(): a lenient completion, in which other bytes
-// stand for those that end a member. It is a function of the text, and that of the text with its first byte
-// is its rest. So a row of nothing but its pieces keeps every promise; such a row is not exact.
+// With fewer tokens left, the exact states of the grammar answer, if the text is short enough to be read
+// again (engine/rows.cc). A long text is ended by the bytes of ending(): a lenient completion, except that
+// other bytes replace those that would end a repeated item. ending() depends on the text alone, and behind
+// the first byte of an ending the ending is the rest. So a row that has only tokens with which ending()
+// begins never leads into a dead end; such a row is not exact.
 #pragma once
 
 #include <cstdint>
@@ -43,8 +46,9 @@ class Lenient {
   // world's lock. kStates: the answer needs states of the exact grammar.
   enum class Fate : uint8_t { kLives, kDies, kLock, kStates };
 
-  // Element 0 is the start, element i the point behind step i; empty if the text is not lenient. A deque,
-  // because a vector copies itself when it grows, and the process would keep the memory of the old one.
+  // Element 0 is the start, and element i is the point behind step i; the list is empty if the text is not
+  // lenient. It is a deque, because a vector copies itself when it grows, and the process would keep the
+  // memory of the old copy.
   std::deque<Place> places;
 
   bool on() const { return !places.empty(); }
@@ -61,14 +65,14 @@ class Lenient {
   void push(StateId s, bool text);
   // Takes back the last steps, so that `places` has `places_left` elements.
   void cut(std::size_t places_left);
-  // Removes from the row of the last state the tokens that end a repeated item, and those behind which the
-  // item that has begun can only become a repeated one.
+  // Removes from the row of the last state the tokens that end a repeated item, and the tokens behind which
+  // the item that has begun can only become a repeated item.
   Fate keep(Grammar& grammar, Epoch& epoch, uint32_t* row, bool locked);
   // Returns true if an array has so many items, or an object so many keys, that exact states for them take
   // long to make.
   bool crowded() const { return distinct_.most() >= kCrowd; }
   // Returns how many bytes longer a completion may get because items must differ: if `bound` bytes complete
-  // the text with repeated items, bound + spare(bound) bytes complete it without.
+  // the text with repeated items, bound + spare(bound) bytes complete it without a repeated item.
   std::size_t spare(std::size_t bound) const;
   // Returns a text that completes the text read so far, or no value if the search found none. The caller
   // holds the world's lock.
@@ -106,7 +110,7 @@ class Lenient {
   Distinct distinct_;
   std::unordered_map<uint32_t, Opens> opens_;
   std::unordered_map<uint32_t, bool> one_value_;
-  // The tokens that may end an item, by ItemEnds::Place; null where nobody asked yet.
+  // The tokens that may end an item, by ItemEnds::Place; null where they were not asked for yet.
   std::array<const ItemEnds::Bits*, ItemEnds::kPlaces> ends_ = {};
   const std::vector<ItemEnds::Quote>* quotes_ = nullptr;
 };

@@ -1,5 +1,5 @@
-// What a matcher adds to its sequence: the request's tokens and ends, captured text, texts that come
-// without tokens, and errors that change nothing.
+// What a matcher adds to its sequence: the limit and the end tokens of the request, the text for captures,
+// bytes that come without tokens, and the promise that an error changes nothing.
 //
 //     accept_token()     an end token, padding behind the end, or text: the row source reads it
 //                        (engine/row_source.h), the sequence keeps the state (engine/sequence.h)
@@ -8,9 +8,9 @@
 //     fill_row()         the row source's mask; with a limit of the request, its mask within what is left
 //     captures()         the grammar's notes, read afterwards from the text that was kept (parse/spans.h)
 //
-// The hot path is fill_row_fast() and known(): a mask or a step that is known takes no lock. Every
-// other call locks the grammar's world for its duration, with the limit of work that belongs to its
-// kind.
+// The hot path is fill_row_fast() and known(): a mask or a step that is known takes no lock. Every other call
+// holds the lock of the grammar's world until it returns, and has a limit of work, which depends on the kind
+// of call.
 //
 // Invariants.
 // - A call that throws leaves the matcher as it was: room is made before anything is taken (take()).
@@ -18,7 +18,7 @@
 //   takes back entries of any kind.
 // - The row source is chosen once a grammar, so no call asks for the grammar's features.
 //
-// Costs. A known step about 0.1 us, a known mask a copy of V/8 bytes.
+// Costs. A known step takes about 0.1 us; a known mask takes a copy of V/8 bytes.
 #include "engine/matcher.h"
 
 #include <algorithm>
@@ -36,8 +36,8 @@
 namespace structgen {
 
 namespace {
-// The recursion of a completion that a user asks for, if the stack allows it. An object with 5,000 required
-// keys needs as much.
+// How deep the search for a completion that a user asks for may nest rules, if the stack allows it. An object
+// with 5,000 required keys needs this depth.
 constexpr uint32_t kDeepRecursion = 15'000;
 }  // namespace
 
@@ -51,7 +51,7 @@ Matcher::Matcher(std::shared_ptr<Grammar> grammar, Request request)
     own_ends_ = std::make_shared<const Ends>(grammar_->vocabulary(), std::move(request.ends));
 }
 
-// Reads bytes that come without tokens. A token may end behind each of them. If this takes too much work in a
+// Reads bytes that come without tokens. A token may end behind each byte. If reading takes too much work in a
 // world that omits, the bytes are read again with more work, because a begun text must go on.
 StateId Matcher::behind_text(StateId s, std::string_view bytes) {
   const auto locked = [&](Allowance limit) {
@@ -139,7 +139,8 @@ bool Matcher::accept_token(TokenId t) {
 }
 
 namespace {
-// Takes back all steps that were made during its lifetime, unless keep() was called.
+// When an Attempt is destroyed, it takes back all steps that were made since it was made, unless keep() was
+// called.
 class Attempt {
  public:
   explicit Attempt(Matcher& m) : matcher_(m), before_(m.history()) {}
@@ -167,7 +168,7 @@ bool Matcher::accept_tokens(std::span<const TokenId> tokens) {
 
 bool Matcher::accept_bytes(std::string_view bytes) {
   if (is_terminated()) return bytes.empty();
-  // These bytes would be read as a special token. Only the token itself may do that.
+  // The bytes of a special token's path would be read as this token. Only the token itself may be read so.
   if (bytes.find(kSpecialMark) != std::string_view::npos) return false;
   if (epoch().parser.marked() && bytes.find(static_cast<char>(kEdge)) != std::string_view::npos) return false;
   const StateId s = sequence_.lenient() ? sequence_.read(bytes) : behind_text(current(), bytes);
@@ -177,7 +178,7 @@ bool Matcher::accept_bytes(std::string_view bytes) {
   return true;
 }
 
-// Accepts a token of a draft, unless the mask within the budget forbids it. fits() often tells this without
+// Accepts a token of a draft, unless the mask within the budget forbids it. fits() often decides this without
 // the mask.
 bool Matcher::accept_in_time(TokenId t) {
   if (!has_budget() || is_terminated() || loose_within(sequence_, left())) return accept_token(t);
@@ -312,7 +313,8 @@ Matcher::Replay Matcher::replay(std::span<const TokenId> tokens, std::size_t mos
   sequence_.leave();
   Replay out;
   out.of.reserve(tokens.size());
-  // The index of the row of each state met so far. It is used again where the state alone decides the mask.
+  // The index of the row of each state met so far. A row is used again where the state alone decides the
+  // mask.
   std::unordered_map<uint32_t, int32_t> rows_of_states;
   std::shared_ptr<Epoch> since = sequence_.epoch();
   std::unordered_multimap<std::size_t, int32_t> rows_by_hash;
@@ -492,8 +494,8 @@ std::string Matcher::shortest_completion() {
   if (!epoch().budgets.limits) {
     Told<std::string> text = told_with_work_left([&] { return epoch().completion.of(current()); });
     if (text) return *text;
-    // A caller that asks for the completion alone gets a deeper search. Its results are dropped, because
-    // masks under a budget must not depend on what was asked before.
+    // A user who asks for the completion itself gets a deeper search. The results of this search are dropped,
+    // because masks under a budget must not depend on earlier questions.
     Completion deeper(epoch().parser, epoch().budgets.productions, kDeepRecursion);
     Told<std::string> found = told([&] { return deeper.of(current()); });
     return found ? std::move(found).value() : std::move(text).value();

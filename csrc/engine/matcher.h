@@ -33,7 +33,7 @@ class Matcher {
   bool accept_token(TokenId t);
   // Accepts all tokens; returns false, and accepts none, if one is not allowed.
   bool accept_tokens(std::span<const TokenId> tokens);
-  // Accepts all bytes or none. They make one step of the history.
+  // Accepts all bytes or none. The accepted bytes make one step of the history.
   bool accept_bytes(std::string_view bytes);
   // Returns how many of the tokens, in this order, the masks of fill_row() would allow. Changes nothing.
   std::size_t validate_tokens(std::span<const TokenId> tokens);
@@ -52,15 +52,15 @@ class Matcher {
   bool has_budget() const { return request_tokens_ != Request::kAny; }
   // Writes the mask, words() words of 32 bits. If the request limits its tokens, the mask allows a token only
   // if the text can be completed within this limit behind it. Throws kUnsatisfiableBudget if it is proved
-  // that no token is left, and kBudgetExceeded if none was found without a proof.
+  // that no token is left, and kBudgetExceeded if no token was found and nothing is proved.
   void fill_row(uint32_t* row);
   // Writes the mask of the tokens behind which the text can be completed within `budget` tokens and within
   // the limit of the request. Both numbers include the next token and the end token. Returns false if it is
-  // proved that no token is left. Throws kBudgetExceeded if none was found without a proof.
+  // proved that no token is left. Throws kBudgetExceeded if no token was found and nothing is proved.
   bool fill_row_within(uint32_t* row, std::size_t budget);
   // Bounds of the number of tokens that complete the text, including the end token: it takes at least `least`
   // tokens, and `enough` tokens suffice. `search` also looks for completions of more bytes but fewer tokens.
-  // Both bounds are kFar if nothing completes the text.
+  // Both bounds are kFar if no tokens complete the text.
   using Bounds = Budget::Bounds;
   static constexpr std::size_t kFar = Budget::kFar;
   Bounds tokens_needed(bool search);
@@ -68,16 +68,17 @@ class Matcher {
   // Returns nothing if only the mask can tell.
   std::optional<bool> fits(std::size_t budget);
   // Returns the text of the fewest bytes that completes what was written. In a grammar with limits on tokens,
-  // it can be written within them.
+  // this text can be written within these limits.
   std::string shortest_completion();
   // Fills the row, without a lock, if the mask is known and a budget of `budget` tokens refuses none of its
   // tokens. Otherwise returns false.
   bool fill_row_fast(uint32_t* row, std::size_t budget = Request::kAny);
-  // Reads tokens from here on, and stores the mask in front of each: that of token i is row of[i] of `rows`,
-  // and a row has words() words. Equal masks are one row. The call stops in front of the first token that is
-  // refused, number of.size(). A state met for the first time costs a mask and its hash; every other token
-  // costs a step and a look-up. Throws the errors of fill_row(), and kBudgetExceeded if the rows exceed
-  // `most` bytes; history() tells how far it came.
+  // Reads tokens from here on, and stores the mask in front of each token: the mask in front of token i is
+  // row of[i] of `rows`. A row has words() words, and equal masks share one row. The call stops in front of
+  // the first token that is refused; the index of this token is of.size(). A state met for the first time
+  // costs a mask and its hash; every other token costs a step and a look-up. Throws the errors of fill_row(),
+  // and kBudgetExceeded if the rows exceed `most` bytes; after an exception, history() tells how many tokens
+  // were read.
   struct Replay {
     std::vector<uint32_t> rows;
     std::vector<int32_t> of;
@@ -88,16 +89,16 @@ class Matcher {
   // Returns the longest text of at most `limit` bytes with which all completions begin. Behind `{` it is
   // `"name":` if this key is required and first and the layout has no blanks.
   std::string forced_bytes(std::size_t limit = 4096);
-  // Returns the last tokens of text, at most `most` of them. They reach back no further than the last step
-  // that is no token of text: bytes, a special token or an end token.
+  // Returns the last tokens of text, at most `most`. The list begins behind the last step that is no token of
+  // text: bytes, a special token or an end token.
   std::vector<TokenId> tail(std::size_t most) const;
   // `text` ends with the `forced` bytes that come next. Returns the offsets in it at which the tokenizer
   // might begin another token than the caller's: one that reaches beyond the end of `text`, in a way that the
   // grammar allows. Each offset costs a walk over such tokens until one is found.
   std::vector<std::size_t> open_places(std::string_view text, std::string_view forced);
   // Returns the captures of the text so far, by begin; of equal begins, longer ones come first
-  // (parse/spans.h). Offsets count bytes of text, of which a special token has none. Token indices count
-  // steps of the history. Throws kBudgetExceeded.
+  // (parse/spans.h). Offsets count bytes of text; a special token has no text. Token indices count steps of
+  // the history. Throws kBudgetExceeded.
   std::vector<Capture> captures();
   // Returns the bytes with which the next token may begin. With `inside`, returns those that may come next
   // within a token.
@@ -119,7 +120,7 @@ class Matcher {
   StateId current() const { return sequence_.current(); }
   Epoch& epoch() const { return *sequence_.epoch(); }
   void ended_row(uint32_t* row) const;
-  // As accept_token(), but also refuses a token behind which the budget does not suffice.
+  // Does what accept_token() does, but also refuses a token behind which the budget does not suffice.
   bool accept_in_time(TokenId t);
   StateId behind_text(StateId s, std::string_view bytes);
   template <class F>
@@ -134,7 +135,7 @@ class Matcher {
   // The text so far, and the offset behind each step; both stay empty if the grammar has no captures.
   std::string text_;
   std::vector<std::size_t> ends_;
-  // The end tokens of the request; null if it has those of the vocabulary.
+  // The end tokens of the request; null if the request uses the end tokens of the vocabulary.
   std::shared_ptr<const Ends> own_ends_;
   std::size_t request_tokens_ = Request::kAny;
   bool goes_on_after_end_ = false;

@@ -1,12 +1,12 @@
 // Frees large objects on a thread of its own, so that no compile and no mask waits for it.
 //
-// In: grammars and epochs that are no longer used. Out: their memory. Cost for the caller: a lock and a
-// push. A cache that has outgrown its budget drops hundreds of grammars at once; to free them takes some
-// 50 ms, and an epoch of hostile texts 150 ms. Rejected: to drop a few grammars at each compile, because
-// every compile would then pay for it.
+// In: grammars and epochs that are no longer used. Out: their memory. Cost for the caller: a lock and a push.
+// A cache that has outgrown its budget drops hundreds of grammars at once; to free them takes some 50 ms, and
+// an epoch of hostile texts 150 ms. Rejected: freeing a few grammars at each compile, because every compile
+// would then take longer.
 //
-// There is one thread a process. In a forked child a new one begins; what the parent had not freed yet
-// stays in the child's memory, untouched.
+// A process has one such thread. A forked child starts a thread of its own; objects that the parent had not
+// freed yet stay in the child's memory and are never freed.
 #pragma once
 
 #include <atomic>
@@ -25,12 +25,13 @@ class Reaper {
   Reaper() = default;
   Reaper(const Reaper&) = delete;
   Reaper& operator=(const Reaper&) = delete;
-  // Frees the objects on the reaper's thread. If no thread can be started, or memory is short, it frees them
-  // here.
+  // Frees the objects on the reaper's thread. If no thread can be started, or memory is short, the calling
+  // thread frees them.
   void take(std::vector<Object> objects);
-  // Waits until the object that is being freed is gone; all others stay until the process ends. Python's end
-  // needs this: an object may hold the vocabulary's Python object, and Python ends a thread that waits for
-  // the GIL. Inside a destructor that would end the process with an error.
+  // Waits until the object that is being freed is gone; all others stay until the process ends. stop() is
+  // called when Python ends. An object may hold the vocabulary's Python object, and at its end Python stops
+  // each thread that waits for the GIL; if the reaper were stopped inside a destructor, the process would end
+  // with an error.
   void stop();
   // Returns how many objects wait to be freed.
   std::size_t pending() const { return pending_.load(std::memory_order_relaxed); }

@@ -1,6 +1,6 @@
 // Grammars in the order in which they were last asked for.
 //
-// In: grammars that are made and asked for. Out: the one whose last request is the oldest. Cost: a hash
+// In: grammars that are made and asked for. Out: the grammar that was asked for longest ago. Cost: a hash
 // look-up. mask/cache_policy.h decides how many stay. The owner's lock must be held.
 #pragma once
 

@@ -34,9 +34,9 @@ class Ends {
                                            std::to_string(vocabulary_.size()) + " ids");
   }
   bool has(TokenId t) const { return std::binary_search(ids_.begin(), ids_.end(), t); }
-  // Replaces the vocabulary's end tokens in a row by those of the request. If the row allows one of the
-  // former, the text may end here, so all of the latter are allowed. Throws kBudgetExceeded if the row is
-  // then empty.
+  // Replaces the vocabulary's end tokens in a row by those of the request. If the row allows an end token of
+  // the vocabulary, the text may end here, so all end tokens of the request are allowed. Throws
+  // kBudgetExceeded if the row is then empty.
   void relabel(uint32_t* row) const {
     const auto bit = [](TokenId t) { return 1u << (t & 31); };
     const TokenId any = vocabulary_.eos().front();

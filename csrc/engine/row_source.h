@@ -1,4 +1,5 @@
-// The source of a mask's row, and the reader of its tokens; chosen once a grammar.
+// The source of a grammar's rows, which also reads the tokens of these rows. The source is chosen once for
+// each grammar.
 //
 // In: a sequence that may go on (the matcher handles terminated ones). Out: rows of words() int32 words
 // with the vocabulary's end tokens, and states. Cost: a known row is one copy and takes no lock; the
@@ -38,13 +39,13 @@ class RowSource {
   // Writes the row. Throws kBudgetExceeded if it finds no token within the call's work.
   virtual void fill(Sequence& s, Row& row) const = 0;
   // Writes only tokens behind which the text can be completed with `budget` tokens, counting the next token
-  // and the end token. Returns false if it is proved that there is none. Throws kBudgetExceeded if none was
-  // found without a proof.
+  // and the end token. Returns false if it is proved that there is no such token. Throws kBudgetExceeded if
+  // no such token was found and nothing is proved.
   virtual bool within(Sequence& s, Row& row, std::size_t budget) const = 0;
   // Returns the state behind a token with bytes; dead() if the token is not allowed.
   virtual StateId read(Sequence& s, TokenId t) const = 0;
-  // Returns true if the state `to`, `bytes` bytes behind the sequence, has a completion. Only sources with
-  // mortal() have states without one.
+  // Returns true if the state `to`, `bytes` bytes behind the sequence, has a completion. Only sources whose
+  // mortal() is true have states without a completion.
   virtual bool completable(Sequence& /*s*/, StateId /*to*/, std::size_t /*bytes*/) const { return true; }
   virtual bool mortal() const { return false; }
 };

@@ -1,11 +1,11 @@
 // The six sources of rows; row_source.h says which grammar has which.
 //
-// The matcher (engine/matcher.cc) asks a source for the row of its sequence, known() first because that takes
-// no lock, and has the same source read the token that was chosen.
+// The matcher (engine/matcher.cc) asks a source for the row of its sequence. It asks known() first, because
+// known() takes no lock. The same source then reads the token that was chosen.
 //
-// The problem. A row has to be made within a limit of work. Where the world omits (base/effort.h), a text
-// that was begun must not stop for that limit. Under a budget of tokens, the tokens of the row have to leave
-// enough for an end.
+// The problem. A row has to be made within a limit of work. Where the world omits (base/effort.h), this limit
+// must not stop a text that was begun. Under a budget of tokens, each token of the row has to leave enough
+// tokens to complete the text.
 //
 // The idea. Each source tries the dearest answer first and falls back on cheaper ones, every step in a
 // scope of its own (LockedWork). Where the world omits, the steps share their work (Shares):
@@ -32,8 +32,8 @@
 // Invariants. A source reads each token of a row that it made. A row within a budget is a subset of the row
 // without one.
 //
-// Rejected. One source with a flag for each kind of grammar: a plain mask would pay for the questions of all
-// others.
+// Rejected. One source with a flag for each kind of grammar: a plain mask would pay for the checks that other
+// kinds of grammars need.
 #include <algorithm>
 #include <bit>
 #include <mutex>
@@ -79,8 +79,8 @@ Budget budget_of(const Sequence& s) {
           s.written()};
 }
 
-// Has f fill the row by a Budget for the text, and notes whether the row is exact. The caller holds the
-// world's lock.
+// Calls f with a Budget for the text, so that f changes the row, and notes whether the row is exact. The
+// caller holds the world's lock.
 template <class F>
 bool by_budget(const Sequence& s, Row& row, const F& f) {
   Budget now = budget_of(s);
@@ -89,8 +89,8 @@ bool by_budget(const Sequence& s, Row& row, const F& f) {
   return found;
 }
 
-// Leaves only the first token of the promised way in the row: the way that an earlier row of this text
-// found (budget/budget.h). Returns false if it does not fit the budget. It needs no work, because the ending
+// Leaves only one token in the row: the first token of the way that an earlier row of this text found
+// (budget/budget.h). Returns false if this way does not fit the budget. Nothing is searched, because the way
 // is known.
 bool keep_promise(const Sequence& s, Row& row, std::size_t budget) {
   std::lock_guard hold(s.grammar().world().lock);
@@ -117,8 +117,8 @@ bool narrow(Sequence& s, Row& row, std::size_t budget, Allowance limit, bool who
   });
 }
 
-// Divides the work of a call that tries several answers in turn. The first may take as much as a mask, all
-// others together half as much again.
+// Divides the work of a call that tries several answers in turn. The first answer may take as much work as a
+// mask; all others together may take half as much.
 class Shares {
  public:
   explicit Shares(const Sequence& s) : all_(s.grammar().mask_work()), left_(meter.left()) {}
@@ -151,8 +151,8 @@ class PlainRow : public RowSource {
     if (!known(s, row)) make(s, row, s.grammar().mask_work(), false);
   }
 
-  // Removes the tokens behind which it finds no completion within the budget, by at most ending_work() units
-  // of work. If that is too little, it tries the promised way, then bounds in bytes.
+  // Removes the tokens behind which it finds no completion within the budget, with at most ending_work()
+  // units of work. If this work does not suffice, within() tries the promised way, then bounds in bytes.
   bool within(Sequence& s, Row& row, std::size_t budget) const override {
     Told<bool> made = told([&] { mask(s, row); });
     if (!made) return keep_promise(s, row, budget) || std::move(made).value();
@@ -193,8 +193,8 @@ class PlainRow : public RowSource {
     epoch.masks.measure_with(&epoch.lengths);
   }
   virtual bool bounded(const Sequence& /*s*/) const { return true; }
-  // Removes the tokens of a new mask behind which no text is left. Throws if none is left. The work counts as
-  // the mask's.
+  // Removes the tokens of a new mask behind which no text is left. Throws if no token is left. The work
+  // counts as work for the mask.
   virtual void judge(const Sequence& s, Row& row) const {
     if (!unproven(s)) return;
     if (by_text(s)) keep_read(s, row);
@@ -204,9 +204,9 @@ class PlainRow : public RowSource {
           "no text is left that ends from here: the condition leaves too few keys or items that differ");
   }
   // Returns true if each token that may end an item must be read with the captured text before it is allowed
-  // (keep_read()). One mask serves all captured texts. What a condition excludes, or the world omits, for one
-  // captured text shows only when a token is read: behind `[1,` in an array whose items differ, the mask has
-  // `1`, and the parser refuses it.
+  // (keep_read()). One mask serves all captured texts. A condition, or a world that omits, may exclude a
+  // token for one captured text only. Such a token is found only by reading it: behind `[1,` in an array
+  // whose items differ, the mask has `1`, and the parser refuses it.
   static bool by_text(const Sequence& s) {
     return (s.grammar().partial() || s.epoch()->parser.tries_texts()) &&
            s.epoch()->parser.state(s.current()).capturing;
@@ -217,7 +217,7 @@ class PlainRow : public RowSource {
                        [](uint32_t word) { return word == 0; });
   }
   // Removes the tokens that the parser does not read with this captured text. If judging a token takes too
-  // much work, rows that may be partial lose the token; for others it is an error.
+  // much work, a row that may be partial loses the token; for any other row an error is thrown.
   static void keep_read(const Sequence& s, Row& row) {
     const Vocabulary& v = s.vocabulary();
     const auto reads = [&](TokenId t) {
@@ -256,9 +256,9 @@ class DistinctRow final : public PlainRow {
     if (!known(s, row) && !beside(s, row, false)) PlainRow::fill(s, row);
   }
 
-  // A budget that is far from the end refuses no token, so the row stays as it is. Near the end, the text is
-  // read again with exact states, and these judge the tokens. If it has too many items for that, only the
-  // first tokens of one known ending stay.
+  // A large budget refuses no token, so the row stays as it is. Under a small budget, the text is read again
+  // with exact states, which then judge the tokens. If the text has too many items for that, only the tokens
+  // stay with which one known ending begins.
   bool within(Sequence& s, Row& row, std::size_t budget) const override {
     if (!s.lenient() && !s.crowds(!loose_within(s, budget))) return PlainRow::within(s, row, budget);
     if (!(loose_within(s, budget) && known(s, row)) && !beside(s, row, true))
@@ -292,8 +292,8 @@ class DistinctRow final : public PlainRow {
     return false;
   }
 
-  // Leaves only the tokens with which one known ending of the text begins. Returns false if this ending takes
-  // too many tokens.
+  // Leaves only the tokens with which one known ending of the text begins. Returns false if no ending is
+  // known, or if this ending takes too many tokens.
   static bool ends(Sequence& s, Row& row, std::size_t budget) {
     const LockedWork work(s, Task::kBudget, s.grammar().ending_work());
     const std::optional<std::string> ending = s.ending();
@@ -396,8 +396,8 @@ class RangedRow final : public PlainRow {
     if (room <= need) return 0;
     return room - need >= s.vocabulary().longest() ? kAll : room - need;
   }
-  // Removes the tokens behind which no text of the range is left, and those that the work of a mask does not
-  // suffice to judge. If none remains, more work goes into the first token of the promised way.
+  // Removes the tokens behind which no text of the range is left, and the tokens for which the work of a mask
+  // did not suffice. If no token remains, more work is spent on finding the first token of the promised way.
   static void keep_in_range(Sequence& s, Row& row, std::size_t sure, std::size_t tokens) {
     const LockedWork work(s, Task::kBudget, s.grammar().ending_work());
     s.refresh();
@@ -445,13 +445,14 @@ class PartRow : public PlainRow {
       return true;
     }
     std::copy(plain.begin(), plain.end(), row.words);
-    // find_way_out() finds one completion. Knowing it, narrow() may succeed with another share of work.
+    // find_way_out() finds one completion. Once this completion is known, narrow() may succeed with another
+    // share of work.
     if (told([&] { find_way_out(s); })) {
       if (Told<bool> found = told([&] { return narrow(s, row, budget, work.next(), whole); })) return *found;
       if (keep_promise(s, row, budget)) return true;
     }
     // Where many readings are possible, even reading the known completion may take too much work. The state
-    // is then replaced by one that reads this completion alone.
+    // is then replaced by a state that reads this completion alone.
     const auto by_one_text = [&](StateId) {
       const auto part = [&] {
         mask(s, row);
@@ -471,8 +472,8 @@ class PartRow : public PlainRow {
     const StateId to = read_on(s, t);
     if (to != Parser::dead() || !s.grammar().partial()) return to;
     if (vouches(s, t)) return read_with<Trust>(s, t);
-    // The token may come from a mask of another matcher that knew more, for example before a preemption. So
-    // undecided questions are asked again.
+    // The token may come from a mask that another matcher made with more work, for example before a
+    // preemption. So undecided questions are asked again.
     return told([&] { return read_with<LookAgain>(s, t); }).value_or(Parser::dead());
   }
 
@@ -484,15 +485,15 @@ class PartRow : public PlainRow {
                   "this mask takes more work than its limit; raise Limits(mask=...)");
   }
 
-  // Removes the tokens that are not in `words`. Returns false if none is left. The row may hold the first
-  // token of a way promised earlier, which this mask may lack.
+  // Removes the tokens that are not in `words`. Returns false if no token is left. The row may hold the first
+  // token of a way that was promised earlier, and the mask may lack this token.
   static bool intersect(Row& row, std::span<const uint32_t> words) {
     uint32_t any = 0;
     for (std::size_t w = 0; w < words.size(); ++w) any |= row.words[w] &= words[w];
     return any != 0;
   }
 
-  // Finds some tokens of a mask that took too much work. It tries the items of the state one by one
+  // Finds some tokens of a mask that took too much work. some() tries the items of the state one by one
   // (Sequence::ways), each with a share of the work that is left, then all items with ever more work.
   virtual void some(Sequence& s, Row& row, const Shares& work) const {
     constexpr int64_t kFirstEnding = 40'000;
@@ -513,7 +514,7 @@ class PartRow : public PlainRow {
   }
 
   // Reads a token. If a step of all items of the state takes too much work, one item alone is stepped. If
-  // that fails, too, all are stepped with more work, because a begun text must go on.
+  // this step fails, too, all items are stepped with more work, because a begun text must go on.
   virtual StateId read_on(Sequence& s, TokenId t) const {
     const std::string_view bytes = s.vocabulary().bytes(t);
     if (Told<StateId> to = told([&] { return s.behind(s.current(), bytes); })) return *to;
@@ -543,8 +544,8 @@ class PartRow : public PlainRow {
     budget_of(s).needed(s.current());
   }
 
-  // Returns a state that reads a shortest completion and nothing else, or none if captured text may forbid
-  // this completion.
+  // Returns one state, which reads a shortest completion and nothing else. Returns no state if captured text
+  // may forbid this completion.
   static std::vector<StateId> one_text(Sequence& s) {
     const LockedWork ending(s, Task::kCompletion, s.grammar().completion_work());
     s.refresh();
@@ -567,8 +568,9 @@ class PartRow : public PlainRow {
   // Returns true if the row is empty only because something was omitted. Then some() must find a token.
   static bool starved(const Sequence& s, const Row& row) { return s.grammar().partial() && empty(s, row); }
 
-  // Returns true if the mask holds a token that the parser refuses. This happens where parts of a regex are
-  // known to have a text, which is enough for the mask, but the whole regex behind the token is undecided.
+  // Returns true if the mask has the token t. The parser may have refused a token of the mask: parts of a
+  // regex were known to have a text, which was enough for the mask, but for the whole regex behind the token
+  // this is undecided.
   static bool vouches(const Sequence& s, TokenId t) {
     if (by_text(s)) return false;
     const Mask* m = s.epoch()->masks.peek(s.current());
@@ -618,8 +620,8 @@ class SpelledRow final : public PartRow {
     });
     if (found && *found != Reach::Answer::kUnknown)
       return *found == Reach::Answer::kYes ? to : Parser::dead();
-    // A row within a budget judged this token by the searches below. They may find a completion where judge()
-    // finds none.
+    // A row within a budget judged this token by the searches below. These searches may find a completion
+    // where judge() finds none.
     const auto ends = [&] {
       const LockedWork work(s, Task::kAccept, s.grammar().ending_work());
       Budget now = budget_of(s);
@@ -668,7 +670,7 @@ class LimitedRow final : public RowSource {
     Told<bool> filled = told([&] { limited(s.grammar().mask_work()); });
     if (filled) return;
     if (!s.grammar().omits()) std::move(filled).value();
-    // The second try has more work, and uses what the first one found out.
+    // The second try has more work, and uses what the first try found out.
     limited(s.grammar().ending_work());
   }
 

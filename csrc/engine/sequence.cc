@@ -16,8 +16,8 @@
 namespace structgen {
 
 namespace {
-// A smaller epoch is freed by the call itself, which takes less than a millisecond. A larger one goes to the
-// reaper.
+// The call itself frees an epoch of fewer bytes, which takes less than a millisecond. A larger epoch goes to
+// the reaper.
 constexpr std::size_t kFreedHere = 256 << 10;
 }  // namespace
 
@@ -87,8 +87,8 @@ void Sequence::refresh() {
   World& world = grammar_->world();
   world.slices.trim(world.policy.slices());
   const std::size_t most = world.policy.most();
-  // Each level of nesting of a limited rule has states of its own, so a deep text can use up the memory. The
-  // error names the depth for this reason.
+  // Each level of nesting of a limited rule has states of its own, so a deeply nested text can use up the
+  // memory. So the error says that the text nests too deeply.
   if (epoch_->budgets.limits && epoch_->published.bytes() > most)
     throw Error(ErrorKind::kBudgetExceeded,
                 "a text with limits on tokens nests too deeply; raise Limits(memory=...)");

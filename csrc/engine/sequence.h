@@ -4,12 +4,14 @@
 // under the world's lock. A sequence belongs to one thread at a time. A call that throws leaves it as
 // it was.
 //
-// In a lenient text (engine/lenient.h) the states are those of another language, and the states of the
-// grammar are made when they are asked for (settle()). A text is lenient from the start where items must
-// differ, and from the time on at which its objects crowd the states with keys (crowds()).
+// In a lenient text (engine/lenient.h) the states belong to the lenient language, and the exact states of the
+// grammar are made when they are asked for (settle()). A text is lenient from its start if some array asks
+// for items that differ. Otherwise a text becomes lenient when its objects have so many keys that states for
+// them cost too much (crowds()).
 //
-// Rollback truncates and a fork copies. A grammar whose epoch has outgrown its share opens another
-// epoch (engine/grammar.h); a sequence moves its states there when it next holds the lock (refresh()).
+// Rollback truncates the list of states, and a fork copies this list. A grammar whose epoch has outgrown its
+// share opens another epoch (engine/grammar.h); a sequence moves its states to the new epoch when it next
+// holds the lock (refresh()).
 #pragma once
 
 #include <cstdint>
@@ -41,14 +43,14 @@ class Sequence {
   bool lenient() const { return lenient_.on(); }
   StateId top() const { return lenient() ? lenient_.places.back().state : current(); }
   // Makes the text lenient if its objects have so many keys that states for them cost more than reading the
-  // whole text again. Returns true if the text is lenient now. It looks once in kCrowd steps, or at once if
-  // `now` is set. Takes the lock.
+  // whole text again. Returns true if the text is lenient now. crowds() looks once in kCrowd steps, or at
+  // once if `now` is set. Takes the lock.
   bool crowds(bool now = false);
   // Returns true if a lenient text has so many items that reading it again with exact states would take too
   // long.
   bool crowded() const { return lenient_.crowded(); }
-  // settle() makes the exact states up to the end of a lenient text. leave() does so, too, and from then on
-  // the text has exact states alone. Both take the lock.
+  // settle() makes the exact states up to the end of a lenient text. leave() makes them, too, and from then
+  // on the text is no longer lenient. Both take the lock.
   void settle();
   void leave();
   // Returns the lenient state behind the bytes; dead() if they are refused. Takes the lock if a step is not
@@ -59,7 +61,7 @@ class Sequence {
   Lenient::Fate keep_distinct(uint32_t* row, bool locked) const {
     return lenient_.keep(*grammar_, *epoch_, row, locked);
   }
-  // As Lenient::spare(); 0 for a text that is not lenient. ending() is Lenient::ending().
+  // spare() is Lenient::spare(), or 0 for a text that is not lenient. ending() is Lenient::ending().
   std::size_t spare(std::size_t bound) const { return lenient() ? lenient_.spare(bound) : 0; }
   std::optional<std::string> ending() {
     return lenient() ? lenient_.ending(*grammar_, *epoch_) : std::nullopt;
@@ -92,12 +94,12 @@ class Sequence {
   // Moves into the grammar's current epoch. Throws the errors of look_at_size(). The caller holds the lock.
   void refresh();
 
-  // Returns several states with one item of the current state each. In an ambiguous grammar a step of all
-  // items together may take too much work. Once a budget was asked for, the items with the smallest bounds
-  // come first, because the text must end in time. The caller holds the lock.
+  // Returns several states, each of which has one item of the current state. In an ambiguous grammar a step
+  // of all items together may take too much work. Once a budget was asked for, the items with the smallest
+  // bounds come first, because the text must end in time. The caller holds the lock.
   std::vector<StateId> ways();
-  // Replaces the last state by the first state of `ways` for which f is true. This loses texts, so the
-  // grammar is partial from then on.
+  // Replaces the last state by the first state of `ways` for which f is true. The replacement loses texts, so
+  // the grammar is partial from then on.
   bool take_way(const std::vector<StateId>& ways, const std::function<bool(StateId)>& f);
   // Undoes take_way(): `all`, the state with all items, is the last state again. Behind a rollback another
   // token of the mask may need another item.

@@ -1,7 +1,7 @@
-// Objects that belong to one thread at a time, as the two interfaces hand them out.
+// Objects that belong to one thread at a time. The Python and the C interface hand them out.
 //
-// In: a matcher or a canvas. Out: a Use for the duration of one call; a second call that meets the first
-// one under way is refused and not blocked, because the first may be making a mask. Cost: two atomic
+// In: a matcher or a canvas. Out: a Use for the duration of one call; a second call during this call is
+// refused. The second call does not wait, because the first call may be making a mask. Cost: two atomic
 // operations a call.
 #pragma once
 

@@ -8,13 +8,12 @@
 //     rule `root`       its name, and the number of its node
 //     schema            the JSON text and the options that it was compiled with
 //
-// The reader trusts nothing. A count is checked against the bytes that are left before anything is
-// allocated. A child has a smaller number than its parent, so there are no cycles. Enumerations and
-// bounds are within their range, and texts are UTF-8 where the front ends promise it. Checks that
-// Compiler::grammar makes itself are left to it.
+// The reader trusts nothing. A count is checked against the bytes that are left before anything is allocated.
+// A child has a smaller number than its parent, so there are no cycles. Enumerations and bounds are within
+// their range, and texts are UTF-8 where the front ends promise it. Compiler::grammar makes all other checks.
 //
-// Costs. Linear. The hash at the end (FNV-1a) finds damage by accident; the checks are there for damage
-// on purpose.
+// Costs. Linear. The hash at the end (FNV-1a) finds damage that happened by accident. The checks of the
+// reader also find bytes that somebody forged.
 //
 // Rejected. A dump of the compiled grammar: its ids belong to one world, and each change of the core
 // would be a new form. JSON: grammars of a tokenizer's ids are large, and bytes need no escapes here.

@@ -1,5 +1,5 @@
-// Grammars as the front ends wrote them, as bytes: for programs that have the engine and not the front
-// ends.
+// Grammars in the form in which the front ends hand them over (GrammarSource), written as bytes. A program
+// that has the engine and no front end reads them.
 //
 // In: a GrammarSource with its schemas. Out: bytes, and from them the same source again. Cost: linear.
 // The bytes are not trusted: everything that Compiler::grammar relies on is checked, and kGrammar says

@@ -1,4 +1,4 @@
-// What may be left of a regex when an unknown beginning of its texts was read.
+// What may be left of a regex when an unknown beginning of some text of the regex was read.
 //
 // In: a regex. Out: its derivatives by every text. Cost: a step for each derivative and class of bytes,
 // once an arena. Two shapes with thousands of derivatives are cut short:

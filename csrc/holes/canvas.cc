@@ -1,4 +1,5 @@
-// How a slot is decided; canvas.h has the two facts that decide, and canvas_fillings.cc finds fillings.
+// How it is decided whether a token may stand in a slot. canvas.h says how clouds and fillings decide;
+// canvas_fillings.cc finds fillings.
 //
 // An example. Slots `{` _ _ `}` of a grammar of JSON objects, and the question whether `"a"` may stand
 // in slot 1:
@@ -9,9 +10,9 @@
 //                        cloud can read `}`, behind a token such as `:1`
 //     the end            the cloud is accepting, and the text may end there: yes
 //
-// leads() goes on until it meets a cloud from which the rest was read before; the answer holds for all
-// clouds on its path. F and the answers are kept from question to question: a change of slot p makes F
-// anew behind p, and no answer before it.
+// leads() goes on until it meets a cloud from which the rest was read before; the answer holds for all clouds
+// on its path. F and the answers are kept from question to question. A change of slot p makes F anew behind
+// p; it drops the answers for slots up to p.
 //
 // Where a cloud is blind, a yes needs a filling. The ways to find one, in this order: put the token into the
 // kept filling and leave the other slots (splice()); write 1, 4, 16 or 64 slots on each side anew (nearby());
@@ -22,14 +23,15 @@
 // - kNo is a proof: no filling exists. kYes has a filling, or clouds that are not blind. kUnknown is
 //   neither.
 // - A question changes no slot: only set(), put() and clear() do.
-// - leads_ belongs to the slots as they are, leads_changed_ to the change that is asked about; the two
-//   never mix.
+// - leads_ holds answers for the slots as they are, leads_changed_ answers under the change that is asked
+//   about. An answer of one table is never used for the other.
 //
-// Costs. A look-up a slot where clouds are known. A search for a filling tries two tokens a slot and
-// kTries more.
+// Costs. One look-up for each slot where clouds are known. A search for a filling tries two tokens for each
+// slot and kTries tokens more.
 //
-// Rejected. Asking the parser for each token of a row: fill_row() would take the vocabulary times the
-// slots. A table of all fillings: clouds are that table, but for captured text, which they cannot hold.
+// Rejected. Asking the parser for each token of a row: fill_row() would take the size of the vocabulary times
+// the number of slots. A table of all fillings: clouds are such a table, except that they hold no captured
+// text.
 #include "holes/canvas.h"
 
 #include <algorithm>

@@ -1,18 +1,18 @@
 // A row of token slots that are filled in any order: the tokens that each slot may take.
 //
-// In: the state behind a prefix, a number of slots, tokens for some of them. Out: yes, no or not known
-// for a token in a slot; tokens for all other slots. Cost: a check reads on from the slot until it
-// meets a cloud from which the rest was read before, one look-up a slot. Captured text is decided by a
-// text that is put together slot by slot.
+// In: the state behind a prefix, a number of slots, tokens for some of them. Out: yes, no or not known for a
+// token in a slot; tokens for all other slots. Cost: a check steps clouds from the slot on, with one look-up
+// for each slot, until it meets a cloud from which the rest was read before. Where captured text decides, a
+// check puts a text together slot by slot.
 //
-// F[i] is the cloud before slot i (holes/cloud.h). A token may stand in slot p if and only if the cloud
-// that it leads to from F[p] can be read on through the other slots to an end. This is exact unless
-// clouds are blind. Where they are blind, "no" is still a proof, and "yes" is said only with a
-// *filling*: tokens for all slots that the parser has read, captured text included. The filling of the
-// last "yes" is kept. If a token leads back to the states of this filling, or the rest of the filling can be
-// read behind the token, no search is needed. Otherwise a filling is looked for that differs from the kept
-// one in a few slots before and behind the token. Such a search reads a part of F, so it can show only a
-// "yes". Clouds from the time when fewer slots were known hold more than F, so they can show only a "no".
+// F[i] is the cloud before slot i (holes/cloud.h). A token may stand in slot p if and only if the cloud that
+// it leads to from F[p] can be read on through the other slots to an end. This rule is exact unless clouds
+// are blind. Where clouds are blind, "no" is still a proof, and "yes" is said only with a *filling*: tokens
+// for all slots that the parser has read, captured text included. The filling of the last "yes" is kept. If a
+// token leads back to the states of this filling, or the rest of the filling can be read behind the token, no
+// search is needed. Otherwise a filling is looked for that differs from the kept one in a few slots before
+// and behind the token. Such a search reads a part of F, so it can show only a "yes". Clouds from the time
+// when fewer slots were known hold more than F, so they can show only a "no".
 #pragma once
 
 #include <cstdint>

@@ -1,9 +1,10 @@
 // How a filling of a canvas is found. A filling holds tokens for all slots that the parser has read; canvas.h
 // says what a filling proves.
 //
-// trace() reads clouds from a slot to the end, then goes back: an entry of the cloud behind a slot has a
-// source in the cloud before the slot. Two passes over the slots so find a filling, unless captured text
-// forbids its tokens. build() then tries other tokens slot by slot, and traces the rest behind each.
+// trace() computes the clouds from a slot to the end. Then it goes back: for an entry of the cloud behind a
+// slot it finds an entry of the cloud before the slot from which a token leads there. So two passes over the
+// slots find a filling, unless captured text forbids its tokens. build() then tries other tokens slot by
+// slot, and traces the rest behind each.
 #include <algorithm>
 
 #include "base/undo.h"
@@ -13,9 +14,9 @@
 namespace structgen {
 
 namespace {
-// build() gives up after kTries steps and two more for each slot. In a search within the bounds near_ it has
-// kTriesNear steps and one more for each slot: if captured text forbids what clouds allow, wider bounds help
-// more than more steps.
+// build() gives up after kTries steps and two more for each slot. In a search within the bounds near_ build()
+// gives up after kTriesNear steps and one more for each slot: if captured text forbids what clouds allow,
+// wider bounds help more than more steps.
 constexpr std::size_t kTries = 400, kTriesNear = 8;
 // near() follows stacks with at most this many more symbols than those of the kept filling. Deeper stacks
 // make more clouds, and few fillings need them.

@@ -1,7 +1,7 @@
 // How clouds are stepped by a token, by any token, and by a part of a token; cloud.h defines clouds.
 //
-// The problem. A slot that may hold any token leads to all states that some token leads to. These are
-// thousands, and a hundred slots in a row would have new ones in each.
+// The problem. An empty slot may hold any token, so behind it stands every state to which some token leads.
+// There are thousands of such states, and in a row of a hundred empty slots each slot would bring new ones.
 //
 // The idea. The effect of unknown tokens on a regex does not depend on the stacks below it, so it is
 // computed once for each regex (holes/strides.h): the regexes that are left, and the places inside
@@ -15,20 +15,22 @@
 // stacks form a group. A set of regexes is interned, and the effect of a byte or a token on a whole set
 // is kept (holes/leaps.h).
 //
-// Uniting stacks below one regex loses nothing, because a set of stacks holds exactly the stacks of both.
-// Captured text is dropped on purpose: its readers are told that it differs from all others, and the cloud is
-// `blind`.
+// Uniting the sets of stacks below one regex loses nothing, because the union holds exactly the stacks of
+// both sets. Captured text is dropped on purpose: its readers are told that the text differs from all other
+// captured texts, and the cloud is `blind`.
 //
 // Invariants.
 // - A cloud holds all that can be read; without `blind` it holds nothing else.
 // - Clouds are interned, so a row of unknown slots soon meets a cloud that it knows.
 // - A cloud that takes too much work is `open`: anything may follow, and the answer is "not known".
 //
-// Costs. A known step is a look-up. A new one is a pass over the groups, and one over the regexes of a
-// set that is new. A cloud of more than kManyEntries regexes is refused with an error.
+// Costs. A step that was taken before is a look-up. A new step is a pass over the groups of the cloud, and
+// for each set of regexes that is new a pass over its regexes. A cloud of more than kManyEntries regexes is
+// refused with an error.
 //
-// Rejected. Parse states: normalise() unites all regexes above one stack, so each slot would make new
-// ones. Sets of tokens for a pair of states: the vocabulary squared.
+// Rejected. Parse states in place of clouds: normalise() unites all regexes above one stack to one regex, so
+// each slot would make new regexes. Tables of the tokens that lead from one state to another: such tables
+// grow with the square of the vocabulary.
 #include "holes/cloud.h"
 
 #include <algorithm>
@@ -312,9 +314,9 @@ CloudId Clouds::token(CloudId c, TokenId t) {
   });
 }
 
-// Returns the cloud behind tokens that have just left a terminal above the stacks s, with bytes left to read
-// from the given trie nodes on. They read on in the cloud enter(s). Whether that cloud accepts does not
-// matter, because each of these tokens has at least one more byte.
+// Returns the cloud behind tokens that have just left a terminal above the stacks s. The bytes that are left
+// of these tokens stand below the given trie nodes and are read in the cloud enter(s). Each of these tokens
+// has at least one more byte, so it does not matter whether the cloud enter(s) accepts.
 CloudId Clouds::leave(StackId s, uint32_t label, NodeSetId from) {
   check_depth();
   return left_[pair_key(s.v, label)].remember(from.v, [&] {
@@ -375,8 +377,8 @@ uint32_t Clouds::depth(CloudId c) {
   return out;
 }
 
-// Tells whether c holds every text of `part`. It answers yes if each regex of `part` stands in c above a
-// superset of its stacks.
+// Returns true if the cloud c is known to hold every text of `part`: each regex of `part` stands in c above a
+// superset of the stacks that it stands above in `part`.
 bool Clouds::holds(CloudId c, CloudId part) {
   if (c == part) return true;
   const Cloud &whole = clouds_[c.v], &some = clouds_[part.v];
@@ -469,8 +471,9 @@ bool Clouds::reaches(Group g, TokenId t, Entry goal) {
   return std::ranges::any_of(l.labels, behind) || std::ranges::any_of(l.exits, beyond);
 }
 
-// Returns a stack of s for which leads() says yes. A token replaces the top of a stack, so what a stack of
-// the goal has below its first symbols, `below`, is tried first.
+// Returns a stack of s for which leads() returns true. A token replaces the top of a stack. So `below`, the
+// part of the goal's stack below its first symbols, is tried first, then what lies below the top of `below`,
+// and so on.
 StackId Clouds::narrow(StackId s, StackId below, const std::function<bool(StackId)>& leads) {
   check_depth();
   StackArena& stacks = parser_.stacks();

@@ -1,17 +1,18 @@
-// Clouds: everything that a parser may still read after some tokens of which not all are known.
+// Clouds: everything that a parser may still read behind some tokens, if not all of these tokens are known.
 //
-// In: productions, a parse state, tokens or "any token". Out: clouds, interned: regexes, each with the
-// set of stacks below it. Cost: a known step is a look-up, a new one a pass over the cloud's regexes.
-// The effect of unknown tokens is computed once for a set of regexes, and once a world for one regex
+// In: productions, a parse state, tokens or "any token". Out: clouds, interned: regexes, each with the set of
+// stacks below it. Cost: a step that was taken before is a look-up; a new step is a pass over the cloud's
+// regexes. The effect of unknown tokens is computed once for a set of regexes, and once a world for one regex
 // (holes/strides.h).
 //
 // A cloud is no parse state. A state unites all regexes above equal stacks to one regex, and behind a few
 // unknown tokens every slot would have new unions. In a cloud each terminal keeps its own regex, so there are
-// as many regexes as terminals have derivatives, and the stacks below each regex are united. A union of sets
-// of stacks holds exactly the stacks of both, so a cloud holds exactly what some tokens lead to, with one
-// exception: captured text is not kept. The readers of captured text are told that the text differs from all
-// other texts (Reading::kFresh); some text does, if enough texts are possible. Behind such a reader a cloud
-// is `blind`: it may hold more than can be read, and never holds less.
+// as many regexes as terminals have derivatives, and the stacks below each regex are united. A union of two
+// sets of stacks holds exactly the stacks of both sets, so a cloud holds exactly what some tokens lead to.
+// Captured text is the exception, because a cloud does not keep it. The readers of captured text are told
+// that the text differs from all other captured texts (Reading::kFresh); if enough texts are possible, some
+// text does differ. Behind such a reader a cloud is `blind`: it holds everything that can be read, and maybe
+// more.
 #pragma once
 
 #include <cstdint>
@@ -107,8 +108,8 @@ class Clouds {
   using EachLink = std::function<bool(const Link&)>;
   bool links(CloudId c, const EachLink& f);
   bool links(const Entry& e, const EachLink& f) { return links(e, Strides::kRoot, f); }
-  // Tells whether the last call of links() met an open cloud. It may then have missed links, because anything
-  // may follow.
+  // Tells whether the last call of links() met an open cloud. If so, links() may have missed links, because
+  // anything may follow.
   bool lost_ways() const { return lost_; }
   const std::vector<TokenId>& tokens(const Link& w) { return strides_.tokens(w.regex, w.from, w.left); }
   const std::vector<TokenId>& examples(const Link& w) {

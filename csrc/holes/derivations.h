@@ -6,9 +6,9 @@
 // Example: `[1,` HOLE `]` in a grammar of arrays. One tree joins the leaves `[`, `1`, `,`, a number in the
 // hole, and `]`; its text is `[1,0]`.
 //
-// Texts of people's grammars may have to differ: keys of an object, or items of uniqueItems. The leaf of a
-// captured text is written differently from all others; with `vary` so is every leaf in a hole, as long as
-// there are other texts. The parser reads the result, because two items may be equal nevertheless.
+// A grammar may ask that parts of a text differ: keys of an object, or items of uniqueItems. So the leaf of a
+// captured text is written differently from all other leaves; with `vary` every leaf in a hole is, as long as
+// it has further texts. Two items may be equal nevertheless, so a parser reads the result.
 #pragma once
 
 #include <cstdint>
@@ -34,7 +34,8 @@ class Derivations {
   }
   // Returns the derivation `of`, marked as an item that is compared with other items.
   Id item(Id of) { return add({of, kNone, length(of), false, {}}); }
-  // Returns the number of bytes of the derivation's text; a lower bound if text lies in holes.
+  // Returns the number of bytes of the derivation's text. If a part of the text lies in a hole, the number is
+  // a lower bound.
   uint32_t length(Id d) const { return d == kNone ? 0 : nodes_[d].length; }
   // If the last leaf is a captured text from `from` to `to`, returns the leaf's regex; otherwise poison.
   RegexId captured(Id d, Path::Spot from, Path::Spot to) const;

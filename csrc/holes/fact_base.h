@@ -1,11 +1,13 @@
-// Facts over one path, what they rest on, and texts that show them.
+// The facts over one path, the objects that they are made from, and texts that prove facts.
 //
 // In: productions, a path (holes/path.h), and what is asked (Facts::Aim). Out: facts, and for two places of a
-// head a text between them that a parser has read. Cost: that of the facts, and two texts for each proof.
+// head a text between them that a parser has read. Cost: the facts; for each proof a parser reads at most two
+// texts.
 //
-// Facts assume that captured texts differ, so a witness of theirs may be no text of the grammar. Two
-// witnesses are tried, with and without `vary` (holes/derivations.h). For arrays of distinct items one may be
-// `[0,0]`, which no parser reads, and the other one `[0,1]`.
+// Facts assume that captured texts differ, so the text of a fact's derivation (its witness) may be no text of
+// the grammar. Two witnesses are tried, with and without `vary` (holes/derivations.h). For arrays of distinct
+// items the witness without `vary` may be `[0,0]`, which no parser reads, and the witness with `vary` may be
+// `[0,1]`.
 #pragma once
 
 #include <memory>
@@ -36,7 +38,8 @@ class FactBase {
   // Tells whether readers were ever told possible captured texts one by one (Facts::tried()), also by facts
   // that were dropped since.
   bool tried() const { return tried_ || facts_->tried(); }
-  // A text that leads from one place to another. A parser has read it, so it takes no assumption on trust.
+  // A text that leads from one place to another. A parser has read this text, so the proof rests on no
+  // assumption.
   struct Proof {
     std::string text;
     // The texts of those compared items that lie in no other item.

@@ -1,7 +1,8 @@
 // How facts are found: "this rule, begun at this place of the path, may end at these places".
 //
-// The problem. A text with holes stands for very many texts. Without trying them: does the grammar have one
-// of these texts, which parts of the grammar read which stretch of it, and which text shows that?
+// The problem. A text with holes stands for very many texts, too many to try. Does the grammar have one of
+// these texts? Which parts of the grammar read which stretch of the text with holes? Which text proves the
+// answer?
 //
 // The idea. The text is a path of spots (holes/path.h): a fixed byte leads from one spot to the next,
 // and a hole leads round to its own spot. A fact is a rule at a place (a spot, and the bytes that may
@@ -13,31 +14,32 @@
 //                       behind it "b" leads to 1, in the hole, and to 2, the fixed byte: exits 1 and 2
 //     (S, 0) goes on    from 1 "b" leads to 1 and 2. Exit 2 is the end, so the text can be completed
 //
-// A step is an alternative that is read up to a symbol. Steps are interned, so each is taken once. A
-// step that needs a fact is put on the fact's list (`waiting`) and goes on with every exit that is
-// found later. There is no recursion, because a hole that leads round would never end.
+// A step is an alternative that is read up to a symbol. Steps are interned, so equal steps are taken once. A
+// step that needs a fact is put on the fact's list (`waiting`) and goes on with every exit that is found
+// later. The search has no recursion: in a hole, which leads round to its own spot, a recursion would never
+// end.
 //
 // Captured text. If both ends of a captured text are fixed, its reader is told the text. If few texts are
 // possible, the reader is told each of them. Otherwise the reader is told that the text differs from all
 // others (Reading::kFresh). A place behind such a reader may be `assumed`; the proved place is another place.
 // Quotient proves an assumption or says that it cannot.
 //
-// Derivations. Each exit has one (holes/derivations.h): the first that was found, or a shortest one
-// (Aim::kIntersection). If a shorter derivation of a step or an exit is found, the steps behind it are taken
-// again, so that lengths settle as in the method of Bellman and Ford.
+// Derivations. Each exit has a derivation (holes/derivations.h): the first that was found, or with
+// Aim::kIntersection a shortest one. If a shorter derivation of a step or an exit is found, the steps behind
+// it are taken again, so that lengths settle as in the method of Bellman and Ford.
 //
 // Invariants.
-// - Once ask() has emptied the list, a fact has all its exits, unless it is `unsure`: poison stood in its
-//   way. An unsure fact makes every fact unsure that waits for it (doubt()).
+// - Once ask() has emptied the list of steps, a fact has all its exits, unless the fact is `unsure`: one of
+//   its steps met poison. If a fact is unsure, every fact that waits for it is made unsure, too (doubt()).
 // - Heads, alternatives and exits stay where they are, so spans of them stay valid.
 //
-// Costs. A step for each symbol and place that is met; a stretch of a regex is read once for each regex
-// and spot. Linear in the fixed text where rules end at few places, at most quadratic in it for each
-// rule.
+// Costs. The search takes one step for each pair of a symbol and a place that it meets, and reads each regex
+// once from each spot. The number of steps is linear in the length of the fixed text where rules end at few
+// places, and for each rule at most quadratic in this length.
 //
-// Rejected. A parser over sets of bytes: it would forget which part read which stretch, and a hole of
-// any length has no last state. Earley items over spots give the same table; facts keep only the parts
-// of it that are asked for from the left.
+// Rejected. A parser that steps by sets of bytes: such a parser forgets which rule read which stretch, and in
+// a hole of any length it reaches no last state. Earley items over spots give the same table as facts do;
+// facts keep only those entries of the table that are asked for from the left.
 #include "holes/facts.h"
 
 #include <algorithm>
@@ -155,8 +157,9 @@ std::vector<Reading> Facts::readings(uint32_t captures, At here, Captured captur
   const Spot from = places_.spot(captures_[captures].begin), to = places_.spot(here);
   const Path& path = stretches_.path();
   if (path.fixed(from, to)) return {Reading::of_text(path.text(from, to))};
-  // Trying texts one by one is needed only if they might all be refused. If the capture begins in a hole and
-  // its regex is "any text but a few", some text always differs from those that were captured before.
+  // The possible texts are tried one by one only if the reader might refuse them all. If the capture begins
+  // in a hole and its regex is "any text but a few", some text always differs from those that were captured
+  // before.
   if (terminal != RegexArena::poison() &&
       !(path.loops(from) && without_exceptions(regexes_, terminal) != terminal)) {
     const std::tuple key(terminal.v, from, to);
@@ -171,8 +174,8 @@ std::vector<Reading> Facts::readings(uint32_t captures, At here, Captured captur
   return {Reading::fresh()};
 }
 
-// Returns what the grammar says of the text between kCapture and the reader. It is known if one terminal
-// reads the text, or a rule each of whose alternatives is one terminal.
+// Returns what the grammar says of the text between kCapture and the reader. Something is known if one
+// terminal reads the text, or if a rule reads the text and each alternative of this rule is one terminal.
 Facts::Captured Facts::captured(const Symbol* reader, const Symbol* begin) {
   const RegexId unknown = RegexArena::poison();
   if (aim_ != Aim::kIntersection || reader - begin < 2 || reader[-2].kind() != Symbol::kCapture)
@@ -240,8 +243,8 @@ void Facts::push(const Step& s) {
   todo_.push_back(id);
 }
 
-// Moves a step behind a rule or reader. Of these only a reader that was told a captured text closes a
-// capture.
+// Moves a step behind a rule or reader. A reader that was told a captured text closes this capture; a rule,
+// or a reader that was told a label, closes none.
 void Facts::go_on(Step& s) const {
   if (s.symbol->kind() == Symbol::kReader && s.label == 0 && s.captures)
     s.captures = captures_[s.captures].outer;
@@ -290,8 +293,8 @@ void Facts::doubt(uint32_t id) {
   }
 }
 
-// Tells whether a text of the rule that begins in the last hole must also end in it. It must if what has to
-// follow the rule is longer than the text behind the hole.
+// Tells whether a text of the rule that begins in the last hole must also end in it. The text must end in the
+// hole if what has to follow the rule is longer than the fixed text behind the hole.
 bool Facts::stays(RuleId rule, Spot from) const {
   const Path& path = stretches_.path();
   return path.loops(from) && path.text_behind(from) && !productions_.traits_of(rule).plain &&
@@ -330,8 +333,9 @@ void Facts::after_terminal(const Step& from, RegexId r, Alive::Pending to) {
   }
 }
 
-// Reads the symbol in front of a step, which is no rule or reader. For a terminal or lexeme it pushes a step
-// behind each exit. Returns true if the symbol may read nothing; the caller then moves this step past it.
+// Reads the symbol in front of which the step stands; this symbol must be neither a rule nor a reader. For a
+// terminal or lexeme it pushes a step behind each exit. Returns true if the symbol may read nothing; the
+// caller then moves this step past it.
 bool Facts::pass(Step& s) {
   switch (s.symbol->kind()) {
     case Symbol::kNote: return true;

@@ -1,19 +1,22 @@
 // Which parts of a grammar read which stretches of a text with holes.
 //
-// In: productions, a path (holes/path.h). Out: for a rule and a place, the places behind the texts that
-// the rule can read from there; and a derivation that shows it. Cost: a fact for every rule and place
-// that is asked for, from the left to the right. That is linear in the fixed text for grammars such as
-// those of programs and documents, and at most quadratic in it for each rule.
+// In: productions, a path (holes/path.h). Out: for a rule and a place, the places behind the texts that the
+// rule can read from there; and a derivation that shows it. Cost: a fact for every rule and place that is
+// asked for, from the left to the right. For grammars such as those of programs and documents the number of
+// facts is linear in the length of the fixed text; for any grammar it is at most quadratic in this length for
+// each rule.
 //
-// Facts saturate: a fact is asked for once, and a step that needs it waits for it and goes on from every
-// place (holes/places.h) that the fact finds later. A hole leads round to its own spot, so a recursion would
-// not end; a list of steps takes its place. The stretches that terminals read are found in
-// holes/stretches.h, and derivations of texts are kept in holes/derivations.h.
+// Facts are found by saturation: each fact is asked for once. A step that needs a fact waits for this fact,
+// and goes on from every place (holes/places.h) that is found for the fact later. A hole leads round to its
+// own spot, so a recursive search would not end; a list of steps takes the place of the recursion. The
+// stretches that terminals read are found in holes/stretches.h, and derivations of texts are kept in
+// holes/derivations.h.
 //
 // Captured text that lies in a hole is not known. If few texts are possible, they are tried one by one. If
-// many are possible, the reader is told a text that differs from every other text (Reading::kFresh); the
-// productions answer, or say that they cannot tell. Sources: Bar-Hillel, Perles, Shamir 1961; the worklist is
-// that of GLL (Scott, Johnstone 2010) over a graph. facts.cc has an example.
+// many are possible, the reader is told only that the text differs from every other captured text
+// (Reading::kFresh). The productions then give the reader's alternatives, or say that they cannot tell.
+// Sources: the facts are the triples of Bar-Hillel, Perles and Shamir (1961); the worklist is the one of GLL
+// (Scott, Johnstone 2010), here over a graph. facts.cc has an example.
 //
 // The whole room by one example: S -> "[" N "]", where N is the terminal [0-9]+, and the text `[1` HOLE `]`.
 //
@@ -71,22 +74,24 @@ class Facts {
 
   // What the facts are for, which decides what they do with unknown captured text.
   enum class Aim : uint8_t {
-    // Is there a text? A reader that is not told its text assumes one, and what it assumes counts as proved.
+    // Is there a text? A reader that is not told its captured text assumes some text, and an exit that rests
+    // on this assumption counts as proved.
     kText,
-    // Which beginnings of texts end in the hole? An exit is marked as assumed if it rests on what a reader
-    // assumes of a text that it is not told (holes/places.h).
+    // Which beginnings of texts end in the hole? A reader that is not told its captured text assumes some
+    // text. An exit that rests on such an assumption is marked as assumed (holes/places.h).
     kQuotient,
     // Which texts are there, and which is the shortest? Captured text is never guessed. kSchemaTooComplex is
-    // thrown if two items must be equal and one is not known, or if items must differ that have few values in
-    // too many spellings. The derivation of each exit is a shortest one; the other aims keep the first one
-    // found, because each shorter derivation costs one more step.
+    // thrown in two cases: two items must be equal and one of them is not known; or items must differ and
+    // have few values, but the spellings of these values are too many to try. Each exit keeps a shortest
+    // derivation. The other aims keep the first derivation that is found, because each shorter derivation
+    // costs one more step.
     kIntersection,
   };
   // All arguments must live longer than this object.
   Facts(RegexArena& regexes, Productions& productions, Alive& alive, Places& places, Path& path, Aim aim);
 
-  // Tells whether a captured text had a few possible values and its reader was told them one by one. A fact
-  // may then rest on a value that the real text does not have.
+  // Returns true if some captured text had a few possible values and its reader was told each of these
+  // values. A fact may then rest on a value that the real text does not have.
   bool tried() const { return tried_; }
   Stretches& stretches() { return stretches_; }
 
@@ -105,21 +110,21 @@ class Facts {
   // of the longer list. List 0 is empty.
   uint32_t opened(uint32_t captures, At here);
   // What is known of a captured text. `regex` holds all its possible spellings; it is poison if nothing is
-  // known. `few` says that these spell few different values.
+  // known. `few` is true if all these spellings together stand for few different values.
   struct Captured {
     RegexId regex;
     bool few = false;
   };
   // Returns what a reader may be told of the text between the beginning of the last capture and `here`: one
-  // Reading for each possible value, or one that stands for all values.
+  // Reading for each possible value, or a single Reading that stands for all values.
   std::vector<Reading> readings(uint32_t captures, At here, Captured text);
   // Returns what the alternative says of the text that this reader is told. `begin` is the first symbol of
   // the alternative.
   Captured captured(const Symbol* reader, const Symbol* begin);
   uint32_t outer(uint32_t captures) const { return captures_[captures].outer; }
 
-  // The answer for a head and a place: all places at which the head's texts end. `unsure` says that there may
-  // be more. The span stays valid.
+  // The answer for a head and a place: all places at which the head's texts end. `unsure` is true if there
+  // may be more exits. The span stays valid.
   struct Found {
     std::span<const At> exits;
     bool unsure;
@@ -149,8 +154,8 @@ class Facts {
   struct Told {
     Alternatives all;
     bool expanded = false;
-    // The answer of read() if it differs from `all`. `asked` says that the productions were asked for it, or
-    // need not be.
+    // The answer of read() if it differs from `all`. `asked` is true once the productions were asked for
+    // shared alternatives, or if they need not be asked.
     std::unique_ptr<const Alternatives> shared;
     bool asked = true;
     // 1 + the label of the terminal in front, or 0 if there is none.

@@ -1,4 +1,4 @@
-// How alternatives are found whose text a regex matches; intersection.h has the construction and its source.
+// How the alternatives of an intersection are found; intersection.h has the construction and its source.
 //
 // An example. S -> "a" S | "" and the regex `(aa)*` with the derivatives 0 (even, may end) and 1 (odd). A
 // rule of the intersection is (rule, from, to):
@@ -6,22 +6,23 @@
 //     (S, 0, end)     "a" leads from 0 to 1, then (S, 1, end); or nothing, because 0 may end
 //     (S, 1, end)     "a" leads from 1 to 0, then (S, 0, end). No empty alternative: 1 may not end
 //
-// go() reads one alternative of the base from the left with the place that it has come to, makes the
-// symbols of the intersection on the way, and adds the alternative if it ends at the place that was asked
-// for. A terminal is read between two places: between() gives those of its texts that lead from one
-// derivative to the other, or the terminal itself where all of them do. So a terminal that the regex
-// does not restrict keeps its masks.
+// go() reads one alternative of the base from the left and keeps the place that it has reached. On the way it
+// makes the symbols of the intersection. go() adds the new alternative if the place behind the alternative is
+// the place that was asked for. A terminal is read between two places: between() returns those texts of the
+// terminal that lead from the derivative of one place to that of the other, or the terminal itself if all its
+// texts do. So a terminal that the regex does not restrict keeps its masks.
 //
-// A set of literals with labels (property names) is split by the derivatives to which the literals
-// lead. A reader is told the captured text as Facts::readings() gives it. If two items have to be equal
-// and one of them is not known, the condition is refused, because a no must not be a guess.
+// A set of literals with labels (property names) is split by the derivatives to which the literals lead. A
+// reader is told the captured text as Facts::readings() gives it. If two items have to be equal and one of
+// them is not known, the condition is refused with an error, because a "no" has to be certain.
 //
 // Invariants.
-// - An alternative is given only where a fact says that a text leads through it, so no rule is a dead end.
+// - An alternative is given only if facts say that a text of the rule is read by this alternative, so no rule
+//   is a dead end.
 // - The texts of (rule, from, to) are exactly the rule's texts that lead the regex from `from` to `to`.
 //
-// Costs. At most a rule for each rule of the grammar and each pair of derivatives between which one of
-// its texts leads. LazyLanguages of pairs unfold a byte at a time.
+// Costs. The intersection has at most one rule for each rule of the grammar and each pair of derivatives
+// between which a text of this rule leads. The lazy languages "from here to there" unfold a byte at a time.
 //
 // Rejected. Intersecting each terminal and checking the rest at the end of the text: masks would allow tokens
 // behind which the text cannot be completed. The regex as a second parser beside the first parser: neither
@@ -180,9 +181,9 @@ void Intersection::put(const Symbol* s, const Triple& what, std::span<const At> 
   }
 }
 
-// Appends a rule. Its triple begins at the place without a pending, so that all places of this spot share one
-// triple; the parser itself applies the pending to the first byte. If the rule reads the empty text, the
-// pending stays in force behind it.
+// Appends a rule. The rule's triple begins at the place without a pending, so that all places of this spot
+// share one triple; the parser itself applies the pending to the first byte. If the rule reads the empty
+// text, the pending stays in force behind it.
 void Intersection::put_rule(const Symbol* s, At at, std::span<const At> exits, uint32_t captures,
                             Copy& copy) {
   const Triple t{s->rule_id(), unrestricted(at), {}};
@@ -242,8 +243,8 @@ void Intersection::go_terminal(const Symbol* s, At at, uint32_t captures, Copy& 
   if (regexes_.nullable(r)) go(s + 1, at, captures, copy);
 }
 
-// Adds the last terminal of an alternative. It may end wherever the whole text may, so it is intersected with
-// what is left of the regex.
+// Adds the last terminal of an alternative. This terminal may end wherever the whole text may end, so it is
+// intersected with what is left of the regex.
 void Intersection::go_last_terminal(RegexId r, std::span<const Stretches::Exit> exits, Spot from,
                                     Copy& copy) {
   const auto ends = [&](const Stretches::Exit& e) { return path_.ends(e.spot); };

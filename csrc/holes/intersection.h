@@ -8,8 +8,8 @@
 // The construction is that of triples: a rule (rule, from, to) has the texts of a rule that lead from one
 // derivative of the regex to another. A terminal becomes the intersection with "leads from here to there". A
 // terminal all of whose texts lead to one derivative stays as it is, and so do its masks. An alternative is
-// given only where a fact says that a text leads through it. Source: the intersection of a context-free
-// language with a regular one (Bar-Hillel, Perles, Shamir 1961). intersection.cc has an example.
+// given only if facts say that a text of the rule is read by this alternative. Source: the intersection of a
+// context-free language with a regular one (Bar-Hillel, Perles, Shamir 1961). intersection.cc has an example.
 #pragma once
 
 #include <algorithm>

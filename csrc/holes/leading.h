@@ -18,8 +18,8 @@
 
 namespace structgen {
 
-// Lazy languages of beginnings of texts: a text belongs to the one of (regex, aim) if the derivative of the
-// regex by the text meets the aim.
+// Lazy languages of beginnings of texts. A text belongs to the language of (regex, aim) if the derivative of
+// the regex by the text meets the aim.
 template <class Aim>
 class Leading : public LazyLanguage {
  public:

@@ -9,7 +9,7 @@
 //     of parts      spots are nodes in the order of the text. Behind them come those inside tokens, as they
 //                   are met: a slot with a node of the trie. A byte leads to the next node or round a loop
 //     of a regex    spots are derivatives of the regex, in the order in which they are met. fixed(), single()
-//                   and loops() say no, so searches remember each pair that they meet
+//                   and loops() return false, so searches remember each pair that they meet
 //
 // Example, `ab` HOLE `c`: nodes 0 (byte a), 1 (byte b), 2 (enter: the hole may be empty), 3 (loop), 4
 // (byte c), 5 (end).
@@ -27,8 +27,8 @@
 
 namespace structgen {
 
-// The answer to a question about texts with holes. kUnknown: the work did not suffice, or the answer depends
-// on captured text.
+// The answer to a question about texts with holes. kUnknown means that deciding took too much work, or that
+// the answer depends on captured text.
 enum class Verdict : int8_t { kNo = 0, kYes = 1, kUnknown = -1 };
 
 struct Part {
@@ -47,8 +47,8 @@ class Path {
   using Spot = uint32_t;
   // Throws kValue if the parts are too long. Holes of tokens need `vocabulary`.
   Path(const std::vector<Part>& parts, const Vocabulary* vocabulary);
-  // With `bordered` the byte kEdge may stand where the regex ends: other grammars' texts follow there
-  // (GrammarTraits::bordered). Without, it stands nowhere.
+  // With `bordered` the byte kEdge may stand where the regex ends, because the text of another grammar
+  // follows there (GrammarTraits::bordered). Without `bordered` no byte kEdge can be read.
   Path(RegexArena& regexes, RegexId whole, bool bordered);
   // A path of parts has at most this many nodes; otherwise the constructor throws kValue.
   static constexpr std::size_t kMostNodes = 4u << 20;

@@ -6,11 +6,12 @@
 // Example: a hole may end behind a name, which no letter may follow, or behind a comma, which any byte may
 // follow. These are two places of one spot.
 //
-// A place may also be *assumed*: reached only if two captured texts differ that are not known
-// (Alternatives::assumed). The place of the same spot and restriction that needs no assumption is proved().
+// A place is *assumed* if it is reached only under the assumption that two captured texts which are not known
+// differ (Alternatives::assumed). proved() returns the place with the same spot and the same restriction that
+// needs no assumption.
 //
-// Places outlive the facts that are found over them. Rules that were given to a parser hold their numbers,
-// and facts that threw are made anew.
+// Places outlive the facts that are found over them: when an exception ends a search, the facts are made
+// anew, but rules that a parser has already got still hold the numbers of places.
 #pragma once
 
 #include <algorithm>
@@ -51,8 +52,8 @@ class Places {
   bool assumed(PlaceId a) const { return places_[a.v].assumed; }
   // Returns the place with the same spot and the same pending that rests on no assumption.
   PlaceId proved(PlaceId a) { return assumed(a) ? of(spot(a), pending(a)) : a; }
-  // Returns the place `exit`, or its assumed twin if `before` is assumed: what follows an assumption rests on
-  // it, too.
+  // Returns the place `exit`. If `before` is assumed, returns the assumed place with the spot and pending of
+  // `exit`, because an exit behind an assumed place rests on the same assumption.
   PlaceId behind(PlaceId before, PlaceId exit) {
     return assumed(before) && !assumed(exit) ? of(spot(exit), pending(exit), true) : exit;
   }

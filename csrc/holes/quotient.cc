@@ -30,11 +30,12 @@
 // assume that they differ, and decide() takes an assumed exit only with a proof.
 //
 // Invariants.
-// - Every text of an alternative that is given can be completed with the suffix. Otherwise doubt_ says
-//   so: the alternative is left out, and the grammar says that it may be smaller than it should be
-//   (inexact()).
-// - Crossings hold numbers of places, which stay when facts that threw are made anew.
-// - decided_ has no kUnknown, which may come from a question that is being resolved further up.
+// - Every text of an alternative that is given can be completed with the suffix. If it is not decided whether
+//   this holds for an alternative, the alternative is left out and doubt_ is set; the grammar may then lack
+//   texts (inexact()).
+// - Crossings hold numbers of places. These numbers stay valid when facts are made anew after an exception.
+// - decided_ never holds kUnknown: a question may be unknown only because it was met again while it was being
+//   resolved.
 //
 // Rejected. Reading the grammar backwards: lexemes and captured text are defined from the left. Keeping
 // the suffix as a condition that is checked later: masks would lead into dead ends.

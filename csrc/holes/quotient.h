@@ -5,18 +5,21 @@
 // suffix", found as rules are asked for: linear in the suffix for grammars such as those of documents
 // and programs.
 //
-// In every rule on the way, one symbol holds the suffix's first byte: it crosses the border. The
-// symbols before it are read as in the base. The symbols behind it read only suffix and are left out.
-// The symbol itself becomes a rule (crossing, which symbol, where its text ends). So crossing rules are
-// right-linear, and the derivations of u are those of u suffix. A terminal that crosses is its own
-// right quotient (holes/right.h). An alternative is given only where a fact says that some text leads
-// through it.
+// In a derivation of `u suffix`, some rules have a text that contains the border between u and the suffix. In
+// each of these rules one symbol reads the suffix's first byte: this symbol crosses the border. The symbols
+// before it stay as in the base. The symbols behind it read only bytes of the suffix and are left out. The
+// crossing symbol itself becomes a rule of the quotient, named by the symbol and by the place where its text
+// ends. So crossing rules are right-linear, and the derivations of u in the quotient are those of `u suffix`
+// in the base. A terminal that crosses is replaced by its right quotient by those bytes of the suffix that it
+// reads (holes/right.h). An alternative is given only if facts say that some text of the rule is read by this
+// alternative.
 //
-// Between lexemes the border matters, because only there it is known whether the suffix may follow the
-// lexeme read last. So a lexeme that begins with the suffix reads one mark, the byte kEdge, which may
-// not follow a lexeme where the suffix's first byte may not. A state may end where the mark leads to an
-// end (GrammarTraits::bordered). Source: closure of the context-free languages under quotient with a
-// regular one (Ginsburg, Spanier 1963). quotient.cc has an example and a table of the questions.
+// The border may lie between two lexemes. Then the suffix's first byte must be one that may follow the lexeme
+// read last. To check this, the lexeme that begins with the suffix becomes a lexeme that reads one mark, the
+// byte kEdge. The mark may follow a lexeme exactly where the suffix's first byte may. A state may end where
+// the mark leads to an end (GrammarTraits::bordered). Source: closure of the context-free languages under
+// quotient with a regular one (Ginsburg, Spanier 1963). quotient.cc has an example and a table of the
+// questions.
 #pragma once
 
 #include <deque>
@@ -44,8 +47,9 @@ class Quotient : public ExtendedProductions, protected FactBase {
            std::size_t most);
   RuleId rule() const { return own_rule(0); }
   Verdict possible();
-  // Returns how many bytes of the suffix some text can read; the error message points behind them. If it is
-  // all bytes, no text ends there.
+  // Returns the largest number of the suffix's bytes that some text of the grammar reads; the error message
+  // points behind these bytes. If the number is that of all bytes, some text reads the whole suffix, but no
+  // text ends behind it.
   std::size_t fits();
 
   std::span<const LexemePart> lexeme(uint32_t lexeme, uint32_t context) override;
@@ -90,7 +94,7 @@ class Quotient : public ExtendedProductions, protected FactBase {
     friend bool operator==(const Crossing&, const Crossing&) = default;
   };
   // A lexeme of the base that crosses the border: its text ends at the spot `end` of the suffix, and no byte
-  // of `follow` may come next. The quotient has it without the suffix's bytes.
+  // of `follow` may come next. The lexeme of the quotient has the same texts without the suffix's bytes.
   struct CutLexeme {
     uint32_t lexeme;
     Path::Spot end;

@@ -21,8 +21,8 @@ namespace structgen {
 //
 //     the captured text goes on     `a` before the border and `b"` of the suffix: the key is `ab"`
 //     the list                      one reader (kEnded, reader, from behind `b"`, to the end, text `b"`)
-//     the alternative               capture KEY' reader', where KEY' has the beginnings of keys with `b"`
-//     behind
+//     the alternative               capture KEY' reader'. KEY' has the keys that end with `b"`, without
+//                                   this end
 //
 // A reader may lead to several places, so there is a list for each.
 std::vector<std::vector<Symbol>> Quotient::behind(const Symbol* s, const Symbol* end, At at, uint32_t label,
@@ -172,8 +172,8 @@ class Quotient::Crossings {
             add_once(next_, at);
             continue;
           }
-          // Whether the lexeme in front forbids the first byte is checked by the parser of the quotient, so
-          // it is not checked here.
+          // The lexeme in front may forbid the first byte. The parser of the quotient checks that, so it is
+          // not checked here.
           for (const std::vector<Symbol>& after : q_.behind(s + 1, end_, at, 0, captures_, to_))
             if (terminal)
               put_terminal(s->regex(), e.spot, after);
@@ -247,9 +247,9 @@ class Quotient::Crossings {
       });
   }
 
-  // Reads a reader whose captured text lies in the hole. It is asked with each Reading that its text may
-  // have. If the text is an item that must differ from others, the item in front is narrowed to the items
-  // that do.
+  // Reads a reader whose captured text lies in the hole. Facts are asked about the reader with each Reading
+  // that its captured text may have. If the captured text is an item that is compared with other items, the
+  // symbol of the item is narrowed to the items with which the reader leads on.
   void reader(const Symbol* s) {
     const bool captured = s - begin_ >= 2 && s[-2].kind() == Symbol::kCapture;
     const bool alone = captured && s[-1].kind() == Symbol::kTerminal;

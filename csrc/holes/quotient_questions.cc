@@ -1,9 +1,9 @@
-// What a quotient asks of the facts: whether a head leads from one place to another, and with which items;
-// quotient.h says what for, and quotient.cc has the table.
+// The questions that a quotient asks of its facts: whether a head leads from one place to another, and with
+// which items. quotient.h says what the answers are used for, and quotient.cc has a table of the questions.
 //
 // In: a head and two places. Out: yes, no, or unknown; a text that shows a yes. Cost: a look-up for a
-// question that was decided; else a proof, and at most kMostResolved questions are decided by making
-// alternatives.
+// question that was decided before, otherwise a proof. While one rule is made, at most kMostResolved
+// questions are decided by making alternatives.
 //
 // An exit that is proved is a yes. An exit that is assumed (Alternatives::assumed) needs a proof: a text that
 // leads there and that a parser reads. For arrays of distinct items and the suffix `,2]`:
@@ -34,7 +34,8 @@ constexpr std::size_t kDeep = 6;
 constexpr uint32_t kMostResolved = 400;
 }  // namespace
 
-// Returns the places at which texts of a head end that begin at `from`, without their assumptions.
+// Returns the places at which texts of a head end that begin at `from`. An assumed place is returned as the
+// proved place of the same spot and pending.
 std::vector<Quotient::At> Quotient::exits(Facts::Head head, At from) {
   const Facts::Found found = facts_->ask(head, from);
   doubt_.text = doubt_.text || found.unsure;
@@ -72,7 +73,8 @@ const Quotient::Proof* Quotient::proof(const Question& q) {
   return prove(q, std::move(out));
 }
 
-// Keeps a proof. Its text is kept by its end, too, for other questions that end at this place.
+// Keeps a proof for its question. The text of the proof is also listed under the place where it ends, because
+// other questions that end at this place may use the text.
 const Quotient::Proof* Quotient::prove(const Question& q, std::unique_ptr<const Proof> found) {
   if (found) {
     std::deque<std::string>& shown = shown_[q.to];
@@ -141,8 +143,8 @@ bool Quotient::compose_rule(Symbol s, std::string told, Proof& out) {
   return true;
 }
 
-// Decides a question by making the alternatives of its head. Only alternatives with a proof are added, so any
-// is a yes.
+// Decides a question by making the alternatives of its head. cross() adds only alternatives that a proof
+// supports, so one alternative is enough for a yes.
 Verdict Quotient::resolve(const Question& q) {
   // A question that is under way already stays undecided. Otherwise the recursion would not end.
   if (crossed(q.from) || resolving_.size() == kDeep || ++resolved_ > kMostResolved ||

@@ -81,7 +81,8 @@ void RestOfText::start(Alternatives& out) {
   for (const Item& i : items) {
     std::vector<std::string> captured;
     CaptureId c = i.capture;
-    // The innermost capture comes first. Each text is only the part that belongs to no capture inside.
+    // CaptureArena gives the innermost capture first. Its text for a capture is only the part that belongs to
+    // no capture further inside.
     while (c.v > 1) captured.push_back(parser_.captures().innermost(c));
     std::reverse(captured.begin(), captured.end());
     std::vector<Symbol> above(captured.size(), Symbol::capture());

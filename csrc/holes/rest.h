@@ -6,10 +6,10 @@
 //
 // Example: after `[1` in a grammar of arrays of integers, the rest has the texts `]`, `23]`, `,4]`, ...
 //
-// A set of stacks is a rule: its alternatives are its tops, each followed by the rule of the set below
-// it. A symbol that captures a text and its reader stay in one alternative, because a reader is told
-// only the text that its own alternative captured. Captures that are open begin anew, and their readers
-// are told the text captured before as well.
+// A set of stacks is a rule: its alternatives are its tops, each followed by the rule of the set below it. A
+// symbol that captures a text and its reader stay in one alternative, because a reader is told only the text
+// that its own alternative captured. A capture that is open behind the text that was read begins anew in the
+// rest. Its reader is told the text captured before and the text captured in the rest as one text.
 #pragma once
 
 #include <memory>

@@ -5,9 +5,9 @@
 // remembered. A set of literals or a language that unfolds on demand becomes a language that unfolds on
 // demand.
 //
-// The quotient by one text commutes with & and ~ as it does with |, so every regex has one. If the text is
-// the end of a character, the quotient of a run E{m,n} is a run of one character less, followed by the bytes
-// with which that character begins. Source: the mirror image of the derivative (Brzozowski 1964).
+// The quotient by one text commutes with & and ~ as it does with |, so every regex has a quotient. If the
+// text is the end of a character, the quotient of a run E{m,n} is a run of one character less, followed by
+// the bytes with which that character begins. Source: the mirror image of the derivative (Brzozowski 1964).
 #pragma once
 
 #include <string_view>

@@ -16,14 +16,15 @@
 //                  which needs no more bytes: `b`, `ab`, `aab`, ...: endless
 //     shortest     `b`: the search for it ends with the first pair that ends
 //
-// A date-time and `without("lamps")` have 81,458 pairs, and all texts end at one spot. Images go over pairs
-// of a node of the structure and a spot instead, of which there are a few hundred. An image may have a spot
-// that no text reaches, so it tells ExitSearch when to stop and not what the exits are.
+// The regex of a date-time and the path of `without("lamps")` have 81,458 pairs, and all texts end at one
+// spot. An image is the set of spots behind the texts of a regex, computed from pairs (node of the regex's
+// structure, spot); in this example there are a few hundred such pairs. An image may contain a spot that no
+// text reaches. So ExitSearch takes an image only as a sign that all exits are found and the search may stop.
 //
 // Invariants.
 // - A pair is met once, behind the fewest bytes. So the length of an exit is that of a shortest text. It is a
 //   lower bound in the hole in front of the last text, and once kNearestPairs pairs were met.
-// - Exits belong to texts of one byte or more. Whether the regex has the empty text is the caller's to know.
+// - Exits belong to texts of one byte or more. The caller itself asks whether the regex has the empty text.
 //
 // Rejected. A search from the end backwards: the quotient of a regex by a text has derivatives of its own.
 // One graph for exits and texts: its edges cost ten times the search for exits, and few stretches are ever
@@ -55,7 +56,7 @@ constexpr std::size_t kNearestPairs = 4096;
 constexpr std::size_t kManySpots = 64, kManyImages = 4096;
 constexpr uint64_t pair_of(RegexId r, Path::Spot s) { return static_cast<uint64_t>(r.v) << 32 | s; }
 
-// Gives the order in which bytes are tried for texts that people read: letters and digits come first.
+// The sort key of a byte in texts that people read: letters and digits come before other bytes.
 std::pair<bool, uint8_t> readable(uint8_t c) {
   const bool plain = (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
   return {!plain, c};
@@ -394,8 +395,8 @@ class Stretches::TextGraph {
 
   bool none() const { return nodes_[0].left == kFar; }
 
-  // Tells whether the graph has a cycle, and so infinitely many texts. It removes each node whose edges all
-  // lead to removed nodes, from the end on. The nodes of a cycle stay.
+  // Tells whether the graph has a cycle, and so infinitely many texts. endless() starts at the end and
+  // removes each node whose edges all lead to removed nodes. The nodes of a cycle stay.
   bool endless() const {
     std::vector<uint32_t> open(nodes_.size(), 0), ready;
     std::size_t alive = 0, done = 0;

@@ -2,8 +2,8 @@
 //
 // In: a regex and a spot of a path (holes/path.h). Out: the exits, which are the spots behind the texts of
 // the regex that begin there; and the texts between two spots. Cost: a search over pairs (derivative, spot),
-// once for each regex and spot; the hole in front of the last text costs a derivative each instead
-// (holes/anywhere.h).
+// once for each regex and spot; in the hole in front of the last text, such a search is not needed: each
+// regex and spot costs one derivative (holes/anywhere.h).
 //
 // The pairs are the states of the product of two automata: the regex by its derivatives, and the path by its
 // spots. A text of the regex leads from one spot to another if it reads both.

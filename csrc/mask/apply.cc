@@ -38,7 +38,7 @@ void over_rows(std::size_t rows, std::size_t bytes, unsigned threads,
   for (std::size_t i = 1; i < n; ++i) {
     try {
       others.emplace_back(body, rows * i / n, rows * (i + 1) / n);
-      // No thread can be started any more, so this one takes the other's rows.
+      // If no more threads can be started, the calling thread takes the rows of the missing thread.
     } catch (const std::system_error&) {
       body(rows * i / n, rows * (i + 1) / n);
     }
@@ -87,8 +87,7 @@ STRUCTGEN_INLINE void in_place(Bits* out, const uint32_t* mask, std::size_t word
   }
 }
 
-// Masks the whole words of a row, in place or into another array. words32() and its siblings below do so for
-// one element size each.
+// Masks the whole words of a row, in place or into another array.
 template <class Bits>
 STRUCTGEN_INLINE void whole_words(Bits* out, const Bits* in, const uint32_t* mask, std::size_t words,
                                   Bits fill) {
@@ -97,7 +96,7 @@ STRUCTGEN_INLINE void whole_words(Bits* out, const Bits* in, const uint32_t* mas
 }
 
 // STRUCTGEN_CLONES (rows.h) cannot mark a template, so each element size has a function of its own.
-// words_of() returns the one for a type.
+// words_of() calls the function for a type.
 STRUCTGEN_CLONES void words32(uint32_t* out, const uint32_t* in, const uint32_t* mask, std::size_t n,
                               uint32_t fill) {
   whole_words(out, in, mask, n, fill);

@@ -19,9 +19,9 @@
 // 15 us where none is. Sums skip words without an allowed token, so the cost of a narrow mask follows
 // the number of tokens that it allows.
 //
-// The loops run over 32 elements and are plain, so that gcc vectorises them. On x86-64 Linux each
-// function is compiled for the baseline, AVX2 and AVX-512, and the loader picks one. Rows are shared
-// among threads only where there is enough work: to start a thread costs 20 to 50 us.
+// The loops run over 32 elements and are plain, so that gcc vectorises them. On x86-64 Linux each function is
+// compiled for the baseline, AVX2 and AVX-512, and the loader picks one. Rows are shared among threads only
+// where there is enough work: starting a thread costs 20 to 50 us.
 #pragma once
 
 #include <cstddef>

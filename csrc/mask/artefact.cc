@@ -26,7 +26,7 @@ namespace {
 // section means raises kVocabularyVersion.
 constexpr char kVocabularyMagic[8] = {'S', 'G', 'V', 'O', 'C', 'A', 'B', '\n'};
 constexpr uint32_t kVocabularyVersion = 8;
-// A machine with the other byte order reads this number as another one, and refuses the file.
+// A machine with the other byte order reads another number here, and refuses the file.
 constexpr uint32_t kOrder = 0x01020304;
 constexpr std::size_t kAlign = 64;
 
@@ -57,8 +57,8 @@ struct Header {
 static_assert(sizeof(Header) % 8 == 0);
 
 // Returns a checksum that finds accidents, such as a file cut off. An attacker can forge it, so
-// Vocabulary::sound() checks the indices as well. It has four lanes whose multiplications overlap, so that
-// computing it costs less than reading the file.
+// Vocabulary::sound() checks the indices as well. The checksum has four lanes whose multiplications overlap,
+// so that computing it costs less than reading the file.
 uint64_t checksum(const char* p, std::size_t n) {
   uint64_t lane[4] = {1, 2, 3, 4};
   std::size_t i = 0;
@@ -83,8 +83,8 @@ uint64_t header_sum(const Header& h) {
   throw Error(ErrorKind::kVocabulary, path + ": " + what);
 }
 
-// The bytes of a file, mapped where the system can map, and read into memory on Windows. Spans point into
-// them, so a Vocabulary keeps this object (`keep`).
+// The bytes of a file, mapped where the system can map, and read into memory on Windows. The spans of a
+// Vocabulary point into these bytes, so the Vocabulary keeps this object (`keep`).
 class File {
  public:
   explicit File(const std::string& path) {

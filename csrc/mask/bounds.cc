@@ -3,12 +3,12 @@
 // In: a regex. Out: its TerminalMask without a walk of the trie, or false. Cost: some hundred to some
 // thousand pairs of regex states, whose answers are kept.
 //
-// The problem. "Contains foo and has at most 20 characters" is another regex after each character,
-// because the count goes down. A walk of the trie takes a millisecond for each, and the masks are
-// nearly all the same.
+// The problem. "Contains foo and has at most 20 characters" becomes another regex after each character,
+// because the count goes down. A walk of the trie takes a millisecond for each of these regexes, and nearly
+// all their masks are the same.
 //
-// The idea. Find out that a simpler regex has the same mask, and look only at the tokens where the two
-// may differ. There are three such regexes:
+// The idea. A simpler regex has the same mask, except for a few tokens, and only these tokens are checked.
+// There are three such regexes:
 //
 // - contained(): a run of characters, if every run can be completed to a text of the regex.
 //
@@ -19,12 +19,11 @@
 //       18 to 20        each token is tried: does the regex step through it?
 //       closing quote   only tokens that read it are looked at: the text must hold foo by then (meets_exits)
 //
-// - shorter(): the pattern without the bounds, while the largest length is further away than the pattern
-// needs
-//   to end. The pattern `[a-z]*` with 5 to 500 characters has the mask of `[a-z]*`, without the tokens that
-//   close the string too early, until few characters are left.
-// - counted(): the regex without its counters, as far as no short text reads one to its end. Only long tokens
-//   may be allowed by the one and not by the other; these are walked with both:
+// - shorter(): the pattern without the bounds, while the largest length leaves more characters than the
+//   pattern needs to end. The pattern `[a-z]*` with 5 to 500 characters has the mask of `[a-z]*`, without the
+//   tokens that close the string too early, until few characters are left.
+// - counted(): the regex without its counters, as far as no short text reads one to its end. The two masks
+//   can differ only in long tokens; these are walked with both regexes:
 //
 //       regex           [a-z]{0,61}"          without counters: [a-z]*"
 //       spare           1: after any letters the quote suffices
@@ -35,17 +34,17 @@
 //   that of the strings with the words, less the tokens that read a word to its end. Those tokens are found
 //   once for each state of the words, from the last byte of a word upwards.
 //
-// Invariants. A mask that is returned equals the mask that whole() would make; each function returns
-// false where it is not sure. completes() keeps its answer for every pair of states that it met, also
-// where it gave up because they were too many: the next character leads to one of them.
+// Invariants. A mask that is returned equals the mask that whole() would make; each function returns false
+// where this is not certain. completes() keeps its answer for every pair of states that it met, even if it
+// gave up because there were too many pairs: the next character of the text leads to one of these pairs.
 //
 // Costs. completes(): kPairBudget pairs, once a pattern. counted(): a walk of the trie once for all regexes
 // that are the same without their counters, and a walk of the nodes below 20 bytes for each of them.
 //
-// Rejected. A run where the regex has large counters (counts()): to tell that every run fits would mean to
-// count all groups, so contained() leaves these regexes to counted(). Two walks, of the regex
-// with its counters cut and with its counters lifted: where both agree, so does every regex between them; but
-// the first walk counts, and it reads the whole trie.
+// Rejected. The run as the simpler regex of a regex with large counters (counts()): proving that every run
+// can be completed would mean counting all groups, so contained() leaves such regexes to counted(). Two
+// walks, of the regex with small counters and of the regex without counters: where both agree, every regex
+// between them agrees, too; but the walk with counters makes many states and reads the whole trie.
 #include <algorithm>
 #include <bit>
 #include <ranges>
@@ -115,8 +114,7 @@ std::vector<uint32_t> distances(std::size_t states, std::span<const Edge> edges,
 // quote to be texts of the regex, for all minima from 0 to `least`. With `all`, the search stops as soon as
 // some text of elements is not inside the regex.
 //     regex any* foo any*", E any    more = 3, 3, 3, 3, 4: after `x`, `foo"` suffices; of four, `foox"`
-//     regex ([a-z]{2})*", E any      more = 1, 2, 3, 4, 5: after `a` 1, 3, 5, ... suffice, after `ab` 0, 2,
-//     4, ...
+//     regex ([a-z]{2})*", E any      more = 1, 2, 3, 4, 5: after `a`, 1, 3 or 5; after `ab`, 0, 2 or 4
 // It visits pairs of a state of the regex and a state of the automaton of E, with one byte for each class of
 // bytes that both treat alike. From the pairs behind which a quote may come it counts elements backwards.
 const Slices::Completions& Slices::completes(RegexId regex, RegexId element, uint32_t least, bool all,
@@ -219,7 +217,7 @@ bool Slices::contained(RegexId regex, TerminalMask& out) {
       others.push_back(kid);
     }
   }
-  // Some kid refuses a character of strings, as "any integer but 1e500000" does. It is no pattern of
+  // Some kid refuses a character of strings, as "any integer but 1e500000" does. Such a kid is no pattern of
   // strings, and its intersection with the other kids may take too much work.
   for (RegexId r : others)
     if (regexes_.node(r).kind != RegexKind::kNot && (regexes_.live(any) & ~regexes_.live(r)).any())
@@ -238,10 +236,10 @@ bool Slices::contained(RegexId regex, TerminalMask& out) {
   return false;
 }
 
-// Compares the ends of the regex with the exits of the run: the trie nodes right behind a closing quote. It
-// writes the differences. The regex ends at an exit if `rest` ends there and the number of elements is from
-// min to max. If `out.base` is `exits.unbounded`, it already has the tokens that end with a quote; otherwise
-// these are added.
+// Compares the ends of the regex with the exits of the run, which are the trie nodes right behind a closing
+// quote, and writes the differences to `out`. The regex ends at an exit if `rest` ends there and the number
+// of elements is from min to max. If `out.base` is `exits.unbounded`, it already has the tokens that end with
+// a quote; otherwise these are added.
 bool Slices::meets_exits(RegexId regex, RegexId rest, RunClass& run, uint32_t min, uint32_t max,
                          uint32_t safe, TerminalMask& out) {
   const TokenTrie& trie = vocabulary_.trie();
@@ -280,7 +278,7 @@ bool Slices::words(RegexId regex) const {
   return n.kind == RegexKind::kNot && !regexes_.node(RegexId{n.a}).finite;
 }
 
-// Returns what is known of a regex W. `closes` says that W may end wherever it is alive, and that bytes which
+// Returns the Avoided of a regex W. `closes` says that W may end wherever it is alive, and that bytes which
 // no state of W forbids end each begun character of a string, make a character, and close the string. So no
 // text inside both W and a string of any characters is a dead end.
 Slices::Avoided& Slices::avoided(RegexId regex) {
@@ -370,9 +368,9 @@ void Slices::find_deaths(std::span<const RegexId> states, Changes& out) {
   }
 }
 
-// Makes the mask of strings of any characters that avoid words, from the mask of these strings with the
-// words: it lacks the tokens that read a word to its end. The strings may have bounds or exclude literals.
-// Returns false if the regex has another form.
+// Makes the mask of strings of any characters that avoid words, from the mask of the same strings without
+// this condition: the new mask lacks the tokens that read a word to its end. The strings may have bounds or
+// exclude literals. Returns false if the regex has another form.
 //     any*" & ~("a") & ~(any_byte* lamps any_byte*)     the mask of any*" & ~("a") without ` lamps`, `lamps"`
 bool Slices::avoiding(RegexId regex, TerminalMask& out) {
   const RegexNode n = regexes_.node(regex);
@@ -426,8 +424,8 @@ const TerminalMask* Slices::leaving(RegexId regex) {
 }
 
 // Returns a mask of the exits of a string pattern; the tokens inside are left out. `added` has the tokens
-// that end with a closing quote at which the regex ends. `blocked` has those that go on behind a closing
-// quote at which it does not end.
+// that end with a closing quote at which the regex ends. `blocked` has the tokens that go on behind a closing
+// quote at which the regex does not end.
 const TerminalMask* Slices::leave(RegexId regex) {
   const RegexId any = regexes_.any_character();
   RunClass* run = any == RegexArena::empty() || regexes_.nullable(regex) ? nullptr : this->run(any);
@@ -536,8 +534,9 @@ bool Slices::counts(RegexId regex) { return regexes_.lifted(regex, NodeIndex::kD
 
 // Returns how many bytes complete any text inside the regex, as a bound for all states of its automaton.
 // Returns kNever if some text cannot be completed, or the automaton is too large. If too many states are
-// found within a few bytes, a search from any of them would find too many, too, so all get kNever. If they
-// are a long chain, only the start gets kNever, because nothing is known of the chain's end.
+// found within a few bytes, a search from any of these states would find too many, too, so all of them get
+// kNever. If the states form a long chain, only the start gets kNever, because nothing is known about the end
+// of the chain.
 uint32_t Slices::spare(RegexId regex) {
   if (const auto known = spares_.find(regex.v); known != spares_.end()) return known->second;
   const uint64_t omitted = regexes_.effort().omitted();

@@ -9,13 +9,13 @@
 
 namespace structgen {
 // CMake compiles the files of a folder as one unit, so names in unnamed namespaces may collide. This
-// namespace keeps `largest` apart from the one in logsumexp.cc.
+// namespace keeps `largest` apart from the function `largest` of logsumexp.cc.
 namespace brief_parts {
 namespace {
 
 constexpr float kMinusInf = -std::numeric_limits<float>::infinity();
-// If the most probable token exceeds the most probable allowed one by more nats than this, brief_row() does
-// not serve the row. exp_of() covers differences up to this.
+// If the most probable token exceeds the most probable allowed token by more nats than this, brief_row() does
+// not serve the row. exp_of() is right for differences of up to this many nats.
 constexpr double kMostNats = 300;
 // The threshold is taken from a sample of about this many allowed values.
 constexpr std::size_t kSample = 4096;
@@ -54,8 +54,8 @@ struct Tops {
   float refused = kMinusInf;
 };
 
-// Finds the largest allowed and the largest refused logit. Lane j has those of the columns j, 32 + j, and so
-// on. A word that is all allowed, or all refused, is not tested bit by bit.
+// Finds the largest allowed and the largest refused logit. Lane j has the largest logits of the columns j, 32
+// + j, and so on. A word that is all allowed, or all refused, is not tested bit by bit.
 STRUCTGEN_CLONES void largest(const float* in, const uint32_t* mask, std::size_t words, Tops* out) {
   alignas(64) float yes[32], no[32];
   std::fill(yes, yes + 32, kMinusInf);
@@ -85,8 +85,8 @@ struct Sums {
   double weighed = 0;  // that part with each summand times x - best
 };
 
-// Makes the three sums of a row in one pass. A token that is allowed and not below the threshold sets its bit
-// in `above`; the sums `below` and `weighed` leave it out, and the caller adds its weight.
+// Makes the three sums of a row in one pass. For a token that is allowed and not below the threshold, a bit
+// is set in `above`; the sums `below` and `weighed` leave this token out, and the caller adds its weight.
 STRUCTGEN_CLONES void sums(const float* in, const uint32_t* mask, std::size_t words, double best,
                            float threshold, Sums* out, uint32_t* above) {
   alignas(64) double all[32] = {}, below[32] = {}, weighed[32] = {};
@@ -96,7 +96,7 @@ STRUCTGEN_CLONES void sums(const float* in, const uint32_t* mask, std::size_t wo
     uint32_t reach = 0;
     for (unsigned j = 0; j < 32; ++j) reach |= static_cast<uint32_t>(x[j] >= threshold) << j;
     above[w] = reach & word;
-    // Exponents below -690 are raised to it, -inf included: a weight of e^-690 does not change a sum of
+    // Exponents below -690, -inf included, are raised to -690: a weight of e^-690 does not change a sum of
     // doubles, and no product becomes 0 * inf.
     alignas(64) float held[32];
     const uint32_t low = word & ~reach;
@@ -116,9 +116,9 @@ STRUCTGEN_CLONES void sums(const float* in, const uint32_t* mask, std::size_t wo
   }
 }
 
-// Returns a threshold that at least `most` allowed values probably reach. The result is exact whatever it is:
-// if the threshold is too low, more candidates are sorted; if it is too high, the caller asks again with a
-// larger `slack`.
+// Returns a threshold that at least `most` allowed values probably reach. brief_row() is exact whatever the
+// threshold is: if the threshold is too low, more candidates are sorted; if it is too high, brief_row() asks
+// again with a larger `slack`.
 float sampled_threshold(const float* in, const uint32_t* mask, std::size_t words, std::size_t allowed,
                         std::size_t most, double slack) {
   // The sample is every n-th word of 32 tokens of the whole vocabulary, because tokens with neighbouring ids
@@ -189,8 +189,8 @@ Brief brief_row(const float* row, std::size_t width, const uint32_t* mask, std::
     });
   double mass = total.below, weighed = total.weighed;
   found.tail = total.below;
-  // nth_element() has moved the candidates that are kept to the front. The weights of the others are added to
-  // what is not kept.
+  // nth_element() has moved the candidates that are kept to the front. The weights of all other candidates
+  // are added to `tail`.
   for (auto c = candidates.begin(); c != candidates.end(); ++c) {
     const double d = static_cast<double>(c->value) - found.best, e = std::exp(d);
     mass += e;

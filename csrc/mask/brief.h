@@ -14,10 +14,10 @@
 //     ids 1, 2         values ln 0.3, ln 0.15        best  ln 0.3
 //     tail  0.05 / 0.3 (token 3, in units of the best token)        lost 0, lost_value ln 0.5
 //
-// No number is found by subtraction, which would lose digits where the rest is tiny: the weight of
-// tokens that are not kept is summed by itself. A threshold from a sample of the row separates the
-// tokens that may be among the best, which are few, from the others, which are summed as they come.
-// Those few are then sorted out exactly. exp is right to a relative error of 1e-15.
+// No number is found by subtraction, which would lose digits where the rest is tiny: the weight of tokens
+// that are not kept is summed by itself. A threshold, taken from a sample of the row, divides the tokens: the
+// few tokens above the threshold may be among the best and are compared exactly; all other tokens are only
+// summed. exp is right to a relative error of 1e-15.
 #pragma once
 
 #include <cstddef>
@@ -39,10 +39,10 @@ struct Brief {
   double lost_value = 0;
 };
 
-// Writes the most probable allowed tokens, at most `most` of them, to `ids` and `values`. It cannot serve
-// three kinds of rows (`whole` with kept = 0): those that allow nothing, those with a NaN or +inf, and those
-// in which a refused token is e^300 times as probable as any allowed one. Sums are relative to the best
-// allowed token, and exp_of() ends at e^310.
+// Writes the most probable allowed tokens, at most `most` of them, to `ids` and `values`. brief_row() cannot
+// serve three kinds of rows (`whole` is true and `kept` is 0): rows that allow nothing, rows with a NaN or
+// +inf, and rows in which a refused token is e^300 times as probable as any allowed token. Sums are relative
+// to the best allowed token, and exp_of() ends at e^310.
 Brief brief_row(const float* row, std::size_t width, const uint32_t* mask, std::size_t words,
                 std::size_t most, int32_t* ids, float* values);
 

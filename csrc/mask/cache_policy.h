@@ -5,39 +5,40 @@
 // The holders of memory, and the limit of each, from the cheapest to replace to the dearest:
 //
 // Slices: masks of the inside of strings, one a regex, and what terminals read (mask/terminal_walks.h).
-// Before a mask that finds them beyond a quarter they are dropped. One text uses the same slices again and
-// again, and a new slice costs a walk over the trie.
+// Slices are dropped before a mask is made if they take more than a quarter of cache_bytes. One text uses the
+// same slices again and again, and a new slice costs a walk over the trie.
 //
-// An epoch: states and masks of one grammar. At half, the grammar opens a new epoch, and its matchers
-// take over the states they stand in (engine/grammar.h). The limit is half, because the old epoch lives
-// until its last matcher has left.
+// An epoch: states and masks of one grammar. When an epoch takes half of cache_bytes, the grammar opens a new
+// epoch, and its matchers move the states of their texts to the new epoch (engine/grammar.h). The limit is
+// half, because the old epoch lives until its last matcher has left it.
 //
-// A world: automata that its grammars share. Nothing is dropped from inside, because ids are held
-// everywhere. Beyond its share the compiler opens another world, and the old one goes with the last
-// grammar made in it. The share is half of the whole, divided among the worlds that are open.
+// A world: automata that its grammars share. No automaton of a world is dropped alone, because ids of
+// automata are held everywhere. When a world exceeds its share, the compiler opens another world, and the old
+// world is freed with the last grammar that was made in it. The share is half of the whole, divided among the
+// worlds that are open.
 //
-// Grammars: those that the compiler keeps by their text (`Compiler::keep`; the texts belong to Python).
-// Once all worlds together exceed cache_bytes, the grammars used longest ago go until three quarters
-// are left. A quarter goes at once, on another thread (engine/reaper.h), because freeing a few at each
-// compile would add to the median compile time.
+// Grammars: those that the compiler keeps (`Compiler::keep`); Python finds them by their text. Once all
+// worlds together exceed cache_bytes, the grammars that were used longest ago are dropped until three
+// quarters of cache_bytes are left. A quarter is freed at once, on another thread (engine/reaper.h), because
+// freeing a few grammars at each compile would add to the median compile time.
 //
-// Trials: texts that a mask under a budget tries (budget/trial.h), at most two thousand a mask. They
-// add automata for texts that nobody writes. Once a world has `tried()` bytes of them, it tries no
-// more, and a mask that would try some is inexact.
+// Trials: texts that a mask under a budget tries (budget/trial.h), at most two thousand a mask. They add
+// automata for texts that nobody writes. Once a world has `tried()` bytes of such automata, no more texts are
+// tried in it, and a mask that would try some is inexact.
 //
-// What budgets, canvases and middles keep beside states. Each of these stops growing or begins anew at
-// a limit of its own, and its answers say so where that makes them less exact: edges of searches
-// for fewer tokens (budget/token_graph.h), rows within a budget (budget/budget.h), what tokens can spell
-// (budget/spellable.h), what any token does to a regex (holes/strides.h), the states that read a middle
-// (holes/quotient.h), clouds (engine/canvas.h).
+// What budgets, canvases and middles keep beside states. Each of these has a limit of its own, at which it
+// stops growing or is emptied. If the limit makes an answer less exact, the answer says so. There are: edges
+// of searches for fewer tokens (budget/token_graph.h), rows within a budget (budget/budget.h), what tokens
+// can spell (budget/spellable.h), what any token does to a regex (holes/strides.h), the states that read a
+// middle (holes/quotient.h), clouds (engine/canvas.h).
 //
-// Runs of characters belong to the vocabulary, which several compilers share. 24 MB of the runs that
-// nobody holds any more stay (mask/runs.cc), whatever cache_bytes is.
+// Runs of characters belong to the vocabulary, which several compilers share. Runs that no world uses any
+// more stay up to 24 MB (mask/runs.cc), whatever cache_bytes is.
 //
-// One text alone may need more than the cache: its states cannot be dropped while a matcher stands in
-// them. So calls fail only beyond `most()`, which is far above cache_bytes and protects the machine.
-// This limit is looked at while automata and states are made, not only between calls. A grammar whose
-// world is beyond `renewed()` is compiled again, in another world, when its text is asked for the next
+// One text alone may need more than the cache: its states cannot be dropped while a matcher stands in them.
+// So a call fails only if its world exceeds `most()`, which is far above cache_bytes and protects the
+// machine. This limit is looked at while automata and states are made, not only between calls. A grammar
+// whose world is beyond `renewed()` is compiled again, in another world, when its text is asked for the next
 // time.
 //
 // Example with cache_bytes = 64 MB and one world: slices 16 MB, an epoch and the world 32 MB each,
@@ -66,8 +67,8 @@ struct CachePolicy {
   std::size_t canvases() const { return bytes; }
   std::size_t renewed() const { return 2 * bytes + (16u << 20); }
   std::size_t most() const { return 8 * bytes + (64u << 20); }
-  // A search under a budget may take this many bytes, however small the cache is. If it needs more, it
-  // answers from what earlier searches found.
+  // A search under a budget may take this many bytes, however small the cache is. If the search needs more,
+  // it answers from what was found so far.
   static constexpr std::size_t kOneSearch = 4u << 20;
   // The compiler keeps at most this many grammars, however small they are.
   static constexpr std::size_t kGrammars = 1024;

@@ -1,13 +1,14 @@
 // How a state's mask is put together.
 //
 // The problem. A state is a set of items: a regex that is being read, above a set of stacks. A token is
-// allowed if some item reads all of its bytes. The token may end several terminals on its way. To step 131k
+// allowed if some item reads all of its bytes. A token may end several terminals on its way. Stepping 131k
 // tokens takes milliseconds, and a text meets many new states.
 //
-// The idea. Few tokens fit where few bytes may follow: such items (narrow) are walked together, down
-// the trie of the vocabulary. Where many tokens fit (wide), most of them stay inside the regex, which
-// does not depend on the stack, so they are a row that all states share (mask/slices.h). Only the
-// tokens that leave the regex are walked. For the state after `["ab` of an array of strings:
+// The idea. An item is narrow if few bytes may follow in its regex; then few tokens fit, and all narrow items
+// are walked together, down the trie of the vocabulary. An item is wide if many bytes may follow. Most tokens
+// that a wide item allows stay inside its regex. Which tokens stay inside does not depend on the stack, so
+// they are a row that all states share (mask/slices.h). Only the tokens that leave the regex are walked. For
+// the state after `["ab` of an array of strings:
 //
 //     item            any character*, then a quote; below it the rest of the array
 //     base            the row of all tokens made of such characters: shared by every string of the world
@@ -15,12 +16,12 @@
 //     ending()        walks what follows the quote once, from the state after it: `,` and `]` fit, `x` not
 //     mask            base plus the tokens of that walk; states with the same ending share the list
 //
-// What is walked is walked terminal by terminal (fill_walks.cc): what one regex reads below a set of nodes
-// does not depend on the stack, so the world keeps it, and no state is made on the way.
+// A walk goes from terminal to terminal (fill_walks.cc): what one regex reads below a set of nodes does not
+// depend on the stack, so the world keeps it, and no state is made on the way.
 //
-// Captured text (keys of objects, items of uniqueItems) would make each token a state of its own. The
-// walk reads it blind: a production that depends on the text answers poison(), and tokens that get that
-// far are `unsure`. These are stepped one by one with their text.
+// Captured text (keys of objects, items of uniqueItems) would make each token a state of its own. So the walk
+// drops the captured text (blind states): a production that depends on the text answers with poison(), and
+// tokens that lead to poison are `unsure`. Each unsure token is stepped by itself, with its text.
 //
 // Invariants.
 // - mask(s) allows t exactly if accepting t from s leads to a live state. uncached() is the plain walk,
@@ -39,8 +40,8 @@
 //   faster.
 // - A row of V bits for each state: it takes memory, and nothing is shared. Masks hold pointers and
 //   short lists.
-// - Counters in the walk: a string of at most 5000 characters would have 5000 states. As a run it has
-//   one row for each length (split, `counted`).
+// - Counters in the walk: a string of at most 5000 characters would have 5000 states. Read as a run, such a
+//   string has one row for each length (split(), `counted`).
 #include "mask/fill.h"
 
 #include <algorithm>
@@ -60,7 +61,7 @@ constexpr int kWideBytes = 24;
 // more than kFewBytes different bytes.
 constexpr uint32_t kCountedRun = 8;
 constexpr int kFewBytes = 4;
-// If so many bytes may leave a run whose exits are not known yet, few_exits() answers no.
+// few_exits() returns false if at least this many bytes may leave a run and their exits are not known yet.
 constexpr uint32_t kManyExits = 7;
 // cover() considers no intersection of more kids than this.
 constexpr uint32_t kSimple = 3;
@@ -97,8 +98,8 @@ void MaskBuilder::split(const Item& item, std::vector<Item>& narrow, std::vector
   const RegexNode& n = regexes.node(item.regex);
   const bool set = n.kind == RegexKind::kLiteralSet;
   const bool narrow_item = item.regex == RegexArena::poison() || n.labelled;
-  // A walk would make a state for every number of elements, and a run makes none. Blanks stay narrow, because
-  // few tokens consist of blanks.
+  // A walk would make a state for every number of elements; a run makes no states. Blanks stay narrow,
+  // because few tokens consist of blanks.
   const RegexArena::Counter c = regexes.counter(item.regex);
   const bool counted = !narrow_item && c.counted && c.max >= kCountedRun && c.max != kUnbounded &&
                        (wide(item.regex) || regexes.live(c.element).count() > kFewBytes);
@@ -129,8 +130,8 @@ void MaskBuilder::split(const Item& item, std::vector<Item>& narrow, std::vector
 }
 
 // Returns a regex that no single token can tell from r. More states then share their parts. A counter that no
-// token reads to its end loses its maximum; below & and ~ it keeps it, because the maximum may decide whether
-// there is a text. An excluded literal is dropped if no token completes it.
+// token reads to its end loses its maximum; below & and ~ the counter keeps its maximum, because the maximum
+// may decide whether there is a text. An excluded literal is dropped if no token completes it.
 //     longest token 128 bytes    [a-z]{0,5000}" -> [a-z]*"     [a-z]{200} -> [a-z]{129}[a-z]*
 //     no token ends with `me"`   any*" & ~(`ame"`) -> any*"
 RegexId MaskBuilder::clamp(RegexId r) {
@@ -256,8 +257,8 @@ bool MaskBuilder::string_part(const Item& item, Part& out) {
   return true;
 }
 
-// Makes the part of E{min,max} followed by `tail`. It has the tokens of the run and, for each byte with which
-// `tail` may begin, those that leave the run by this byte.
+// Makes the part of E{min,max} followed by `tail`. The part has the tokens of the run and, for each byte with
+// which `tail` may begin, the tokens that leave the run by this byte.
 void MaskBuilder::run_part(const Item& item, RunClass& run, uint32_t min, uint32_t max, RegexId tail,
                            Part& out) {
   const CaptureId capture = item.capture.v == 0 ? item.capture : CaptureArena::unknown();
@@ -286,8 +287,8 @@ void MaskBuilder::run_part(const Item& item, RunClass& run, uint32_t min, uint32
   });
 }
 
-// Makes the part of a regex from its TerminalMask. It has the tokens inside, and those that leave the regex
-// where it may end and are then read from the state behind it.
+// Makes the part of a regex from its TerminalMask. The part has the tokens inside the regex, and the tokens
+// that leave the regex where it may end and are then read from the state behind it.
 void MaskBuilder::terminal_part(const Item& item, const TerminalMask& t, Part& out) {
   out.base = t.base;
   out.added = t.added;
@@ -344,9 +345,9 @@ void MaskBuilder::note(const Item& item, Worst& worst) {
 }
 
 // Tells whether to take the tokens that leave a run from its exits, byte by byte. A walk of the trie is
-// cheaper in two cases. Many bytes may leave the run, and their exits are not known yet: few states would
-// share them. Or a byte that leaves the run may also begin an element, so that it leaves behind every
-// element. The backslash is an exception, because few tokens have one.
+// cheaper in two cases. First: many bytes may leave the run, and their exits are not known yet; few states
+// would share these exits. Second: a byte that leaves the run may also begin an element, so that tokens may
+// leave the run behind every element. The backslash is an exception, because few tokens have one.
 bool MaskBuilder::few_exits(const RunClass& run, RegexId of, const Item& item, RegexId tail) {
   const Item after{tail, item.stack, item.capture.v == 0 ? item.capture : CaptureArena::unknown()};
   const ByteSet& element = parser_.regexes().live(of);
@@ -357,9 +358,10 @@ bool MaskBuilder::few_exits(const RunClass& run, RegexId of, const Item& item, R
   return n < kManyExits;
 }
 
-// Returns an item for which every text of string characters can lead to an end, or null. It allows all tokens
-// inside strings, so of other items only the tokens that leave them are needed. Such items overlap while an
-// object tells keys apart: a key with `foo` and one without, a known key and any other.
+// Returns an item for which every text of string characters can lead to an end, or null. This item allows all
+// tokens inside strings, so of every other item only the tokens that leave it are needed. Items overlap in
+// this way while an object tells keys apart: keys with `foo` and keys without `foo`, or a known key and any
+// other key.
 const Item* MaskBuilder::cover(const std::vector<Item>& wide_items) {
   if (wide_items.size() < 2) return nullptr;
   RegexArena& regexes = parser_.regexes();
@@ -400,8 +402,8 @@ const Item* MaskBuilder::cover(const std::vector<Item>& wide_items) {
 }
 
 // Returns the part of a wide item, by the form of its regex: literals, a run, or any other terminal. For
-// literals it is `scratch`, because few other states have the same item. Other parts are remembered by regex
-// and stack.
+// literals the result is `scratch`, because few other states have the same item. Other parts are remembered
+// by regex and stack.
 const MaskBuilder::Part& MaskBuilder::part(const Item& item, bool covered, Part& scratch) {
   const RegexId clamped = clamp(item.regex);
   const RegexKind kind = parser_.regexes().node(clamped).kind;
@@ -444,9 +446,9 @@ const TokenId* MaskBuilder::keep(std::vector<TokenId>& tokens, uint32_t& n) {
   return pool_.copy(std::span<const TokenId>(tokens)).data();
 }
 
-// Stores and publishes the mask of a state. A list of more than kLongestList tokens becomes a row. A mask
-// that is only a list is stored once for all states with an equal one: states at different depths of nesting
-// have equal lists.
+// Stores and publishes the mask of a state. A list of more than kLongestList tokens becomes a row. If a mask
+// is only a list, all states with an equal list share one mask: states at different depths of nesting have
+// equal lists.
 const Mask* MaskBuilder::finish(StateId s, const Words* base, const std::vector<TokenId>* shared,
                                 std::vector<TokenId>& removed, std::vector<TokenId>& added, bool runs) {
   Mask m;
@@ -521,8 +523,8 @@ void MaskBuilder::set_loose(StateId s, const Worst& worst) {
   st.loose.store(worst.bytes + 2, std::memory_order_release);
 }
 
-// Makes the mask of a state and measures its bounds. With keep = false the mask is known, and only the bounds
-// are measured.
+// Makes the mask of a state and measures its bounds. With keep = false the mask must be known, and only the
+// bounds are measured.
 const Mask* MaskBuilder::make(StateId s, bool keep) {
   if (lexed(s)) {
     set_loose(s, kNoBound);
@@ -540,8 +542,8 @@ const Mask* MaskBuilder::make(StateId s, bool keep) {
       walk(0, narrow, found);
   }
   if (keep) try_out(s, found.unsure, found.sure);
-  // True while `inside_run` may be set. A narrow item forbids it, because its texts may be the shortest
-  // completions, and a token of the run may exclude them.
+  // True while `inside_run` may be set. A narrow item forbids `inside_run`, because its texts may be the
+  // shortest completions, and a token of the run may exclude these texts.
   bool runs = narrow.empty();
   const Item* const by = cover(wide_items);
   for (const Item& item : wide_items) {
@@ -583,7 +585,7 @@ void MaskBuilder::try_out(StateId s, std::span<const TokenId> unsure, std::vecto
     if (accepts(s, vocabulary_.bytes(t))) sure.push_back(t);
 }
 
-// Joins the row of a part to those of earlier parts. The first row is shared; from the second one on the
+// Joins the row of a part to the rows of earlier parts. The first row is shared; from the second row on the
 // union has a row of its own. A token that an earlier part allows stays, even if this part lacks it.
 void MaskBuilder::add_row(const Part& p, Union& all) {
   if (!all.base) {
@@ -604,8 +606,8 @@ void MaskBuilder::add_row(const Part& p, Union& all) {
   for (TokenId t : absent) clear_bit(all.joined, t);
 }
 
-// Finds tokens by a breadth-first search of the trie, so that short ones come first. It takes the steps that
-// accept() takes, so every token that it finds can be accepted.
+// Finds tokens by a breadth-first search of the trie, so that short tokens come first. The search takes the
+// steps that the parser takes when a token is accepted, so every token that it finds can be accepted.
 void MaskBuilder::some(StateId s, uint32_t* row) {
   std::fill_n(row, vocabulary_.words(), 0u);
   bool any = false;

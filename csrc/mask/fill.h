@@ -5,12 +5,12 @@
 // tokens are allowed. Where many are allowed, it takes a shared row and walks only the tokens that
 // leave the terminal: a few microseconds.
 //
-// Reasoning: a token is allowed if and only if one item of the state allows it, so a mask is a union
-// over items. A wide item (regex r above stack s) allows the tokens inside r, which do not depend on s,
-// and the tokens that leave r and go on through s. The first are slices; only the second are walked.
-// fill.cc has an example. Where r's text is captured, the walk goes on with an *unknown* text:
-// productions answer with poison() wherever the text would matter, and the few tokens that get there
-// are stepped one by one.
+// Reasoning: a token is allowed if and only if one item of the state allows it, so a mask is a union over
+// items. A wide item (regex r above stack s) allows the tokens inside r, which do not depend on s, and the
+// tokens that leave r and go on through s. The tokens inside r are slices; only the tokens that leave r are
+// walked. fill.cc has an example. Where r's text is captured, the walk goes on with an *unknown* text: where
+// the text would matter, productions answer with poison(), and the few tokens that lead there are stepped one
+// by one.
 #pragma once
 
 #include <algorithm>
@@ -35,7 +35,7 @@ namespace structgen {
 // The mask of a state. It allows the tokens of the row `dense` (if not null) without `removed`, those of
 // `added` and `shared`, and the EOS ids if the text may end. `dense` and `shared` belong to slices and
 // endings, so a mask owns only two lists. All pointers stay valid as long as the grammar's epoch and its
-// world.
+// world live.
 struct Mask {
   const uint32_t* dense = nullptr;
   const TokenId* added = nullptr;
@@ -52,7 +52,8 @@ struct Mask {
 
 // Writes the mask as a row of Vocabulary::words() words.
 void write_row(const Mask& mask, const Vocabulary& vocabulary, uint32_t* row);
-// Tells whether the mask allows the token. It writes a whole row, so only tests and single questions use it.
+// Tells whether the mask allows the token. allows() writes a whole row, so only tests and single questions
+// use it.
 bool allows(const Mask& mask, const Vocabulary& vocabulary, TokenId t);
 
 // Makes the masks of one epoch of a grammar. The caller holds the world's lock, except for peek().
@@ -70,9 +71,9 @@ class MaskBuilder {
     return static_cast<const Mask*>(parser_.state(s).mask.load(std::memory_order_acquire));
   }
   const Mask* mask(StateId s);
-  // From now on every new mask also sets State::loose. It is an upper bound of the tokens that complete the
-  // text behind an allowed token, this one included. A budget of so many tokens refuses no token of the mask,
-  // so no search is needed (engine/rows.cc).
+  // From now on every new mask also sets State::loose. State::loose is an upper bound of the number of tokens
+  // that complete the text, counting the next token, whichever token of the mask it is. A budget of so many
+  // tokens refuses no token of the mask, so no search is needed (engine/rows.cc).
   void measure_with(Lengths* lengths) { lengths_ = lengths; }
   // From now on State::grows is set wherever State::loose is.
   void measure_growth_with(Growth* growth) { growth_ = growth; }
@@ -82,8 +83,8 @@ class MaskBuilder {
   // kept; its list lies in `scratch`.
   void uncached(StateId s, std::vector<TokenId>& scratch, Mask& out);
   // Writes some allowed tokens, shortest first, where the whole mask takes too much work. Steps that take too
-  // much are left out. It stops when the work is used up, but not before it has found a token; if it finds
-  // none, it throws the error that stopped it.
+  // much work are left out. The search stops when the work is used up, but not before it has found a token.
+  // If it finds no token, it throws the error that stopped it.
   void some(StateId s, uint32_t* row);
   // Returns the run of all characters of JSON strings. Returns null if this grammar has no JSON strings, or
   // if their characters cannot form a run.
@@ -121,7 +122,7 @@ class MaskBuilder {
     const Words* base = nullptr;
     const std::vector<TokenId>* shared = nullptr;
     std::vector<TokenId> added, removed;
-    // The list to which `shared` points, if it is not one of a slice or an ending.
+    // The list to which `shared` points, unless this is the list of a slice or of an ending.
     std::vector<TokenId> left;
     // Tokens that only some captured texts allow. accepts() decides about them.
     std::vector<TokenId> unsure;
@@ -132,15 +133,15 @@ class MaskBuilder {
     std::vector<TokenId> sure, unsure;
     // The bounds behind all tokens, if lengths are measured.
     Worst worst{};
-    // Gets the tokens that slices of lexemes allow; the lists then have only the others. If null, the lists
-    // have all.
+    // Gets the tokens that slices of lexemes allow; the lists then have only the other tokens. If null, the
+    // lists have all tokens.
     Words* row = nullptr;
     bool row_used = false;
-    // True if the walk may use no slice, run or ending, as for uncached().
+    // True if the walk must not use slices, runs or endings, as for uncached().
     bool plain = false;
   };
   // The tokens that leave a run and are then read from one state. All runs behind which this state stands
-  // share the walk. For runs with a minimum or maximum there are counts: how many elements of the run each
+  // share the walk. The counts are for runs with a minimum or maximum: how many elements of the run each
   // token has read.
   struct Ending : Collected {
     std::vector<uint32_t> sure_counts, unsure_counts;
@@ -174,8 +175,8 @@ class MaskBuilder {
   // Returns the part of an item. `covered` says that another item allows all tokens of JSON string
   // characters. This part then needs only the tokens that leave its regex.
   const Part& part(const Item& item, bool covered, Part& scratch);
-  // The union of the rows of a mask's parts. While one part alone has a row, it is `base` without `removed`;
-  // from the second row on it is `joined`.
+  // The union of the rows of a mask's parts. While only one part has a row, the union is `base` without
+  // `removed`; from the second row on the union is `joined`.
   struct Union {
     const Words* base = nullptr;
     std::vector<TokenId> removed;
@@ -236,9 +237,10 @@ class MaskBuilder {
   LexemeSlices lexemes_;
   const bool context_free_;
   // The steps from terminal to terminal after which by_terminals() gives up. The number is halved each time
-  // it does.
+  // by_terminals() gives up.
   uint32_t most_ways_ = 4096;
-  // Measure the bounds of masks. They are null until measure_with() and measure_growth_with() are called.
+  // These two measure the bounds of masks. Both are null until measure_with() and measure_growth_with() are
+  // called.
   Lengths* lengths_ = nullptr;
   Growth* growth_ = nullptr;
   BumpPool pool_;

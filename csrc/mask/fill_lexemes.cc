@@ -1,8 +1,7 @@
 // Masks of states inside or before lexemes (names, numbers, comments of a programming language).
 //
-// In: a state whose items end where a lexeme ends. Out: its mask. Cost: a row of bits for each wide
-// item, the endings of tokens that leave the item, and a walk for the rest, which is short: operators,
-// keywords, blanks.
+// In: a state whose items end where a lexeme ends. Out: its mask. Cost: a row of bits for each wide item, the
+// endings of tokens that leave the item, and a short walk for all other tokens: operators, keywords, blanks.
 //
 // The token ` foo(` after `x =` in Python reads a blank, a name and a parenthesis. A walk from terminal to
 // terminal reads the blank, and below the blank's node of the trie the name is a wide item again, which
@@ -28,7 +27,7 @@ bool MaskBuilder::lexed(StateId s) {
   return false;
 }
 
-// Tells whether some item, or some kid of a union, is a wide lexeme. Only for these do slices save work.
+// Tells whether some item, or some kid of a union, is a wide lexeme. Slices save work only for wide lexemes.
 bool MaskBuilder::any_wide(StateId s) {
   if (const bool* known = any_wide_.find(s.v)) return *known;
   RegexArena& regexes = parser_.regexes();
@@ -60,8 +59,8 @@ RegexId MaskBuilder::forbidden(StackId stack, StateId left) {
   return out.none() ? RegexArena::empty() : regexes.bytes(out);
 }
 
-// Adds the tokens of one wide lexeme. Those inside come from the slice. Those that leave it come from the
-// ending of the state behind it, without those that the slice blocks.
+// Adds the tokens of one wide lexeme. The tokens inside the lexeme come from the slice. The tokens that leave
+// the lexeme come from the ending of the state behind it, without the tokens that the slice blocks.
 void MaskBuilder::add(uint32_t node, RegexId regex, StackId stack, Collected& out) {
   const StateId left = parser_.continuation(stack, CaptureId{0});
   const LexemeSlice& slice = lexemes_.slice(regex, node, forbidden(stack, left));
@@ -69,8 +68,8 @@ void MaskBuilder::add(uint32_t node, RegexId regex, StackId stack, Collected& ou
   if (slice.inside) {
     Words& row = *out.row;
     const Words& from = *slice.inside;
-    // The slice's row has tokens that this lexeme lacks (`lost`). They are cleared afterwards, unless the row
-    // had them before because of another item.
+    // The slice's row has tokens that this lexeme lacks (`lost`). These tokens are cleared afterwards, unless
+    // the row had them before because of another item.
     std::vector<TokenId> absent;
     for (TokenId t : slice.lost)
       if (!((row[static_cast<uint32_t>(t) >> 5] >> (t & 31)) & 1)) absent.push_back(t);

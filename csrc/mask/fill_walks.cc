@@ -16,11 +16,13 @@
 //     quote below C, D       the token `,"`. No token goes on behind it, so the key is not asked for
 //
 // Invariants.
-// - Both ways list the same tokens; a token may be listed twice.
-// - A captured text is unknown on the way (blind, behind). A token that gets to poison is `unsure`.
-// - What one way leaves undecided (by_terminals) the other one decides.
+// - The walk from terminal to terminal and the walk from state to state list the same tokens; a token may be
+//   listed twice.
+// - During a walk captured text is unknown (blind(), behind()). A token that leads to poison is `unsure`.
+// - If the walk from terminal to terminal (by_terminals()) gives up, the walk from state to state decides.
 //
-// Rejected. Endings kept by what a state begins with: the key has to be found by the walk that it would save.
+// Rejected. Keeping endings by the terminals with which a state begins: finding this key takes the very walk
+// that it would save.
 #include <algorithm>
 
 #include "base/depth.h"
@@ -38,9 +40,10 @@ constexpr uint32_t kFewestWays = 32;
 }  // namespace
 
 // Lists tokens by a walk from terminal to terminal. In two cases it returns false and lists nothing, and a
-// walk from state to state is needed. First, something was omitted (base/effort.h): the state behind each
-// byte must note this, because it may be asked again. Second, the walk takes too many steps: in an ambiguous
-// grammar the ways to read a token may double with each byte, while one state holds them all.
+// walk from state to state is needed. First, something was omitted (base/effort.h): then the omission must be
+// noted for the state behind each byte, because such a state may be asked again. Second, the walk takes too
+// many steps: in an ambiguous grammar the ways to read a token may double with each byte, while one state
+// holds them all.
 //     x -> a x b | a x c | aa x d | a    `aaaaaaaa` is read on 34 paths of a and aa, each with other stacks
 bool MaskBuilder::by_terminals(std::span<const Item> items, NodeSetId from, Collected& out,
                                const Counts* counts) {
@@ -148,8 +151,8 @@ void MaskBuilder::walk(uint32_t node, StateId from, Collected& out) {
     walk_states(node, from, out);
 }
 
-// Lists tokens by a walk that makes a state for each byte. A walk inside another one (gather) uses the same
-// stack `todo_`, and touches only the entries above those that it found.
+// Lists tokens by a walk that makes a state for each byte. A walk inside another walk (gather()) uses the
+// same stack `todo_`, and touches only the entries that it pushed itself.
 void MaskBuilder::walk_states(uint32_t node, StateId from, Collected& out) {
   check_depth();
   const std::size_t floor = todo_.size();
@@ -204,7 +207,7 @@ void MaskBuilder::read_on(uint32_t child, StateId state, uint8_t byte, Collected
 }
 
 // Lists the tokens that leave a regex inside open subtrees (TerminalMask::open). For each byte that may
-// follow the regex it looks at the nodes with this byte. A regex ends between characters only, so
+// follow the regex, leave_open() visits the nodes with this byte. A regex ends between characters only, so
 // continuation bytes of UTF-8 are left out.
 void MaskBuilder::leave_open(const TerminalMask& t, StateId left, Collected& out) {
   const std::size_t floor = todo_.size();
@@ -244,8 +247,8 @@ bool MaskBuilder::sure(StateId s) const {
 }
 
 // Returns the tokens of a trie of endings that can be read from a state; they are remembered by trie and
-// state. If their bounds were not measured at the time, the walk is made again for the bounds alone, because
-// masks point to the lists.
+// state. If the bounds were not measured when the lists were made, the walk is made again. Only the bounds of
+// the second walk are kept, because masks point to the lists of the first.
 const MaskBuilder::Ending& MaskBuilder::ending(const Suffixes& suffixes, StateId from) {
   std::unique_ptr<Ending>& slot = endings_[&suffixes][from.v];
   if (slot && measured(slot->worst)) return *slot;
@@ -306,8 +309,8 @@ void MaskBuilder::walk_suffixes(const Suffixes& suffixes, StateId from, Collecte
   }
 }
 
-// Tells whether the parser can read the bytes. This is exact but slow, so it is asked only about tokens that
-// a walk left unsure.
+// Tells whether the parser can read the bytes. accepts() is exact but slow, so it is called only for tokens
+// that a walk left unsure.
 bool MaskBuilder::accepts(StateId s, std::string_view bytes) {
   charge(1 + static_cast<int64_t>(bytes.size() / 4));
   return parser_.read(s, bytes) != Parser::dead();

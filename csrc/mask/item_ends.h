@@ -1,13 +1,13 @@
 // The tokens behind which an item or key of JSON may have ended.
 //
-// In: a vocabulary, and what kind of place a token begins at. Out: whether a token may end an item there; for
-// places that few tokens end, these tokens as the words of a row that are not 0; the tokens that end a
-// string, by what they add to it. Cost: a look at the tokens that hold a quote or a bracket, for each kind of
-// place that is asked for.
+// In: a vocabulary, and what kind of place a token begins at. Out: whether a token may end an item at such a
+// place; for places where few tokens may, these tokens as the non-zero words of a row; the tokens that end a
+// string, grouped by the bytes that they add to it. Cost: a look at the tokens that hold a quote or a
+// bracket, for each kind of place that is asked for.
 //
-// A text whose items must differ asks at every mask which tokens end one (engine/distinct.h). In a string of
-// an array that compares its items, the tokens with a quote do: 496 of the 130,072 of tekken, with 74
-// different texts in front of the quote:
+// For a text whose items must differ, every mask needs the tokens that end an item (engine/distinct.h). In a
+// string of an array that compares its items, these are the tokens with a quote: 496 of the 130,072 tokens of
+// the tekken vocabulary, with 74 different texts in front of the quote:
 //
 //     `",`  `"]`  `":`       add nothing: one look-up among the items for all three
 //     `a"`  `a",`            add an `a`
@@ -31,16 +31,16 @@ class ItemEnds {
  public:
   struct Place {
     bool string = false;
-    // The text stands inside a number or a word (`true`, `false`, `null`).
+    // True if the text stands inside a number or a word (`true`, `false`, `null`).
     bool word = false;
-    // Some open container compares its items.
+    // True if some open container compares its items.
     bool open = false;
-    // The innermost container compares its items, and these may be words.
+    // True if the innermost container compares its items, and these may be words.
     bool words = false;
-    // An open container other than the innermost compares its items.
+    // True if an open container other than the innermost compares its items.
     bool outer = false;
-    // The items of the innermost container must be texts of a list. A token may then also be refused because
-    // it uses up the list's last text.
+    // True if the items of the innermost container must be texts of a list. A token may then also be refused
+    // because it uses up the list's last text.
     bool list = false;
     uint8_t number() const {
       return static_cast<uint8_t>(string | word << 1 | open << 2 | words << 3 | outer << 4 | list << 5);
@@ -51,8 +51,8 @@ class ItemEnds {
     if (bytes.empty()) return false;
     if (place.word && place.words) return true;
     if (place.list && (place.string || bytes.find_first_of("\",") != bytes.npos)) return true;
-    // No open container compares items. Only a token that opens one and writes an item into it can end an
-    // item.
+    // No open container compares items. Only a token that opens such a container and writes an item into it
+    // can end an item.
     if (!place.open) {
       const std::size_t bracket = bytes.find_first_of("[{");
       if (bracket == bytes.npos || bytes.find(',', bracket) == bytes.npos) return false;
@@ -67,8 +67,8 @@ class ItemEnds {
     for (; i < bytes.size(); ++i) {
       const char b = bytes[i];
       if (b == '"') return bytes.find('"', i + 1) != bytes.npos;
-      // The first item of a new container repeats no other. Only a token that goes on to `,`, `]` or `}` can
-      // end a later one.
+      // The first item of a new container repeats no other item. Only a token that goes on to `,`, `]` or `}`
+      // can end a later item.
       if (b == '[' || b == '{') return bytes.find_first_of(",]}", i + 1) != bytes.npos;
       if ((b == ']' || b == '}') && place.outer) return true;
       if (place.words && std::string_view("]} \t\n\r,:").find(b) == std::string_view::npos) return true;

@@ -1,10 +1,11 @@
-// Which tokens stay inside a lexeme, and what the others hold behind it. The answer depends on the regex
-// of the lexeme and not on the stacks below it, so all parse states of a grammar share it.
+// Which tokens stay inside a lexeme, and which bytes all other tokens hold behind the lexeme. The answer
+// depends on the regex of the lexeme and not on the stacks below it, so all parse states of a grammar share
+// it.
 //
-// In: a regex, a trie node, the bytes that may not follow. Out: the tokens below the node that stay
-// inside the regex, and the endings of those that leave it. Cost: one walk below the node and a sort,
-// once for each such triple. The slice of a name without its keywords is stored as a difference to the
-// slice of the name.
+// In: a regex, a trie node, the bytes that may not follow. Out: the tokens below the node that stay inside
+// the regex, and the endings of the tokens that leave the regex. Cost: one walk below the node and a sort,
+// once for each such triple. The slice of a name without its keywords is stored as a difference to the slice
+// of the name.
 //
 // Example, the regex of a name at the root: inside are `foo`, `x`, `_a1`; `foo(` leaves it with the
 // ending `(`, and `x = ` with ` = `. With the keyword `if` taken out, `if` is in `lost`, and `if(` is

@@ -130,7 +130,8 @@ STRUCTGEN_CLONES double sum_bfloat16(const uint16_t* in, std::size_t width, cons
   return sum_row<Bfloat16>(in, width, mask, words);
 }
 
-// Sums a row of doubles by plain loops and the library's exp: doubles only serve to check other results.
+// Sums a row of doubles by plain loops and the library's exp: rows of doubles are only used to check other
+// results.
 double sum_float64(const uint64_t* in, std::size_t width, const uint32_t* mask, std::size_t words) {
   double top = -std::numeric_limits<double>::infinity(), total = 0;
   const auto each = [&](const auto& body) {

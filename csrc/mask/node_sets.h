@@ -85,9 +85,9 @@ struct EndingsTrie {
   uint32_t depth(uint32_t node) const { return node == kRoot ? 0 : trie.nodes[node].depth; }
 };
 
-// Reads a regex below one node of a trie, as read_below() does. It looks at each node in the order of memory
-// and steps by a table, which takes a few nanoseconds; a look-up of those children that the regex may read
-// takes longer, and is worth it only where they are few.
+// Reads a regex below one node of a trie, as read_below() does. The walk visits each node in the order of
+// memory and steps by a table, which takes a few nanoseconds. Looking up only those children that the regex
+// can read takes longer for each child, and pays only where there are few such children.
 template <class Trie, class Meet>
 void read_all_below(WalkTable& table, const Trie& trie, uint32_t node, RegexId regex, Meet&& meet) {
   const uint32_t top = trie.depth(node), end = trie.end(node);
@@ -108,8 +108,9 @@ void read_all_below(WalkTable& table, const Trie& trie, uint32_t node, RegexId r
 
 // Reads a regex below some nodes of a trie, which are in ascending order. For each byte that leads to a node
 // and a derivative it calls meet(node, derivative), once for each such pair. If meet() returns true, the walk
-// goes on below the node. Nodes are met in ascending order unless one of `nodes` lies below another. A trie
-// lies in memory in this order, so a long walk reads its memory from the beginning to the end.
+// goes on below the node. Nodes are met in ascending order, unless one of `nodes` lies below another node of
+// `nodes`. A trie lies in memory in this order, so a long walk reads its memory from the beginning to the
+// end.
 template <class Trie, class Meet>
 void read_below(RegexArena& regexes, const Trie& trie, std::span<const uint32_t> nodes, RegexId regex,
                 Meet&& meet) {

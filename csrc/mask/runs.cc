@@ -1,9 +1,8 @@
-// How a vocabulary's tokens fall into runs of one class of characters; runs.h lists the questions it
-// answers.
+// How the tokens of a vocabulary are sorted by the number of elements that they consist of, and how this is
+// kept; runs.h lists the questions that a class answers.
 //
-// The problem. Most states of JSON stand in a string, and nearly every token may follow there. A walk
-// of the trie for each of them takes two milliseconds at 131k tokens, and `"maxLength": 20` has 20 such
-// states.
+// The problem. Most states of JSON stand in a string, and nearly every token may follow there. A walk of the
+// trie for each such state takes two milliseconds at 131k tokens, and `"maxLength": 20` has 20 such states.
 //
 // The idea. Let E be one character of a string. E is a prefix code, so a token is cut into characters
 // in one way, and whether it stays inside depends on its number of characters alone. For the tokens
@@ -15,16 +14,18 @@
 //                   each with its number of characters, and what follows the quote as one tree of suffixes
 //     cuts()        tokens that end within a character, by the bytes that are begun
 //
-// So E{m,n} followed by anything takes a row and the exits, whatever m and n are and whatever follows.
+// So the mask of E{m,n} followed by anything is made of a row and the exits, whatever m and n are and
+// whatever follows.
 //
-// Sharing. A class belongs to the vocabulary. of() finds it by the automaton of E, whose states are
-// numbered in the order of their discovery, so that equal automata of different arenas have equal keys.
-// A saved vocabulary brings its classes (write(), the constructor from bytes). Those bytes are not
-// trusted: ids, nodes and depths are checked, and a class that does not fit is made anew.
+// Sharing. A class belongs to the vocabulary. of() finds it by the automaton of E, whose states are numbered
+// in the order of their discovery, so that equal automata of different arenas have equal keys. A saved
+// vocabulary brings its classes (write(), the constructor from bytes). The saved bytes are not trusted: ids,
+// nodes and depths are checked, and a class that does not fit is made anew.
 //
 // Similar classes. Elements often differ in few characters: `[^/]` lacks one character of `.`. So a new class
-// begins as a copy of a known one. Where the two elements go on alike behind a byte, the trie below that byte
-// is read alike. So only those subtrees are read anew that begin, behind whole elements, with another byte:
+// begins as a copy of a known one. If the two elements go on alike behind a byte, both read the subtree of
+// this byte alike. So only those subtrees are read anew that begin, behind whole elements, with a byte behind
+// which the elements differ:
 //
 //     known: the class of `.`        new: `[^/]`        other bytes: `/`, and the backslash (`\u002f`)
 //     copied: all tokens, all nodes at which an element ends
@@ -36,15 +37,15 @@
 // - boundary() is true for a trie node whose text consists of whole characters: for the root, and on a path
 //   for one node a character.
 // - E is finite and never empty, and no text of E begins another. Otherwise ok() is false, and masks are made
-//   without the class. Behind a byte of [^,]*, the automaton is at its start again, but no element ended.
+//   without the class. The regex [^,]* shows why E must be finite: behind each byte its automaton is at its
+//   start again, although no element has ended.
 //
 // Costs. One walk of the trie a class, or a copy (V/8 bytes, and a bit for each node; V: tokens) and a walk
 // of the differences. Rows are made as they are asked for, V/8 bytes each. The numbers of elements (buckets)
 // take another walk, and are made where a regex counts. Classes that no world holds are dropped beyond kKept
 // bytes.
 //
-// Rejected. A row for each state, which would be as many as a counter's limit; and counting in the walk
-// (mask/fill.cc).
+// Rejected. A row for each state: a counter up to n would have n rows. Counting in the walk (mask/fill.cc).
 #include "mask/runs.h"
 
 #include <algorithm>
@@ -67,10 +68,10 @@ constexpr std::size_t kKept = 24u << 20;
 // automaton() gives up on an element with more states than this. The class of such an element has no key and
 // is not kept.
 constexpr std::size_t kKeyStates = 32;
-// A new class is compared with this many others, and copied from one if at most one in kReadAgain of its
-// nodes has to be read again.
+// A new class is compared with this many other classes. The new class is copied from another class if at most
+// one in kReadAgain of its nodes has to be read again.
 constexpr std::size_t kCompared = 32, kReadAgain = 3;
-// automaton() also gives up after this many new regexes, because nested counters make more and more of them.
+// automaton() also gives up after this many new regexes, because nested counters may make ever more regexes.
 constexpr uint32_t kKeyNodes = 1'000;
 
 // Returns the automaton of a regex as a string, which serves as its key in all arenas. It is empty if the
@@ -102,7 +103,7 @@ std::string automaton(RegexArena& regexes, RegexId regex) {
 }
 
 // Splits an element by its first byte. The automaton of the element is not too large, so no automaton of what
-// follows is.
+// may follow its first byte is too large.
 RunElement split(RegexArena& regexes, RegexId regex) {
   RunElement out;
   std::vector<std::pair<RegexId, uint8_t>> known{{RegexArena::empty(), uint8_t{0}}};
@@ -179,7 +180,7 @@ NodeIndex::NodeIndex(const TokenTrie& trie) : nodes_(trie.size()), parents_(trie
     const TokenTrie::Node& n = trie.node(i);
     path.resize(n.depth);
     if (n.depth == kDeep + 1)
-      // `path` are the nodes above this one. Those that an earlier deep node has added are skipped.
+      // `path` holds the nodes above this node. Nodes that were added for an earlier deep node are skipped.
       for (const uint32_t above : path)
         if (above != 0 && (deep_.empty() || above > deep_.back())) deep_.push_back(above);
     if (n.depth > kDeep) deep_.push_back(i);
@@ -288,8 +289,7 @@ RunClass::RunClass(RegexArena& regexes, RunClass& like, RegexId element, const B
   std::vector<uint64_t> done(boundary_.size());
   other_bytes.for_each([&](uint8_t b) {
     for (const uint32_t node : index.of(b)) {
-      // A subtree that was read anew holds the subtrees of other bytes. If these come first, they are read
-      // again.
+      // A subtree that is read anew may contain subtrees that were read anew before; these are read twice.
       if (!ok_ || !like.boundary(index.parent(node)) || done[node / 64] >> (node % 64) & 1) continue;
       const uint32_t end = trie.node(node).end;
       for (uint32_t i = node; i < end; ++i) {
@@ -360,7 +360,8 @@ void RunClass::for_each_cut(F&& f) {
     }
     path[node.depth - 1] = static_cast<char>(node.byte);
     const std::string_view begun(path.data() + end.bytes, node.depth - end.bytes);
-    // A forged file may understate longest_, by which callers index their arrays.
+    // Callers index arrays of longest_ + 1 elements with these counts, and a forged file may give too small a
+    // longest_.
     if (end.elements + !begun.empty() <= longest_)
       for (TokenId t : trie.tokens(i))
         if (get_bit(all_, t)) f(t, end.elements, begun);
@@ -389,7 +390,8 @@ const RunCounts& RunClass::counts() {
 }
 
 RunCounts RunClass::make_counts() {
-  // The tokens that end with a whole element, by their number of elements. Nearly all tokens of elements do.
+  // The tokens that end with a whole element, by their number of elements. Nearly all tokens of elements end
+  // with a whole element.
   std::vector<std::vector<TokenId>> ends(longest() + 1);
   std::map<std::pair<uint32_t, std::string>, std::vector<TokenId>> cut;
   for_each_cut([&](TokenId t, uint32_t count, std::string_view begun) {
@@ -633,8 +635,8 @@ std::shared_ptr<RunClass> Runs::of(RegexArena& regexes, RegexId element) {
   return made;
 }
 
-// Looks for the most similar class among the last ones. Reading a subtree anew costs more than reading it for
-// the first time, so a class is copied only if a part of the nodes has to be read.
+// Looks for the most similar class among the last kCompared classes. Reading a subtree anew costs more than
+// reading it for the first time, so a class is copied only if a small part of the nodes has to be read again.
 std::shared_ptr<RunClass> Runs::make(RegexArena& regexes, RegexId regex, const RunElement& element) {
   const NodeIndex& index = this->index();
   std::size_t most = 0;

@@ -1,13 +1,14 @@
 // Runs of an element class E (a prefix code such as "one JSON string character"), computed once a
 // vocabulary.
 //
-// In: E as a regex. Out: the tokens that are made of at most k elements, for every k, and the places
-// where a run can be left on a given byte. They serve every E{m,n} followed by anything: plain strings,
-// maxLength, patterns such as `[a-z]{2,8}`. runs.cc explains with an example. Cost: a class is one walk
-// of the trie, up to a millisecond at 131k tokens, or a copy of a similar class with its differences. Rows,
-// exits and numbers of elements are made when they are first asked for, and kept. All compilers over one
-// vocabulary share its classes, which are told apart by the automaton of E. A saved vocabulary brings its own
-// classes (mask/artefact.h). Thread-safe; whatever was handed out stays where it is.
+// In: E as a regex. Out: the tokens that are made of at most k elements, for every k, and the places where a
+// run can be left on a given byte. These tokens and places serve every regex E{m,n} followed by anything:
+// plain strings, maxLength, patterns such as `[a-z]{2,8}`. runs.cc explains with an example. Cost: a class is
+// one walk of the trie, up to a millisecond at 131k tokens, or a copy of a similar class with its
+// differences. Rows, exits and numbers of elements are made when they are first asked for, and kept. All
+// compilers over one vocabulary share its classes; the automaton of E is the key of a class. A saved
+// vocabulary brings its own classes (mask/artefact.h). Thread-safe; whatever was handed out stays where it
+// is.
 #pragma once
 
 #include <array>
@@ -61,8 +62,8 @@ struct RunExits {
 };
 
 // The tokens that consist of elements, grouped by how they end: with a whole element, or with the first bytes
-// of one. If E is one UTF-8 character, the token `a` is whole, and tokens that end with the byte C3 are the
-// group "C3".
+// of an element. If E is one UTF-8 character, the token `a` is whole, and tokens that end with the byte C3
+// are the group "C3".
 struct RunCuts {
   Words whole;
   struct Part {
@@ -92,9 +93,9 @@ struct RunCounts {
   std::vector<Part> parts;
 };
 
-// The trie nodes listed by their last byte, and the parent of each node, in two numbers a node. The exits by
-// a byte are found among the nodes with this byte, so that not every node at which an element ends is
-// visited.
+// The trie nodes listed by their last byte, and the parent of each node; this takes two numbers for each
+// node. To find the exits by a byte, only the nodes with this byte are visited, and not every node at which
+// an element ends.
 class NodeIndex {
  public:
   explicit NodeIndex(const TokenTrie& trie);
@@ -134,8 +135,9 @@ class RunClass {
   // Makes the class of E by a walk of the trie. ok() tells whether E is a finite prefix code (no text of E
   // begins another) without the empty text.
   RunClass(RegexArena& regexes, const Vocabulary& vocabulary, Runs& runs, RegexId element);
-  // Makes the class of E from the class of another element. It copies that class and reads the subtrees anew
-  // that begin with a byte of `other_bytes`: the bytes behind which the two elements go on differently.
+  // Makes the class of E from the class of another element. The constructor copies the class `like` and reads
+  // anew the subtrees that begin with a byte of `other_bytes`: the bytes behind which the two elements go on
+  // differently.
   RunClass(RegexArena& regexes, RunClass& like, RegexId element, const ByteSet& other_bytes);
   // Reads what write() wrote. ok() is false if the bytes do not fit the vocabulary.
   RunClass(std::string_view saved, const Vocabulary& vocabulary, Runs& runs);

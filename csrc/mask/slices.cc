@@ -12,12 +12,12 @@
 //     shorter, counted                               bounds.cc
 //     whole           everything else                a walk of the trie, beside a regex walked before
 //
-// Each walk is one of two regexes at once (compare), one of which has a known mask; it goes down only where
-// they differ. difference() compares `any*" & ~("a")` with `any*"`. whole() compares the regex with one of
-// those it walked last, or with the empty regex. Subtrees whose bytes only lead round inside a few states are
-// taken unread (mask/subtrees.h); if the regex may end in all of these, they are `open`. Where only literals
-// are excluded, difference() matches those against the trie instead (less_literals, read_literals), and no
-// regex is stepped.
+// Each walk steps two regexes at once (compare()). The mask of one of them is known, and the walk goes down
+// only where the two regexes differ. difference() compares `any*" & ~("a")` with `any*"`. whole() compares
+// the regex with one of the regexes that were walked last, or with the empty regex. If the bytes of a subtree
+// lead only from one of a few states to another, the subtree is not read (mask/subtrees.h); if the regex may
+// end in all these states, the subtree is `open`. If only literals are excluded, difference() matches the
+// literals against the trie (less_literals(), read_literals()), and no regex is stepped.
 //
 // Invariants.
 // - A mask depends on the regex and the vocabulary alone, so all grammars of a world share it.
@@ -25,9 +25,9 @@
 // - If a step was omitted (base/effort.h), the mask is `partial`, and each later use of it counts as an
 //   omission, too.
 //
-// Costs. A run's mask: a look-up. A difference: at most kDifferenceBudget nodes. A whole walk beside a near
-// regex: some hundred nodes. Beside the empty regex: half a millisecond at 131k tokens, less where it skips
-// subtrees. Once a regex and world.
+// Costs. A run's mask: a look-up. A difference: at most kDifferenceBudget nodes. A whole walk that compares
+// with a similar regex: some hundred nodes. A whole walk that compares with the empty regex: half a
+// millisecond at 131k tokens, less if subtrees are skipped. Each cost arises once for each regex and world.
 //
 // Rejected. A row of bits for each regex: 16 KB each, and an object of a hundred keys has a hundred
 // regexes. Masks are lists against a shared row, up to kMostListed tokens.
@@ -50,7 +50,7 @@ namespace structgen {
 
 namespace {
 
-// difference() gives up after this many trie nodes. A regex that only excludes names needs fewer.
+// difference() gives up after this many trie nodes. A regex that only excludes names needs fewer nodes.
 constexpr uint32_t kDifferenceBudget = 1'500;
 // whole() stops comparing the regex with an earlier one after this many trie nodes.
 constexpr uint32_t kBesideBudget = 4'000;
@@ -200,11 +200,11 @@ void Slices::block(uint32_t node, TerminalMask& out) {
 }
 
 // Finds where a regex differs from a known one, whose mask is known, by a walk of the trie that steps both.
-// It does not go below a node at which both are in one state, or below which both move only within a few
-// states (subtrees.h). Returns false if it meets more nodes, or more different tokens, than `limits` allows.
-// It also returns false if a step was omitted, because both regexes then look dead where the known mask may
-// have tokens. With `among`, which are sorted nodes with all their parents, it visits no others. Eight nodes
-// cost a unit of work.
+// The walk does not go below a node at which both regexes are in one state, or below which both move only
+// within a few states (subtrees.h). Returns false if the walk meets more nodes, or more different tokens,
+// than `limits` allows. Returns false, too, if a step was omitted, because then both regexes look dead where
+// the known mask may have tokens. With `among`, only these nodes are visited; `among` is sorted and contains
+// the parents of all its nodes. Eight nodes cost a unit of work.
 bool Slices::compare(RegexId regex, RegexId known, Limits limits, Changes& out,
                      std::span<const uint32_t> among) {
   const TokenTrie& trie = vocabulary_.trie();
@@ -331,10 +331,10 @@ void Slices::change(const TerminalMask& from, Changes& changes, TerminalMask& ou
   std::sort(out.blocked.begin(), out.blocked.end());
 }
 
-// Makes the mask of E* and a tail that begins with few bytes, such as `.*foo`. While no byte begins the tail,
-// each character leads back to the regex: the tokens of the run of E are inside, and the regex ends nowhere.
-// So only the subtrees that begin the tail behind whole characters are walked (`f`, `(f`, ...). Returns false
-// if the regex has another form, or the subtrees are many.
+// Makes the mask of E* and a tail that begins with few bytes, such as `.*foo`. While a token has no byte that
+// begins the tail, each character leads back to the regex: such tokens of the run of E are inside, and the
+// regex does not end. So only the subtrees whose first byte begins the tail behind whole characters are
+// walked (`f`, `(f`, ...). Returns false if the regex has another form, or the subtrees are many.
 bool Slices::sought(RegexId regex, TerminalMask& out) {
   const TokenTrie& trie = vocabulary_.trie();
   const RegexArena::Counter c = regexes_.counter(regex);
@@ -389,7 +389,7 @@ bool Slices::sought(RegexId regex, TerminalMask& out) {
 }
 
 // Makes the mask by a walk of the trie. If an earlier regex is similar, the walk visits only the few nodes
-// where both differ; otherwise it visits all.
+// where both regexes differ; otherwise it visits all nodes.
 //     any* `_SL1`" beside any*"      differs at `_`, and below it at `_S`, `_SL` and `_SL1`
 void Slices::whole(RegexId regex, TerminalMask& out) {
   if (sought(regex, out)) return;
@@ -466,7 +466,7 @@ void Slices::read_literals(const LiteralSet& start, TableMask& out) const {
   }
 }
 
-// Returns what read_literals() writes to `done`. It visits only nodes that lead to a quote.
+// Returns what read_literals() writes to `done`. read_literals() visits only nodes that lead to a quote.
 std::vector<TableMask::Done> Slices::completed(const LiteralSet& start) {
   const auto& ways = ways_to_quote();
   std::vector<TableMask::Done> done;

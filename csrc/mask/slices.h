@@ -1,4 +1,4 @@
-// Masks that belong to a regex and a vocabulary, shared by all grammars of a world: the slices.
+// Slices: masks that depend on a regex and the vocabulary alone, so that all grammars of a world share them.
 //
 // In: regexes. Out: a TerminalMask, with the tokens that stay inside the regex and the trie nodes where
 // it may end, stored as a difference to a run (mask/runs.h) where that is short; and tokens against a
@@ -42,7 +42,7 @@ struct TerminalMask {
   std::vector<std::pair<uint32_t, uint32_t>> open;
   // If not null, the exits of a run: the regex ends at each of them, except for the tokens in `blocked`.
   const RunExits* left = nullptr;
-  // Tokens that leave by `left` although the regex does not end there; sorted.
+  // Tokens that leave by an exit of `left` at which the regex does not end; sorted.
   std::vector<TokenId> blocked;
   // True if something was omitted while the mask was made (base/effort.h). Tokens may then be missing.
   bool partial = false;
@@ -54,8 +54,8 @@ struct TableMask {
     TokenId token;
     // The token begins strings of the sorted table, whose numbers are `lo` to `hi` - 1, and is none of them.
     uint32_t lo, hi;
-    // True if the token begins all of these strings. False if it ends inside an escape and begins only some
-    // of them; the caller steps to find out which.
+    // True if the token begins all these strings. False if the token ends inside an escape and begins only
+    // some of these strings; the caller then steps to find out which strings.
     bool exact;
   };
   struct Done {
@@ -79,15 +79,16 @@ class Slices {
   const TerminalMask& terminal(RegexId regex);
   // Tells whether all tokens of JSON string characters are inside the regex.
   bool covers(RegexId regex);
-  // For a pattern of JSON strings, returns a mask of the tokens with the closing quote; those inside are left
-  // out. For any other regex it returns null.
+  // For a pattern of JSON strings, returns a mask of the tokens with the closing quote; the tokens inside are
+  // left out. Returns null for any other regex.
   const TerminalMask* leaving(RegexId regex);
   const TableMask& table(uint32_t table);
-  // Writes how tokens read literals from a state of a set. Other than table() it remembers nothing; it uses
-  // the subset of this state, so every range is exact.
+  // Writes how tokens read literals from a state of a set. Unlike table(), read_literals() remembers nothing,
+  // and it uses the subset of this state, so every range is exact.
   void read_literals(const LiteralSet& start, TableMask& out) const;
   // Returns the trie nodes right behind the closing quotes of literals that are read from a state of a set.
-  // It visits only nodes that lead to a quote, which most literals leave at their first byte.
+  // Only nodes that lead to a quote are visited, and the spellings of most literals leave these nodes at
+  // their first byte.
   std::vector<TableMask::Done> completed(const LiteralSet& start);
   // Returns the regex without those excluded literals that no token completes. Its mask and exits are those
   // of the whole regex.
@@ -141,8 +142,8 @@ class Slices {
     std::vector<TokenId> lost;
     // The nodes at which only the new regex may end.
     std::vector<uint32_t> exits;
-    // Subtrees, each as its first node and the one behind it, at all nodes of which the new regex may end,
-    // and the known one at none.
+    // Subtrees such that the new regex may end at all nodes of the subtree, and the known regex at none. Each
+    // subtree is given by its first node and the node behind it.
     std::vector<std::pair<uint32_t, uint32_t>> open;
     // Sorted ranges of nodes at which only the known regex may end.
     std::vector<std::pair<uint32_t, uint32_t>> cut;

@@ -7,9 +7,9 @@
 // each of them back into the set: first by ASCII bytes (close), and by other characters only where a node
 // has some (wide).
 //
-// Invariants. A node without kMalformed stands between two characters and has only well-formed text below
-// it. `Closed::ascii` is right for every state of the set, or has too few categories: then the walk goes
-// down by itself, and no mask is wrong.
+// Invariants. A node without kMalformed stands between two characters and has only well-formed text below it.
+// `Closed::ascii` has no category that is wrong for some state of the set. It may lack categories: then the
+// walk goes down and reads the subtree, and no mask is wrong.
 #include "mask/subtrees.h"
 
 #include <algorithm>
@@ -88,9 +88,9 @@ bool begins_blank(uint32_t bytes) {
   }
 }
 
-// Groups of bytes that patterns tend to tell apart; each is a category, and all other ASCII bytes are one
-// more. A category helps only if all its bytes stay within a set, so quotes, the backslash and brackets,
-// which often leave it, are groups of their own.
+// Groups of bytes that patterns tend to tell apart. Each group is a category, and all other ASCII bytes form
+// one more category. A category helps only if all its bytes stay within a set of states. Quotes, the
+// backslash and brackets often leave the set, so they are groups of their own.
 constexpr const char* kCategoryGroups[] = {"\t\r",
                                            "\n",
                                            " ",
@@ -134,7 +134,7 @@ constexpr std::array<Categories, 256> categories() {
 }
 static_assert(std::size(kCategoryGroups) < 29);
 // Marks the bytes from 128 on that read() or blank() treats unlike the byte in front of them. wide() tries
-// these, and the bytes at which the regex's classes change, and no others.
+// only these bytes and the bytes at which the regex's classes change.
 constexpr std::array<bool, 128> apart() {
   std::array<bool, 128> out{};
   for (int first : {0x80, 0x90, 0xA0, 0xC0, 0xC2, 0xE0, 0xED, 0xF0, 0xF4})
@@ -175,8 +175,8 @@ std::vector<Categories> categories_below(const TokenTrie& trie) {
     else if (reader[i] == kBetween)
       own[i] = blank(begun[i]) ? kBlank : kWideCharacter;
     else if (!trie.tokens(i).empty())
-      // A token ends inside a character here. The character may still become one that is no blank, so the
-      // node counts as such a character.
+      // A token ends inside a character here. The character may still become a character that is no blank, so
+      // the node counts as such a character.
       own[i] = kWideCharacter;
   }
   // From the leaves upwards. A node inside a character becomes kMalformed, so that no walk begins there.
@@ -193,7 +193,7 @@ std::vector<Categories> categories_below(const TokenTrie& trie) {
 }
 
 // Tells whether a walk must stop at `state`: it is dead, or the regex may end in only one of `from` and
-// `state`. The second reason is none if the caller handles ends (pass_).
+// `state`. The second condition is not checked if the caller handles ends (pass_).
 bool Loops::stops(uint32_t from, uint32_t state) const {
   return state == WalkTable::kDead || (!pass_ && table_.ends(state) != table_.ends(from));
 }
@@ -224,9 +224,9 @@ Categories Loops::loop(uint32_t state) {
 }
 
 // Collects the states that the first state reaches by the categories that stay: all their bytes may follow in
-// every state of the set. A category is left out if it leads to a state in which another one dies; a
-// backslash in a string leads to a state behind which hardly any byte may follow. Returns false if there are
-// too many states.
+// every state of the set. A category is left out if it leads to a state in which the bytes of another
+// category may not follow. Example: a backslash in a string leads to a state in which hardly any byte may
+// follow. Returns false if there are too many states.
 bool Loops::close(Closed& c) {
   c.ascii = alive(c.states[0]);
   for (std::size_t i = 0; i < c.states.size(); ++i) {

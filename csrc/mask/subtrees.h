@@ -1,15 +1,15 @@
-// The kinds of bytes that the tokens below each trie node are made of, and walks that skip a subtree
-// where a regex only goes round.
+// The categories of bytes that the tokens below each trie node are made of. With them a walk skips a subtree
+// if the regex only moves within a few states there.
 //
-// In: a trie, which keeps one word a node: a set of categories of bytes. Out: for a state of a walk, a
-// set of states that contains it, and the categories whose bytes lead from each of them into the set.
-// If all bytes below a node are in those categories, every token below it ends in the set, or inside a
-// character that leads back into it. Cost: one pass over the trie when it is built; then a few hundred
-// loads for each state of a set.
+// In: a trie, which keeps for each node one word, a set of categories of bytes. Out: for a state of a walk, a
+// set of states that contains this state, and the categories whose bytes lead from each state of the set into
+// the set. If all bytes below a node are in those categories, every token below the node ends in a state of
+// the set, or inside a character that leads back into the set. Cost: one pass over the trie when it is built;
+// then a few hundred loads for each state of a set.
 //
-// Reasoning: in a comment, in a quoted text, in a key that must hold `foo` somewhere, nearly every
-// token stays inside, and a walk of 130,000 tokens to find that out takes milliseconds. A node has
-// categories and not a set of bytes, because 32 bits a node are enough and 256 are not affordable.
+// Reasoning: in a comment, in a quoted text, in a key that must hold `foo` somewhere, nearly every token
+// stays inside, and a walk of 130,000 tokens that finds this out takes milliseconds. A node keeps categories
+// and not a set of bytes, because categories take 32 bits for each node, and a set of bytes would take 256.
 //
 // Example, the regex [a-z ]* at a node with `the`, `then` and `the end` below it: the categories below
 // are letters and the blank, all of which lead from the regex to itself, so the three tokens are taken
@@ -39,7 +39,7 @@ std::vector<Categories> categories_below(const TokenTrie& trie);
 // Walks ask Loops only at nodes with more than this many nodes below.
 constexpr uint32_t kLoopsBelow = 1;
 
-// Tells for one walk below which nodes the regex only moves within a small set of states.
+// Tells for one walk below which nodes the regex moves only within a small set of states.
 class Loops {
  public:
   // Without `pass` the regex ends in all states of a set, or in none. With `pass` it may end in some of them;

@@ -37,11 +37,11 @@ struct Suffixes {
   std::vector<Entry> entries;
   uint32_t depth = 0;
   // True if the trie lives as long as the slices of the world, so that facts about it may be remembered by
-  // its address. Tries of runs do; the trie of a lexeme goes with its grammar.
+  // its address. The tries of runs live so long; the trie of a lexeme is freed with its grammar.
   bool lasting = false;
 };
 
-// A node of the vocabulary's trie at which a token leaves a run or lexeme. The node's byte is the first one
+// A node of the vocabulary's trie at which a token leaves a run or lexeme. The node's byte is the first byte
 // of the ending.
 struct SuffixStart {
   uint32_t node;

@@ -2,23 +2,27 @@
 //
 // In: a regex, and a set of nodes of the vocabulary's trie or of a trie of endings. Out: the tokens that end
 // within the regex, the tokens that end it, and the set of nodes at which it ends and behind which tokens go
-// on. Cost: a look-up for a pair that was met; else a walk of what the regex reads below the nodes.
+// on. Cost: a look-up for a pair that was met before; otherwise a walk of what the regex reads below the
+// nodes.
 //
 // The problem. A mask walks the trie from its state, and each new state on the way costs a derivative for
-// each item, a frontier and a look-up. Yet states differ mostly in their stacks, which a token rarely sees:
-// behind the value of each property of each object there is a gap, a comma, a gap and a quote.
+// each item, a frontier and a look-up. Yet states differ mostly in their stacks, and few tokens reach down
+// into the stacks: behind the value of each property of each object there is a gap, a comma, a gap and a
+// quote.
 //
-// The idea. The walk is cut where a terminal ends. What a regex reads from a set of nodes depends on no
-// stack, so it is kept, and nodes at which it ends are a set with a number of its own. A mask then goes from
-// terminal to terminal (MaskBuilder::read_from), and most of its walks were made by another grammar:
+// The idea. The walk is cut where a terminal ends. What a regex reads below a set of nodes does not depend on
+// the stack, so it is kept. The nodes at which the regex ends form a set, which gets a number of its own. A
+// mask then goes from terminal to terminal (MaskBuilder::read_from), and most of its walks were made by
+// another grammar:
 //
 //     gap below {root}      inside: `_`, `__`, ... (blanks); it ends at each of them: B = {`_`, `__`, ...}
 //     comma below {root}    it ends with the token `,` and at C = {`,`}
 //     comma below B         it ends with the token `_,` and at D = {`_,`}
 //
-// A regex that was not met is put together from known walks where that is possible. A concatenation is the
-// walk of its first part, then that of the second part from the ends of the first. A string that may not be
-// one of some literals reads what any string reads, unless a token completes one of these literals.
+// Where possible, the walk of a new regex is put together from known walks. The walk of a concatenation is
+// the walk of its first part, followed by the walk of the second part from the ends of the first. A string
+// that must differ from some literals reads what any string reads, unless a token completes one of these
+// literals.
 #pragma once
 
 #include <cstdint>
@@ -50,7 +54,8 @@ struct TerminalWalk {
     // The nodes at which the regex ends while tokens go on below, as a set; none() if there are none.
     NodeSetId next;
   };
-  // The tokens behind which the regex can go on. A walk that is put together from others has their lists.
+  // The tokens behind which the regex can go on. A walk that is put together from other walks has the lists
+  // of these walks.
   std::span<const std::span<const Suffixes::Entry>> inside;
   // One entry for each label.
   std::span<const End> ends;

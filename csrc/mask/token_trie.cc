@@ -8,8 +8,8 @@
 
 namespace structgen {
 
-// Builds the trie from the tokens, sorted by their bytes. Each token closes those nodes of the token before
-// that it does not share, and opens nodes for the rest of its bytes.
+// Builds the trie from the tokens, sorted by their bytes. Each token closes those nodes of the previous
+// token's path that it does not share, and opens nodes for the rest of its bytes.
 void TokenTrie::build(std::vector<std::pair<std::string_view, TokenId>> tokens) {
   std::sort(tokens.begin(), tokens.end(), [](const auto& a, const auto& b) {
     // Millions of tokens take seconds to sort; charge() lets Ctrl-C stop the sort.

@@ -11,8 +11,8 @@ namespace structgen {
 
 namespace {
 constexpr uint32_t kNoContext = 0xFFFFFFFFu;
-// A stack deeper than this counts as readable without a search. The parser asks about stacks while it pushes
-// symbols, so it has already asked about the shallower stack below.
+// A stack deeper than this counts as readable without a search. The parser asks about a stack when it pushes
+// a symbol, so it has already asked about the stack below this symbol.
 constexpr uint32_t kMaxAskedDepth = 2'000;
 uint64_t key(uint32_t a, uint32_t b) { return (static_cast<uint64_t>(a) << 32) | b; }
 }  // namespace
@@ -27,8 +27,8 @@ Alive::Alive(RegexArena& regexes, Productions& productions, StackArena& stacks)
 
 Alive::Pending Alive::pending(Value v) { return numbered(numbers_, pendings_, v, v); }
 
-// If every text that reads a byte is lost, returns epsilon() or empty(); if none is lost, returns r itself.
-// The parser compares numbers of regexes, so equal languages must get one number.
+// If every text of one byte or more is lost, returns epsilon() or empty(); if no text is lost, returns r
+// itself. The parser compares numbers of regexes, so equal languages must get one number.
 RegexId Alive::restricted(RegexId r, RegexId follow) {
   if (follow == RegexArena::empty() || r == RegexArena::poison()) return r;
   const ByteSet& set = regexes_.byte_set(regexes_.node(follow).a);
@@ -38,8 +38,8 @@ RegexId Alive::restricted(RegexId r, RegexId follow) {
   return regexes_.both(r, regexes_.optional(regexes_.cat(regexes_.bytes(~set), RegexArena::anything())));
 }
 
-// A terminal that reads a byte ends the pending; one that reads nothing keeps it. A lexeme begins a new
-// pending: the bytes that may not follow it. For any other symbol that reads text the step has the regex
+// A terminal whose text has a byte ends the pending; a terminal with the empty text keeps the pending. A
+// lexeme begins a new pending: the bytes that may not follow this lexeme. For a reader the step has the regex
 // poison(), which callers take for "any text".
 void Alive::steps(Symbol s, Pending from, std::vector<Step>& out) {
   const Value v = pendings_[from];
@@ -164,7 +164,7 @@ bool Alive::stack(StackId s, Pending from, uint32_t depth) {
     // `after` is a copy, because the calls below overwrite next_.
     std::vector<Pending> after;
     if (e.top.kind() == Symbol::kRule && productions_.traits_of(e.top.rule_id()).plain) {
-      // An exception leaves rules half solved. They are erased here, and a later call solves them anew.
+      // An exception leaves rules half solved. Such rules are erased here, and a later call solves them anew.
       Undo forget([&] {
         for (uint64_t at : open_) rules_.erase(at);
         open_.clear();

@@ -1,14 +1,15 @@
-// Which stacks can still be read to their end, if some bytes may not follow a lexeme.
+// Decides which stacks can be read to their end, where a lexeme may forbid the bytes that follow it.
 //
 // In: a stack. Out: yes or no. Cost: nothing for grammars in which something can always follow, such as
-// ignored blanks; the productions tell. Else a look-up, after a fixpoint over the rules that occur.
+// ignored blanks (GrammarTraits::restricted is false). Otherwise a look-up, after a fixpoint over the rules
+// that occur.
 //
-// The text in front matters to what follows only through a *pending*: the bytes that may not follow the last
-// lexeme, and the context in which lexemes are read. Behind the keyword `if` no letter may follow, because
-// `iffy` is a name; so a rule that begins with letters alone cannot go on there. For a symbol and the pending
-// in front of it, out() is the set of pendings that are possible behind it; the set of a rule is the least
-// solution over its alternatives. A stack is alive if some pending gets through all of its symbols. Source:
-// summaries of pushdown systems (Reps, Horwitz, Sagiv 1995).
+// What may follow depends on the text in front only through a *pending*: the bytes that may not follow the
+// last lexeme, and the context in which the next lexemes are read. Behind the keyword `if` no letter may
+// follow, because `iffy` is a name. So a rule all of whose texts begin with a letter cannot follow `if`
+// directly. For a symbol and the pending in front of it, out() is the set of pendings that are possible
+// behind it; the set of a rule is the least solution over its alternatives. A stack is alive if some pending
+// gets through all of its symbols. Source: summaries of pushdown systems (Reps, Horwitz, Sagiv 1995).
 #pragma once
 
 #include <cstdint>
@@ -37,7 +38,8 @@ class Alive {
   bool stack(StackId s) { return !restricted_ || stack(s, kClear, 0); }
   // Returns the texts of r without those whose first byte is in `follow`, a set of bytes as a kBytes regex.
   RegexId restricted(RegexId r, RegexId follow);
-  // One way to read a symbol that is no rule: read a text of `regex`; `to` is the pending behind it.
+  // One way to read a symbol that is no rule: a text of `regex` is read, and `to` is the pending behind this
+  // text.
   struct Step {
     Pending to;
     RegexId regex;
@@ -67,7 +69,7 @@ class Alive {
   // What is known of a rule that begins with a given pending. `out` holds the pendings with which it may end.
   struct Rule {
     std::vector<Pending> out;
-    // The keys of the rules that read `out`. They are visited again when it grows.
+    // The keys of the rules that read `out`. These rules are visited again when `out` grows.
     std::vector<uint64_t> users;
     bool done = false;
     bool waiting = true;

@@ -1,20 +1,20 @@
 // Captured text as hash-consed lists: the bytes that were read since a capture began.
 //
 // In: start, or one more byte. Out: CaptureId (0: nothing is captured). Cost: one look-up per byte.
-// Captures are part of a parse state only while a key or an item is read whose text the language
-// depends on (duplicate keys, uniqueItems). They nest: the text of an inner capture belongs to the
-// outer one as well. While the key of `{"a": {"b` is read inside an item, there are two: `{"a": {"b`
-// and `b`.
+//
+// Captures are part of a parse state only while a key or an item is read whose text the language depends on
+// (duplicate keys, uniqueItems). Captures nest: the text of an inner capture belongs to the outer capture as
+// well. While the key of `{"a": {"b` is read inside an item, there are two: `{"a": {"b` and `b`.
 //
 // One captured text on its way through the core. The schema asks for two items or more that differ:
 // {"items": {"enum": [1, 12, "a"]}, "uniqueItems": true, "minItems": 2}. The text is `[12,`.
 //
 //     rule          An item is `capture`, the value, and a reader (schema/write/productions.cc).
 //     parse state   While `12` is read, the state holds the capture `12`, so states differ by the text.
-//     reader        Behind the item the reader is told `12` (Reading::kText). It gives the rest of the
-//                   array, in which no item may be 12.
-//     mask          A walk of 131,000 tokens would make a state for each text. So it drops the text
-//                   (blind states, mask/fill.h) and tells the reader kUnknown. The reader gives the
+//     reader        Behind the item the reader is told `12` (Reading::kText). The reader gives the
+//                   rest of the array, in which no item may be 12.
+//     mask          A walk of 131,000 tokens would make a state for each text. So the mask's walk drops
+//                   the text (blind states, mask/fill.h) and tells the reader kUnknown. The reader gives the
 //                   alternatives that hold for every text, and poison for all others. A token that
 //                   needs poison is read alone, with its text (MaskBuilder::accepts).
 //     budget        Trials in budget/trial.cc do the same. A completion that was tried with one text
@@ -25,8 +25,9 @@
 //     lasting       Without minItems, and with items that never run out, nothing is captured: a table
 //                   beside the state compares the items (schema/decide/lasting.cc, engine/distinct.h).
 //
-// Masks, budgets and holes rest on one assumption: a captured text matters only by being equal to
-// other texts. A keyword that compares texts in another way, such as an order of items, would break it.
+// Masks, budgets and holes rest on one assumption: a captured text matters only by being equal to other
+// texts. A keyword that compares texts in another way, such as an order of items, would break this
+// assumption.
 #pragma once
 
 #include <algorithm>

@@ -1,13 +1,14 @@
-// How a shortest text is found that completes a state; completion.h says who needs one.
+// How a shortest text that completes a state is found; completion.h says who asks for it.
 //
 // The problem. A budget needs the shortest text that ends what was begun. Rules refer to each other in
 // circles, and their alternatives appear only when they are expanded, so no table of lengths can be
 // computed beforehand.
 //
-// The idea. A depth-first search that keeps what it learns. rule() tries the alternatives of a rule,
-// those with the least text of their own first, and stops when the next one cannot be shorter. A rule
-// in progress counts as endless: a shortest derivation has no rule within itself (Knuth 1977). Behind
-// `{"a": [`, in a schema whose items are objects of the same kind:
+// The idea. A depth-first search keeps what it learns. rule() tries the alternatives of a rule in the order
+// of the text of their own terminals, the least text first, and stops when the next alternative cannot be
+// shorter. Inside the search for a rule, the same rule counts as a rule without texts: a shortest derivation
+// has no rule within itself (Knuth 1977). Behind `{"a": [`, in a schema whose items are objects of the same
+// kind:
 //
 //     item()        the regex at hand, then its stacks, symbol by symbol: stack()
 //     rule(items)   alternatives `]` (1 byte) and item (`{`, 1 byte, and more): `]` is tried first
@@ -18,17 +19,18 @@
 // (parse/alive.h) behind the text. Among texts of one length the first in the order of bytes wins, so
 // there is one answer.
 //
-// What the search misses. A rule in progress hides the alternatives that lead through it. An answer
-// that was found meanwhile is marked with the depth of the shallowest such rule (low). It goes to
-// rules_ only if no rule above was hidden; else it is a Partial, which is forgotten when that rule is
-// closed (completion_rules.cc). If the search finds nothing although there is a text (rules that need each
-// other in a circle), settle() computes the least fixpoint over the rules that were met.
+// What the search misses. A rule that is being searched is open. Alternatives that lead back into an open
+// rule are skipped. An answer that was found with such a skip is marked with the smallest depth of an open
+// rule that was skipped (low). An answer goes to rules_ if no rule further out was skipped. Otherwise the
+// answer is a Partial, which is forgotten when the skipped rule is closed (completion_rules.cc). If the
+// search finds nothing although there is a text, because rules need each other in a circle, settle() computes
+// the least fixpoint over the rules that were met.
 //
 // Rules without an end. An array whose items are compared has another rule behind each item. A search that
 // follows them deeper and deeper never returns where no item brings the end nearer: of oneOf [{items: M},
 // {items: integers, contains: large, unique}], `[7,0,1,2,...` is in both as long as the items differ. So
-// rule() searches within a number of bytes, which doubles until no text that was cut off (cut) can be
-// shorter than the best one.
+// rule() searches within a number of bytes. This number doubles until no text that was cut off (cut) can be
+// shorter than the best text.
 //
 // The questions. Each answer has one shortest text for each pending behind it.
 //
@@ -49,11 +51,11 @@
 // Invariants.
 // - A text that is returned completes the state: the parser reads it to its end.
 // - What is kept is a function of its key. No answer depends on what was asked before.
-// - If text is captured, the search ran with that text. If the text is not known, poison says so, and
-//   text_matters() tells the caller.
+// - If text is captured, the search tells this text to its reader. If the text is not known, the search meets
+//   poison, and text_matters() tells the caller.
 //
 // Rejected. Dijkstra over rules: the alternatives of all rules would have to be known before the first
-// answer. Exact lengths without texts: budgets cut the text into tokens.
+// answer. Exact lengths without texts: a budget has to cut the text into tokens, so it needs the text.
 #include "parse/completion.h"
 
 #include <algorithm>
@@ -67,10 +69,10 @@
 namespace structgen {
 
 namespace {
-// The units of work that an exception costs for each open rule whose stack frame it leaves.
+// The units of work that are charged for each stack frame of an open rule that an exception leaves.
 constexpr int64_t kFrameWork = 40;
 // choices() bounds each literal together with the value behind it in sets of at most this many literals. In
-// larger sets it bounds the literal alone.
+// larger sets choices() bounds the literal alone.
 constexpr std::size_t kFewChoices = 64;
 }  // namespace
 
@@ -95,7 +97,8 @@ std::vector<Completion::Choice> Completion::choices(const LiteralSet& set, RuleI
 
 // Returns the shortest texts of a labelled regex with the text of the reader behind it. The literal decides
 // what the reader reads, so each literal is tried with its reader: for {"id": 1, "description": "..."} the
-// shortest pair of name and value wins, not the shortest name. Of equally short pairs the first one wins.
+// shortest pair of name and value wins, not the shortest name. Of equally short pairs the first pair in the
+// order of bytes wins.
 Completion::ShortTexts Completion::labelled(RegexId r, RuleId reader) {
   check_depth();
   RegexArena& regexes = parser_.regexes();
@@ -208,8 +211,9 @@ Completion::ShortTexts Completion::sequence(std::span<const Symbol> symbols, Pen
   return now;
 }
 
-// Returns f(), which searches behind `bytes` bytes that are written already. Its room is smaller by these
-// bytes. now_.cut of the search is counted from behind them; it is then counted from before them again.
+// Returns f(), which searches behind `bytes` bytes that are written already. So f() runs with less room, by
+// `bytes` bytes. While f() runs, now_.cut counts from behind these bytes; afterwards now_.cut counts from in
+// front of them again.
 template <class F>
 Completion::ShortTexts Completion::behind(std::size_t bytes, F&& f) {
   const uint32_t room = now_.room, cut = std::exchange(now_.cut, kNone);
@@ -227,7 +231,7 @@ Completion::ShortTexts Completion::stack(StackId s, Pending from, CaptureId c) {
   check_depth();
   ShortTexts done, now{{from, "", c}};
   while (!now.empty()) {
-    // Each symbol of a stack gets the whole number of steps.
+    // The number of steps is limited for each symbol of a stack, not for the whole stack.
     if (depth_ == 0 && !settling_) steps_ = 0;
     for (const ShortText& w : now) work_ += 1 + w.text.size() / 256;
     charge(static_cast<int64_t>(4 * now.size()));

@@ -1,10 +1,11 @@
-// Shortest completions: the shortest text that completes a text from a state.
+// Shortest completions: the shortest text that completes a state.
 //
-// In: a parser, its productions, a state. Out: a text that completes the state, as short as this search can
-// prove. Cost: proportional to the rules that a completion goes through; answers are kept. No completion is
-// computed before a budget is asked for, because a completion expands rules that no text has reached. Lower
-// bounds in bytes (floor) order the alternatives and end the search early. A rule in progress counts as
-// endless, because a shortest derivation never contains itself (Knuth 1977).
+// In: a parser, its productions, a state. Out: a text that completes the state. The text is a shortest one,
+// unless the search took so many steps that it settled for the first text that it found. Cost: proportional
+// to the rules that a completion goes through; answers are kept. No completion is computed before a budget is
+// asked for, because a completion expands rules that no text has reached. Lower bounds in bytes (floor())
+// order the alternatives and end the search early. Inside the search for a rule, the same rule counts as a
+// rule without texts, because a shortest derivation never contains itself (Knuth 1977).
 #pragma once
 
 #include <compare>
@@ -28,9 +29,9 @@ namespace structgen {
 class Completion {
  public:
   // Of several shortest texts the completion is the first in the order of bytes. So if `abc` is the
-  // completion of a state, `bc` is that of the state behind `a`, and every process finds the same completions
-  // whatever was asked before. The search nests rules at most `recursion` deep; an object of n required keys
-  // needs 3 n.
+  // completion of a state, `bc` is the completion of the state behind `a`, and every process finds the same
+  // completions, whatever was asked before. The search nests rules at most `recursion` deep; an object of n
+  // required keys needs 3 n.
   Completion(Parser& parser, Productions& productions, uint32_t recursion = kRecursion)
       : parser_(parser), productions_(productions), recursion_(recursion) {}
   static constexpr uint32_t kRecursion = 1'500;
@@ -45,7 +46,7 @@ class Completion {
   // Returns true if of(s) met poison. If the captured text were known, there might be a shorter completion.
   bool text_matters(StateId s) const { return tainted_states_.contains(s.v); }
   // The number of rules and stack entries that all calls so far have visited. Callers bound their own work by
-  // it.
+  // this number.
   uint64_t work() const { return work_; }
   std::size_t byte_size() const {
     return bytes_ + floors_.byte_size() + stacks_.byte_size() + rules_.byte_size() +
@@ -72,8 +73,8 @@ class Completion {
   };
   // The value of `low` if no alternative was skipped because it leads back into an open rule.
   static constexpr uint32_t kClean = 0xFFFFFFFFu;
-  // A search that has visited this many rules takes the first text that it finds. After ten times as many it
-  // gives up and throws.
+  // A search that has visited this many rules takes the first text that it finds. After ten times as many
+  // rules the search throws.
   static constexpr uint64_t kMaxSteps = 2'000;
   static constexpr uint32_t kMaxText = 200'000;
   void begin_search();
@@ -113,8 +114,8 @@ class Completion {
   static std::size_t size_of(const ShortTexts& texts);
   void keep(ShortTexts& best, Pending to, std::string text, CaptureId c);
   void keep_all(ShortTexts& best, ShortTexts found);
-  // Results that stay until the epoch ends. They lie in one pool: a map of strings made a million allocations
-  // of them, which took 100 ms to free.
+  // Results that stay until the epoch ends. Their texts lie in one pool. In a map of strings they took a
+  // million allocations, and freeing these took 100 ms.
   class Kept {
    public:
     struct KeptText {
@@ -151,16 +152,16 @@ class Completion {
   Kept stacks_, rules_;
   // The states whose search met poison or failed.
   std::unordered_set<uint32_t> tainted_states_;
-  // What a search found for a rule while a rule around it was open. It skipped the alternatives that lead
-  // back into that rule. So the result holds only while the rule around it is open; a later search may find
-  // shorter texts.
+  // What a search found for a rule while another rule around it was open. The search skipped the alternatives
+  // that lead back into the open rule. So the result holds only while this rule is open; a later search may
+  // find shorter texts.
   struct Partial {
     ShortTexts texts;
     // The least depth of an open rule into which a skipped alternative leads; kClean if none was skipped, and
     // the result is partial only because of `room`.
     uint32_t low;
     // `room`: the number of bytes that the search was allowed to write. `cut`: a lower bound of the bytes of
-    // each text that it gave up for lack of room.
+    // each text that the search gave up because it had more bytes than `room`.
     uint32_t room, cut;
     bool exact() const { return cut == kNone; }
   };
@@ -169,11 +170,10 @@ class Completion {
   void forget_from(uint32_t depth);
   std::map<Key, uint32_t> open_;
   // The shortest texts of a rule that settle() knows so far. settle() computes a fixpoint where the search
-  // finds no text, because a rule needs a shorter text of itself. The texts of a finished fixpoint stay
-  // known.
+  // finds no text, because rules need texts of each other. The texts of a finished fixpoint stay known.
   struct Settled {
     ShortTexts texts;
-    // The rules that read `texts`. They are visited again when a text is added.
+    // The rules that read `texts`. These rules are visited again when a text is added.
     std::vector<Key> users;
     bool waiting = true;
   };
@@ -188,11 +188,11 @@ class Completion {
   bool settled_poison_ = false;
   // What the search for one rule may still write, and what it left out.
   struct Progress {
-    // The number of bytes that the search may still write. At 0, readers of captured texts are not searched:
-    // each captured text may lead to new rules, and these to others without an end.
+    // The number of bytes that the search may still write. At 0, readers of captured texts are not searched,
+    // because each captured text may lead to new rules, and these rules to further new rules without an end.
     uint32_t room = kNone;
     // A lower bound of the bytes of every text that was left out, counted from where this search began; kNone
-    // if none was left out.
+    // if no text was left out.
     uint32_t cut = kNone;
     // An alternative that leads back into an open rule is skipped. `low` is the smallest depth of such a
     // rule; kClean if no alternative was skipped.

@@ -1,11 +1,11 @@
-// What a search for shortest texts knows of regexes and rules: the texts themselves, lower bounds of their
+// What a search for shortest texts keeps of regexes and rules: the shortest texts, lower bounds of their
 // bytes, and how long an answer holds. completion.cc has the method and the table of the questions.
 //
 // In: a rule, what it is told, a pending. Out: its shortest texts. Cost: 10 units of work for each rule that
 // is expanded, once for each pending; a look-up afterwards.
 //
-// A rule in progress hides the alternatives that lead through it. For A -> "x" B | "yyy" and
-// B -> A "z" | "ww", asked for A:
+// While a rule is being searched (it is open), alternatives that lead back into it are skipped. For A -> "x"
+// B | "yyy" and B -> A "z" | "ww", asked for A:
 //
 //     A, depth 0    "x" B comes first: 1 byte of its own
 //     B, depth 1    A is open at depth 0 and counts as endless, so now_.low is 0. The answer is `ww`
@@ -32,7 +32,7 @@ constexpr uint32_t kFirstRoom = 16;
 // millisecond.
 constexpr int64_t kTieWork = 5'000;
 // Work is charged by bytes. A byte of a shortest text that a search finds costs kByteWork units, because the
-// search makes at least one node for it. Copying kCopied bytes of a text costs one unit.
+// search makes at least one node for each byte. Copying kCopied bytes of a text costs one unit.
 constexpr std::size_t kByteWork = 16, kCopied = 64;
 // Lower bounds (floor()) expand rules within rules down to this depth.
 constexpr uint32_t kFloorDepth = 3;
@@ -73,8 +73,8 @@ Completion::ShortTexts Completion::Kept::texts(const Entry& entry) {
   return out;
 }
 
-// Keeps a text, unless `best` has a better one with the same pending: a shorter one, or one of equal length
-// that is earlier in the order of bytes.
+// Keeps a text, unless `best` has a better text with the same pending: a shorter text, or a text of equal
+// length that is earlier in the order of bytes.
 void Completion::keep(ShortTexts& best, Pending to, std::string text, CaptureId c) {
   for (ShortText& w : best)
     if (w.to == to) {
@@ -117,8 +117,9 @@ const std::string& Completion::shortest(RegexId r) {
       charge(static_cast<int64_t>(kByteWork * text.size()));
     }
   } catch (const Error& e) {
-    // The search met a bound of its own, and would meet it again, so the regex is noted as unknown. The bound
-    // of the call's work says nothing of the next call, so such an error is not noted.
+    // The search met its own limit and would meet it again in the next call, so the regex is noted as
+    // unknown. If instead the work of this call was used up, the next call may have more work, so nothing is
+    // noted.
     if (e.kind() == ErrorKind::kSchemaTooComplex) unknown_.insert(r.v);
     throw;
   }
@@ -207,8 +208,8 @@ Completion::ShortTexts Completion::rule(RuleId r, const Reading& reading, Pendin
   }
 }
 
-// Returns the shortest texts of a rule if no search is needed. A rule that is open has none inside itself: a
-// text that contains another text of its own rule is longer than that text.
+// Returns the shortest texts of a rule if no search is needed. For a rule that is open, the list is empty: a
+// text of a rule that contains another text of the same rule is longer than the inner text.
 std::optional<Completion::ShortTexts> Completion::known(const Key& key) {
   if (const Kept::Entry* kept = rules_.find(key)) {
     now_.poison = now_.poison || kept->poison;
@@ -268,7 +269,7 @@ Completion::ShortTexts Completion::search(RuleId r, const Reading& reading, Pend
   productions_.expand_shortest(r, reading, alts);
   ShortTexts best;
   for (const auto& [least, symbols] : by_cost(alts, [&](std::span<const Symbol> s) { return own_text(s); })) {
-    // Only a text that is no longer than the best one can replace it.
+    // Only a text that is no longer than the best text can replace the best text.
     if (!best.empty() && one) now_.room = std::min(room, static_cast<uint32_t>(best[0].text.size()) + 1);
     // After kMaxSteps rules the first text found is taken, although it may not be shortest.
     if (!best.empty() && ((one && least > best[0].text.size()) || steps_ > kMaxSteps)) break;
@@ -280,16 +281,16 @@ Completion::ShortTexts Completion::search(RuleId r, const Reading& reading, Pend
   return best;
 }
 
-// Looks for a text as short as the best one but earlier in the order of bytes. If this takes too much work,
-// the best one stays.
+// Looks for a text that is as short as the best text and earlier in the order of bytes. If the search takes
+// too much work, the best text stays.
 void Completion::tie(uint64_t least, std::span<const Symbol> symbols, Pending from, ShortTexts& best) {
   // Where the lower bound of the rules is larger than the best text, the alternative has only longer texts,
   // such as one more item.
   const auto seek = [&] {
     if (least + floor_of_rules(symbols) <= best[0].text.size()) keep_all(best, sequence(symbols, from, {}));
   };
-  // A tie() inside another one shares its work, and only the outermost catches the error. Before, each of a
-  // thousand open rules caught it, which took most of the time.
+  // A tie() inside another tie() shares the work of the outermost tie(), and only the outermost tie() catches
+  // the error. If each of a thousand open rules caught the error, catching would take most of the time.
   if (std::exchange(ties_, true)) {
     seek();
     return productions_.start_search();
@@ -301,8 +302,8 @@ void Completion::tie(uint64_t least, std::span<const Symbol> symbols, Pending fr
     const WorkScope part(meter.task(), kTieWork);
     seek();
   });
-  // The productions count the steps of a search, too. Those of this search must not count for the one around
-  // it.
+  // The productions count the steps of a search, too. The steps of this search must not count for the search
+  // around it.
   productions_.start_search();
   if (others) return;
   std::erase_if(open_, [&](const auto& o) { return o.second >= depth; });
@@ -310,9 +311,10 @@ void Completion::tie(uint64_t least, std::span<const Symbol> symbols, Pending fr
   now_ = before;
 }
 
-// Remembers the result for a rule that is now closed. It is final if the search skipped no alternative and
-// left out no text for lack of room. Otherwise it is a Partial. Results from inside this rule that skipped
-// alternatives because of it are dropped, so that a later question searches again.
+// Remembers the result for a rule that is now closed. The result is final if the search skipped no
+// alternative of a rule further out, and if `room` cut off no text. Otherwise the result is a Partial.
+// Results from inside this rule that skipped alternatives because of it are dropped, so that a later question
+// searches again.
 void Completion::note(const Key& key, uint32_t room, const ShortTexts& best) {
   forget_from(depth_);
   const bool hidden = now_.low < depth_;

@@ -12,7 +12,7 @@
 namespace structgen {
 
 namespace {
-// One question visits at most kRules rules, nested at most kLevels deep. Each further rule counts as one
+// One question visits at most kRules rules, nested at most kLevels deep. Each further rule counts as a rule
 // whose texts all have one length.
 constexpr uint32_t kRules = 2'000;
 constexpr uint32_t kLevels = 200;
@@ -24,14 +24,14 @@ constexpr int kBeside = 8;
 // on_the_way() follows at most this many turns off the completion.
 constexpr std::size_t kOffWay = 8;
 
-// Returns the span of two parts that stand in a row: lengths `a` apart, then lengths `b` apart.
+// Returns the span of two parts in a row: the first part has the span `a`, the second part the span `b`.
 uint32_t together(uint32_t a, uint32_t b) {
   return std::max(a, b) == Lengths::kFar ? Lengths::kFar : std::min(a + b, Lengths::kFar - 1);
 }
 }  // namespace
 
-// Joins two parts that stand in a row. Its ranges are those of one part beside the shortest text of the
-// other, and those of both parts together.
+// Joins two parts that stand in a row. The result has three kinds of ranges: those of `a` with the shortest
+// text of `b`, those of `b` with the shortest text of `a`, and those in which both parts grow.
 Growth::Part Growth::then(const Part& a, const Part& b) {
   Part out{Lengths::sum(a.least, b.least), {}};
   out.some.join(a.some, b.least);
@@ -112,7 +112,8 @@ Growth::Part Growth::sequence(std::span<const Symbol> symbols) {
   return out;
 }
 
-// A rule inside itself counts as a rule of one length. The range may come out too small, which callers allow.
+// Inside itself a rule counts as a rule whose texts all have one length. The range may come out too small,
+// which callers allow.
 Growth::Part Growth::rule(Symbol s) {
   const RuleId r = s.rule_id();
   const uint32_t least = lengths_.symbol(s);
@@ -127,8 +128,8 @@ Growth::Part Growth::rule(Symbol s) {
   const Undo up([&] { --depth_; });
   Bound b;
   if (productions_.bound(r, b)) {
-    // One symbol of `any` will come, but nobody knows which. So only lengths that each of them can have are
-    // counted for `any`. Each symbol of `all` comes.
+    // One symbol of `any` comes, but it is not known which symbol. So for `any` only those lengths count that
+    // each of its symbols can have. Every symbol of `all` comes.
     const LengthRange first{0, b.any.empty() ? 0 : kFar};
     Part any{0, {first, b.any.empty() ? LengthRange{} : first}};
     const auto both = [](LengthRange& x, const LengthRange& y) {
@@ -170,11 +171,11 @@ Growth::LengthRanges Growth::parts(StateId s) {
   return out;
 }
 
-// Returns the ranges of lengths of all states on a shortest completion of s, and one byte beside it, with the
-// bytes up to there. In an object of enums, the completion behind `"UP"` is `}`. One byte beside it stands
-// `,`, which leads to keys of any length. With `turns`, the completions of the states beside it are followed
-// too, where no range is endless so far: behind `[` the completion is `]`, and a value grows only behind
-// `{"":`.
+// Returns the ranges of lengths of all states on a shortest completion of s and one byte beside it; each
+// range counts the bytes up to its state. In an object of enums, the completion behind `"UP"` is `}`. The
+// byte `,` leads beside this completion, to keys of any length. If `turns` is true and no range is endless so
+// far, the completions of the states beside are followed, too: behind `[` the completion is `]`, and a value
+// grows only behind `{"":`.
 Growth::LengthRanges Growth::on_the_way(StateId s, bool turns) {
   const std::string& text = completion_.of(s);
   LengthRanges out = parts(s);
@@ -268,8 +269,8 @@ uint32_t Growth::longest(StateId s) {
       open(to);
   }
   if (stop == 0) return *longest_.find(s.v);
-  // On a cycle, no state of the path has a longest text, so all get kFar. kUnknown is remembered for the
-  // first state only.
+  // If the search met a cycle, no state of the path has a longest text, so all states of the path get kFar.
+  // kUnknown is remembered for the first state only.
   for (const Open& o : path) {
     if (stop == kFar)
       longest_[o.state.v] = kFar;

@@ -1,13 +1,13 @@
 // Ranges of lengths: a state has a completion of each length in the range.
 //
 // In: a state without captured text. Out: two numbers of bytes, `from` and `span`. For some n of at most
-// `from`, the state has a completion of each length from n to n + span, whatever text was captured; with a
-// span of kFar, of every length from n on. Cost: a look-up for a known range; else one addition for each
-// symbol, as for the bounds of parse/lengths.h.
+// `from`, the state has a completion of each length from n to n + span, whatever text was captured. With a
+// span of kFar it has a completion of every length from n on. Cost: a look-up for a known range; for a new
+// range one addition for each symbol, as for the bounds of parse/lengths.h.
 //
 // A text grows by single bytes where a part of it repeats and one round may be one byte: blanks between
-// tokens of JSON, characters of a string. Without a bound of the rounds one such place is enough; the spans
-// of bounded places add up. Behind `{"name":"A` in a closed object:
+// tokens of JSON, characters of a string. If the number of rounds is not bounded, one such place gives every
+// length; the spans of places with a bound add up. Behind `{"name":"A` in a closed object:
 //
 //     regex(characters, then `"`)            from 1, kFar: the quote, any number of characters before it
 //     regex(at most 8 of them, then `"`)     from 1, span 8
@@ -16,9 +16,10 @@
 //
 // A part may have several ranges. Two are kept: the widest one, and the earliest one. Behind the value `1`
 // the blanks of JSON give the earliest range, from 3 to 60, and a key behind them the widest one, from 16 on.
-// Where no part grows without end, the places along a shortest completion, those one byte beside it, and the
-// completions of a few of the latter are looked at as well. A `from` that is too large, or a span that is too
-// small, only makes a row of masks smaller.
+// Where no part grows without end, closer() also asks for the ranges of the states along a shortest
+// completion, of the states that one other byte leads to from there, and of the states along the completions
+// of a few of these. A `from` that is too large, or a span that is too small, only makes a row smaller than
+// it should be.
 #pragma once
 
 #include <cstdint>
@@ -37,8 +38,8 @@ class Growth {
   static constexpr uint32_t kFar = Lengths::kFar;
   Growth(Parser& parser, Productions& productions, Completion& completion, Lengths& lengths)
       : parser_(parser), productions_(productions), completion_(completion), lengths_(lengths) {}
-  // A promise about a state: for some n <= `from`, it has a completion of each length from n to n + `span`
-  // bytes. A `span` of kFar has no end. If no range is known, `from` is kFar.
+  // A promise about a state: for some n <= `from`, the state has a completion of each length from n to n +
+  // `span` bytes. A `span` of kFar stands for "every length from n on". If no range is known, `from` is kFar.
   struct LengthRange {
     uint32_t from = kFar, span = 0;
     bool endless() const { return span == kFar; }
@@ -63,9 +64,10 @@ class Growth {
     }
   };
   LengthRanges of(StateId s);
-  // Returns the ranges of parts(s) and those that begin on a shortest completion of s or one byte beside it.
-  // The parts alone may have an end, such as the longest text of an enum. A state with captured text has a
-  // completion of its own, so it may have ranges where its blind state has none.
+  // Returns the ranges of parts(s), and the ranges that begin on a shortest completion of s or one byte
+  // beside it. These ranges help where every range of parts(s) has an end, such as the longest text of an
+  // enum. A state with captured text has a completion of its own, so it may have ranges where its blind state
+  // has none.
   LengthRanges closer(StateId s);
   // Return the ranges that follow from the parts of a state, or of a set of stacks, without a search for a
   // text.

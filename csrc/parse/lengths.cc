@@ -1,8 +1,8 @@
 // How upper bounds of shortest completions are put together; lengths.h says what a bound is.
 //
 // The problem. A mask within a budget has to know of each token whether the rest fits behind that token. A
-// shortest completion tells, but takes a search for each state. Most tokens are far from the limit: for them
-// a bound that is a little too large decides as well, and it costs one look-up.
+// shortest completion would tell, but takes a search for each state. For most tokens the budget is far larger
+// than needed. For such a token a bound that is a little too large decides as well, and costs one look-up.
 //
 // The idea. The bytes of all parts that must be written are added up. A rule with several alternatives counts
 // as the cheapest alternative whose bytes are known without a search. Behind `{"name":"Ada",`, in an object
@@ -13,9 +13,10 @@
 //     stack                `}`: 1 byte
 //     of(state)            8 bytes, hence at most 8 tokens and the end token, whatever text was captured
 //
-// Objects and arrays of JSON give their bound themselves (Productions::bound): bytes, symbols that must all
-// come, and symbols of which the longest may come. The alternatives of any other rule are added up, those
-// with the least text first.
+// For objects and arrays of JSON, Productions::bound gives the bound as a sum: some bytes, the bounds of
+// symbols that must all come, and the largest bound of symbols of which one may come. For any other rule the
+// symbols of each alternative are added up, and the smallest sum counts; alternatives with little text of
+// their own are tried first.
 //
 // Four questions about a regex r, each answered by an upper bound in bytes:
 //   regex(r)        of the shortest text of r
@@ -26,12 +27,13 @@
 // Invariants.
 // - A bound is never below the shortest completion. kFar says that no bound is known, never that no
 //   completion exists.
-// - A bound holds for every text that was captured. What depends on captured text is kFar.
-// - A rule in progress is kFar to the rules that refer to it. A bound that is found meanwhile is kept; "no
-//   bound" is kept only if no rule in progress was met (met_open_).
+// - A bound holds whatever text was captured. A part that depends on captured text has the bound kFar.
+// - A rule whose bound is being computed counts as kFar for the rules that refer to it. A bound that is found
+//   meanwhile is kept. "No bound" is kept only if no such rule was met (met_open_).
 //
-// Rejected. Lengths in tokens: they depend on how a text is cut, and no token is shorter than a byte. Exact
-// lengths: parse/completion.h finds them, at a thousand times the cost.
+// Rejected. Lengths in tokens: such a length depends on how a text is cut into tokens. A bound in bytes is
+// also a bound in tokens, because a token has at least one byte. Exact lengths: parse/completion.h finds
+// them, at a thousand times the cost.
 #include "parse/lengths.h"
 
 #include <algorithm>
@@ -57,12 +59,12 @@ constexpr uint32_t kEscapePair = 12;
 // each property.
 constexpr uint32_t kSteps = 5'000;
 // behind_any() returns kFar for a regex with more derivatives than kDerivatives, or after kDerivativeWork
-// units of work: a fifth of a millisecond. A regex with more parts than kManyParts mostly has more
-// derivatives.
+// units of work: a fifth of a millisecond. A regex with more parts than kManyParts mostly has more than
+// kDerivatives derivatives, so it gets kFar at once.
 constexpr std::size_t kDerivatives = 96;
 constexpr std::size_t kManyParts = 200;
 constexpr int64_t kDerivativeWork = 2'000;
-// A search for a bound gets at least this many units of work, however little work is left.
+// A search for a bound may take at least this many units of work, even if the caller has less work left.
 constexpr int64_t kLeastWork = 1'000;
 
 uint32_t times(uint64_t a, uint64_t n) {
@@ -177,9 +179,10 @@ uint32_t Lengths::longest_of(const LiteralSet& set) const {
 // Returns an upper bound of the bytes of the shortest text for two forms of intersections, and kFar for all
 // others. With `begun` the bound is that of begun().
 // - Strings with finitely many exceptions. A string of one-byte characters that is longer than all exceptions
-// is in the language. So is some string of n such characters if there are more of these than exceptions.
+//   is in the language. Some string of n such characters is in the language, too, if there are more strings
+//   of n such characters than exceptions.
 // - A pattern and a maximum of characters. If the maximum is larger than what the pattern needs, every
-// shortest text of the pattern is in the language.
+//   shortest text of the pattern is in the language.
 uint32_t Lengths::boolean(RegexId r, bool begun, bool endless) {
   RegexArena& regexes = parser_.regexes();
   const RegexNode n = regexes.node(r);
@@ -220,8 +223,8 @@ uint32_t Lengths::boolean(RegexId r, bool begun, bool endless) {
     const uint32_t room = sum(bytes, begun ? reach_ : 0);
     return but.longest == 0 && repeat.min == 0 && repeat.max >= room && bytes < kFar ? bytes : kFar;
   }
-  // Of c characters of one byte, c^n texts of n characters can be made. A token may have used up a maximum,
-  // so begun() counts them only without one.
+  // With c characters of one byte there are c^n texts of n characters. If the counter has a maximum, the
+  // token may have used it up, so begun() uses this number only for a counter without a maximum.
   const double each = std::log2(std::max(1, singles(repeat.element).count()));
   const double differing = exceptions == 0 ? 0 : (but.bits + std::log2(exceptions)) / each + 1 + 1e-6;
   uint32_t count = but.longest + 1;
@@ -249,8 +252,8 @@ bool Lengths::is_run(RegexId r) const {
   return c.counted && regexes.is_character(c.element);
 }
 
-// Returns the length of a completion that a search finds. Its work is an eighth of what is left, because a
-// bound that costs more than a search for it saves nothing.
+// Returns the length of a completion that a search finds. The search may take an eighth of the work that is
+// left, because a bound that costs as much as the search of a shortest completion saves nothing.
 template <class Id>
 uint32_t Lengths::searched(Id of) {
   constexpr int64_t kMost = 50'000;
@@ -303,8 +306,8 @@ uint32_t Lengths::behind_any(RegexId r) {
       .value_or(kFar);
 }
 
-// Returns an upper bound by the structure of a regex; boolean() does so for an intersection. If this gives no
-// bound, a search looks for one.
+// Returns an upper bound by the structure of a regex; boolean() does the same for an intersection. If the
+// structure gives no bound, a search looks for a shortest text.
 uint32_t Lengths::regex(RegexId r) {
   check_depth();
   if (const uint32_t* known = regexes_.find(r.v)) return *known;
@@ -337,8 +340,8 @@ uint32_t Lengths::regex(RegexId r) {
   return out;
 }
 
-// In `a{3}` a token may end behind any `a`, or inside one. So at most two more `a` are missing behind it, and
-// the rest of the one in which it ended.
+// In `a{3}` a token may end behind any `a`, or inside one. So behind the token at most two more `a` are
+// missing, and the rest of the `a` in which the token ended.
 uint32_t Lengths::begun(RegexId r) {
   check_depth();
   if (const uint32_t* known = begun_.find(r.v)) return *known;
@@ -391,9 +394,9 @@ uint32_t Lengths::left(RegexId r) {
   return out;
 }
 
-// The one form that has a bound here is a pattern of strings beside a maximum of characters. If the maximum
-// is at least the bytes of the longest token and those that complete the pattern behind it, the maximum
-// excludes none of these completions, so the bound of the pattern holds.
+// Only one form has a bound here: a pattern of strings beside a maximum of characters. If the maximum is at
+// least the bytes of the longest token and of what completes the pattern behind it, the maximum excludes none
+// of these completions, so the bound of the pattern holds.
 uint32_t Lengths::characters(RegexId r) {
   const RegexArena& regexes = parser_.regexes();
   const RegexNode n = regexes.node(r);
@@ -463,8 +466,8 @@ uint32_t Lengths::rule(RuleId r, bool reader) {
   close.keep();
   if (!bound) met_open_ = 0;
   const uint32_t out = std::move(bound).value_or(kFar);
-  // A bound found while a rule around this one was being computed is a bound, so it is remembered. kFar is
-  // not, because it may come from the unfinished rule.
+  // A bound that was found while a rule around this rule was being computed is correct, so it is remembered.
+  // kFar is not remembered in this case, because it may come from the unfinished rule.
   if (out < kFar || met_open_ == 0 || depth_ == 1)
     rules_[r.v] = out;
   else

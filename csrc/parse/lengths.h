@@ -1,16 +1,17 @@
-// Upper bounds in bytes of shortest completions: with them a mask sees at once that a budget is large enough.
+// Upper bounds in bytes of shortest completions. Such a bound often shows at once that a budget is large
+// enough for every token of a mask.
 //
 // In: a state without captured text, a symbol, a set of stacks, or a regex. Out: a bound n: some text of at
-// most n bytes completes it, whatever text was captured; kFar if no such n is known without effort. Cost: a
-// look-up for a known bound; a new bound is put together from its parts, each of which is computed once a
-// grammar. No text is made, and a state costs one addition for each item.
+// most n bytes completes what was given, whatever text was captured; kFar if no such n is found with little
+// work. Cost: a look-up for a known bound; a new bound is put together from its parts, each of which is
+// computed once a grammar. No text is made, and a state costs one addition for each item.
 //
 // Example: behind `{"name":"Ada",` in an object that still requires `"age"`, an integer, the bound is 8
 // bytes: `"age":` (6), one digit (1), `}` (1). One token a byte and the end token are at most 9 tokens.
 //
-// A bound is never an exact length, for which a search is needed (parse/completion.h). It is the length of
-// one alternative of all parts that must be written, and of the longest member of an object
-// (Productions::bound).
+// A bound need not be the exact length, for which a search is needed (parse/completion.h). For each part that
+// must be written, the bound counts the length of one alternative; for the members of an object it counts the
+// longest member (Productions::bound).
 #pragma once
 
 #include <algorithm>
@@ -27,10 +28,10 @@
 
 namespace structgen {
 
-// Computes a value for a set of stacks from the values of the sets below. It starts from `none`, and
-// join(entry, value of the stacks below it, value so far) adds an entry. If the set has the empty stack, it
-// starts from `end`; with `last` it then is `end`, whatever the entries. Sets with one entry are followed in
-// a loop, so that deep stacks need no recursion. `memo` keeps the values.
+// Computes a value for a set of stacks from the values of the sets below. The value starts from `none`, or
+// from `end` if the set has the empty stack. join(entry, value of the stacks below the entry, value so far)
+// adds an entry. With `last`, the value of a set that has the empty stack is `end`, whatever its entries are.
+// Sets with one entry are followed in a loop, so that deep stacks need no recursion. `memo` keeps the values.
 template <class Value, class Join>
 Value along(const StackArena& stacks, FlatMap<uint32_t, Value>& memo, StackId s, Value none, Value end,
             bool last, const Join& join) {
@@ -89,8 +90,9 @@ class Lengths {
   // Return an upper bound of the bytes of the shortest text of a symbol, or of a set of stacks.
   uint32_t symbol(Symbol s);
   uint32_t stack(StackId s);
-  // Returns regex(r) if r is an intersection that has a text of every length from this number of bytes on.
-  // This holds if some of its characters take one byte each. Returns kFar for every other regex.
+  // Returns regex(r) if r is an intersection that has a text of every length from regex(r) bytes on. An
+  // intersection has such texts if it may go on with characters of one byte. Returns kFar for every other
+  // regex.
   uint32_t endless(RegexId r) { return boolean(r, false, true); }
   // Returns the index of the set's entry with the smallest bound; the set must have entries.
   std::size_t nearest(StackId s);

@@ -5,9 +5,9 @@
 // and the stacks without marks. Cost: a look-up; the first time one new entry for every stack entry above a
 // mark. Stacks without marks stay as they are.
 //
-// A mark is pushed together with the rule that it limits, and is passed like a note when that rule has been
-// read; so nested occurrences have marks of their own. When a token begins, every mark goes down by one. A
-// stack whose mark is at 0 is dropped, unless the limited text ends there, because then its mark was passed
+// A mark is pushed together with the rule that it limits, and is popped when this rule has been read; so each
+// occurrence of the rule has a mark of its own. When a token begins, every mark goes down by one. A stack
+// whose mark is at 0 is dropped, unless the limited text ends there, because then its mark was passed
 // already. With max_tokens = 2 for a name, the stacks behind two tokens are those in which the name has
 // ended.
 #pragma once

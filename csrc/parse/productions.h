@@ -1,9 +1,9 @@
 // The interface between grammars and the parser: the alternatives of a nonterminal, on demand.
 //
 // In: a RuleId and, for a reader, the text or label that was just completed. Out: alternatives; each
-// alternative is a sequence of symbols. Cost: that of the provider, once a rule, because the parser keeps the
-// answer. Contract: some finite text completes every alternative, so no parse state is a dead end. Rules must
-// not be left-recursive.
+// alternative is a sequence of symbols. Cost: what the grammar's own code takes, once for each rule, because
+// the parser keeps the answer. Contract: some finite text completes every alternative, so no parse state is a
+// dead end. Rules must not be left-recursive.
 #pragma once
 
 #include <algorithm>
@@ -19,9 +19,9 @@
 
 namespace structgen {
 
-// What a note says. kOpen and kClose: a capture begins or ends here. In a left-recursive rule, a capture that
-// begins with the rule itself is known only after the first text of the rule was read: kOpened then says that
-// it began where the rule was entered, and kClosed that an empty capture also ended there
+// What a note says. kOpen and kClose: a capture begins or ends here. In a left-recursive rule, it is known
+// only after the first text of the rule that a capture has begun with the rule itself: kOpened then says that
+// this capture began where the rule was entered, and kClosed says that an empty capture also ended there
 // (grammar/productions.h). kEnter and kLeave stand before and behind such a rule. kGap and kGapEnd stand
 // before and behind the text between two lexemes. A capture that ends behind a gap is moved to end in front
 // of it.
@@ -30,7 +30,8 @@ inline uint32_t note_number(NoteKind kind, uint32_t name) { return name * 8 + st
 inline NoteKind note_kind(uint32_t number) { return static_cast<NoteKind>(number % 8); }
 inline uint32_t note_name(uint32_t number) { return number / 8; }
 
-// Terminals read this byte where one token must end and another must begin. No text and no token contains it.
+// A terminal has this byte where one token must end and another token must begin. No text and no token
+// contains it.
 constexpr uint8_t kEdge = 0xFE;
 
 constexpr uint32_t kMaxNumber = (1u << 28) - 1;
@@ -42,7 +43,8 @@ struct Symbol {
     kRule = 1,      // a nonterminal
     // Reads nothing. Text is captured from here on.
     kCapture = 2,
-    // A nonterminal that is told the label or the captured text before it; its alternatives depend on this.
+    // A nonterminal that is told the label or the captured text before it; its alternatives depend on this
+    // text or label.
     kReader = 3,
     // A terminal of a grammar with a lexer. Where it ends depends on the lexemes that compete with it
     // (Productions::lexeme).
@@ -123,8 +125,8 @@ struct Reading {
     kLabel,
     // The reader is told the captured text, in `text`.
     kText,
-    // The reader is not told the captured text, because a mask must hold for many texts. A terminal with the
-    // regex poison() stands for what depends on the text.
+    // The reader is not told the captured text, because one mask must hold for many captured texts. In its
+    // answer a terminal with the regex poison() stands for all that depends on the text.
     kUnknown,
     // The reader is told only that the text is fresh: it differs from all texts with which the reader
     // compares it. An alternative that holds for some fresh texts only is listed in Alternatives::assumed.
@@ -153,40 +155,44 @@ struct Bound {
 };
 
 struct GrammarTraits {
-  // A lexeme may forbid every byte that could follow it. Then some stacks cannot be read to their end
+  // True if a lexeme may forbid every byte that could follow it. Then some stacks cannot be read to their end
   // (parse/alive.h).
   bool restricted = false;
-  // The grammar consists of lexemes only. Its alternatives do not depend on the text in front, and every text
-  // that some byte may follow can be completed.
+  // True if the grammar consists of lexemes only. Its alternatives do not depend on the text in front, and
+  // every text that some byte may follow can be completed.
   bool context_free = false;
-  // Terminals read kEdge where one token must end and another begin, and tokens may be limited.
+  // True if terminals contain kEdge where one token must end and another begin. The grammar may then also
+  // limit tokens.
   bool edged = false;
-  // kEdge stands only where a text may end. It does not force a token to begin (holes/quotient.h).
+  // True if kEdge stands only where a text may end. Such a byte does not force a token to begin
+  // (holes/quotient.h).
   bool bordered = false;
-  // A text that a terminal reads may have no completion: only poison follows, and when the captured text is
-  // known, nothing may follow.
+  // True if a text that a terminal reads may have no completion: behind it only poison follows, and once the
+  // captured text is known, it may turn out that nothing can follow.
   bool unproven = false;
-  // Some reader may refuse a text although its answer for an unknown text is not poison. If false, that
-  // answer holds for every text, apart from what stands behind poison.
+  // True if some reader may refuse a captured text although its answer for an unknown text is not poison. If
+  // false, the answer for an unknown text holds for every text, apart from what stands behind poison.
   bool tries_texts = false;
-  // Some reader may demand that a text equals an earlier one. If false, every reader takes each text that
-  // differs from all earlier ones.
+  // True if some reader may demand that a captured text equals an earlier text. If false, every reader takes
+  // each text that differs from all earlier texts.
   bool asks_alike = false;
-  // Some array asks that its items differ.
+  // True if some array asks that its items differ.
   bool asks_distinct = false;
 };
 
 struct RuleTraits {
-  // What the texts of the rule are. kNone: no rest of an array or object. kAny: the rest of an array or
-  // object, from behind its opening bracket. kDistinct: the same, and its items or keys must differ; the
-  // reader behind them compares them, not the rule itself.
+  // What the texts of the rule are. kAny: each text is the rest of an array or object, from behind its
+  // opening bracket. kDistinct: the same, and the items or keys must differ; a reader behind each item or key
+  // compares it, not the rule itself. kNone: the texts are anything else.
   enum class Items : uint8_t { kNone, kAny, kDistinct };
   Items items = Items::kNone;
-  // The texts of the rule are compared with each other, as the items of an array with uniqueItems are.
+  // True if the texts of the rule are compared with each other, as the items of an array with uniqueItems
+  // are.
   bool compared = false;
-  // The rule is a reader that compares the text that it is told with other texts.
+  // True if the rule is a reader that compares the text that it is told with other texts.
   bool compares = false;
-  // The rule belongs to a grammar of lexemes, so its alternatives do not depend on the text in front.
+  // True if the rule belongs to a grammar of lexemes, so that its alternatives do not depend on the text in
+  // front.
   bool plain = false;
   bool limits = true;
   // At least this many bytes follow a text of the rule in every whole text.
@@ -204,22 +210,21 @@ class Productions {
   //
   // Appends the alternatives of a rule to `out`.
   virtual void expand(RuleId rule, const Reading& reading, Alternatives& out) = 0;
-  // Returns the parts of a lexeme in a context; none if the lexeme cannot begin there.
+  // Returns the parts of a lexeme in a context. The list is empty if the lexeme cannot begin in this context.
   virtual std::span<const LexemePart> lexeme(uint32_t /*lexeme*/, uint32_t /*context*/) { return {}; }
   // Appends alternatives in which another rule stands for texts that several rules share. A search through
   // all rules then meets these texts once. Returns false if expand() gives the only alternatives.
   virtual bool expand_shared(RuleId /*rule*/, Alternatives& /*out*/) { return false; }
 
-  // ---- shortest texts ----
-  // The parser calls start_search() before each search for a shortest completion. All calls up to the next
-  // one share a number of steps.
+  // ---- shortest texts ---- The parser calls start_search() before each search for a shortest completion.
+  // All questions of one search together may take a limited number of steps.
   virtual void start_search() {}
   // Appends alternatives of the rule. One of them leads to a shortest text; others may be left out.
   virtual void expand_shortest(RuleId rule, const Reading& reading, Alternatives& out) {
     expand(rule, reading, out);
   }
   // Gives an upper bound of the bytes of the rule's shortest text without a search. For a reader the bound
-  // must hold whatever it is told. Returns false if none is known.
+  // must hold whatever the reader is told. Returns false if no bound is known.
   virtual bool bound(RuleId /*rule*/, Bound& /*out*/) { return false; }
 
   // ---- texts that are compared ----
@@ -229,9 +234,9 @@ class Productions {
   virtual bool compared_with(RuleId /*reader*/, std::size_t /*most*/, std::vector<std::string>& /*out*/) {
     return true;
   }
-  // narrow() makes a rule with a chosen part of the texts of a compared rule: those equal to one of `texts`,
-  // those of one of `rules`, and with `others` all that are neither. If all texts are chosen, `out` is the
-  // rule itself. `any` says whether there is a chosen text. Returns false if this cannot be decided.
+  // narrow() makes a rule that has some chosen texts of a compared rule: the texts equal to one of `texts`,
+  // the texts of each of `rules`, and with `others` all remaining texts. If all texts are chosen, `out` is
+  // the rule itself. `any` becomes true if some text is chosen. Returns false if this cannot be decided.
   struct Choice {
     std::span<const std::string> texts;
     std::span<const RuleId> rules;
@@ -243,9 +248,9 @@ class Productions {
   // Appends one text for each value of a compared rule. Returns false if there are `most` values or more, or
   // if counting them takes too much work.
   virtual bool values(RuleId /*rule*/, uint32_t /*most*/, std::vector<std::string>& /*out*/) { return false; }
-  // Returns a lenient rule: it has the texts of `start`, and also texts whose items or keys repeat although
-  // they must differ. It is lenient only where some other item or key is always left (engine/distinct.h). If
-  // there is no such array or object, it returns `start`.
+  // Returns a lenient rule: it has the texts of `start`, and also texts in which items or keys repeat that
+  // must differ. Items or keys may repeat only where some other item or key is always left
+  // (engine/distinct.h). If there is no such array or object, it returns `start`.
   virtual RuleId lenient(RuleId start) { return start; }
   // Returns a literal set with all items of a kDistinct rule, or empty() if its items are not finitely many
   // literals.
@@ -255,7 +260,8 @@ class Productions {
   //
   // Returns how often something was omitted because it was too much to tell (base/effort.h).
   virtual uint64_t omitted() const { return 0; }
-  // Returns true if alternatives were omitted for lack of work, apart from those that the regex arena counts.
+  // Returns true if alternatives were omitted because finding them took too much work, apart from the
+  // omissions that the regex arena counts.
   virtual bool inexact() const { return false; }
   // Returns the number of keys of the largest object among the rules.
   virtual std::size_t most_keys() const { return 0; }

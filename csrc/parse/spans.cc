@@ -1,9 +1,9 @@
-// How the derivation is chosen whose notes count, and where its parts lie; spans.h has the rules of the
-// choice.
+// How one derivation of a text is chosen, and how the spans of its named parts are found; spans.h has the
+// rules of the choice.
 //
-// The problem. A capture such as (?P<year>...), or `name: rule` in Lark, is a pair of notes in the
-// grammar. Parse states have no positions, on purpose, so it is not known afterwards where a note was
-// passed. An ambiguous text may have exponentially many derivations, and one of them has to be chosen.
+// The problem. A capture such as (?P<year>...), or `name: rule` in Lark, is a pair of notes in the grammar.
+// Parse states hold no positions, so that texts can share states. So afterwards it is not known where a note
+// was passed. An ambiguous text may have exponentially many derivations, of which one has to be chosen.
 //
 // The idea. Three passes over the text, each over all derivations at once. Between two bytes there is a
 // graph of nodes: a set of stacks, or one symbol above a set of rests. For (?P<x>a*)(?P<y>a*) and `aa`:
@@ -14,23 +14,23 @@
 //     choose()      from the left, at each place the notes in order of preference. x begins, and ends as late
 //                   as it can, so x is `aa` and y is empty
 //
-// A note is an edge that reads nothing. So the choice is made where a part begins or ends, and only
-// among nodes whose `good` is not empty: a choice is never taken back.
+// A note is an edge that reads nothing. So a choice is made only where a part begins or ends, and only among
+// nodes whose `good` is not empty. So no choice has to be taken back.
 //
 // Invariants.
-// - An item of a place is a pair of regex and capture, with all stacks below it. There are as many as
-//   in the states of the parser, whatever the number of derivations.
+// - An item of a place is a pair of regex and capture, with all stacks below it. A place has no more items
+//   than the parser's state there, whatever the number of derivations.
 // - `good` only grows, so the fixpoint over rules that match the empty text ends.
-// - Limits of tokens (parse/limits.h) narrow the stacks where a token begins; the way back widens them
-//   again.
+// - Limits on tokens (parse/limits.h) drop stacks where a token begins; backwards() undoes the count of the
+//   marks there.
 //
 // Costs. Linear in the text for grammars of bounded ambiguity: a few microseconds for a byte at which
 // parts begin and end. The memory is that of the places. Readings at a place and nodes between two
 // bytes are limited.
 //
 // Rejected.
-// - Tags in the automaton (Laurikari 2000): states would differ by positions, so masks would not be
-//   shared.
+// - Tags in the automaton (Laurikari 2000): states with tags differ by positions in the text, so masks would
+//   not be shared.
 // - Backtracking: exponential in ambiguous texts.
 #include "parse/spans.h"
 
@@ -333,8 +333,8 @@ class Search {
       now.good.assign(now.items.size(), StackArena::none());
       if (at_ + 1 == places_.size()) {
         if (!complete_)
-          // At the end of the text another token may begin, and that may use up a limit. The stacks that this
-          // drops are not good.
+          // At the end of the text another token may begin and use up a limit. The stacks that are dropped
+          // then are not good.
           for (std::size_t k = 0; k < now.items.size(); ++k) {
             StackLimits& limits = parser_.limits();
             now.good[k] = limits.take_back(limits.begin_token_exactly(now.items[k].stack));
@@ -412,7 +412,8 @@ class Search {
     return out;
   }
 
-  // A set of items or of nodes, by number. Each has the part of its stacks that the choices so far leave.
+  // A set of items or of nodes, by number. Each item or node has the part of its stacks that the choices so
+  // far leave.
   using Chosen = std::map<uint32_t, StackId>;
 
   // Chooses one derivation, from place to place. At a place it follows all edges that pass no note, then

@@ -78,7 +78,8 @@ StackId StackArena::unite(std::span<StackId> all) {
   return all[0];
 }
 
-// Merges two sorted lists of entries. Equal tops become one entry, above the union of what they stand on.
+// Merges two sorted lists of entries. Entries with equal tops become one entry, above the union of the sets
+// below them.
 StackId StackArena::unite(StackId a, StackId b, uint32_t depth) {
   check_depth();
   if (a == b || b == none()) return a;

@@ -1,10 +1,11 @@
-// Hash-consed sets of stacks: a persistent stack for grammars that are ambiguous.
+// Hash-consed sets of stacks. An ambiguous grammar needs a set of stacks at once; equal parts of all sets are
+// stored once.
 //
-// In: a symbol that is pushed on a set, or two sets that are united. Out: StackId. Equal ids are equal
-// sets. Equal sets have equal ids, unless a union gave up merging them, which happens below kMergeDepth
-// (stack.cc). Cost: a push is one look-up; a union is linear in the tops that differ, and remembered. A
-// set is a directed acyclic graph {top symbol -> set of rests}, so ambiguous grammars stay polynomial.
-// {a b, a c} is one entry `a` above the set {b, c}.
+// In: a symbol that is pushed on a set, or two sets that are united. Out: StackId. Equal ids are equal sets.
+// Equal sets have equal ids, unless a union gave up merging them, which happens below kMergeDepth (stack.cc).
+// Cost: a push is one look-up; a union is linear in the number of different tops, and is remembered. A set is
+// a directed acyclic graph {top symbol -> set of rests}, so ambiguous grammars stay polynomial. {a b, a c} is
+// one entry `a` above the set {b, c}.
 #pragma once
 
 #include <cstdint>
@@ -27,7 +28,7 @@ struct StackEntry {
 class StackArena {
  public:
   StackArena();
-  // Returns the set without any stack: nothing can be read, and the text cannot end.
+  // Returns the empty set of stacks: nothing can be read, and the text cannot end.
   static constexpr StackId none() { return StackId{0}; }
   // Returns the set of only the empty stack, at which a text may end.
   static constexpr StackId end() { return StackId{1}; }

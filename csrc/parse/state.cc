@@ -1,8 +1,8 @@
 // How parse states are made and stepped; state.h says what they are for.
 //
-// The problem. A grammar that is not regular needs a stack, an ambiguous one several at once. Copying
-// stacks at each byte costs as much as they are deep. And two texts that lead to the same point should
-// share everything that is known about what may follow.
+// The problem. A grammar that is not regular needs a stack, and an ambiguous grammar needs several stacks at
+// once. Copying a stack at each byte costs as much as the stack is deep. And two texts that lead to the same
+// point should share everything that is known about what may follow.
 //
 // The idea. A state is a set of items. An item is a regex, the rest of the terminal that is being read,
 // above a set of stacks, which hold the symbols behind the terminal. Stacks are shared graphs
@@ -29,19 +29,19 @@
 //   (alive.h).
 // - A frontier has no item that could read nothing more: nullable terminals and rules were followed down the
 //   stack.
-// - What was omitted (base/effort.h) is never kept as the answer: fed() forgets a state behind which nothing
-//   may follow, and makes it again with more work.
+// - An answer that is empty because alternatives were omitted (base/effort.h) is never kept: fed() makes such
+//   a state again with more work.
 //
-// Costs. A known step is two loads. A new one costs a derivative per item, the frontier of each stack
-// that is met for the first time, and one look-up. A token within literals, such as `name` in a key, is one
-// step (advance). Items of a state, rules in a row before the first character, and frontiers within frontiers
-// are limited.
+// Costs. A known step is two loads. A new step costs a derivative for each item, the frontier of each stack
+// that is met for the first time, and one look-up. The bytes of a token within literals, such as `name` in a
+// key, are one step (advance()). Items of a state, rules in a row before the first character, and frontiers
+// within frontiers are limited.
 //
 // Rejected.
 // - LR tables: ambiguous grammars have conflicts, and a grammar whose rules appear while a text is read
 //   (objects of JSON Schema) has no table.
-// - A graph of stacks for each text, as in GLR and Earley parsers: its positions make every text
-//   another one, so nothing is shared between texts.
+// - A graph of stacks for each text, as in GLR and Earley parsers: the nodes of such a graph hold positions
+//   in the text, so two texts share nothing.
 #include "parse/state.h"
 
 #include <algorithm>
@@ -124,9 +124,9 @@ void Parser::expand(RuleId rule, const Reading& reading, Alternatives& out) {
   out = {};
 }
 
-// Returns the state that make() returns. make() returns nothing if all that may follow was omitted. The text
-// was promised a completion, so make() is then called once more: undecided questions are asked anew, with
-// most of the work that is left.
+// Returns the state that make() returns. make() returns nothing if everything that may follow was omitted. An
+// earlier mask promised that the text can be completed. So make() is then called once more, and undecided
+// questions are asked anew, with most of the work that is left.
 template <class F>
 StateId Parser::fed(F&& make) {
   if (const std::optional<StateId> made = make()) return *made;
@@ -146,8 +146,8 @@ void Parser::forget_starved() {
 
 void Parser::add_item(RegexId regex, StackId stack, CaptureId capture, Frontier& out) {
   const Item item{regex, stack, capture};
-  // Without a capture, symbols cannot lead back to this item, because following stops at stacks that were
-  // visited. With a capture they can, so the list is searched.
+  // Without a capture, following symbols leads to each item once, because it stops at stacks that were
+  // visited. With a capture, symbols may lead to the same item again, so the list is searched.
   if (capture.v != 0 && std::find(out.items.begin(), out.items.end(), item) != out.items.end()) return;
   if (out.items.size() > kMaxItems)
     throw Error(ErrorKind::kBudgetExceeded, "a parse state has too many alternatives");
@@ -187,8 +187,8 @@ void Parser::follow(Symbol top, StackId rest, CaptureId capture, const Reading& 
     case Symbol::kNote:
     case Symbol::kLimit: close(rest, capture, Reading{}, out); return;
     case Symbol::kRule: {
-      // Without a capture a rule is followed once above these stacks: another alternative may have led here,
-      // or a cycle of rules with an empty text.
+      // Without a capture a rule is followed once above these stacks. Another alternative, or a cycle of
+      // rules with an empty text, may lead here again.
       if (capture.v == 0 && base_ != StackArena::none() && !first_visit(stacks_.push(top, rest))) return;
       const Deeper level(depth_, kMaxClosureDepth, ErrorKind::kBudgetExceeded, kTooDeep);
       follow_alternatives(expand(top.rule_id()), rest, capture, out);
@@ -222,9 +222,9 @@ bool Parser::first_visit(StackId s) {
   return true;
 }
 
-// Adds the items with which a set of stacks can begin. Without a capture they are those of its frontier. For
-// the set base_ it only notes that the symbol above may read nothing (reached_), and build_frontier() adds
-// the items.
+// Adds the items with which a set of stacks can begin. Without a capture these are the items of the set's
+// frontier. For the set base_, close() only notes that the symbol above may read nothing (reached_);
+// build_frontier() then adds the items of base_.
 void Parser::close(StackId stack, CaptureId capture, const Reading& reading, Frontier& out) {
   if (capture.v == 0 && reading.kind == Reading::kNone) {
     if (base_ == StackArena::none()) return merge(frontier(stack), out);
@@ -251,7 +251,8 @@ void Parser::merge(const KnownFrontier& from, Frontier& out) {
 void Parser::merge_restricted(const KnownFrontier& from, RegexId follow, Frontier& out) {
   for (const Item& i : from.items()) {
     const RegexId r = restricted(i.regex, follow);
-    // An item that reads nothing is left out: the items behind it are in this frontier already.
+    // An item that is left with only the empty text is not added: the items behind it are in this frontier
+    // already.
     if (r != RegexArena::empty() && r != RegexArena::epsilon()) out.items.push_back({r, i.stack, i.capture});
   }
   out.lexemes.insert(out.lexemes.end(), from.lexemes().begin(), from.lexemes().end());
@@ -272,8 +273,9 @@ void Parser::merge_in_context(const KnownFrontier& from, uint32_t context, Front
 }
 
 // Collects the items with which a set of stacks can begin. For each entry these are the items of its top
-// symbol, and those of the stacks below if this symbol may read nothing. The frontiers below are known, so a
-// deeper stack costs only its new symbol. If one is not, it is set in `missing`, and the result is false.
+// symbol and, if this symbol may read nothing, the items of the stacks below. The frontiers of the stacks
+// below are known, so a deeper stack costs only its new symbol. If such a frontier is not known, `missing` is
+// set to its stacks, and the result is false.
 bool Parser::build_frontier(StackId stack, Frontier& out, StackId& missing) {
   out.accepting = stacks_.has_end(stack);
   for (const StackEntry& e : stacks_.entries(stack)) {
@@ -427,7 +429,7 @@ void Parser::normalise(std::vector<Pending>& lexemes) {
   lexemes.resize(n);
 }
 
-// Returns true if the text may end here on the condition that a token ends here, too.
+// Returns true if the text may end here, provided that a token ends here, too.
 bool Parser::ends_at_edge(std::span<const Item> items, uint32_t depth) {
   check_depth();
   if (depth == kMaxEdges) return false;
@@ -566,7 +568,7 @@ StateId Parser::step_uncached(StateId s, uint8_t byte) {
 }
 
 // Returns the state behind the byte. It has the derivative of each item and, where a derivative may be empty,
-// the items of the frontier below. Returns nothing if all that may follow was omitted.
+// the items of the frontier below. Returns nothing if everything that may follow was omitted.
 std::optional<StateId> Parser::stepped(StateId s, uint8_t byte) {
   const std::span<const Item> from = items(s);
   charge(6 + 4 * static_cast<int64_t>(from.size()));
@@ -593,8 +595,8 @@ std::optional<StateId> Parser::stepped(StateId s, uint8_t byte) {
     }
   }
   if (omissions.any() && !f.accepting && f.lexemes.empty() &&
-      // An item above stacks whose continuation was omitted does not count as a way on: it could read blanks,
-      // but nothing behind them.
+      // An item does not count if the continuation of its stacks was omitted: such an item could read blanks,
+      // but nothing behind the blanks.
       std::ranges::all_of(
           f.items, [&](const Item& i) { return std::ranges::find(starved, i.stack) != starved.end(); }))
     return std::nullopt;

@@ -1,9 +1,9 @@
 // Parse states: hash-consed sets of pairs (regex, set of stacks), stepped byte by byte.
 //
 // In: productions, and a start rule. Out: StateIds. Each state remembers its successor for each class of
-// bytes. Cost: a known step is two loads. A new step costs a derivative for each item and one look-up, about
-// half a microsecond. Invariant: every state but the dead state can be completed. Threads: peek() and state()
-// may run while one other thread, which holds the owner's lock, steps.
+// bytes. Cost: a known step is two loads. A new step costs a derivative for each item and one look-up;
+// together they take about half a microsecond. Invariant: every state but the dead state can be completed.
+// Threads: peek() and state() may run while one other thread, which holds the owner's lock, steps.
 #pragma once
 
 #include <atomic>
@@ -58,13 +58,13 @@ struct State {
   const Item* items = nullptr;
   uint32_t n = 0;
   bool accepting = false;
-  // True if some item captures text. Each byte changes the captured text, so it leads to a state of its own
-  // and has no class.
+  // True if some item captures text. Each byte changes the captured text, so each byte leads to a state of
+  // its own, and bytes are not divided into classes.
   bool capturing = false;
   bool poisoned = false;
   // For grammars that limit tokens (Limits::unlimited). If the next token cannot use up a limit, `begun` is
-  // the state after this token has begun, and `unmarked` is this state without its marks. If it can,
-  // `unmarked` is unknown(). Both are 0 until unlimited() is asked.
+  // the state after this token has begun, and `unmarked` is the state `begun` without its marks. If the next
+  // token can use up a limit, `unmarked` is unknown(). Both are 0 until unlimited() is asked.
   std::atomic<uint32_t> begun{0}, unmarked{0};
   // The other end of the range that begins with `grows`.
   std::atomic<uint32_t> grows_to{0};
@@ -114,9 +114,9 @@ class Parser {
     if (!next) return unknown();
     return StateId{next[st.classes->of[byte]].load(std::memory_order_acquire)};
   }
-  // Returns a successor that was computed before, by a beginning of a text of at least one byte: by a jump if
-  // one fits, otherwise by one byte. Sets `read` to the bytes of this beginning. Returns unknown() if there
-  // is none.
+  // Returns the state behind a beginning of the text, if this state was computed before: the beginning is the
+  // text of a jump, otherwise one byte. Sets `read` to the number of bytes of this beginning. Returns
+  // unknown() if no such state was computed.
   StateId peek(StateId s, std::string_view text, std::size_t& read) const {
     for (const Jump* j = states_[s.v].jumps.load(std::memory_order_acquire); j; j = j->next)
       if (text.starts_with(j->text)) {
@@ -128,12 +128,12 @@ class Parser {
   }
   // Returns the successor by one byte; dead() if the byte may not follow.
   StateId step(StateId s, uint8_t byte);
-  // Returns a successor by a beginning of a text of at least one byte: several bytes inside literals such as
-  // keys, one byte elsewhere. Sets `read` to the number of these bytes.
+  // Returns the state behind a beginning of the text: several bytes inside literals such as keys, one byte
+  // elsewhere. Sets `read` to the number of bytes of this beginning.
   StateId advance(StateId s, std::string_view text, std::size_t& read);
-  // Returns step(s, byte). If this is dead(), alternatives may have been omitted, and the step is made again
-  // under `Effort` (base/effort.h): with LookAgain undecided questions are asked again, Trust is for a byte
-  // that a mask allows.
+  // Returns step(s, byte). If the result is dead(), alternatives may have been omitted, and the step is made
+  // again under `Effort` (base/effort.h). With LookAgain, undecided questions are asked again; Trust is for a
+  // byte that a mask allows.
   template <class Effort>
   StateId step_with(StateId s, uint8_t byte);
   const ByteSet& live(StateId s);
@@ -141,8 +141,8 @@ class Parser {
   // Returns the state that has the given items, and the items behind each one that may read nothing.
   StateId make(std::span<const Item> items, bool accepting);
   StateId make(const Item& item);
-  // Returns the state that has exactly the given items, which come from another state. That state already had
-  // the items behind those that may read nothing, so none are added.
+  // Returns the state that has exactly the given items, which come from another state. The other state
+  // already had the items behind each item that may read nothing, so no items are added.
   StateId of_items(std::vector<Item> items, bool accepting);
   // For a state with too many items: returns a state that reads some texts of s, made of one item above one
   // stack. choose(stack) picks the entry at each depth of the stack. Returns dead() if this item and stack
@@ -161,10 +161,12 @@ class Parser {
     return known.items();
   }
 
-  // For limits on tokens (parse/limits.h). begin_token() returns the state after a token has begun; it
-  // accepts if s does. without_limits() returns s without its marks. least_limit() returns its smallest mark.
+  // For limits on tokens (parse/limits.h). begin_token() returns the state after a token has begun; this
+  // state accepts if s does. without_limits() returns s without its marks. least_limit() returns the smallest
+  // mark of s.
   StateId begin_token(StateId s) { return limited(at_edge(s), true); }
-  // Returns s with the items behind an edge (kEdge) added: the state at a point where a token may begin.
+  // Returns s with the items added that stand behind an edge (kEdge). This is the state at a point where a
+  // token may begin.
   StateId at_edge(StateId s);
   bool edged() const { return edged_; }
   // Returns true for a regex that is only the mark of a possible end; no byte of a text is read by it
@@ -208,23 +210,24 @@ class Parser {
       return std::tie(x.lexeme, x.stack.v) <=> std::tie(y.lexeme, y.stack.v);
     }
   };
-  // What can be read first in a set of stacks, while build_frontier() collects it. What follows a terminal
-  // that may read nothing is in it, too.
+  // What can be read first in a set of stacks, while build_frontier() collects it. If a terminal may read
+  // nothing, the frontier also has what follows this terminal.
   struct Frontier {
     std::vector<Item> items;
     std::vector<Pending> lexemes;
     bool accepting = false;
     bool empty() const { return items.empty() && lexemes.empty() && !accepting; }
   };
-  // A finished frontier. Its lists lie in pool_: an epoch has a hundred thousand of them, and vectors took
-  // 100 ms to free.
+  // A finished frontier. Its lists lie in pool_. An epoch has a hundred thousand such lists, and freeing them
+  // as vectors took 100 ms.
   struct KnownFrontier {
     const Item* first_item;
     const Pending* first_lexeme;
     uint32_t n;
     uint32_t n_lexemes : 30;
     uint32_t accepting : 1;
-    // True if the frontier is empty because alternatives were omitted. fed() then has it made again.
+    // True if the frontier is empty because alternatives were omitted. fed() then drops the frontier, so that
+    // it is made again.
     uint32_t starved : 1;
     std::span<const Item> items() const { return {first_item, n}; }
     std::span<const Pending> lexemes() const { return {first_lexeme, n_lexemes}; }
@@ -305,7 +308,7 @@ class Parser {
   uint32_t visit_ = 0;
   uint32_t depth_ = 0;
   uint32_t nested_ = 0;
-  // How often all that may follow a rule or a stack was omitted.
+  // Counts how often everything that may follow a rule or a stack was omitted.
   uint64_t omitted_ = 0;
   // The sets of stacks whose frontiers are starved; forget_starved() drops these frontiers.
   std::vector<StackId> starved_;

@@ -12,8 +12,8 @@
 //     PatternRest        what is left: a node of the pattern, and the PatternRest behind it
 //     LeftContexts       contexts, with their transitions over atoms: classes of characters that no context
 //                        tells apart
-//     ContextLanguage    a LazyLanguage (regex/regex.h) whose states are points; unfold() makes the regex of
-//                        one
+//     ContextLanguage    a LazyLanguage (regex/regex.h) whose states are points; unfold() makes the regex
+//                        of a point
 //
 // node_language() writes the language of a point. A class of characters is split by the context to
 // which each character leads. A look-ahead is a conjunct, so the whole is an alternating automaton. An

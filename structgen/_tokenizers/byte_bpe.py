@@ -33,7 +33,8 @@ _TEKKEN_SPECIAL = (
 
 
 class BytePairEncoder:
-    """Canonical ids by the `tiktoken` package, shifted past the special ids that come first."""
+    """Encodes texts with the `tiktoken` package. Canonical ids are tiktoken's ids plus the number of special
+    ids that come first."""
 
     def __init__(self, encoding: Any, shift: int = 0) -> None:
         self._encoding = encoding

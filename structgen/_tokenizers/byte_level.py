@@ -4,9 +4,9 @@ Enters: the parsed file. Leaves: an encoder whose ids equal those of the package
 for a new word of n bytes; the ids of earlier words are remembered.
 
 A text is cut at the added tokens, then by the file's pattern, and the bytes of each piece are merged by rank
-(Sennrich et al., 2016): always the pair with the lowest rank, the leftmost of equals. Python's `re` has no
-`\\p{L}`, so the pattern is matched against a *shadow* of the text, in which one private character stands for
-all characters beyond ASCII of the same category.
+(Sennrich et al., 2016): each merge takes the pair with the lowest rank, and of equal pairs the leftmost pair.
+Python's `re` has no `\\p{L}`, so the pattern is matched against a *shadow* of the text, in which one private
+character stands for all characters beyond ASCII of the same category.
 """
 
 from __future__ import annotations
@@ -98,7 +98,8 @@ class ByteLevelEncoder:
         self._known: dict[bytes, list[int]] = {}
 
     def __call__(self, text: str) -> list[int]:
-        """Returns the ids of a text. UnicodeEncodeError: the text holds half of a surrogate pair."""
+        """Returns the ids of a text. Raises a UnicodeEncodeError if the text holds half of a surrogate
+        pair."""
         found: list[int] = []
         at = 0
         for match in self._cut.finditer(text) if self._cut is not None else ():
@@ -158,8 +159,8 @@ class ByteLevelEncoder:
 
 
 def of_file(path: Path) -> ByteLevelEncoder:
-    """Returns the encoder of a `tokenizer.json`. VocabularyError: as in `ByteLevelEncoder`, or the file does
-    not exist."""
+    """Returns the encoder of a `tokenizer.json`. Raises a VocabularyError as `ByteLevelEncoder` does, or if
+    the file does not exist."""
     try:
         data = path.read_bytes()
     except OSError as error:
@@ -194,7 +195,7 @@ def _split_pattern(record: Any) -> str:
 
 def _translated(pattern: str) -> str:
     """Rewrites the pattern so that it matches shadows (see the top of the file) where the original matches
-    texts. VocabularyError: the pattern distinguishes characters that have the same shadow."""
+    texts. Raises a VocabularyError if the pattern distinguishes characters that have the same shadow."""
     made: list[str] = []
     in_class = False
     for match in re.finditer(r"\\[pP]\{(\^?\w+)\}|\\(.)|(\(\?[^:=!])|(.)", pattern, re.DOTALL):

@@ -25,7 +25,7 @@ Added = tuple[int, str, bool]  # id, text, special
 
 
 class FileEncoder(PackageEncoder):
-    """Canonical ids for a `tokenizer.json`."""
+    """Encodes texts to canonical ids with a `tokenizer.json`."""
 
     package, of = "tokenizers", "ids of a tokenizer.json"
 
@@ -137,8 +137,8 @@ def _hints(parts: Iterable[Any], prefix: Any, suffix: Any) -> Hints:
 
 
 def from_transformers(tokenizer: Any) -> Parts:
-    """Reads a live tokenizer of `tokenizers` or `transformers`. VocabularyError: the object is not a
-    tokenizer."""
+    """Reads a live tokenizer of `tokenizers` or `transformers`. Raises a VocabularyError if the object is not
+    a tokenizer."""
     fast = _backend(tokenizer)
     if fast is not None:
         parts = _from_fast(fast, tokenizer)

@@ -22,7 +22,7 @@ _MISTRAL_INSIDE = (
 
 
 def from_object(tokenizer: Any) -> Parts:
-    """Reads a live tokenizer. VocabularyError: the object is not a tokenizer."""
+    """Reads a live tokenizer. Raises a VocabularyError if the object is not a tokenizer."""
     if hasattr(tokenizer, "image_processor") or hasattr(tokenizer, "feature_extractor"):
         tokenizer = tokenizer.tokenizer  # a multi-modal processor
     parts = _read(tokenizer)

@@ -46,7 +46,7 @@ def reading(package: str) -> Iterator[None]:
 
 
 class PackageEncoder:
-    """Encodes to canonical ids with a package, which is imported at the first text."""
+    """Encodes texts to canonical ids with a package, which is imported at the first text."""
 
     package: str
     of: str  # the purpose of the package, for error messages

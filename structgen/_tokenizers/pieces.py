@@ -8,7 +8,7 @@ Five spellings are known. The pieces themselves decide first, because transforme
 decoder of a tokenizer:
 - byte-level (GPT-2): every byte is one printable character, a space is "Ġ";
 - SentencePiece: "▁" is a space, "<0x0A>" is a byte;
-- WordPiece: "##" continues a word. Not lossless: spaces are in no piece, so best effort;
+- WordPiece: "##" continues a word. No piece has a space, so the spaces of a text are lost;
 - latin-1: 256 pieces, each the character of a byte (ByT5);
 - plain: a piece is its own text.
 """

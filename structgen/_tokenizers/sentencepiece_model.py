@@ -1,7 +1,7 @@
 """SentencePiece `.model` files, read from the protobuf wire format.
 
-Enters: the bytes of the file. Leaves: `Parts`.
-Cost: about 2 us a piece, and no import but the encoder's, at its first text.
+Enters: the bytes of the file. Leaves: `Parts`. Cost: about 2 us for each piece; a package is imported only
+for the encoder, at its first text.
 
 Of ModelProto three fields matter: the pieces (1), the trainer's ids and flags (2). A piece has a text
 (1) and a type (3): normal, unknown, control, user-defined, unused, byte. "▁" is a space. Where the
@@ -25,7 +25,7 @@ _VARINT, _FIXED64, _BYTES, _FIXED32 = 0, 1, 2, 5
 
 
 class SentencePieceEncoder(PackageEncoder):
-    """Canonical ids for a SentencePiece model."""
+    """Encodes texts to canonical ids with a SentencePiece model."""
 
     package, of = "sentencepiece", "ids of a SentencePiece model"
 

@@ -2,17 +2,17 @@
 
 In: a schema document. Out: a narrower schema document. Cost: linear in the document.
 
-JSON Schema leaves objects open, and a model may fill the room with keys of its own. Closing adds
-``additionalProperties: false``, or ``unevaluatedProperties: false`` beside ``allOf`` and its like, wherever
-a schema applies to a value as a whole: at the root, to the value of a member, to an item, to what a string
-holds; not in the branches of ``allOf``, ``anyOf``, ``oneOf`` or behind ``$ref``, whose ``properties`` count
-together. An object is closed if its schemas have ``properties``, also empty ones, or ``patternProperties``.
-Members that these and ``additionalProperties`` allow stay allowed. Names in ``required`` or
-``dependentRequired`` count as named.
+Without such keywords JSON Schema allows any further keys in an object, and a model may add keys of its own.
+Closing adds ``additionalProperties: false``, or ``unevaluatedProperties: false`` beside ``allOf`` and its
+like, wherever a schema applies to a value as a whole: at the root, to the value of a member, to an item, to
+what a string holds; not in the branches of ``allOf``, ``anyOf``, ``oneOf`` or behind ``$ref``, whose
+``properties`` count together. An object is closed if its schemas have ``properties``, also empty ones, or
+``patternProperties``. Members that these and ``additionalProperties`` allow stay allowed. Names in
+``required`` or ``dependentRequired`` count as named.
 
 Narrowing a part of a schema narrows the whole, but not under ``not``, ``if``, ``oneOf`` and ``maxContains``.
 Also, the schema's own ``unevaluatedProperties`` does not see names that count as named. In these cases the
-result is the conjunction of the schema with its closed copy, so every text of the result is a text of the
+result is the conjunction of the schema and its closed copy, so every text of the result is a text of the
 schema.
 """
 

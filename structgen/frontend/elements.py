@@ -3,8 +3,8 @@
 In: an object schema. Out: a node of a ``_core.GrammarBuilder``. A style is a row of ``ELEMENT_STYLES``, with
 the texts around a key, a value and an item. A string is raw text up to the mark that closes its element; any
 other value is JSON. In nested styles objects and arrays are elements, too. In calls of Python strings are
-quoted. The engine writes the schema so and enforces every keyword, as in JSON (csrc/schema/write/elements.h).
-Cost: one node for each mark.
+quoted. The engine makes the grammar of such texts from the schema, and enforces every keyword as in JSON
+(csrc/schema/write/elements.h). Cost: one node for each mark.
 """
 
 from __future__ import annotations
@@ -63,7 +63,8 @@ def _delimited(mark: str) -> ElementStyle:
 
 
 def _text_or_json(mark: str) -> ElementStyle:
-    """Tags `parameter`. Every tag says whether its value is a text or JSON."""
+    """Returns the style of elements with tags `parameter`. Every tag says whether its value is a text or
+    JSON."""
     kinds = ("true", "false", "false", "false", "false", "false")
     start, close = f'<{mark}parameter name="', f"</{mark}parameter>"
     return ElementStyle(start, '" string="', '{kind}">', close, kinds, key_never=('"',))

@@ -15,11 +15,11 @@ Every rule is scannerless: characters are matched one by one, blanks only where 
 The problem. Two programs have a dialect each, hosts hand over either, and the text does not say which. A
 grammar may come from a stranger.
 
-The idea. The union of both is one language, so one parser reads both: recursive descent, one method for each
-level (`rules`, `rule`, `choice`, `sequence`, `repeated`, `item`), which hands nodes straight to the builder.
-There is no syntax tree. A rule that is used before it is defined gets its number at the first use (`number`),
-and `rules` checks at the end that each has a definition. A rule has no end mark: `next_rule` looks ahead for
-a name and `::=`.
+The idea. The union of both dialects is one language, which one parser reads. The parser works by recursive
+descent, with one method for each level (`rules`, `rule`, `choice`, `sequence`, `repeated`, `item`), and gives
+nodes directly to the builder. There is no syntax tree. A rule that is used before it is defined gets its
+number at the first use (`number`), and `rules` checks at the end that each has a definition. A rule has no
+end mark: `next_rule` looks ahead for a name and `::=`.
 
 `dispatch` makes free text with tags in it; structural tags use it, too. With
 
@@ -84,7 +84,7 @@ def build(text: str, vocabulary: Vocabulary, root: str = "root") -> tuple[_core.
 
 
 class Parser:
-    """Recursive descent over the text. Its methods return nodes of the builder."""
+    """Parses the text by recursive descent. The methods return nodes of the builder."""
 
     def __init__(self, text: str, vocabulary: Vocabulary, builder: _core.GrammarBuilder) -> None:
         self.text = text
@@ -579,7 +579,8 @@ def dispatch(
     may_end: bool = True,
     spell: source.Spell | None = None,
 ) -> int:
-    """Free text. If a tag occurs in the free text, the tag's node follows, and then free text again.
+    """Returns the node of free text with tags in it. If a tag occurs in the free text, the tag's node
+    follows, and then free text again.
 
     Args:
         pairs: each tag and its node. The tag that ends first counts; if several end there, the longest.

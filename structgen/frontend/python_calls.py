@@ -74,7 +74,8 @@ def _is_name(text: str) -> bool:
 
 
 def calls_of(text: str, names: tuple[str, ...] | None) -> list[tuple[str, str]] | None:
-    """Returns the calls of a whole text with their arguments as JSON; None: it is no list of calls.
+    """Returns the calls of a whole text with their arguments as JSON, or None if the text is no list of
+    calls.
 
     `true`, `false` and `null` are read as well. names: the functions' names; None: any name.
     """

@@ -4,8 +4,8 @@ In: pydantic's core schema of a number. Out: a schema document whose numbers the
 sums in exact fractions.
 
 A JSON number with a point is first read into a double, also for a `Decimal`. So a bound has to hold for the
-double nearest to the text. A double keeps the digits of a number of at most 15 digits. Decimals are limited
-to these, so their bounds and multiples hold for the written number. Whole numbers of any size are read
+double nearest to the text. A double keeps every number of at most 15 digits exactly. Decimals are limited to
+15 digits, so their bounds and multiples hold for the written number. Whole numbers of any size are read
 exactly, so beyond 15 digits only whole numbers are written.
 """
 
@@ -35,7 +35,7 @@ _ROUNDED_UP = decimal.Context(_EXACT_DIGITS, decimal.ROUND_CEILING, decimal.MIN_
 
 
 def integer(base: Document, schema: Any, digits: int | None) -> Document:
-    """`base` with both bounds, so that numbers end. `digits`: as in `whole`."""
+    """Returns `base` with both bounds, so that numbers end. `digits`: as in `whole`."""
     low, high = _bounds(schema)
     least, most = whole(
         None if low is None else int(low[0]),
@@ -58,7 +58,7 @@ def whole(low: int | None, high: int | None, step: int, digits: int | None) -> t
 
 
 def floating(base: Document, schema: Any) -> Document:
-    """`base` with bounds that hold for the double nearest to the text."""
+    """Returns `base` with bounds that hold for the double nearest to the text."""
     exact = {k: v for k, v in base.items() if k not in _KEYWORDS}
     low, high = _bounds(schema)
     # A text just inside an open bound may be rounded to the bound, so the next double becomes the bound.
@@ -88,8 +88,9 @@ def floating(base: Document, schema: Any) -> Document:
 
 
 def _far_multiples(step: float, size: int, low: Bound | None, high: Bound | None) -> Document:
-    """Numbers below `size` that are doubles and whose remainder is computed as 0: multiples of the step times
-    a power of two. If they are whole and the divisor is small, all of them; otherwise the step is doubled."""
+    """Returns numbers below `size` that are doubles and whose remainder is computed as 0: multiples of the
+    step times a power of two. If the multiples are whole and the divisor is small, all of them are allowed;
+    otherwise the step is doubled."""
     bounds = _written(_narrower((-size, True), low, max), _narrower((size, True), high, min))
     top, bottom = step.as_integer_ratio()
     power = max(0, size.bit_length() - 53)
@@ -109,7 +110,8 @@ def _inside(x: float, low: Bound | None, high: Bound | None) -> bool:
 
 
 def decimals(base: Document, schema: Any) -> Document:
-    """Numbers; strings, too, if the type has no bounds, because a pattern cannot bound a number."""
+    """Returns the schema of numbers and, if the type has no bounds, of strings; a pattern cannot bound a
+    number."""
     places, digits, step = (schema.get(k) for k in ("decimal_places", "max_digits", "multiple_of"))
     low, high = _bounds(schema)
     limited = not (places is None and digits is None and step is None)
@@ -235,7 +237,7 @@ def _whole(low: Bound | None, high: Bound | None, step: Any, whole: int | None, 
 
 
 def _places(places: int, whole: int) -> Document:
-    """Numbers of so many digits behind and before the point."""
+    """Returns the schema of numbers of so many digits behind and before the point."""
     return {"exclusiveMinimum": -(10**whole), "exclusiveMaximum": 10**whole, "multipleOf": _unit(places)}
 
 
@@ -244,7 +246,7 @@ def _unit(places: int) -> int | float:
 
 
 def _divide(number: Document, places: int | None, step: decimal.Decimal | None) -> None:
-    """Multiples of `step` with at most so many digits behind the point."""
+    """Restricts `number` to multiples of `step` with at most so many digits behind the point."""
     if step is None:
         if places is not None:
             number["multipleOf"] = _unit(places)

@@ -4,8 +4,8 @@ value.
 In: the function of a pydantic validator. Out: a schema of the accepted strings, or None. Cost: the first
 question about a method of `str` calls it for each of the 1.1 million characters.
 
-Whether all characters of a text satisfy `str.isalpha` is decided character by character, so Python itself is
-asked about each: its Unicode is the one that counts.
+Whether all characters of a text satisfy `str.isalpha` is decided character by character, so Python is asked
+about each character: the version of Unicode that Python has decides.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Turns Python types into JSON Schemas, and texts back into values of the type.
 
 In: a pydantic model, dataclass, TypedDict, NamedTuple, Enum, Literal, Union, container type or function; or
-OpenAI's ``response_format`` and ``tools``. Out: a schema document and a parser. Cost: pydantic's; it is
-imported here and nowhere else.
+OpenAI's ``response_format`` and ``tools``. Out: a schema document and a parser. Cost: pydantic generates a
+schema; only this module imports pydantic.
 """
 
 from __future__ import annotations

@@ -135,7 +135,7 @@ def _rule(pattern: str, said: str | None) -> Document:
 
 
 def _text(pattern: str, said: str | None = None, *more: Document, **notes: Any) -> Document:
-    """Strings that match a pattern and satisfy every document in `more`."""
+    """Returns the schema of strings that match a pattern and satisfy every document in `more`."""
     rules = [_rule(pattern, said), *more]
     if len(rules) == 1:
         return {"type": "string", **rules[0], **notes}
@@ -553,7 +553,8 @@ class _Generator(GenerateJsonSchema):
 
     def generate_inner(self, schema: Any) -> Document:
         out = super().generate_inner(schema)
-        # This stands here because a type with a JSON Schema of its own skips the method of its kind.
+        # A plain validator is marked here, because a type with a JSON Schema of its own skips the method of
+        # its kind.
         return _remarked(out, schema) if schema["type"] == "function-plain" and "$ref" not in out else out
 
     def function_before_schema(self, schema: Any) -> Document:

@@ -44,7 +44,8 @@ def fail(message: str, text: str, at: int) -> NoReturn:
 
 
 def sound(text: str) -> str:
-    """Returns the text itself. GrammarError: it has half a surrogate pair, which UTF-8 cannot encode."""
+    """Returns the text itself. Raises a GrammarError if the text has half a surrogate pair, which UTF-8
+    cannot encode."""
     try:
         text.encode()
     except UnicodeEncodeError as error:
@@ -66,7 +67,7 @@ def text_of(given: object, what: str) -> str:
 
 
 def meant(name: str, known: Iterable[str]) -> str:
-    """``; did you mean 'value'?`` if a known name is close, otherwise nothing."""
+    """Returns ``; did you mean 'value'?`` if a known name is close, otherwise an empty text."""
     close = difflib.get_close_matches(name, list(known), n=1, cutoff=0.6)
     return f"; did you mean '{close[0]}'?" if close else ""
 
@@ -98,7 +99,8 @@ def literal(b: _core.GrammarBuilder) -> Spell:
 
 
 def spelled(b: _core.GrammarBuilder, vocabulary: Vocabulary) -> Spell:
-    """Nodes of chat marks. A special token's name in a mark also matches the token itself."""
+    """Returns a function that makes the nodes of chat marks. A special token's name in a mark also matches
+    the token itself."""
     names = [n for n, i in vocabulary.special_tokens.items() if n and i not in vocabulary.eos_token_ids]
     pattern = re.compile("|".join(map(re.escape, sorted(names, key=len, reverse=True))) or r"(?!)")
 
@@ -124,8 +126,8 @@ def without(b: _core.GrammarBuilder, texts: Sequence[str]) -> int:
 
 
 class Marks:
-    """Any text up to and including the first of some marks. If several marks end at one place, the longest
-    counts. Cost: linear in the marks, for any number of questions.
+    """Makes nodes of "any text up to and including the first of some marks". If several marks end at one
+    place, the longest mark counts. Cost: linear in the marks, for any number of questions.
     """
 
     def __init__(self, b: _core.GrammarBuilder, marks: Sequence[str], spell: Spell | None = None) -> None:
@@ -189,12 +191,14 @@ def bounds(least: str, comma: str, most: str) -> tuple[int, int]:
 
 
 def across(mark: str, texts: Sequence[str]) -> list[str]:
-    """Endings forbidden before `mark`: with such an ending, one of the texts would reach into the mark."""
+    """Returns the endings that are forbidden before `mark`: with such an ending, one of the texts would reach
+    into the mark."""
     return sorted({t[:k] for t in texts for k in range(1, len(t)) if mark.startswith(t[k:])})
 
 
 def early(end: str, ends: Sequence[str]) -> list[str]:
-    """Endings forbidden before `end`: with such an ending, another end would be complete before `end`."""
+    """Returns the endings that are forbidden before `end`: with such an ending, another end would be complete
+    before `end`."""
     found = {
         other[:k]
         for other in ends
@@ -239,7 +243,7 @@ NO_TEMPERATURE = (
 
 
 def temperature(b: _core.GrammarBuilder, name: str, value: str, text: str, at: int) -> None:
-    """Checks a temperature, and gives a warning that it has no effect."""
+    """Checks a temperature, and warns that a temperature has no effect."""
     try:
         found = float(value)
     except ValueError:

@@ -7,8 +7,9 @@ Cost: linear in the JSON; what a trigger does to free text is a regex per trigge
 If a trigger occurs in free text, one of the tags that begin with the trigger must follow. If a mark contains
 the name of a special token of the vocabulary, this token may stand for the name.
 
-The problem. A model talks freely, and from `<tool_call>` on it has to write a call. Free text must then not
-contain that mark, nor end in the middle of a tag, and the text around a tag must not read past the tag's end.
+The problem. A model talks freely, and from `<tool_call>` on it has to write a call. So free text must not
+contain this mark and must not end in the middle of a tag, and the free text inside a tag must not go on past
+the end of the tag.
 
 The idea. A format is an object with a ``type``. `KINDS` has a row for each type: the method that returns its
 node, and the names of its fields. `_Formats.format` checks the fields and calls the method; formats nest.
@@ -21,12 +22,13 @@ With
     not allowed  see <fx (no tag begins so)       <f>x</f>
 
 Ends. The content of a tag may be free text, and that text ends at the first end of the tag. `rest_of_tag`
-therefore hands the ends to `closed`, which builds a format together with the end behind it. It goes down
-through sequences, choices and options to the format that stands last. A format further inside finds the ends
-in `self.ends` and leaves them out of its free text.
+therefore hands the ends to `closed`, which builds a format together with the end behind it. `closed` goes
+down through sequences, choices and options to the format that stands last. A format further inside finds the
+ends in `self.ends`, and its free text contains none of them.
 
 Invariants.
-- A field that a format does not know is an error: ignored, it would be a constraint that is not kept.
+- A field that a format does not know is an error, because an ignored field would be a constraint that is not
+  kept.
 - Every error has the path to the part at fault, such as ``#/format/tags/0``.
 - Schemas get the caller's `JsonStyle` unless the format says otherwise.
 
@@ -107,8 +109,8 @@ def _modern(spec: dict[str, Any]) -> dict[str, Any]:
 
 
 def name_part(error: GrammarError, spec: Any, compiled: Callable[[Any], object]) -> None:
-    """Finds the part whose schema alone causes the error, and puts the part's name in front of the message
-    (`NAMED`: tools have names)."""
+    """Finds the part whose schema alone causes the error, and puts the part's name in front of the message.
+    Parts of tools have such names (`NAMED`)."""
     todo = deque([spec])
     while todo:
         node = todo.popleft()
@@ -395,7 +397,7 @@ class _Formats:
     def closed(self, spec: Any, path: str, ends: list[str]) -> int:
         """Returns a format and one of the ends behind it.
 
-        If free text stands before the end, the end is the first one that occurs in the text.
+        If free text stands before the end, the end is the first of `ends` that occurs in the text.
         """
         b = self.b
         last = b.choice([self.spell(e) for e in ends])
@@ -468,7 +470,8 @@ class _Formats:
         path: str,
         ends: list[str] | None,
     ) -> int:
-        """Free text with tags in it. With `ends` the node includes the end that closes the text."""
+        """Returns the node of free text with tags in it. With `ends` the node includes the end that closes
+        the text."""
         b = self.b
         outer = ends or self.ends
         excludes = [e for e in self.texts(spec, "excludes", path) if e not in outer]
@@ -500,7 +503,7 @@ class _Formats:
         return some if spec.get("at_least_one") else self.b.repeat(some, 0, 1)
 
     def by_token(self, spec: dict[str, Any], path: str) -> int:
-        """Any tokens up to one of the triggers, then the content of that trigger."""
+        """Returns the node of any tokens up to one of the triggers, then the content of this trigger."""
         pairs: list[tuple[int, int]] = []
         if spec["type"] == "token_dispatch":
             for rule, at in self.entries(spec, "rules", path):

@@ -1,8 +1,9 @@
 r"""Patterns (ECMA-262, anchored) of the texts of dates, numbers, addresses and URLs in JSON strings.
 
 In: bounds, versions, schemes. Out: pattern text for the keyword ``pattern``. Cost: linear in the digits of
-the bounds. Every pattern is sound: a text that it matches is taken by the reader it is written for (pydantic,
-and through it Python's own types). Where a reader also takes rarer spellings, the common one is kept.
+the bounds. Every pattern is sound: a text that it matches is taken by the reader for which it is written
+(pydantic, and through pydantic Python's own types). If a reader takes several spellings of a value, the
+pattern may match only the common spelling.
 
 The problem. A validator computes: it compares numbers, knows how many days February has, and splits networks.
 A grammar only has patterns.
@@ -18,9 +19,9 @@ alternative for each digit:
 ISO dates and times have one shape, so `at_least` and `at_most` order them, too. Whole numbers are split by
 their number of digits first. Leap years and networks are lists of the digits that are possible.
 
-Patterns of users. `from_unicode` turns a pattern of Rust or Python into one of ECMA's dialect. Its classes
-mean Unicode's there and ASCII's here, so a class that allows is made narrower and one that denies is made
-wider:
+Patterns of users. `from_unicode` turns a pattern of Rust or Python into one of ECMA's dialect. Classes such
+as \d contain Unicode characters in these dialects and only ASCII characters in ECMA's dialect. So a class of
+allowed characters becomes narrower, and a class of excluded characters becomes wider:
 
     \d\W     [0-9][^\p{Alphabetic}\p{M}\p{N}\p{Pc}\u200c\u200d]
     [^\d]    [^\p{Nd}]
@@ -57,7 +58,7 @@ def anchored(body: str) -> str:
 
 
 def _shape(text: str) -> str:
-    """Texts of the shape of `text`, with any digits."""
+    """Returns a pattern of texts of the shape of `text`, with any digits."""
     return re.sub(r"[0-9]+", lambda m: f"[0-9]{{{len(m[0])}}}", _escaped(text))
 
 
@@ -66,7 +67,8 @@ def _escaped(text: str) -> str:
 
 
 def at_least(text: str) -> str:
-    """Texts of the shape of `text` (the same length, digits in the same places) that are equal or greater."""
+    """Returns a pattern of texts of the shape of `text` (the same length, digits in the same places) that are
+    equal or greater."""
     return _from(text, "9", lambda digit: f"[{digit + 1}-9]")
 
 
@@ -76,8 +78,8 @@ def at_most(text: str) -> str:
 
 
 def _from(text: str, last: str, beyond: Callable[[int], str]) -> str:
-    """Texts of the shape of `text`: the text itself, and texts that differ from it first in a digit of
-    `beyond`, with any digits behind it."""
+    """Returns a pattern of texts of the shape of `text`: the text itself, and texts that differ from it first
+    in a digit of `beyond`, with any digits behind it."""
     parts = [
         _escaped(text[:i]) + beyond(int(c)) + _shape(text[i + 1 :])
         for i, c in enumerate(text)
@@ -87,7 +89,8 @@ def _from(text: str, last: str, beyond: Callable[[int], str]) -> str:
 
 
 def integers(low: int | None, high: int | None, digits: int = 308) -> str:
-    """Whole numbers of at most `digits` digits, no leading zeros, within inclusive bounds."""
+    """Returns a pattern of whole numbers of at most `digits` digits, without leading zeros, within inclusive
+    bounds."""
     parts = []
     if (low is None or low <= 0) and (high is None or high >= 0):
         parts.append("0")
@@ -131,7 +134,7 @@ _OFFSET = "(?:Z|[+-](?:[01][0-9]|2[0-3]):[0-5][0-9])"
 
 
 def date() -> str:
-    """Days of the years 1 to 9999 (RFC 3339, full-date)."""
+    """Returns a pattern of the days of the years 1 to 9999 (RFC 3339, full-date)."""
     return anchored(_DAY)
 
 
@@ -150,7 +153,8 @@ def _zone(offset: str) -> str:
 
 
 def duration() -> str:
-    """ISO 8601 durations. Their parts have at most six digits, so that the sum is within Python's range."""
+    """Returns a pattern of ISO 8601 durations. Their parts have at most six digits, so that the sum is within
+    Python's range."""
     part = "[0-9]{1,6}"
     days = f"(?:{part}Y)?(?:{part}M)?(?:{part}W)?(?:{part}D)?"
     hours = rf"T(?=[0-9])(?:{part}H)?(?:{part}M)?(?:{part}(?:\.[0-9]{{1,6}})?S)?"
@@ -161,7 +165,8 @@ def duration() -> str:
 
 
 def decimal(whole: int | None = None, places: int | None = None) -> str:
-    """Decimal numbers of at most `whole` digits before the point and `places` behind it."""
+    """Returns a pattern of decimal numbers of at most `whole` digits before the point and `places` digits
+    behind it."""
     before = "[0-9]{1,308}" if whole is None else "0" if whole <= 0 else f"(?:0|[1-9][0-9]{{0,{whole - 1}}})"
     behind = "[0-9]{1,308}" if places is None else f"[0-9]{{1,{places}}}"
     return anchored(f"-?{before}" + ("" if places == 0 else rf"(?:\.{behind})?"))
@@ -236,7 +241,8 @@ def ipv6() -> str:
 
 
 def ipv4_network() -> str:
-    """Networks that ``ipaddress.IPv4Network`` takes: all bits behind the prefix are 0."""
+    """Returns a pattern of networks that ``ipaddress.IPv4Network`` takes: all bits behind the prefix are
+    0."""
     parts = [ipv4()]
     for length in range(33):
         octets = []
@@ -252,7 +258,8 @@ def ipv4_network() -> str:
 
 
 def ipv6_network() -> str:
-    """IPv6 networks: the groups of the prefix, then ``::``. All bits behind the prefix are 0."""
+    """Returns a pattern of IPv6 networks: the groups of the prefix, then ``::``. All bits behind the prefix
+    are 0."""
     parts = [ipv6(), "::/0"]
     for length in range(1, 113):
         whole, bits = divmod(length, 16)
@@ -282,7 +289,8 @@ _SPECIAL = "(?!(?:[Hh][Tt][Tt][Pp][Ss]?|[Ww][Ss][Ss]?|[Ff][Tt][Pp]|[Ff][Ii][Ll][
 
 
 def url(schemes: Sequence[str] | None, hosts: bool = False) -> str:
-    """URLs of RFC 3986 that the URL standard reads. `hosts` allows several hosts with commas between them."""
+    """Returns a pattern of the URLs of RFC 3986 that the URL standard reads. `hosts` allows several hosts
+    with commas between them."""
     host = f"{_USER}{_HOST}{_PORT}" + (f"(?:,{_USER}{_HOST}{_PORT})*" if hosts else "")
     if schemes is None:
         plain = rf"{_SPECIAL}[A-Za-z][A-Za-z0-9+.-]*:(?:[A-Za-z0-9._~!$&'()*+,;=:@-]|%[0-9A-Fa-f]{{2}})+"
@@ -295,7 +303,8 @@ def url(schemes: Sequence[str] | None, hosts: bool = False) -> str:
 
 
 def email() -> str:
-    """Addresses that the package ``email-validator`` takes: no quoted names, no special-use domains.
+    """Returns a pattern of addresses that the package ``email-validator`` takes, without quoted names and
+    special-use domains.
 
     RFC 5321 limits the name to 64 characters, a label to 63 and the address to 254.
     """
@@ -319,7 +328,7 @@ _NO_BORDER = f"(?:(?<={_INSIDE})(?={_INSIDE})|(?<!{_OUTSIDE})(?!{_OUTSIDE}))"
 
 
 def from_unicode(pattern: str, sets: bool = False) -> str:
-    r"""A pattern of Rust's or Python's dialect, whose classes are Unicode's, in ECMA's dialect.
+    r"""Returns a pattern of Rust's or Python's dialect, whose classes are Unicode's, in ECMA's dialect.
 
     ``\d`` becomes the ASCII digits, and ``\D`` and ``[^\d]`` exclude all Unicode digits. So the original
     matches every text that the result matches. `sets`: the dialect has sets in classes (Rust's

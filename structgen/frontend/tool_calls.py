@@ -279,7 +279,7 @@ class CallReader:
                 yield self._cut(len(self._mark))
 
     def _skip_between(self) -> bool:
-        """Skips the end of the section or a separator; False if neither stands here."""
+        """Skips the end of the section or a separator. Returns False if neither stands here."""
         row = self._style
         if row.close and self._text.startswith(row.close):
             self._cut(len(row.close))
@@ -449,7 +449,8 @@ def _beginning(begin: str, names: tuple[str, ...] | None) -> re.Pattern[str]:
 
 
 def _flat_members(style: str, body: str) -> list[tuple[str, list[Any]]] | None:
-    """Returns the key and the readings of each member, the likeliest reading first; None: another style."""
+    """Returns the key and the readings of each member, the likeliest reading first, or None if the text has
+    another style."""
     row = elements.row_of(style)
     assert row is not None
     before, _, after = row.after.partition("{kind}")
@@ -485,7 +486,7 @@ def _flat_members(style: str, body: str) -> list[tuple[str, list[Any]]] | None:
 
 
 def _delimited_members(body: str, mark: str) -> dict[str, Any] | None:
-    """Returns the members of ``city:MARKRomeMARK,days:[1,2]``; None: another style."""
+    """Returns the members of ``city:MARKRomeMARK,days:[1,2]``, or None if the text has another style."""
     parts = body.split(mark)
     parts[1::2] = map(json.dumps, parts[1::2])
     parts[::2] = [re.sub(r"[^\s:,{}\[\]]+(?=\s*:)", lambda key: json.dumps(key[0]), p) for p in parts[::2]]
@@ -651,7 +652,7 @@ def parse_tool_calls(text: str, *, style: str = "hermes", tools: Any = None) -> 
 
 
 def known_row(style: str) -> Style:
-    """Returns the row of a style. ValueError: the style is unknown."""
+    """Returns the row of a style. Raises a ValueError if the style is unknown."""
     row = row_of(style)
     if row is None:
         raise ValueError(f"{style!r} is no style{known_or_meant(style)}")

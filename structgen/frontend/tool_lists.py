@@ -33,7 +33,7 @@ class ToolError(GrammarError):
 
 
 def listed(tools: Any) -> list[Any]:
-    """Tools as a list of OpenAI's objects and functions of Python.
+    """Returns tools as a list of OpenAI's objects and functions of Python.
 
     Args:
         tools: such a list; or the result of an MCP client's ``tools/list``, its tools, or the JSON of either:
@@ -130,7 +130,8 @@ def identity(*request: Any) -> bytes | None:
     """Returns bytes that two requests share only if they are equal; None if a request has values outside
     JSON.
 
-    This takes a third of the time of writing the request as JSON, and a tenth of the time of a compile.
+    Computing these bytes takes a third of the time of writing the request as JSON, and a tenth of the time of
+    a compile.
     """
     try:
         return hashlib.sha256(
@@ -141,7 +142,7 @@ def identity(*request: Any) -> bytes | None:
 
 
 def check_names(names: Sequence[str]) -> None:
-    """ToolError: two tools have the same name."""
+    """Raises a ToolError if two tools have the same name."""
     first: dict[str, int] = {}
     for i, name in enumerate(names):
         if (other := first.setdefault(name, i)) != i:

@@ -118,7 +118,7 @@ _CALL = '{"name": "{name}", "arguments": '
 
 
 def _listed(open: str, close: str = "]", call: str = _CALL, **more: Any) -> Style:
-    """Calls in JSON, in a list between two marks."""
+    """Returns the row of a style with calls in JSON, in a list between two marks."""
     return Style(call, "}", open=open, close=close, separator=", ", **more)
 
 
@@ -128,7 +128,7 @@ def _between(start: str, end: str = "", call: str = _CALL, **more: Any) -> Style
 
 
 def _invoked(section: str, parameters: str, mark: str = "", **more: Any) -> Style:
-    """Tags `invoke` in a section. Every tag begins with the mark."""
+    """Returns the row of a style with tags `invoke` in a section. Every tag begins with the mark."""
     start, end = f'<{mark}invoke name="{{name}}">\n', f"</{mark}invoke>\n"
     section = mark + section
     return Style(start, end, open=f"<{section}>\n", close=f"</{section}>", parameters=parameters, **more)
@@ -375,8 +375,8 @@ def row_of(name: object) -> Style | None:
     return made and replace(made, parameters=f"{row.parameters}:{suffix}", family=f"{row.family}:{suffix}")
 
 
-# Not a row: the arguments of the one function that must be called, with nothing around them. It is for models
-# that were trained to write values and no calls.
+# Not a row: the arguments of the one function that must be called, with nothing around them. This style is
+# for models that were trained to write values and no calls.
 ARGUMENTS = "arguments"
 
 
@@ -530,7 +530,7 @@ def _arguments(row: Style, schema: Any, what: str) -> dict[str, Any]:
 
 
 def _check_name(row: Style, style: str, name: str, i: int) -> None:
-    """ToolError: calls in this style cannot carry the name."""
+    """Raises a ToolError if calls in this style cannot carry the name."""
     try:
         source.sound(name)
     except GrammarError as error:
@@ -627,7 +627,7 @@ def callable_tools(tools: list[Any], tool_choice: Any) -> list[Any]:
 def arguments_alone(tools: list[Any], tool_choice: Any) -> bool:
     """Returns whether an answer may be the arguments alone.
 
-    That needs a function that must be called and whose parameters are an object.
+    The answer may be the arguments alone if one function must be called and its parameters are an object.
     """
     if _forced(tool_choice) is None:
         return False
@@ -651,7 +651,7 @@ def answer_document(tools: list[Any], tool_choice: Any, style: str) -> Any:
 
 
 def described(tool: Any) -> dict[str, Any]:
-    """OpenAI's object of a tool. A Python function's docstring becomes its description."""
+    """Returns OpenAI's object of a tool. A Python function's docstring becomes its description."""
     name, parameters = _function(tool, 0, False)
     if isinstance(tool, dict):
         inner = tool.get("function", tool)

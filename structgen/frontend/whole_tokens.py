@@ -1,4 +1,4 @@
-"""Whole tokens in a grammar: exactly this token, any token but those.
+"""Nodes for whole tokens in a grammar: exactly this token, or any token but some.
 
 In: ids of a vocabulary. Out: nodes of a ``_core.GrammarBuilder``. Cost: linear in the texts of the named
 tokens. The texts of the vocabulary are read once for each grammar that names an ordinary token.
@@ -46,7 +46,7 @@ class WholeTokens:
         return bool(text) and max(text) < _NO_TEXT and token not in self.special
 
     def one_of(self, ids: Sequence[int], name: str) -> int:
-        """Exactly one of these tokens."""
+        """Returns a node for exactly one of these tokens."""
         texts = [self.b.literal(self.vocabulary.token_bytes(i)) for i in ids if self.is_text(i)]
         others = [i for i in ids if not self.is_text(i)]
         parts = [self._alone(self.b.choice(texts), name)] if texts else []
@@ -59,8 +59,8 @@ class WholeTokens:
         return self._or_special(self._alone(self._other_text(self._texts(ids)), name), ids)
 
     def any_but(self, ids: Sequence[int], name: str) -> int:
-        """Any number of tokens of `but`. If only special tokens are named, any text with other special tokens
-        in it."""
+        """Returns a node for any number of tokens of `but`. If only special tokens are named, this is any
+        text with other special tokens in it."""
         return self.b.repeat(self.but(ids, name) if self._texts(ids) else self.char_but(ids), 0, -1)
 
     def char_but(self, ids: Sequence[int]) -> int:
@@ -70,7 +70,8 @@ class WholeTokens:
     def dispatch(
         self, free: int, pairs: Sequence[tuple[int, int]], loop: bool, name: str, at_least_one: bool = False
     ) -> int:
-        """Text of `free`. After a token that occurs in it the token's node follows, then `free` again.
+        """Returns a node for text of `free`. Behind a token that occurs in the text the token's node follows,
+        then `free` again.
 
         Args:
             loop: False ends the text after the first token's node.
@@ -97,7 +98,7 @@ class WholeTokens:
         return b.sequence([b.edge(), b.limit(text, 1, name), b.edge()])
 
     def _other_text(self, texts: list[bytes]) -> int:
-        """Returns the text of any token but these, and others that no token has.
+        """Returns a node for the text of any token but these, and for further texts that no token has.
 
         Of the texts of other tokens at least one byte is a token, because the search for a shortest end needs
         a token.

@@ -1,12 +1,13 @@
 """The protocol of a language model: contexts in, log-probabilities out.
 
-Enters: a prompt, then token ids one at a time. Leaves: natural-log next-token probabilities, float32.
-Cost: that of the implementation; the protocol asks for one batched forward a call.
+Enters: a prompt, then token ids one at a time. Leaves: natural-log next-token probabilities, float32. Cost:
+it depends on the implementation; the protocol asks for one batched forward for each call.
 
-A context is a node of a prefix tree. Equal prefixes are one object as long as some code holds it, so every
-caller that reaches a prefix finds the work that was done for it. The vector of a context is frozen when it
-is first computed, because models are not deterministic to the last bit (another batch, another kernel). A
-sampler whose weights and draws came from two different vectors would be wrong, and no test would notice.
+A context is a node of a prefix tree. Equal prefixes are one object as long as some code holds this object, so
+every caller that reaches a prefix finds the work that was done for the prefix. The vector of a context is
+frozen when it is first computed, because models are not deterministic to the last bit (another batch, another
+kernel). A sampler whose weights and draws came from two different vectors would be wrong, and no test would
+notice.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ class LanguageModelError(StructgenError, ValueError):
 
 
 class ContextTooLong(LanguageModelError):
-    """More tokens than the model has positions for."""
+    """Raised if a context has more tokens than the model has positions."""
 
 
 class Context(Protocol):
@@ -44,8 +45,8 @@ class Context(Protocol):
         ...
 
     def extend(self, token: int) -> Self:
-        """Returns the prefix with one more id. It runs no forward. LanguageModelError: there is no such
-        id."""
+        """Returns the prefix with one more id. It runs no forward. Raises a LanguageModelError if there is no
+        such id."""
         ...
 
 
@@ -57,8 +58,8 @@ class LanguageModel(Protocol):
     depend on the order, grouping or repetition of its contexts. For one context it returns the same bits each
     time, as long as the context is held.
 
-    A model on another device may also have `resident(contexts)`. It gives the rows on that device
-    (`resident.py`), so draws copy no row; it gives None if the device is the CPU.
+    A model on another device may also have `resident(contexts)`. This method gives the rows on the model's
+    device (`resident.py`), so draws copy no row; it gives None if the device is the CPU.
     """
 
     @property
@@ -77,7 +78,7 @@ class LanguageModel(Protocol):
         ...
 
     def start(self, prompt: str | Sequence[int]) -> Context:
-        """Returns the context of a prompt. ContextTooLong: it exceeds `max_context`."""
+        """Returns the context of a prompt. Raises ContextTooLong if the prompt exceeds `max_context`."""
         ...
 
     def logprobs(self, contexts: Sequence[Context]) -> npt.NDArray[np.float32]:
@@ -89,8 +90,8 @@ class LanguageModel(Protocol):
 def check_logprobs(rows: npt.NDArray[np.float32], contexts: int, width: int) -> None:
     """Raises LanguageModelError unless a model gave one row of log-probabilities for each context.
 
-    It takes one pass, because the maximum of a row with a NaN is NaN. A row of only -inf is not an error
-    here; the draw from such a row raises one.
+    The check takes one pass over the rows, because the maximum of a row with a NaN is NaN. A row of only -inf
+    is not an error here; the draw from such a row raises one.
     """
     if rows.shape != (contexts, width):
         raise LanguageModelError(

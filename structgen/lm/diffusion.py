@@ -1,7 +1,8 @@
 """Masked-diffusion models: they read a row of tokens, some of them masked, and give scores for every slot.
 
 Enters: a prompt's ids and a row of slots. Leaves: logits of shape (slots, vocabulary). Cost: one forward over
-prompt and slots a call; nothing is kept from one call to the next, because every slot sees every other.
+prompt and slots a call; nothing is kept from one call to the next, because every slot attends to every other
+slot.
 
 `sg.denoise` uses models through the protocol `DiffusionLM`. `TransformersDiffusionLM` is for models like
 LLaDA and Dream: masked language models of transformers or of a repository's own code. Their forward takes
@@ -47,7 +48,8 @@ class DiffusionLM(Protocol):
         ...
 
     def logits(self, context: Sequence[int], canvas: Sequence[int]) -> npt.NDArray[np.float32]:
-        """Scores of shape (slots, vocabulary). In the row of slots, masked ones hold the mask id."""
+        """Returns scores of shape (slots, vocabulary). In the row of slots, each masked slot holds the mask
+        id."""
         ...
 
 

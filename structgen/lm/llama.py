@@ -5,9 +5,9 @@ Leaves: hidden states and logits, float32, equal to those of torch to rounding. 
 about thirty calls of numpy a layer, which for one token take longer than their arithmetic.
 
 Factors that do not depend on the text are multiplied into the weights when the weights are read: the gains of
-norms, the scale of attention, the factor 1/2 in SiLU's argument. A rotary position turns two channels of
-queries and keys together. The channels are reordered so that such a pair lies side by side: the pair is
-then a complex number, and the turn is one multiplication.
+norms, the scale of attention, the factor 1/2 in SiLU's argument. A rotary position embedding rotates pairs of
+channels of queries and keys. The channels are reordered so that the two channels of a pair lie side by side:
+a pair is then a complex number, and its rotation is one multiplication.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ Ids = npt.NDArray[np.int64]
 
 
 class Past(ABC):
-    """Keys and values to which a forward pass attends: earlier ones, and those of the pass, which it writes
-    here.
+    """Keys and values to which a forward pass attends: those of earlier passes, and those of the pass itself,
+    which it stores here.
 
     Queries, keys and values are (rows, heads, tokens, size).
     """
@@ -123,7 +123,7 @@ class Llama:
 
     @property
     def nbytes(self) -> int:
-        """Bytes of the weights."""
+        """The number of bytes of the weights."""
         parts = [self._embedding, self._head, self._turns]
         for layer in self._layers:
             parts += [layer.attention, layer.output, layer.expand, layer.contract]
@@ -201,8 +201,8 @@ class _Config:
 
 
 def _config(path: Path) -> _Config:
-    """Returns the numbers of a `config.json`. LanguageModelError: this forward pass does not support a
-    setting; the error names the setting."""
+    """Returns the numbers of a `config.json`. Raises a LanguageModelError if this forward pass does not
+    support a setting; the error names the setting."""
     try:
         raw: Any = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError, RecursionError) as error:

@@ -6,18 +6,19 @@ few passes over V.
 
 Several end-of-sequence ids are mixed as one token, because they end the same text.
 
-- `Contrasted`: contrastive decoding (Li et al. 2022; with the power of O'Brien and Lewis 2023). Where a token
-  is at least `plausible` times as probable as the most probable one, its score is (1 + power) log p - power
-  log q, with p the model and q the amateur. An implausible token is scored as if the amateur were sure of it,
-  so it stays below every plausible one. The papers give it probability 0; under a grammar every allowed token
-  might then have probability 0. If the entropy of p is below `above`, the row is p itself.
+- `Contrasted`: contrastive decoding (Li et al. 2022; with the power of O'Brien and Lewis 2023). A token is
+  plausible if it is at least `plausible` times as probable as the most probable token. The score of a
+  plausible token is (1 + power) log p - power log q, with p the model and q the amateur. An implausible token
+  is scored as if the amateur gave it probability 1, so it stays below every plausible token. The papers give
+  it probability 0; under a grammar every allowed token might then have probability 0. If the entropy of p is
+  below `above`, the row is p itself.
 - `Anchored`: anchored decoding (He et al. 2026, arXiv 2602.07120). The row is p^a r^(1-a), normalised, of the
   model p and the reference r, with the largest a in [0, 1] for which KL(row || r) stays within the budget of
   the step. The budget of step t is t * budget / steps, less the divergences of earlier steps; after `steps`
-  steps no budget is added. So along every text the sum of the divergences is at most `budget`, and so is
-  KL(P || R) between the laws of whole texts. This holds for free texts. A mask renormalises, and a grammar
-  may force a text that the reference would never write. The paper also has a debt of the prompt, which is
-  left out.
+  steps no budget is added. So along every text the sum of the divergences is at most `budget`, and so is KL(P
+  || R) between the laws of whole texts. The bound holds for free texts. Under a grammar the bound need not
+  hold: a mask renormalises, and a grammar may force a text that the reference would never write. The paper
+  also charges the budget for the prompt, which is left out here.
 """
 
 from __future__ import annotations

@@ -5,8 +5,8 @@ Enters: prompts, then token ids. Leaves: frozen vectors of log-probabilities; a 
 Cost: a call runs the tokens that no cached ancestor covers: one forward for up to `batch_size` contexts.
 
 The problem. Samplers, searches and servers ask for many contexts that share beginnings: answers to one
-prompt, branches of a search, texts that go back a few tokens. A forward over a prefix that was read before is
-wasted, and keys of all prefixes do not fit in memory.
+prompt, branches of a search, texts that go back a few tokens. Reading a prefix again is wasted work, but the
+keys of all prefixes do not fit in memory.
 
 The idea. A context is a node of a tree; `start` and `extend` make it without a forward pass. Keys and values
 lie in *spans*, runs of tokens in one growing buffer. A token behind the last token of a span goes into the
@@ -18,7 +18,7 @@ span's buffer. A branch begins a span of its own, whose parent is the first span
                            ends at 4; b begins a span of the positions 3 to 4, whose parent is that of s
 
 If a call asks for a context and for a prefix of it, one row serves both (`_rows`): the forward reads the
-longer one and gives the scores after the shorter one, too.
+longer context and also gives the scores after the shorter context.
 
 The least recently used spans are evicted. A parent counts as used after its children, so the prefix of a kept
 span is never evicted. An evicted prefix is computed again when it is next needed. The budget holds between
@@ -86,7 +86,8 @@ class Node:
         return [node.token for node in path(self, 0)]
 
     def extend(self, token: int) -> Self:
-        """Returns the context of one id more. Runs no forward. LanguageModelError: there is no such id."""
+        """Returns the context of one id more, without a forward. Raises a LanguageModelError if there is no
+        such id."""
         return cast(Self, self._lm._child(self, token))
 
     def __repr__(self) -> str:
@@ -111,7 +112,8 @@ class Span:
 
 
 class _Store:
-    """All spans, least recently used first, and their bytes, with the vectors of their nodes."""
+    """All spans, the least recently used first, and the number of bytes that the spans and the vectors of
+    their nodes take."""
 
     def __init__(self, budget: int, empty: Callable[[Any, tuple[int, ...]], Any]) -> None:
         self.budget = budget
@@ -268,7 +270,7 @@ class PrefixTreeLM(ABC):
         """Returns an uninitialised buffer of this shape, otherwise like `like`."""
 
     def _first_token(self) -> int | None:
-        """Returns the token that stands for an empty prompt; None: an empty prompt is an error."""
+        """Returns the token that stands for an empty prompt, or None if an empty prompt is an error."""
         return None
 
     @property
@@ -278,7 +280,7 @@ class PrefixTreeLM(ABC):
 
     @property
     def cached_bytes(self) -> int:
-        """Bytes of the keys, values and vectors that are kept now."""
+        """The number of bytes of the keys, values and vectors that are kept now."""
         return self._store.bytes
 
     def clear(self) -> None:
@@ -401,7 +403,7 @@ class PrefixTreeLM(ABC):
         return rows
 
     def _groups(self, rows: list[Row]) -> Iterator[list[Row]]:
-        """Groups rows for forwards. Without padding only rows of equal lengths share one."""
+        """Groups rows for forwards. Without padding only rows of equal lengths share a forward."""
         rows = sorted(rows, key=lambda row: (row.new, row.past))
         group: list[Row] = []
         for row in rows:
@@ -415,7 +417,8 @@ class PrefixTreeLM(ABC):
             yield group
 
     def _freeze(self, node: Node, vector: Vector) -> None:
-        """Sets a node's log-probabilities for good. LanguageModelError: one is NaN."""
+        """Sets a node's log-probabilities for good. Raises a LanguageModelError if a log-probability is
+        NaN."""
         if np.isnan(vector).any():
             raise LanguageModelError("the model's logits are not a distribution: they are NaN or all -inf")
         own = np.array(vector)

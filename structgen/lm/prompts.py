@@ -1,7 +1,7 @@
 """Brings a prompt into the form that its model was trained on.
 
 Enters: a text, chat messages or token ids, tools, and the schema of the answer. Leaves: a text or token ids.
-Cost: that of the tokenizer's chat template, or one walk over the schema.
+Cost: one run of the tokenizer's chat template, or one walk over the schema.
 
 The embedded model reads one request and the schema of its answer. Of chat messages it reads the system text,
 the user's last message and the later results of tools, joined.

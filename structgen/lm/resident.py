@@ -2,10 +2,11 @@
 
 Enters: a tensor of torch, float32, shape (n, V), on any device with double precision; masks from the CPU, a
 bit a token. Leaves: sums, the best tokens, single values, as numpy arrays. Cost: some passes over the rows on
-their device; to the CPU go 12 bytes for each token asked for and 64 a row, not the 4 V of the row.
+their device. For each row 64 bytes go to the CPU, and 12 bytes for each token that is asked for; the row
+itself has 4 V bytes.
 
-The answers are those of the core on the same rows (`csrc/mask/brief.h`), up to the rounding of sums: equal
-ids and values, lower ids first where values are equal.
+The answers equal those of the core on the same rows (`csrc/mask/brief.h`), except for the rounding of sums:
+ids and values are equal, and of equal values the lower id comes first.
 """
 
 from __future__ import annotations

@@ -22,7 +22,7 @@ _KINDS = {"F64": "<f8", "F32": "<f4", "F16": "<f2", "BF16": "<u2"}
 
 
 def read(path: Path) -> dict[str, npt.NDArray[Any]]:
-    """Returns all tensors of a file. LanguageModelError: it cannot be read, or is damaged."""
+    """Returns all tensors of a file. Raises a LanguageModelError if the file cannot be read or is damaged."""
     try:
         data = path.read_bytes()
     except OSError as error:

@@ -1,8 +1,8 @@
 """`embedded-thinking`: a script writes thoughts, then the embedded model answers. It lets users try reasoning
 without a download.
 
-Enters: contexts, as for every model. Leaves: log-probabilities. Cost: that of the embedded model in the
-answer; a row of numbers in the thoughts.
+Enters: contexts, as for every model. Leaves: log-probabilities. Cost: in the answer, a forward of the
+embedded model; in the thoughts, a row of numbers.
 
 The model writes ``<think>``, a sentence about the request, ``</think>`` and a line break, and then the
 embedded model's answer. The thoughts do not change the answer. In the thoughts the next token of the script
@@ -70,7 +70,8 @@ class _Thinking:
 
 
 class ThinkingLM:
-    """A model that thinks by a script before another model answers. It is thread-safe if that model is.
+    """A model that thinks by a script before another model answers. A ThinkingLM is thread-safe if the inner
+    model is.
 
     Args:
         inner: the model of the answers, which reads prompts in the form of the embedded model.

@@ -15,8 +15,8 @@ beside a row with 1 cached and 2 new tokens the mask and the ids are
     1 1 1     1 1  x -      3 3      - is padding after the last token; no real query attends to it
     0 0 1     1 1  y z      1 2
 
-Only the vectors that somebody wants are computed, if the model takes `logits_to_keep`, and the new keys of
-each row are handed to the tree's spans. The arguments of the model's forward are read off its signature once
+If the model takes `logits_to_keep`, only the vectors that are asked for are computed. The new keys of each
+row are stored in the tree's spans. Which arguments the model's forward takes is read from its signature once
 (`__init__`).
 
 A model without a plain cache runs every context as a whole. Vectors of a model on a GPU may stay there
@@ -408,8 +408,8 @@ def _positions(model: Any) -> int | None:
 
 
 def _vocabulary(model: Any, tokenizer: Any) -> Vocabulary:
-    """Returns the tokenizer's vocabulary at the width of the logits. VocabularyError: tokenizer and model do
-    not belong together.
+    """Returns the tokenizer's vocabulary at the width of the logits. Raises a VocabularyError if tokenizer
+    and model do not belong together.
 
     A head may be wider than the tokenizer (padding), and special tokens may lie beyond the head (images). But
     if ordinary tokens lie beyond the head, or the head has more than twice as many ids, the tokenizer is

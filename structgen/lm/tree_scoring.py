@@ -103,13 +103,13 @@ class TreeScoring(ABC):
 
     @property
     def lengths(self) -> list[int]:
-        """For each row the number of tokens whose keys are stored."""
+        """The number of tokens of each row whose keys are stored."""
         found: list[int] = self._slots.lengths.tolist()
         return found
 
     @property
     def nbytes(self) -> int:
-        """Bytes of keys and values."""
+        """The number of bytes of keys and values."""
         return self._slots.nbytes
 
     def add(self, count: int = 1) -> None:

@@ -1,9 +1,10 @@
 """Tracks which slots of a batch's keys and values hold tokens, because rows accept drafts of different
 lengths.
 
-Enters: the size of a block of new tokens, whose keys a forward writes behind the others, and then the
-tokens of the block that each row keeps. Leaves: the live slots, with each row's tokens in the order of its
-text. Cost: keeping a path copies its own keys; a batch is repacked when it has more holes than live slots.
+Enters: the size of a block of new tokens, whose keys a forward writes behind the others, and then the tokens
+of the block that each row keeps. Leaves: the live slots, with each row's tokens in the order of its text.
+Cost: keeping a path copies its own keys; a batch is repacked when it has more holes (slots without a token)
+than live slots.
 
 All rows write at the same slots, so a row that keeps fewer tokens than another leaves *holes*. A mask of
 live slots and explicit positions make the holes invisible. The rejected alternative (EQSPEC) moves every

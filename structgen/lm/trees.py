@@ -3,9 +3,9 @@
 Enters: blocks of taken tokens and drafts. Leaves: their logits, as tensors. Cost: one forward.
 
 Masks are additive and 4-D. transformers passes such masks on unread, and its eager attention *adds* them, so
-a Boolean mask would give wrong scores without an error. So sliding windows are written into the mask here. A
-model is refused if its state cannot be taken back (a recurrent model), or if it sees slots in place of
-positions.
+a Boolean mask would give wrong scores without an error. Because the masks are passed on unread, sliding
+windows are written into the mask here. A model is refused if refused drafts cannot be removed from its state
+(a recurrent model), or if its attention depends on slots and not on positions.
 """
 
 from __future__ import annotations

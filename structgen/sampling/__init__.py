@@ -4,10 +4,10 @@
     result.posterior()        # text -> probability
     result.log_bracket        # certified bounds on log P(text in the language)
 
-`walk.py` holds the one walk, and `trie.py` keeps what walks learn. Every algorithm is a file over these two:
-local.py, asap.py, cars.py, smc.py (resampling.py, awrs.py), mcmc.py, auto.py. `potential.py` defines
-conditions beyond the grammar. Searches follow no law: `sg.search` (searches.py, best_first.py), beam.py,
-cautious.py, repetition.py, extract.py.
+`walk.py` holds the one walk, and `trie.py` keeps what walks learn. Every algorithm is a file that builds on
+these two: local.py, asap.py, cars.py, smc.py (resampling.py, awrs.py), mcmc.py, auto.py. `potential.py`
+defines conditions beyond the grammar. The texts of searches follow no law of probability: `sg.search`
+(searches.py, best_first.py), beam.py, cautious.py, repetition.py, extract.py.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """`sg.sample`: weighted texts from the model's own distribution, given a grammar.
 
-Enters: a model, a prompt, a grammar or schema. Leaves: `Samples`. Cost: by method; a prefix that was seen
-before, in this call or in the trie handed in, costs no forward.
+Enters: a model, a prompt, a grammar or schema. Leaves: `Samples`. Cost: it depends on the method. A prefix
+that was seen before, in this call or in the trie that the caller gives, costs no forward.
 """
 
 from __future__ import annotations

@@ -4,10 +4,10 @@ Enters: a walker; earlier calls may have filled its trie. Leaves: an `Outcome`. 
 and a backup along its path. Known prefixes need no forward.
 
 A token b is drawn after a prefix u in proportion to P(b|u) * upper(ub), where upper bounds the probability
-that the model completes the prefix. Local masking has 1 in its place. Every draw is a text of the language;
-its law Q approaches the target as bounds tighten, and TV(Q, P_L) <= 1 - Z/upper(root) <= 1 - lower/upper,
-where both bounds are known at any time. Unlike the original, each draw comes with its proper weight
-P(s)/Q(s), so draws can be used before Q has converged.
+that the model completes the prefix. Local masking draws with 1 in place of upper(ub). Every draw is a text of
+the language; its law Q approaches the target as bounds tighten, and TV(Q, P_L) <= 1 - Z/upper(root) <= 1 -
+lower/upper, where both bounds are known at any time. Unlike the original, each draw comes with its proper
+weight P(s)/Q(s), so the draws with their weights are useful before Q has converged.
 """
 
 from __future__ import annotations
@@ -28,8 +28,9 @@ def draw(
     Args:
         until_tv: stop after the first draw made at a certified distance of at most this.
 
-    The evidence is the mean of the weights. A run may stop early, so each draw has a share of the mean
-    (`evidence.py`): the last draw gets the rest of the shares, and its weight is nearly Z by then.
+    The evidence is a mean of the weights. A run may stop early, so each draw has a share of the mean
+    (`evidence.py`). The last draw gets the rest of the shares; at the end of a run the weight of a draw is
+    nearly Z.
     """
     mode = Mode(bounds=True, learns=True, extra=extra)
     out = Outcome(law="approximate")

@@ -3,11 +3,11 @@
 Enters: a walker, seeds, n. Leaves: an `Outcome` of the chosen sampler, its notes first. Cost: a pilot of at
 most 32 CARS trials. Its vectors and bounds stay in the trie, so no forward is lost.
 
-The choice is CARS, for exact draws, if trials are accepted often enough or weights predict that. Otherwise it
-is weighted particles, twisted by the learned bounds, if weights are even enough. Otherwise it is ASAp, whose
-law is named approximate. The texts of the pilot are thrown away: whether it ends in CARS depends on which
-texts it met, so keeping them would bias the result, while CARS is exact whatever the trie holds when it
-starts.
+The first choice is CARS, which gives exact draws; it is taken if trials are accepted often enough, or if the
+weights of draws predict that they will be. The second choice is weighted particles, twisted by the learned
+bounds; they are taken if weights are even enough. The last choice is ASAp, whose law is named approximate.
+The texts of the pilot are thrown away: the choice depends on the texts that the pilot met, so keeping them
+would bias the result. CARS itself is exact whatever the trie holds when it starts.
 """
 
 from __future__ import annotations

@@ -1,18 +1,18 @@
 """AWRS: draws a token that a condition allows, and estimates the allowed mass without bias.
 
 Enters: a walk on a node that has a vector. The node's tokens have weights, and the condition is not in the
-weights. Leaves: a slot and the log of the estimated normaliser, properly weighted. Cost: one evaluation of
-the condition for each refused token, one for the accepted token, and at most K for the normaliser. A verdict
-is kept at its edge, so each token is asked about once.
+weights. Leaves: the slot of the drawn token, and the log of an estimate of the normaliser whose expectation
+is exact. Cost: one evaluation of the condition for each refused token, one for the accepted token, and at
+most K for the normaliser. A verdict is kept at its edge, so each token is asked about once.
 
-Adaptive weighted rejection sampling (Lipkin et al. 2025), in the form that needs no second draw of the
-token itself. Tokens are drawn without replacement in proportion to their weight p. The first that is
-accepted, x, is an exact draw from p given the condition. Let V be the mass known to be valid and M the mass
-known to be refused. K tokens more are drawn without replacement; all but the last are tested and move into V
-or M, and before the last one, y, the estimate is  w = V + (1 - V - M) * 1[y valid].  Given x and everything
-seen, y comes from the untested rest in proportion to p, so E[w] is the true mass; where nothing is left
-untested, w is exact. Which tokens are tested must not depend on what the last test will say: K is fixed
-beforehand. Verdicts from earlier visits count as tests that were made first.
+This is adaptive weighted rejection sampling (Lipkin et al. 2025), in the form that needs no second draw of
+the token itself. Tokens are drawn without replacement in proportion to their weight p. The first accepted
+token, x, is an exact draw from p given the condition. Let V be the mass known to be valid and M the mass
+known to be refused. K tokens more are drawn without replacement. All but the last of these are tested, and
+their mass is added to V or M. With the last token, y, the estimate is  w = V + (1 - V - M) * 1[y valid].
+Given x and all tests so far, y is drawn from the untested tokens in proportion to p, so E[w] is the true
+mass; if no token is left untested, w is exact. Which tokens are tested must not depend on the result of the
+last test, so K is fixed beforehand. Verdicts from earlier visits count as tests that were made first.
 
 On top of a mask only the *residual* condition is tested; the grammar itself costs no evaluation.
 """

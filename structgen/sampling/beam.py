@@ -3,8 +3,8 @@
 Enters: a walker, a width. Leaves: `Found` texts, best first. Cost: a batch of forwards for each position;
 prefixes that the trie knows need no forward.
 
-- beam search over the tokens that the mask allows; with groups, diverse beam search (Vijayakumar et al.
-  2018): a token costs `diversity` for each earlier group that took it at the same step.
+- Plain: beam search over the tokens that the mask allows. With groups it is diverse beam search (Vijayakumar
+  et al. 2018): a token costs `diversity` for each earlier group that took the same token at the same step.
 - goals: clauses of phrases that a text should have or not have, with grouping, pruning and looks ahead
   (`lexical.py`: NeuroLogic, Lu et al. 2021, and its A*esque form, 2022).
 - value: candidates are ranked by log-probability plus `value_weight` times a function of the text so far.
@@ -34,7 +34,8 @@ class Guide:
 
     Attributes:
         goals: clauses. A clause is a phrase that the text should have, a `Without`, or a list of these
-            (inflections); one of a list is enough. A text that can no longer meet a clause is dropped.
+            (inflections); the text needs to meet one of a list. A text that can no longer meet a clause is
+            dropped.
         words: phrases count only as whole words.
         goal_weight: the weight of the look ahead, for each missing clause. look: how far and where to look
             ahead.

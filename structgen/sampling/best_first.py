@@ -1,4 +1,5 @@
-"""One search over the trie, by a frontier or a descent. The caller gives scores and limits.
+"""The engine of all searches over the trie. It chooses the next place by a frontier or by a descent; the
+caller gives scores and limits.
 
 Enters: a walker, settings (`SearchPlan`), scores, limits. Leaves: a tree of places and texts, best first.
 Cost: a forward for each prefix that the trie does not know, and about half a kilobyte for each place of the
@@ -8,17 +9,18 @@ A place is a prefix in the tree. A step opens one place: it makes the place's ne
 f = g + h. g is log P of the text so far, potentials included, or the caller's score; h estimates the rest.
 The settings choose the next place:
 
-- `select="best"` takes the place with the largest f. With h = 0 this is uniform-cost search (Dijkstra 1959),
-  with an h that is never too low A* (Hart, Nilsson and Raphael 1968): texts then leave the frontier in order,
-  best first. A step makes `branch` children. One entry in the frontier, ranked by the best of them, stands
-  for the children that are not made yet (partial expansion, Yoshizumi, Miura and Ishida 2000), so nothing is
-  pruned.
+- `select="best"` takes the place with the largest f. With h = 0 this is uniform-cost search (Dijkstra 1959);
+  with an h that is never too low it is A* (Hart, Nilsson and Raphael 1968). In both cases texts leave the
+  frontier in order, best first. A step makes `branch` children. One entry of the frontier stands for all
+  children that are not made yet, and has the rank of the best of them (partial expansion, Yoshizumi, Miura
+  and Ishida 2000). So nothing is pruned.
 - `commit=True` takes the deepest place. The search continues from the best child and returns only from dead
   ends.
 - `select="descent"` is Monte-Carlo tree search. From the root on it takes the child with the largest Q +
-  explore * p * sqrt(N) / (1 + n): p is the model's probability of the child among the allowed ones, N and n
-  are the visits of the place and the child, Q is the largest or the mean reward below it, 0 before its first
-  visit. The place reached is opened, a text is completed from it, and its reward goes up to the root.
+  explore * p * sqrt(N) / (1 + n): p is the model's probability of the child among the allowed children. N and
+  n are the numbers of visits of the place and of the child. Q is the largest or the mean reward below the
+  child, and 0 before its first visit. The place at the end of the descent is opened, a text is completed from
+  this place, and the reward of the text is passed up to the root.
 
 A step changes the tree only at its end. A step that meets a limit leaves the tree as it was and is repeated
 when the search continues; its vectors stay in the trie. So a search in parts gives the same result as one
@@ -197,7 +199,7 @@ class SearchPlace:
 
     @property
     def path(self) -> tuple[int, ...]:
-        """All ids from the beginning of the text."""
+        """The ids of the whole prefix, from the beginning of the text."""
         found: list[int] = []
         at: SearchPlace | None = self
         while at is not None:
@@ -216,8 +218,8 @@ class BestFirst:
     Attributes:
         root: the root of the tree. texts: the texts found so far, by their ids. left: the texts that left the
             frontier, in order, each once.
-        ordered: whether texts leave the frontier best first. It needs that no child was dropped, that ranks
-            are log-probabilities plus h, and that h is never too low and never above 0 (the caller must know
+        ordered: whether texts leave the frontier best first. This holds if no child was dropped, if ranks
+            are log-probabilities plus h, and if h is never too low and never above 0 (the caller must know
             that).
         steps, tokens, forwards, seconds: spent so far. Tokens of the tree, of looks ahead and of completions
             count.
@@ -292,8 +294,8 @@ class BestFirst:
 
     @property
     def bound(self) -> float:
-        """A bound on the ranks of all texts that are still to be found, if h is never too low; inf: no bound
-        is known."""
+        """A bound on the ranks of all texts that are not found yet, valid if h is never too low; inf: no
+        bound is known."""
         if not self.ordered:
             return math.inf
         return -self.frontier[0][1] if self.frontier else NEVER
@@ -304,7 +306,7 @@ class BestFirst:
         return self.plan.select == "best" and len(self.left) >= wanted
 
     def _step(self) -> bool:
-        """Makes one step. False: no place is left to open."""
+        """Makes one step. Returns False if no place is left to open."""
         self._written = 0
         done = self._descend() if self.plan.select == "descent" else self._pop()
         if done:
@@ -313,8 +315,8 @@ class BestFirst:
         return done
 
     def found(self, wanted: int) -> list[Written]:
-        """Returns the best texts so far. A text with several tokenizations counts once, by the best of
-        them."""
+        """Returns the best texts so far. A text with several tokenizations counts once, with its best
+        tokenization."""
         best: dict[Any, Written] = {}
         for text in order(list(self.texts.values())):
             best.setdefault(self.spelling(text), text)
@@ -358,8 +360,8 @@ class BestFirst:
         return True
 
     def _fetch(self) -> None:
-        """Fetches the vectors of the next places in one forward. The order of places does not depend on
-        it."""
+        """Fetches the vectors of the next places in one forward. Fetching does not change the order of
+        places."""
         ahead = heapq.nsmallest(self.walker.batch, self.frontier)
         walks = [
             self._walk(self.places[number]) for _, _, number, _ in ahead if not self.places[number].ended
@@ -403,7 +405,7 @@ class BestFirst:
         return max((child for child in place.children if not child.closed), key=appeal)
 
     def _complete(self, place: SearchPlace) -> Written | None:
-        """Completes a text from a place; None: the text lost its weight."""
+        """Completes a text from a place. Returns None if the text lost its weight."""
         at = place.number * _DRAWS + place.visits
         walk = self._walk(place).fork(self.seeds.stream(Purpose.SEARCH, at))
         greedy = self.plan.rollout == "greedy"
@@ -568,8 +570,8 @@ class BestFirst:
         return walk
 
     def _know(self, walks: Sequence[Walk]) -> None:
-        """Fetches the vectors of the walks' last nodes. _SpentUp: a limit stopped it; vectors within it are
-        kept."""
+        """Fetches the vectors of the walks' last nodes. Raises _SpentUp if a limit is reached; the vectors
+        that were fetched before are kept."""
         unknown = list({id(walk.node): walk for walk in walks if self.walker.lacks(walk.node)}.values())
         if not unknown:
             return

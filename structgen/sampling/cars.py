@@ -7,9 +7,9 @@ trial.
 The walk starts at lt = log upper(root). At each prefix it continues with probability exp(lZ - lt) <= 1, where
 lt is the log bound of the prefix and lZ is the log of the sum of P(b|u) * upper(ub) over the allowed tokens
 b. The product over a whole text s is P(s) / upper(root): whatever was learned before, an accepted text is a
-draw from the target, and the trials are independent given the trie they began with. Trials run one after the
-other over vectors that are fetched for a batch of them at once, and results are taken in that order: taking
-whichever trial finishes first would favour short texts.
+draw from the target, and the trials are independent given the trie with which they began. Vectors are fetched
+for a batch of trials at once, but trials run one after the other, and their results are taken in this order.
+Taking the trial that finishes first would favour short texts.
 """
 
 from __future__ import annotations
@@ -38,11 +38,11 @@ def draw(
     until_tv: float | None = None,
     purpose: int = Purpose.DRAW,
 ) -> Outcome:
-    """n accepted texts, or fewer after `max_trials`.
+    """Returns n accepted texts, or fewer after `max_trials`.
 
     Given the earlier texts, each text is a draw from the target. If a run ends before the n-th text, the
     number of texts depends on the texts, because bounds are learned from them; the law is then named
-    approximate. With `until_tv` it always is.
+    approximate. With `until_tv` the law is always named approximate.
 
     The evidence is a mean with shares (`evidence.py`) of estimates X. Each X is unbiased given what was known
     before its trial. Let l be the summed weight of the distinct texts met so far. Then X = l + upper(root) *

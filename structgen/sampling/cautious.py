@@ -32,7 +32,7 @@ def cautious(
     stops: Sequence[str] = (".", ",", ";", ":", "!", "?", "\n"),
     span: int = 32,
 ) -> Found | None:
-    """Writes one text; None if every continuation lost its weight.
+    """Returns one text, or None if every continuation lost its weight.
 
     Args:
         stops: the texts that end a trial.

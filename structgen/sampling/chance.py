@@ -3,9 +3,10 @@
 Enters: a seed and a key (which draw, which purpose). Leaves: indices, coins, uniform numbers.
 Cost: one double of PCG64 a decision.
 
-There are two reasons. Each draw has a stream of its own, keyed by the draw's number, so results do not depend
-on the batch. And a test can put an enumerator in this object's place. The enumerator runs a sampler once for
-every outcome, with the outcome's probability, so expectations are sums and no estimates.
+This has two reasons. First, each draw has a stream of its own, keyed by the draw's number, so results do not
+depend on the batch. Second, a test can put an enumerator in the place of this object. The enumerator runs a
+sampler once for every outcome, with the outcome's probability, so the test computes expectations as exact
+sums.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ class Chance(Protocol):
 
 
 class Source:
-    """Chance from a numpy generator."""
+    """A `Chance` that draws from a numpy generator."""
 
     __slots__ = ("_generator",)
 
@@ -57,7 +58,8 @@ class Source:
 
 
 class Seeds:
-    """Streams by number. The same seed, purpose and index give the same stream, in any order of calls."""
+    """Gives each number a random stream. The same seed, purpose and index give the same stream, in any order
+    of calls."""
 
     __slots__ = ("seed",)
 

@@ -1,4 +1,4 @@
-"""The promise of potentials, tested: "prefix false" must mean "every extension false".
+"""Tests the promise of potentials: if a prefix is refused, every extension of it must be refused, too.
 
 Enters: a target, and prefixes when they are refused. Leaves: nothing, or `PotentialError` with the text that
 breaks the promise. Cost: for a share of refused prefixes, a few random completions under the grammar (masks,
@@ -47,8 +47,8 @@ class Probe:
         self._random = np.random.default_rng([seeds.seed, Purpose.SEARCH])
 
     def refused(self, text: Prefix) -> None:
-        """Takes a prefix that a potential refused (-inf), and tries to complete it. PotentialError: the
-        condition allows a completion."""
+        """Takes a prefix that a potential refused (-inf), and tries to complete it. Raises a PotentialError
+        if the condition allows a completion."""
         if self._random.random() >= self.share:
             return
         condition = self.target.condition

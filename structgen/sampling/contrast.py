@@ -1,4 +1,4 @@
-"""Contrast: a second model to a negative power, and rewards, as potentials.
+"""Two kinds of potentials: contrast, which is a second model to a negative power, and rewards.
 
 Enters: a second model over the same vocabulary, a power; or a reward of texts. Leaves: potentials for
 `sg.sample` and the searches. Cost: a row of the second model a prefix; a call of the reward a text.
@@ -14,9 +14,9 @@ A prefix is selected if the entropy of the second model, with all ends as one to
 contrast can act only where the second model is sure, or only where it is unsure. Because of the floor, w lies
 between floor ** power and 1. So the normaliser of a step lies between floor ** power and 1 times the
 normaliser of plain masking. CARS and the certified bracket work, and a text that is impossible under the
-second model weighs 1. The price: each selected token that the second model expects costs its whole factor, so
-the law prefers shorter texts. `bounded=False` leaves `floor` out of the numerator: then w lies between 1 and
-floor ** -power, longer texts gain, and only methods without an upper bound take the potential.
+second model weighs 1. The price is that each selected token which the second model expects costs its whole
+factor, so the law prefers shorter texts. `bounded=False` leaves `floor` out of the numerator: then w lies
+between 1 and floor ** -power, longer texts gain, and only methods without an upper bound take the potential.
 
 This is the anti-language-model of Li et al. 2016 and of Sia et al. 2024, and the amateur of contrastive
 decoding (Li et al. 2022), as a law of whole texts. Contrastive decoding itself normalises at each token and
@@ -96,7 +96,7 @@ class Reward(Potential):
         fn: the reward of a text; larger rewards are better.
         most: an upper bound of all rewards. With a bound, weights are at most 1, and every method takes the
             potential.
-        guides: whether the rewards of beginnings guide particles. They are divided out again.
+        guides: whether the rewards of beginnings guide particles. These values are divided out again.
     """
 
     def __init__(

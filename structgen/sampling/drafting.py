@@ -1,13 +1,15 @@
-"""Drafts of walks: places whose vectors the next forward computes, too (`sg.sample(guess=)`).
+"""Drafts of walks (`sg.sample(guess=)`): places that walks may reach next, whose vectors the next forward
+also computes.
 
 Enters: a walk whose last node has no vector. Leaves: walks at the drafted places behind it, parents before
 children. Cost: the drafters' work, and a fork of the matcher for each place; each place widens the forward.
 
-A draft changes no law. A walk draws by frozen vectors and by the trie's bounds, and fetching ahead changes
-neither. So a wrong draft costs only width.
+A draft changes no law. A walk draws by frozen vectors and by the trie's bounds, and fetching a vector ahead
+of time changes neither. So a wrong draft only makes a forward wider.
 
 `FunctionDrafts` asks a function. `Tree` asks the drafters of `structgen.speculation`: each walk is one of
-their texts. Their offers grow one tree, best first, which the grammar prunes (`speculation/tree.py`).
+their texts. The tokens that they offer grow one tree, best first, which the grammar prunes
+(`speculation/tree.py`).
 """
 
 from __future__ import annotations
@@ -54,7 +56,7 @@ def check_guess(guess: Any) -> None:
 
 
 def drafts_of(guess: Any, target: Target) -> Drafts | None:
-    """Returns the source of drafts that `sg.sample(guess=)` names; None: no drafts."""
+    """Returns the source of drafts that `sg.sample(guess=)` names, or None if no drafts are wanted."""
     if guess is None:
         return None
     if callable(guess):
@@ -65,7 +67,8 @@ def drafts_of(guess: Any, target: Target) -> Drafts | None:
 
 
 class FunctionDrafts:
-    """Drafts that the user's function guesses: it takes the ids of an answer, gives ids that may follow."""
+    """Drafts that the user's function guesses. The function takes the ids of an answer and gives ids that may
+    follow."""
 
     def __init__(self, target: Target, guess: Guess) -> None:
         self._target, self._guess = target, guess

@@ -1,20 +1,20 @@
-"""An unbiased mean of estimates that decide themselves when the run ends.
+"""An unbiased mean of estimates of Z, for runs whose end depends on the estimates.
 
 Enters: before each draw, the expected number of further draws; after it, an estimate of Z. Leaves: the log of
 the weighted mean of the estimates. Cost: none.
 
 Each draw i gives an estimate X_i with E[X_i | everything before it] = Z. Their plain mean over a random
-number N of draws is biased where N depends on them: a run that ends with its n-th accepted text always ends
-on a large X_i. Here draw i has a share a_i of the whole, fixed before the draw. A draw that may be the last
-one gets the rest. The shares of a run then add up to 1, and
+number N of draws is biased if N depends on the estimates: a run that ends with its n-th accepted text always
+ends on a large X_i. Here draw i has a share a_i of the whole, fixed before the draw. A draw that may be the
+last one gets the rest. The shares of a run then add up to 1, and
 
     E[ sum over i <= N of a_i X_i ] = Z E[ sum over i <= N of a_i ] = Z
 
 because a_i 1[N >= i] is known before draw i (optional stopping of the martingale of a_i (X_i - Z)). For
 trials with one fixed probability that end at the n-th success, the estimate (n - 1)/(N - 1) of inverse
 sampling (Haldane 1945, Biometrika 33; Girshick, Mosteller and Savage 1946 for other rules) has a smaller
-variance, but it needs that probability to be fixed: here bounds fall with what was learned, and a run may
-end for other reasons.
+variance, but is unbiased only if this probability is fixed. Here the probability changes as bounds are
+learned, and a run may end for other reasons.
 
 So if a run can end at its first draw (one accepted text is wanted), its estimate rests on that draw alone. A
 run whose bracket became tight makes one draw more, which gets the rest of the shares; its estimate is precise
@@ -51,5 +51,5 @@ class Evidence:
 
     @property
     def log_mean(self) -> float:
-        """log of the estimate of Z; -inf for 0."""
+        """The log of the estimate of Z; -inf if the estimate is 0."""
         return logsumexp(self._terms)

@@ -3,10 +3,10 @@
 Enters: a model, a prompt, a document. Leaves: the best span, its place and log-probability. Cost: one vector
 for every token of every start's continuation, at most n * longest of them, equal prefixes once.
 
-An answer that must be a piece of the document is one of O(n^2) texts. For every start i the document's
-tokens i, i + 1, ... are teacher-forced after the prompt; a span i..j scores the sum of their
-log-probabilities plus that of end-of-sequence. The maximum is exactly the most probable span, because every
-span is scored.
+An answer that must be a piece of the document is one of O(n^2) texts. For every start i the document's tokens
+i, i + 1, ... are teacher-forced after the prompt; the score of a span i..j is the sum of the
+log-probabilities of its tokens and of end-of-sequence. Every span is scored, so the span with the largest
+score is exactly the most probable span.
 """
 
 from __future__ import annotations

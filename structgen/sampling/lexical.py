@@ -4,13 +4,15 @@ Enters: clauses, the bytes of a text. Leaves: the clauses that are met, those th
 the part of a phrase that is written; from a look ahead, the probability of the missing phrases. Cost: a
 search of the text's bytes for each phrase. A look ahead costs a forward for each unknown prefix.
 
-NeuroLogic decoding (Lu et al. 2021): a goal is a conjunction of clauses, a clause a disjunction of literals,
-a literal "has this phrase" or "has it not". Inflections are literals of one clause: ("run", "runs", "ran"). A
-text keeps a clause for good once it has one of its phrases, and loses it for good once it has all phrases of
-a clause that only forbids. Among candidates those that lost a clause are dropped, those that keep far fewer
-clauses than the best are dropped, and the rest are grouped by which clauses they keep, so that a text is
-compared with texts that got as far. NeuroLogic A*esque (Lu et al. 2022) adds for each missing clause the best
-log-probability of one of its phrases along a continuation: greedy, the ways of a small beam, or drawn ones.
+NeuroLogic decoding (Lu et al. 2021): a goal is a conjunction of clauses, a clause is a disjunction of
+literals, and a literal says that the text has a phrase or that the text does not have it. Inflections are
+literals of one clause: ("run", "runs", "ran"). A text keeps a clause for good once it has one of its phrases,
+and loses it for good once it has all phrases of a clause that only forbids. Candidates that lost a clause are
+dropped, and so are candidates that keep far fewer clauses than the best candidate. All others are grouped by
+the set of clauses that they keep, so that a text is compared with texts that have met as many clauses.
+NeuroLogic A*esque (Lu et al. 2022) adds for each missing clause the best log-probability of one of its
+phrases along a continuation: one greedy continuation, the continuations of a small beam, or drawn
+continuations.
 """
 
 from __future__ import annotations

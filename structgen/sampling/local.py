@@ -4,9 +4,9 @@ Enters: a walker, seeds, how many draws. Leaves: an `Outcome`. Cost: a forward f
 draws are independent, so `batch` of them share each step.
 
 Every token follows the model over the tokens allowed there ("grammar-constrained decoding"). A text s then
-has probability Q(s), not P(s | L); its weight w = P(s) / Q(s), the product of the local normalisers, corrects
-the difference: E[w 1{s}] = P(s) 1[s in L]. The normalisers are exact, so the weights have no noise of their
-own.
+has probability Q(s), not P(s | L). The weight w = P(s) / Q(s), which is the product of the local normalisers,
+corrects the difference: E[w 1{s}] = P(s) 1[s in L]. The normalisers are exact, so the weights have no noise
+of their own.
 """
 
 from __future__ import annotations
@@ -36,7 +36,8 @@ def draw(
     Args:
         extra: K of AWRS for a condition; None asks about drawn tokens only.
         until_tv: stop with the first _LOOK draws that begin with a certified bracket this tight. The evidence
-            stays unbiased (`evidence.py`); weighted sums over the texts do not, so the law is "approximate".
+            stays unbiased (`evidence.py`); weighted sums over the texts do not stay unbiased, so the law is
+            "approximate".
     """
     mode = Mode(learns=walker.target.bounded, extra=extra)
     out = Outcome(law="weighted" if weighted else "local")

@@ -40,7 +40,7 @@ def normalised(log_weights: Doubles | Sequence[float]) -> Doubles:
 
 
 def effective_size(log_weights: Doubles | Sequence[float]) -> float:
-    """Kish's effective sample size: 1 / sum of squared normalised weights. It is 0 if all weights are
+    """Returns Kish's effective sample size, 1 / (sum of squared normalised weights); 0 if all weights are
     zero."""
     weights = normalised(log_weights)
     squares = float((weights * weights).sum())

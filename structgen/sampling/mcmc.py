@@ -9,9 +9,10 @@ with the Metropolis-Hastings ratio for the target. Since Q(y[i:]) is the product
     log q(y|x) = logsumexp over i <= lcp(x, y) of ( log s_x(i) + log Q(y[i:] | y[:i]) )
     log alpha  = min(0, log P(y) + log q(x|y) - log P(x) - log q(y|x))
 
-"restart" has s(0) = 1: then alpha is the ratio of importance weights, proposals do not depend on the state,
-and all of them are drawn as one batch beforehand. "uniform" has s = 1/|x|. "priority" has s in proportion
-to the perplexity of the masked local distribution, so that open choices are rewritten more often.
+The proposal "restart" has s(0) = 1: alpha is then the ratio of importance weights, proposals do not depend on
+the state, and all proposals are drawn as one batch beforehand. "uniform" has s = 1/|x|. "priority" has s in
+proportion to the perplexity of the masked local distribution, so that positions with many probable tokens are
+rewritten more often.
 """
 
 from __future__ import annotations
@@ -119,7 +120,7 @@ def positions(state: Walk, proposal: Proposal) -> np.ndarray:
 
 def log_acceptance(x: Walk, y: Walk, proposal: Proposal) -> float:
     """Returns log alpha, the log of the probability that a move from x to y is accepted; x and y are whole
-    texts. It is 0 from a text without weight."""
+    texts. The result is 0 if x has no weight."""
     if not x.alive or x.tokens == y.tokens:
         return 0.0
     forward, backward = _log_q(x, y, proposal), _log_q(y, x, proposal)

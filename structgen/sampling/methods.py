@@ -90,8 +90,8 @@ METHODS: dict[str, MethodRow] = {
 
 
 def row_of(asked: Request) -> MethodRow:
-    """Returns the row of a request's method. ValueError: no method has this name, or the method cannot stop
-    at `until_tv`."""
+    """Returns the row of a request's method. Raises a ValueError if no method has this name, or if the method
+    cannot stop at `until_tv`."""
     row = METHODS.get(asked.method)
     if row is None:
         raise ValueError(f"method is one of {', '.join(METHODS)}, not {asked.method!r}")

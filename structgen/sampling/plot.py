@@ -1,8 +1,8 @@
 """Draws the diagnostics of a run as a picture.
 
 Enters: `Samples`, a file name. Leaves: a PNG, SVG or PDF of up to four panels: the certified bracket, the
-effective sample size, the mass that the grammar takes at each position, the heaviest texts. Cost: matplotlib
-is imported here and nowhere else (extra `plot`).
+effective sample size, the mass that the grammar takes at each position, the heaviest texts. Cost: the import
+of matplotlib, which only this file needs (extra `plot`).
 """
 
 from __future__ import annotations

@@ -1,14 +1,14 @@
 """Potentials: weights on texts beyond the model and the grammar.
 
-Enters: a `Prefix` (token ids and their bytes). Leaves: a natural-log weight; -inf forbids the text.
-Cost: that of the implementation. The samplers evaluate each prefix once, in batches.
+Enters: a `Prefix` (token ids and their bytes). Leaves: a natural-log weight; -inf forbids the text. Cost: it
+depends on the implementation. The samplers evaluate each prefix once, in batches.
 
-The problem. A condition on whole texts (a test passes, a second model likes it) is no grammar. A sampler
-that asks only at the end throws finished texts away. One that asks on the way may forbid a text that would
-become fine.
+The problem. A condition on whole texts (a test passes, a second model likes it) is no grammar. A sampler that
+asks the condition only about whole texts throws finished texts away. A sampler that asks about unfinished
+texts may forbid a text that would meet the condition at its end.
 
-The idea. A potential phi turns the target into  P(s) * 1[s in L] * phi.complete(s) / Z.  Three questions may
-be asked:
+The idea. A potential phi turns the target into  P(s) * 1[s in L] * phi.complete(s) / Z.  A potential answers
+three questions:
 
     complete(s)     the weight of a whole text. Only this decides what is sampled.
     prefix(u)       a guess on the way. It is divided out again, except -inf, which ends a text early and
@@ -26,7 +26,7 @@ earlier factors left alive.
 The names are those of Loula et al. 2025 and genlm-control.
 
 Invariants. The laws stand at `Potential`; `contract.check_laws` tests them for any implementation.
-- A bounded potential has no value above 0. CARS, ASAp and the certified bracket need that; `weight` checks
+- A bounded potential has no value above 0. CARS, ASAp and the certified bracket rely on this; `weight` checks
   each value.
 - Different potentials without a name have different identities (`identity`), so that a trie of one is never
   used for the other.
@@ -245,8 +245,8 @@ class Predicate(Potential):
 class JsonSchemaValid(Potential):
     """Accepts whole texts that are JSON and valid under a schema. The library jsonschema decides.
 
-    It is for conditions that the grammar lacks: a second schema, a custom format, a draft that the engine
-    refuses.
+    This potential is for conditions that the grammar lacks: a second schema, a custom format, a draft that
+    the engine refuses.
 
     Raises:
         MissingDependency: jsonschema is not installed.
@@ -297,8 +297,8 @@ class Canonical(Potential):
 class GrammarPotential(Potential):
     """A second grammar over the same vocabulary. The texts of both languages remain.
 
-    It is a mask (`logw_next` is 0 or -inf). Mixed into the proposal it adds no variance, but the intersection
-    may have dead ends, which sampling learns.
+    Its `logw_next` is a mask (0 or -inf). Mixed into the proposal, the mask adds no variance, but the
+    intersection may have dead ends, which sampling learns.
     """
 
     boolean = True
@@ -380,7 +380,8 @@ class LanguageModelPotential(Potential):
         return self._rows(nodes)
 
     def _rows(self, nodes: Sequence[Context]) -> Doubles:
-        """Returns log factors after prefixes. All ends have that of their summed probability."""
+        """Returns log factors after prefixes. Each end gets the log factor of the summed probability of all
+        ends."""
         rows: Doubles = self.lm.logprobs(nodes).astype(np.float64)
         rows[:, self._ends] = np.logaddexp.reduce(rows[:, self._ends], axis=1, keepdims=True)
         return self.weigh(_rounded(rows))
@@ -390,15 +391,15 @@ def _rounded(logprobs: Doubles) -> Doubles:
     """Sets log-probabilities that rounding made larger than 0 to 0, in place.
 
     Float32 rows sum to 1 only up to rounding, so a token with nearly all probability, or the sum of several
-    ends, may come out above 1. A value further above 0 is no rounding, and `weight` refuses it.
+    ends, may come out above 1. A value further above 0 does not come from rounding, and `weight` refuses it.
     """
     logprobs[(logprobs > 0.0) & (logprobs < _ROUNDING)] = 0.0
     return logprobs
 
 
 def weight(value: float, text: Prefix, bounded: bool = False) -> float:
-    """Returns a potential's value, checked. PotentialError: it is NaN or infinite, or breaks its own
-    bound."""
+    """Returns a potential's value, checked. Raises a PotentialError if the value is NaN or infinite, or
+    breaks the potential's own bound."""
     value = float(value)
     if not value < math.inf:
         raise PotentialError(f"a potential gave {text.text[-60:]!r} the log weight {value}")

@@ -17,7 +17,7 @@ from .walk import Walk, Walker
 
 
 def penalised(walker: Walker, seed: int = 0, *, decay: float = 0.9, shortest: int = SHORTEST) -> Found | None:
-    """Returns one text drawn locally under the penalty; None: the text lost its weight.
+    """Returns one text drawn locally under the penalty, or None if the text lost its weight.
 
     Args:
         decay: the factor of one step, in (0, 1]; 1 is plain local masking.

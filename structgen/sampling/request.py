@@ -152,8 +152,8 @@ class TargetRequest(SampledOptions):
         return target, asked
 
     def walker(self, target: Target) -> Walker:
-        """Returns a walker over the request's trie, or over a new one. StructgenError: the trie has another
-        target."""
+        """Returns a walker over the request's trie, or over a new one. Raises a StructgenError if the trie
+        has another target."""
         walker = Walker(target, Trie(self.trie_bytes) if self.trie is None else self.trie, self.batch)
         walker.claim()
         return walker
@@ -201,8 +201,8 @@ class Request(TargetRequest):
 
 
 def checked(kind: type[TargetRequest], given: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Returns the arguments, unchanged. TypeError: no option has that name; the error shows the nearest
-    name."""
+    """Returns the arguments, unchanged. Raises a TypeError if no option has that name; the error shows the
+    nearest name."""
     names = [field.name for field in fields(kind)]
     for name in given:
         if name not in names:

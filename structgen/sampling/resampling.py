@@ -3,8 +3,9 @@
 Enters: normalised weights, shape (N,), and chance. Leaves: N ancestor indices, ascending.
 Cost: O(N). Each scheme is unbiased: particle i has N * w_i copies in expectation.
 
-Systematic resampling shifts a grid of N points by one random number, stratified resampling each point by its
-own. Residual resampling keeps floor(N * w_i) copies and draws the rest (Douc and Cappe 2005).
+Systematic resampling shifts a grid of N points by one random number. Stratified resampling shifts each point
+by a random number of its own. Residual resampling keeps floor(N * w_i) copies and draws the rest (Douc and
+Cappe 2005).
 """
 
 from __future__ import annotations
@@ -36,19 +37,19 @@ def resample(weights: Doubles, scheme: Scheme, chance: Chance) -> list[int]:
 
 
 def systematic(weights: Doubles, chance: Chance) -> list[int]:
-    """Ancestors at the points (i + u) / N, with one uniform number u."""
+    """Returns the ancestors at the points (i + u) / N, with one uniform number u."""
     return pick(weights, weights.size, chance)
 
 
 def pick(weights: Doubles, count: int, chance: Chance) -> list[int]:
-    """`count` of the indices, systematically: i comes count * w_i times in expectation."""
+    """Returns `count` indices by systematic resampling: index i comes count * w_i times in expectation."""
     sums = _sums(weights)
     u = chance.uniform(lambda: np.unique(np.mod(sums[:-1] * count, 1.0)))
     return _at(sums, (np.arange(count) + u) / count)
 
 
 def stratified(weights: Doubles, chance: Chance) -> list[int]:
-    """Ancestors at the points (i + u_i) / N, with a uniform number for each stratum."""
+    """Returns the ancestors at the points (i + u_i) / N, with a uniform number for each stratum."""
     count = weights.size
     sums = _sums(weights)
     points = np.empty(count)
@@ -59,7 +60,7 @@ def stratified(weights: Doubles, chance: Chance) -> list[int]:
 
 
 def residual(weights: Doubles, chance: Chance) -> list[int]:
-    """floor(N w) copies of each particle; the rest is drawn multinomially."""
+    """Returns floor(N w) copies of each particle, and draws the rest multinomially."""
     count = weights.size
     # Rounding may put a weight just below a multiple of 1/N. Such a weight keeps all its copies.
     sure = np.floor(weights * count * (1 + 1e-12)).astype(np.int64)
@@ -72,7 +73,7 @@ def residual(weights: Doubles, chance: Chance) -> list[int]:
 
 
 def multinomial(weights: Doubles, chance: Chance) -> list[int]:
-    """N independent draws."""
+    """Returns N independent draws."""
     sums = np.cumsum(weights)
     return [chance.choose(sums) for _ in range(weights.size)]
 

@@ -103,7 +103,8 @@ class Samples(Sequence[Sample]):
             `diagnostics.reasons` says which), "local" (token by token; the weights repair it) or "search" (no
             distribution).
         log_evidence: log of an estimate of Z. The estimate is unbiased whatever ended the run. -inf for MCMC,
-            which has no estimate. With CARS and n=1 it rests on the first trial alone and is often -inf.
+            which has no estimate. With CARS and n=1 the estimate rests on the first trial alone and is often
+            -inf.
         log_bracket: log of certified bounds on Z; None if a potential is not bounded by 1.
         tv_bound: a certified bound on the distance of ASAp's next draw from the target; None if a potential
             is not bounded by 1.
@@ -151,7 +152,7 @@ class Samples(Sequence[Sample]):
 
     @property
     def ess(self) -> float:
-        """Effective sample size of the weights."""
+        """The effective sample size of the weights."""
         return effective_size(self.log_weights)
 
     def posterior(self) -> dict[str, float]:
@@ -173,7 +174,7 @@ class Samples(Sequence[Sample]):
         return table_html(about, "", rows)
 
     def resample(self, n: int, seed: int = 0) -> list[Sample]:
-        """n texts with equal weights, chosen by systematic resampling."""
+        """Returns n texts with equal weights, chosen by systematic resampling."""
         if not self.samples:
             return []
         sums = np.cumsum(self.weights)

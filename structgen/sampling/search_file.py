@@ -4,10 +4,12 @@ Enters: an engine, a path. Leaves: a JSON file of about 150 bytes for each place
 with the saved state. Cost: one pass; loading also takes two forwards, which recognise the model.
 
 The problem. An interrupted search has to go on in another process with the same counts, as if there had been
-no interruption. By then the model may be another one, and the file may be damaged or come from a stranger.
+no interruption. By then the caller may pass another model, and the file may be damaged or come from a
+stranger.
 
-The idea. The file has the tree of places, the texts, the frontier and the counts, but no vectors: they have
-half a megabyte each at 131,072 ids. It lists the prefixes that had one, as a tree of [parent, token]:
+The idea. The file has the tree of places, the texts, the frontier and the counts, but no vectors, because a
+vector has half a megabyte at 131,072 ids. The file lists the prefixes that had a vector, as a tree of
+[parent, token]:
 
     [[-1, -1], [0, 5], [1, 7], [0, 6]]        the prefixes (), (5), (5, 7), (6)
 
@@ -19,8 +21,9 @@ one run, and each run spends its forward passes on new prefixes.
 
 Invariants.
 - The file appears whole or not at all.
-- A digest in the file stands for its content, so damage is seen. A file whose digest was made for it is
-  checked number by number (`_restore`): each kind of value has a check in `_KINDS`.
+- The file holds a digest of its content, so that damage is found. Somebody may forge a file with a fitting
+  digest, so each number of the file is checked as well (`_restore`): each kind of value has a check in
+  `_KINDS`.
 - A search goes on only with equal parts of the target, settings, seed and scores. An error names what
   differs.
 
@@ -181,7 +184,8 @@ def _known(engine: BestFirst) -> tuple[list[list[int]], dict[tuple[int, ...], in
 
 
 def probes(engine: BestFirst) -> list[tuple[tuple[int, ...], Vector]]:
-    """Returns the vectors of some prefixes in brief. They recognise the model."""
+    """Returns the vectors of some prefixes in brief. When a file is read, `check_model` compares these
+    vectors with the vectors that the model gives."""
     found = []
     for node in telling(engine.walker.trie, 2):
         if node.known and len(node.row):

@@ -3,8 +3,9 @@
 Enters: the root of the tree, the vocabulary. Leaves: lines of text, or one HTML page that loads nothing.
 Cost: a line for each shown place, by default at most 400.
 
-A chain of places of which each has one opened child is one line. The best child comes first. Children in the
-frontier are counted and not shown (`waiting=True` shows them). Lines beyond the limit are only counted.
+If each place of a chain has one opened child, the chain is shown as one line. The best child comes first.
+Children in the frontier are counted and not shown (`waiting=True` shows them). Lines beyond the limit are
+only counted.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ Enters: a model, a prompt, a grammar or schema, scores, limits. Leaves: `Searche
 tree, and why the search stopped. The search can be continued, and saved in a file. Cost: the limits; a known
 prefix costs no forward. The texts follow no law.
 
-The methods are settings of one engine (`best_first.py`). Each is a row of `SEARCHES`:
+All methods run one engine (`best_first.py`) with different settings. Each method is a row of `SEARCHES`:
 
 - "best": the most probable text first. With enough forwards the result is exact; `certified` says so for each
   text.
@@ -244,9 +244,9 @@ class Searched(Sequence[Candidate]):
     def save(self, path: str | os.PathLike[str]) -> None:
         """Writes the search to a file, for `sg.search(..., resume=path)` with the same arguments.
 
-        The file has no vectors. A prefix of this search that is needed again is computed again, but not
-        counted, so a later run's forwards go to new prefixes. `sampling.save_trie(found.trie, file)` keeps
-        vectors, and `trie=` takes them.
+        The file has no vectors. If a later run needs a prefix of this search again, its vector is computed
+        again, but the forward is not counted. So a later run spends its counted forwards on new prefixes.
+        `sampling.save_trie(found.trie, file)` keeps vectors, and `trie=` takes them.
         """
         save_search(self._engine, path)
 
@@ -280,8 +280,9 @@ def search(model: Any, prompt: Any, schema: Any = None, **options: Unpack[Search
             limit; all forwards are used.
         progress: a function, called with a `Standing` after each step; False ends the search.
         resume: an earlier result, or a file that `Searched.save` wrote. Target, method, seed and model must
-            be the same; two forwards, which do not count, recognise the model. Forwards that the file has
-            counted are not counted again. Score functions cannot be compared: pass the same ones.
+            be the same; two forwards, which are not counted, check that the model is the same. Forwards that
+            the file has counted are not counted again. Score functions cannot be compared: pass the same
+            ones.
         branch, siblings, decisive, lookahead, block, span, commit, explore, backup, rollout: settings of the
             engine in place of the method's own; `structgen.sampling.SearchPlan` says what each means.
 

@@ -4,16 +4,16 @@ Enters: a walker, seeds, N. Leaves: an `Outcome` of weighted texts and an unbias
 batch of forwards for each position. Equal prefixes share a forward, and copies of a particle share their
 vectors.
 
-The walk's incremental weights are those of section 0 of `walk.py`. Twists make intermediate targets look
-ahead: the trie's upper bounds (theta), and the critics' values of unfinished texts. Each twist is divided out
-again when the next one is known, so only the value of the whole text counts. Resampling gives all particles
-the mean weight. Finished particles stay in the population.
+The incremental weights of a particle are those that the head of `walk.py` defines. Twists make intermediate
+targets look ahead: the trie's upper bounds (theta), and the critics' values of unfinished texts. Each twist
+is divided out again when the next one is known, so only the value of the whole text counts. Resampling gives
+all particles the mean weight. Finished particles stay in the population.
 
 Rejuvenation rewrites the last tokens of every particle by an independence Metropolis-Hastings move: the walk
 proposes tokens from a fixed position on, so the acceptance ratio is the ratio of the incremental weights (and
 twists) of the two suffixes. The current target stays invariant. Lookahead (reward SMC, arXiv 2604.16453)
-replaces a critic's value for a prefix by its mean over J walks to the end: any positive estimate is sound as
-long as the same value is divided out.
+replaces a critic's value for a prefix by its mean over J walks to the end: any positive estimate keeps the
+weights proper, as long as the same value is divided out.
 """
 
 from __future__ import annotations

@@ -7,8 +7,9 @@ log-probabilities under the model. Cost of a vector: one row of a forward, one m
 The law is  P_L(s) = P(s) * 1[s in L] * phi(s) / Z  over token strings s that end with end-of-sequence:
 
 - P is the model *after* temperature, top-k and top-p, applied to its raw logits before any mask, then
-  normalised in double precision, after all ends were merged. These three are part of the law, not of the
-  sampler. If all valid tokens of a prefix lie outside the nucleus, the prefix has probability 0.
+  normalised in double precision, after all ends were merged. Temperature, top-k and top-p are part of the
+  law, not of the sampler. If all valid tokens of a prefix lie outside the nucleus, the prefix has probability
+  0.
 - All end-of-sequence ids are one event, written as the first of them; its probability is their sum, in
   double precision.
 - L holds the texts of the grammar that end within `max_tokens`, end-of-sequence included. With
@@ -89,7 +90,7 @@ class Law:
         return rows
 
     def scores(self, logprobs: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
-        """Scores that define P: log P up to a constant for each row, float32 as in the model.
+        """Returns scores that define P: log P up to a constant for each row, float32 as in the model.
 
         If no parameter changes the rows, the same rows are returned.
         """
@@ -323,7 +324,7 @@ class Target:
         return rows.rest(mask, row.ids, vectors.BLOCK)
 
     def _thin(self, row: npt.NDArray[np.float32], mask: npt.NDArray[np.int32]) -> Vector | None:
-        """Returns a thin vector in one pass over the row; None: too few tokens are allowed."""
+        """Returns a thin vector in one pass over the row, or None if too few tokens are allowed."""
         if _count(mask) < vectors.THIN_FROM:
             return None
         if len(self.ends) == 1:
@@ -337,8 +338,8 @@ class Target:
 
     @property
     def _kept(self) -> int:
-        """How many tokens a thin vector lists: TOP, or TOP - 1 if the sum of several ends is added as one
-        entry."""
+        """The number of tokens that a thin vector lists: TOP, or TOP - 1 if the sum of several ends is added
+        as one entry."""
         return max(1, vectors.TOP - (len(self.ends) > 1))
 
     def _of_brief(self, brief: Brief, end: float, mask: npt.NDArray[np.int32]) -> Vector | None:
@@ -414,7 +415,7 @@ class Target:
 
     @staticmethod
     def _together(ends: npt.NDArray[Any]) -> float:
-        """Returns the sum of several ends in double precision. With a sum in float32, the bounds on Z would
+        """Returns the sum of several ends in double precision. With a sum in float32, the bounds on Z might
         not contain Z."""
         return float(np.logaddexp.reduce(ends.astype(np.float64)))
 
@@ -567,7 +568,7 @@ class Target:
 
 
 def _said(lost: tuple[int, float]) -> tuple[int, float]:
-    """For a value that is already known: the function that `_whole` calls as `refused`."""
+    """Stands for the argument `refused` of `_whole` if the value is already known."""
     return lost
 
 

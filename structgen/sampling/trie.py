@@ -9,17 +9,17 @@ token of a node, or 5 kB where its vector is thin (`vector.py`), under a budget.
     lower(u) = sum over explored b of P(b|u) * lower(ub)     lower of an unvisited prefix is 0
     upper(text that is in) = lower(text that is in) = its weight;  upper(what is out) = 0
 
-The upper bounds are those of ASAp (Park et al. 2024, "Grammar-Aligned Decoding"); the lower bound at the
-root is the summed probability of the distinct texts seen, so lower <= Z <= upper is certified at any time.
-Only explored children are stored. Sums of upper bounds are kept by blocks, and a block is summed again after
-a change. Lower bounds only rise, and the increase is added in log space. Neither way subtracts, so neither
-drifts.
+The upper bounds are those of ASAp (Park et al. 2024, "Grammar-Aligned Decoding"); the lower bound at the root
+is the summed probability of the distinct texts seen, so lower <= Z <= upper is certified at any time. Only
+explored children are stored. Sums of upper bounds are kept by blocks, and a block is summed again after a
+change. Lower bounds only rise, and the increase is added in log space. Neither computation subtracts, so
+rounding errors do not accumulate.
 
 A node may be *known* (its vector is here, so a walk over it costs no forward) without being *visited*: only
 visits change bounds, so fetching ahead does not. Evicting a node forgets its vector, also for walks that hold
-the node, and resets its upper bound to 1. The old bound would be below the sum that a new visit finds there
-without the forgotten details, and the probability of a coin would exceed 1. Lower bounds and the smallest
-proved upper bound on Z are kept.
+the node, and resets its upper bound to 1. Otherwise a new visit, which lacks the forgotten bounds of the
+children, would compute a sum above the old bound, and the probability of a coin would exceed 1. Lower bounds
+and the smallest proved upper bound on Z are kept.
 """
 
 from __future__ import annotations
@@ -83,7 +83,8 @@ class Node:
         return self.vector
 
     def edge(self, token: int, slot: int | None = None) -> Edge:
-        """Returns the edge of a token, made if it is new. KeyError: the token is not allowed here."""
+        """Returns the edge of a token, made if it is new. Raises a KeyError if the token is not allowed
+        here."""
         found = self.edges.get(token)
         if found is None:
             slot = self.row.slot(token) if slot is None else slot
@@ -123,7 +124,7 @@ class Node:
             self.lift(edge, edge.upper)
 
     def replace(self, vector: Vector) -> None:
-        """Replaces a thin vector by a whole one. Bounds stay."""
+        """Replaces a thin vector by a whole one. The bounds of the node do not change."""
         self.vector, self.urn = vector, None
         for token, edge in list(self.edges.items()):
             slot = vector.slot(token)
@@ -155,7 +156,8 @@ class Node:
 
     @property
     def nbytes(self) -> int:
-        """Memory without the ids, which the trie counts once for all nodes that share them."""
+        """The memory of the node without its ids, which the trie counts once for all nodes that share
+        them."""
         if self.vector is None:
             return _NODE_BYTES
         own = self.vector.nbytes + (0 if self.urn is None else self.urn.nbytes)
@@ -227,12 +229,12 @@ class Trie:
 
     @property
     def theta(self) -> float:
-        """log of the root's present upper bound. CARS accepts with probability Z / this bound."""
+        """The log of the root's present upper bound. CARS accepts with probability Z / this bound."""
         return self._upper
 
     @property
     def bracket(self) -> tuple[float, float]:
-        """log of certified bounds (lower, upper) on Z."""
+        """The logs of certified bounds (lower, upper) on Z."""
         return self.lower_bound, self.upper_bound
 
     @property
@@ -290,7 +292,7 @@ class Trie:
         self.shrink()
 
     def _raise(self, node: Node) -> None:
-        """One step of the backup: passes a node's bounds to the edge that leads to the node."""
+        """Makes one step of the backup: passes a node's bounds to the edge that leads to the node."""
         upper, lower = node.upper(), node.lower
         if node.parent is None:
             if node is self.root:
@@ -305,7 +307,8 @@ class Trie:
             node.parent.lift(edge, min(lower, edge.upper))
 
     def touch(self, node: Node) -> None:
-        """Records the use of a node and its present memory. Called from the leaf to the root."""
+        """Records the use of a node and the memory that the node takes now. The caller goes from the leaf to
+        the root."""
         if not node.known:
             return  # the node was evicted while a walk stood on it
         now, before = node.nbytes, self._nodes.pop(node, None)
@@ -369,7 +372,7 @@ class Trie:
             self._reset(parent)
 
     def _reset(self, node: Node) -> None:
-        """Recomputes upper bounds from a node to the root. They may rise here."""
+        """Recomputes upper bounds from a node to the root. Upper bounds may rise here."""
         at: Node | None = node
         while at is not None:
             upper = at.upper() if at.visited else 0.0

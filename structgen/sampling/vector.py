@@ -10,9 +10,9 @@ whatever the vocabulary. A draw that falls into the tail gives `TAIL`; the calle
 again and draws among the tail's tokens (`walk.py`). Drawn tokens of the tail are kept apart, with slots below
 0, so bounds on them are factors like others. The tail's remaining weight is the tail's weight less the
 weights of these tokens. The difference is exact to 1e-13 until these tokens have half of the tail's weight.
-Then the vector is `crowded`: the whole vector is fetched and kept beside it, and the tail is summed. A bound
-gets the rounding on top, so it stays a bound. All cases draw in the same order, so a draw depends only on the
-weights.
+Then the vector is `crowded`: the whole vector is fetched and kept beside it, and the tail is summed. The
+largest rounding error is added to a bound, so that it stays a bound. In all cases tokens stand in the same
+order for a draw, so a draw depends only on the weights.
 """
 
 from __future__ import annotations
@@ -162,7 +162,7 @@ class Vector:
         return at * BLOCK + chance.choose(np.cumsum(self.weights(at)))
 
     def slot(self, token: int) -> int | None:
-        """Returns the slot of a token; None: it is not allowed."""
+        """Returns the slot of a token, or None if the token is not allowed."""
         at = int(np.searchsorted(self.ids, token))
         if at < len(self.ids) and self.ids[at] == token:
             return at
@@ -192,7 +192,7 @@ class Vector:
 
     @property
     def nbytes(self) -> int:
-        """Memory without `ids`, which vectors may share."""
+        """The memory of the vector without `ids`, which vectors may share."""
         own = self.raw.nbytes + self.totals.nbytes + (0 if self.factor is None else self.factor.nbytes)
         own += self.ids.nbytes if self.tail else 0  # a thin vector does not share its ids
         own += 0 if self.whole is None else self.whole.nbytes + self.whole.ids.nbytes

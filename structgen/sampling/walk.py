@@ -13,8 +13,8 @@ theta = 1 is local masking with importance weights; theta = the trie's upper bou
 probability exp(lZ - lt) at each prefix, from lt = log theta(root), it is CARS (Parys et al. 2025). A
 condition is asked about the token drawn; a text that it forbids has weight 0.
 
-Walks ahead (`Walker.in_turn`) make the same draws only to find the vectors that will be needed. They leave
-conditions unasked and bounds unchanged, so fetching changes the number of batches alone.
+Walks ahead (`Walker.in_turn`) make the same draws only to find the vectors that will be needed. They ask no
+condition and change no bound. So fetching changes only the number of batches.
 """
 
 from __future__ import annotations
@@ -217,7 +217,8 @@ class Walker:
         self._whole: OrderedDict[Node, Vector] = OrderedDict()
 
     def claim(self) -> None:
-        """Binds the trie to the target. StructgenError: the trie belongs to another target or model."""
+        """Binds the trie to the target. Raises a StructgenError if the trie belongs to another target or
+        model."""
         key = self.target.key()
         if self.trie.key is None:
             self.trie.key = key
@@ -344,7 +345,7 @@ class Walker:
             blocks, walk.chance.choose(np.cumsum(np.bincount(blocks, weights))) + np.arange(2)
         )
         at = int(begin) + walk.chance.choose(np.cumsum(weights[begin:end]))
-        # This is the second draw from this tail, so the vector is worth its memory.
+        # A second draw from this tail takes place here, so keeping the whole vector is worth its memory.
         if row.more and row.whole is None:
             row.whole = whole
         return row.keep(int(whole.ids[at]), float(plain[at]) + row.shift)

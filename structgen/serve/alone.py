@@ -5,8 +5,8 @@ Enters: a prepared job. Leaves: its pieces, in the form of the engine's pieces; 
 all texts together. Cost: one such request runs at a time, in a thread beside the engine; the two take turns
 at the model.
 
-The problem. Methods of sampling draw whole texts and go back, and speculation has batches and keys of its
-own. Neither of the two fits into the engine's step of one token for each answer.
+The problem. The methods of sampling draw whole texts and also go back in them, and speculation has batches
+and keys of its own. Neither fits into a step of the engine, which gives each answer one token.
 
 The idea. `check` refuses what cannot be combined. `_turn` waits in a line of at most `_WAITING` requests for
 the one place, and keeps the engine from releasing vectors meanwhile. In it
@@ -86,7 +86,7 @@ def check(job_plan: Any, extension: OwnOptions, tools: bool) -> None:
 async def _turn(service: Service, job: Job) -> AsyncIterator[None]:
     """Waits in line for the one place, within the job's time.
 
-    ApiError: the line is full, or the time is over.
+    Raises an ApiError if the line is full or the time is over.
     """
     if service.in_line >= _WAITING:
         raise busy(f"{_WAITING} requests wait for sampling or speculation already: try again")
@@ -102,7 +102,8 @@ async def _turn(service: Service, job: Job) -> AsyncIterator[None]:
 
 
 async def sample(service: Service, job: Job, method: SamplingMethod) -> Samples:
-    """Draws all texts of a job with `sg.sample`. ApiError: wrong arguments, or the time is over."""
+    """Draws all texts of a job with `sg.sample`. Raises an ApiError if an argument is wrong or the time is
+    over."""
     from ..sampling.api import sample_async
 
     drawing = job.plan.drawing
@@ -178,7 +179,7 @@ async def confident(service: Service, run: RequestRun, index: int, written: Repl
 
 
 async def fields(service: Service, job: Job, written: Reply, reads: int) -> list[dict[str, Any]]:
-    """Returns the leaves of a finished answer as JSON. ApiError: as `sample`."""
+    """Returns the leaves of a finished answer as JSON. Raises an ApiError as `sample` does."""
     async with _turn(service, job):
         return [asdict(leaf) for leaf in await asyncio.to_thread(_leaves, service, job, written, reads)]
 
@@ -235,7 +236,7 @@ def finite(value: float) -> float | None:
 def options_of(service: Service, asked: Any) -> Speculation:
     """Returns the options of speculation.
 
-    ApiError: a drafter is unknown, or the model cannot remove refused drafts.
+    Raises an ApiError if a drafter is unknown, or if the model cannot remove refused drafts.
     """
     from ..speculation.options import resolve
 

@@ -1,6 +1,6 @@
 """`POST /v1/chat/completions`: reads requests, and turns pieces of answers into OpenAI's objects.
 
-Enters: a `ChatRequest`. Leaves: one object, or the chunks of a stream. Cost: the answer's.
+Enters: a `ChatRequest`. Leaves: one object, or the chunks of a stream. Cost: that of making the answer.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from .thinking import thinking_of
 
 
 def wanted(service: Service, request: ChatRequest, text_format: dict[str, Any] | None = None) -> Wanted:
-    """Reads a request into a `Wanted`. ApiError: a field is refused.
+    """Reads a request into a `Wanted`. Raises an ApiError if a field is refused.
 
     Args:
         text_format: `text.format` of `/v1/responses`.
@@ -118,9 +118,10 @@ def _logprobs(service: Service, request: ChatRequest, entries: list[Entry]) -> d
 
 
 class _Deltas:
-    """The deltas of one answer. A call gives its id and name first, then its arguments in parts.
+    """The deltas of one answer.
 
-    The call of a custom tool is one delta.
+    A tool call gives its id and name in the first delta, and its arguments in parts after that. The call of a
+    custom tool is one delta.
     """
 
     def __init__(self, run: RequestRun) -> None:

@@ -1,4 +1,4 @@
-"""Grammars compiled beside the event loop and the engine, a few at once, each under a time limit.
+"""Compiles grammars in threads beside the event loop and the engine, a few at once, each under a time limit.
 
 Enters: a function that compiles. Leaves: its result or its error. Cost: that of the function, in a thread of
 the pool.
@@ -56,8 +56,8 @@ class Workers:
         param: str | None = None,
         code: str = "grammar_too_costly",
     ) -> T:
-        """Returns the task's result. ApiError: too many tasks wait, or the task took too long. Errors of the
-        task are raised as they are."""
+        """Returns the task's result. Raises an ApiError if too many tasks wait, or if the task took too long.
+        Errors of the task are raised as they are."""
         future: Future[T] = Future()
         with self._lock:
             if len(self._tasks) >= self._waiting:

@@ -1,6 +1,6 @@
 """`POST /v1/completions`: reads requests, and turns pieces of answers into OpenAI's objects.
 
-Enters: a `CompletionRequest`. Leaves: one object, or the chunks of a stream. Cost: the answer's.
+Enters: a `CompletionRequest`. Leaves: one object, or the chunks of a stream. Cost: that of making the answer.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from .thinking import Thinking, thinking_of
 
 
 def wanted(service: Service, request: CompletionRequest) -> Wanted:
-    """Reads a request into a `Wanted`. ApiError: a field is refused."""
+    """Reads a request into a `Wanted`. Raises an ApiError if a field is refused."""
     count = request.n or 1
     if request.best_of is not None and request.best_of != count:
         raise ApiError("'best_of' is not supported: ask for n answers and choose", param="best_of")

@@ -3,8 +3,8 @@
 Enters: the constraint fields of a request, its tools. Leaves: a `RequestConstraint`: how to compile it, which
 field it came from. Cost: nothing is compiled here. ApiError: two constraints, or one that is malformed.
 
-Nothing that a client writes names a file or an address: `$ref` reaches the document itself and the
-metaschemas, `%import` the grammars in the package lark (see `Compiler`).
+No text of a client can name a file or an address: `$ref` reaches only the document itself and the
+metaschemas, and `%import` only the grammars in the package lark (see `Compiler`).
 """
 
 from __future__ import annotations
@@ -132,7 +132,7 @@ class _Found:
         self.items.append(RequestConstraint(param, build, schema, ["schema", how, schema]))
 
     def add(self, kind: str, param: str, value: Any, whitespace: str | None = None) -> None:
-        """Adds a constraint of any kind. ApiError: a malformed schema or `response_format`."""
+        """Adds a constraint of any kind. Raises an ApiError if a schema or `response_format` is malformed."""
         if kind == "response_format":
             try:
                 asked = response_format(value, param)
@@ -207,8 +207,8 @@ def tool_use(
 ) -> ToolUse | None:
     """Returns the tools of a request in one form; None if the request has no tools.
 
-    It takes the values that `frontend.tools.listed` takes. ApiError: a tool is no function, two tools have
-    one name, or the choice names no tool.
+    It takes the values that `frontend.tools.listed` takes. Raises an ApiError if a tool is no function, two
+    tools have one name, or the choice names no tool.
     """
     if not tools:
         if choice not in (None, "none", "auto"):
@@ -309,7 +309,8 @@ def with_thoughts(answer: RequestConstraint | None, reasoning: Reasoning) -> Req
 
 
 def with_tools(use: ToolUse, text: RequestConstraint | None, never: Sequence[str] = ()) -> RequestConstraint:
-    """Tool calls in the model's style, or the text that the request asks for where calls may be left out.
+    """Returns the constraint of tool calls in the model's style or, where calls may be left out, of the text
+    that the request asks for.
 
     `never`: texts that are forbidden in the free text around calls.
     """

@@ -28,7 +28,7 @@ Invariants.
 - An error of one answer ends its job. An error of the model ends the jobs that are read or live. The
   thread goes on.
 - Pieces of a job arrive in order, on its own event loop.
-- A grammar with slow masks takes processors and memory from other such grammars alone.
+- A grammar with slow masks takes processors and memory only from other grammars with slow masks.
 """
 
 from __future__ import annotations
@@ -107,7 +107,8 @@ class ModelThread:
         return self._thread.is_alive() or (self._thread.ident is None and not self._closing)
 
     def submit(self, jobs: list[Job]) -> None:
-        """Queues the jobs of one request. ApiError: the queue is full, or the server is shutting down."""
+        """Queues the jobs of one request. Raises an ApiError if the queue is full or the server is shutting
+        down."""
         self.start()
         with self._wake:
             if self._closing:
@@ -121,7 +122,8 @@ class ModelThread:
 
     @contextlib.contextmanager
     def keeping(self) -> Any:
-        """A context for another user of the model. Inside it the engine releases no vectors."""
+        """Returns a context for another user of the model. Inside this context the engine releases no
+        vectors."""
         with self._wake:
             self._keepers += 1
         try:

@@ -1,4 +1,4 @@
-"""Every failure in the shape of OpenAI's errors. Anthropic's errors have the same shape.
+"""Turns every failure into an error in the form of OpenAI's errors. Anthropic's errors have the same form.
 
 Enters: an exception. Leaves: an `ApiError`: a status and a body {"type": "error", "error": {"message",
 "type", "param", "code"}}, where errors of a grammar add the place (`keyword`, `pointer`, `line`, `column`,

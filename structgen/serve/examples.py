@@ -1,4 +1,4 @@
-"""The examples of the playground: schemas of `examples/`, some more, the grammar library.
+"""The examples of the playground: the schemas of `examples/`, some further examples, and the grammar library.
 
 Enters: nothing. Leaves: a list of examples. Cost: some thirty small files, read once.
 
@@ -28,9 +28,10 @@ def folder() -> Traversable:
 
 @cache
 def examples() -> list[dict[str, Any]]:
-    """Each has `name`, `group`, `kind`, `text`, `prompt`, `document`, and settings where they matter.
+    """Returns the examples.
 
-    The page begins with the first, and generates from it.
+    Each has `name`, `group`, `kind`, `text`, `prompt`, `document`, and settings where they matter. The page
+    begins with the first example, and generates from it.
     """
     written: dict[str, Any] = json.loads((folder() / "server" / "playground.json").read_text("utf-8"))
     for one in written["examples"]:

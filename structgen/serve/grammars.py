@@ -6,7 +6,7 @@ names the field at fault. Cost: a compile, or a look-up by the constraint's key.
 
 A look (`look=True`) tries everything that a request needs within the work of `_LOOK`. If the look left
 nothing out, the grammar is kept and gets the server's limits, so it is compiled once. If the look left
-something out, the grammar would be another one, so `TooMuch` is raised.
+something out, its grammar would lack texts, so `TooMuch` is raised.
 
 Every grammar has a compiler of its own. Grammars of one compiler wait for each other's masks and share its
 memory. With separate compilers, the server can drop a large grammar without harm to the others.
@@ -113,8 +113,8 @@ class Grammars:
             taken -= oldest.taken()
 
     def large_gone(self) -> None:
-        """A request with a grown grammar ended. The grammar was smaller when the cache stored it, so the
-        cache is measured again."""
+        """Called when a request with a grown grammar ended. The grammar was smaller when it was kept, so the
+        sizes of all kept grammars are measured again."""
         with self._lock:
             self._forget()
         self._freed()
@@ -161,8 +161,8 @@ class Grammars:
 
 
 def of_look(error: Exception, param: str, look: bool) -> Exception:
-    """Returns the error for the client. It is `TooMuch` if the small amount of work of a look may be the
-    cause."""
+    """Returns the error for the client. The error is `TooMuch` if the small amount of work of a look may be
+    the cause."""
     return TooMuch() if look and isinstance(error, _MORE_MAY_TELL) else of_constraint(error, param)
 
 

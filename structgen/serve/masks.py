@@ -1,4 +1,4 @@
-"""Masks of the answers of a step, filled while the model's forward runs.
+"""Fills the masks of the answers of a step while the model's forward runs.
 
 Enters: answers that need a mask. Leaves: `Answer.filled`, or `Answer.error`. Cost: the masks are computed in
 other threads; a known mask costs a copy.
@@ -12,9 +12,9 @@ slow. Requests are treated by the speed of their masks so far:
   requests; the request with the least time so far comes first. The engine does not wait for them: the answer
   joins the step after its mask is made.
 
-So a slow grammar takes processors from other slow grammars, and from quick ones only for its first slow mask.
-Each grammar has a compiler of its own (`Service.compiled`), because grammars of one compiler wait for each
-other's masks.
+So a grammar with slow masks takes processors from other such grammars; it takes processors from grammars with
+quick masks only for its first slow mask. Each grammar has a compiler of its own (`Service.compiled`), because
+grammars of one compiler wait for each other's masks.
 """
 
 from __future__ import annotations

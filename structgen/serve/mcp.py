@@ -1,8 +1,8 @@
 """Tools of MCP servers behind `structgen serve --mcp CONFIG`.
 
 Enters: the usual JSON ``{"mcpServers": {LABEL: {"command", "args", "env", "cwd"} or {"url", "headers"}}}``;
-requests that ask for a server's tools. Leaves: functions in their place; with `--call` the results of
-calls. Cost: a connection for each server, its list read once, when the server starts.
+requests that ask for a server's tools. Leaves: functions in their place; with `--call` the results of calls.
+Cost: a connection to each MCP server, whose list of tools is read once, when `structgen serve` starts.
 
 A request asks by a tool that stands for a server, as OpenAI and Anthropic write it:
 

@@ -1,7 +1,7 @@
 """`POST /v1/messages`: Anthropic's interface, translated into requests of the chat.
 
 Enters: a `MessagesRequest`. Leaves: the equivalent `ChatRequest`; a message, or the named events of a stream.
-Cost: the answer's.
+Cost: that of making the answer.
 
 The problem. In this interface a message is a list of blocks: text, calls, thoughts, and results of tools. A
 stream sends each block from its beginning to its end.
@@ -53,7 +53,7 @@ _HIDDEN = ("thinking", "redacted_thinking")
 
 
 def wanted(service: Service, request: CountRequest) -> Wanted:
-    """Returns the wishes of the request. ApiError: a field is refused."""
+    """Returns the wishes of the request. Raises an ApiError if a field is refused."""
     found = chat_wanted(service, chat_of(request))
     if found.constraint is not None and found.constraint.param == "response_format":
         found = replace(found, constraint=replace(found.constraint, param="output_config.format"))
@@ -61,7 +61,7 @@ def wanted(service: Service, request: CountRequest) -> Wanted:
 
 
 def chat_of(request: CountRequest) -> ChatRequest:
-    """Returns the equivalent request of a chat. ApiError: the chat has no such field."""
+    """Returns the equivalent request of a chat. Raises an ApiError if the chat has no such field."""
     thinking = request.thinking
     budget = thinking.budget_tokens if thinking is not None and thinking.type == "enabled" else None
     limit = request.max_tokens if isinstance(request, MessagesRequest) else None
@@ -106,7 +106,7 @@ def _format(form: dict[str, Any]) -> dict[str, Any]:
 
 
 def _choice(choice: dict[str, Any] | None) -> tuple[Any, bool | None]:
-    """OpenAI's `tool_choice` and `parallel_tool_calls`."""
+    """Returns OpenAI's `tool_choice` and `parallel_tool_calls`."""
     if choice is None:
         return None, None
     kind, one = str(choice.get("type")), choice.get("disable_parallel_tool_use")

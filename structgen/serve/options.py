@@ -110,8 +110,8 @@ class ServerOptions:
 
 
 def mcp_servers(path: str) -> dict[str, dict[str, Any]]:
-    """Returns the servers of a file, by label. ValueError: the file names no servers; OSError: it cannot be
-    read."""
+    """Returns the servers of a file, by label. Raises a ValueError if the file names no servers, and an
+    OSError if the file cannot be read."""
     with open(path, encoding="utf-8-sig") as file:
         try:
             servers = json.load(file).get("mcpServers")

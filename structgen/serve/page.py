@@ -39,7 +39,7 @@ HEADERS = {
 
 
 def add_routes(app: FastAPI) -> None:
-    """`/`, `/docs` and `/playground/FILE`."""
+    """Adds the routes `/`, `/docs` and `/playground/FILE` to the app."""
     files = _files()
 
     def answer(name: str, request: Request) -> Response:

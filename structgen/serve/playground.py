@@ -1,8 +1,8 @@
 """`/playground/api/...`: the requests of the playground's page.
 
 Enters: a constraint as a person types it, a prompt, a document. Leaves: the engine's findings, with places;
-generations as streams. Cost: a compile, in the pool of all compiles; a generation costs as much as any
-request.
+generations as streams. Cost: a compile, in the pool of all compiles; a generation costs as much as a request
+of another client.
 
     info       the model, its limits, methods, drafters; examples: those of the package
     compile    what is enforced and what is not, timings, the least number of tokens; or the error's place
@@ -223,7 +223,7 @@ def _json(text: str, what: str) -> Any:
 
 
 def placed(service: Service, wanted: RequestConstraint, typed: Typed) -> CompiledGrammar:
-    """Returns the compiled grammar. ApiError: the error has a place in the editor's text."""
+    """Returns the compiled grammar. Raises an ApiError that has a place in the editor's text."""
     try:
         return service.grammars.compiled(wanted).grammar
     except ApiError as error:

@@ -9,7 +9,7 @@ model for each replica; a request goes to the replica with the shortest queue.
     serve.run(application("path/to/model", replicas=2))
 
 The model is loaded where the replica runs, so its name must mean the same model on every machine. Keys,
-limits and errors are those of the application. Replicas share no caches.
+limits and errors are those of `structgen serve`. Replicas share no caches.
 """
 
 from __future__ import annotations

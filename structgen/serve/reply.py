@@ -1,7 +1,7 @@
 """The parts that all endpoints share: an answer as far as it is written, and OpenAI's choices for the answer.
 
-Enters: a run and its pieces. Leaves: `Reply` values; the objects and chunks that chats and completions
-have in common. Cost: the answer's.
+Enters: a run and its pieces. Leaves: `Reply` values; the objects and chunks that chats and completions have
+in common. Cost: that of making the answer.
 
 Text around calls. `Reply.take` reports each call as `Begun`, `Part`s and `Call`, also a call that arrived in
 one piece. It omits text that is only the line break between two calls.

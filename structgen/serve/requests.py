@@ -4,8 +4,8 @@ structgen's own.
 Enters: JSON. Leaves: a model, or pydantic's errors, which `app` words as OpenAI's. Cost: one pass.
 
 The problem. Clients of OpenAI, vLLM and llama.cpp name a constraint in many ways, and send many fields that
-mean nothing here. A constraint that is misspelled, or that stands in a field of another endpoint, would
-constrain nothing, and the client would not notice.
+mean nothing here. If a constraint is misspelled, or stands in a field of another endpoint, it would constrain
+nothing, and the client would not notice.
 
 The idea. Each endpoint has one model. Unknown fields are allowed, and `_checked` looks at each of them before
 pydantic does:
@@ -25,8 +25,8 @@ Invariants.
   most.
 - The options of JSON have the names and types of `JsonOptions` (`_json_fields`).
 
-Rejected. Pydantic's own check of long lists: it words every mistake, and 1,000,000 wrong items took 16 to 58
-s, in which the server answered nobody.
+Rejected. Pydantic's own check of long lists: it writes a message for every mistake. With 1,000,000 wrong
+items this took 16 to 58 s, in which the server answered no other client.
 """
 
 from __future__ import annotations
@@ -199,7 +199,7 @@ class Message(Open):
         return {"id": str(ident or ""), "type": "function", "function": function}
 
     def text(self) -> str:
-        """Returns the content as one text. ValueError: a part has no text."""
+        """Returns the content as one text. Raises a ValueError if a part has no text."""
         if self.content is None or isinstance(self.content, str):
             return self.content or ""
         for part in self.content:
@@ -289,7 +289,8 @@ class OwnOptions(_JsonFields):
     tool_strictness: Strictness | None = None
 
     def json_options(self, **others: Any) -> dict[str, Any]:
-        """Arguments of `Compiler.json_schema`. `others` replace options that the request does not give."""
+        """Returns arguments of `Compiler.json_schema`. `others` replace options that the request does not
+        give."""
         found = self.model_dump(include=set(_JsonFields.model_fields))
         return found | {name: value for name, value in others.items() if name not in self.model_fields_set}
 

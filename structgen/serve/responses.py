@@ -1,7 +1,7 @@
 """`POST /v1/responses`: OpenAI's newer interface, without stored responses.
 
 Enters: a `ResponsesRequest`. Leaves: one response, or the events of a stream, in the order that OpenAI's
-client expects. Cost: the answer's.
+client expects. Cost: that of making the answer.
 
 The problem. In this interface an answer is a list of items: messages and function calls. A stream sends each
 item from its beginning to its end, with numbered events. The engine gives pieces of text, and the reader of
@@ -50,7 +50,7 @@ _TEXTS = ("input_text", "output_text", "text", "refusal")
 
 
 def wanted(service: Service, request: ResponsesRequest) -> Wanted:
-    """Returns the wishes of the equivalent chat request. ApiError: a field is refused."""
+    """Returns the wishes of the equivalent chat request. Raises an ApiError if a field is refused."""
     same = ChatRequest.model_fields.keys() & ResponsesRequest.model_fields.keys() & request.model_fields_set
     asked = ChatRequest.model_construct(
         **{name: getattr(request, name) for name in same},
@@ -63,7 +63,8 @@ def wanted(service: Service, request: ResponsesRequest) -> Wanted:
 
 
 def messages_of(request: ResponsesRequest) -> list[Message]:
-    """Returns the input's items as chat messages. ApiError: an item is neither text nor a call."""
+    """Returns the input's items as chat messages. Raises an ApiError if an item is neither text nor a
+    call."""
     messages: list[Message] = []
     if request.instructions:
         messages.append(Message(role="system", content=request.instructions))

@@ -1,7 +1,8 @@
 """One live answer, and the request that it belongs to.
 
 Enters: rows of log-probabilities, one after another. Leaves: `Piece`s: text that may be shown,
-log-probabilities, the reason why the answer ended. Cost: microseconds for each token beside the draw.
+log-probabilities, the reason why the answer ended. Cost: some microseconds for each token, in addition to the
+draw.
 
 The problem. The engine's thread draws tokens, workers fill masks, and event loops wait for text. Text that
 was sent cannot be taken back, so the beginning of a stop string or half of a character has to be kept.
@@ -182,7 +183,8 @@ class Answer:
         return self.matcher is None or self.filled
 
     def fill_known(self) -> bool:
-        """Copies the mask of the next token, if it is known. False: `fill` has to make it."""
+        """Copies the mask of the next token, if the mask is known. Returns False if `fill` has to make the
+        mask."""
         assert self.matcher is not None and self.mask is not None
         begin = time.perf_counter()
         self.filled = self.matcher._core.fill_known(self.mask)
@@ -209,7 +211,7 @@ class Answer:
         self.begun, self.filled, self.filling = 0.0, True, False  # in this order: see `ModelThread._step`
 
     def advance(self, token: int, raw: _Row, allowed: _Row, ends: Collection[int]) -> Piece | None:
-        """Adds a drawn token. StructgenError: the grammar refuses it, which is a bug."""
+        """Adds a drawn token. Raises a StructgenError if the grammar refuses the token, which is a bug."""
         plan = self.job.plan
         self.position += 1
         self.total += float(raw[token])

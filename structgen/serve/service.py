@@ -128,12 +128,13 @@ class RequestRun:
     answers.
 
     Attributes:
-        notes: a note of each job about all its answers (sampling); choice_notes: a note about each answer.
+        notes: a note of each job about all its answers (sampling).
+        choice_notes: a note about each answer.
         tasks: the tasks that make the answers, if the engine does not.
         compiled: seconds of the compile and of the first mask; None: the grammar was kept, or there is none.
-        called: the calls that the server made for this answer (mcp.py); earlier: tokens of the prompts that
-        asked
-            for them, and those of them that were cached.
+        called: the calls that the server made for this answer (mcp.py).
+        earlier: the number of tokens of the prompts that asked for these calls, and how many of these tokens
+            were cached.
         either: whether a text that looks like a call may also be an answer that the constraint allows.
     """
 
@@ -395,7 +396,7 @@ class Service:
         }
 
     async def start(self, wanted: Wanted, queue: bool = True) -> RequestRun:
-        """Read the prompts, compile the constraint, and hand it all to the engine (unless `queue` is False).
+        """Reads the prompts, compiles the constraint, and hands both to the engine, unless `queue` is False.
 
         Raises:
             ApiError: a prompt or a constraint is refused, the limit is too small for any text of the
@@ -483,7 +484,7 @@ class Service:
         return plan
 
     async def count(self, wanted: Wanted) -> int:
-        """Returns the number of tokens in a request's prompt. ApiError: the prompt is refused."""
+        """Returns the number of tokens in a request's prompt. Raises an ApiError if the prompt is refused."""
         whole = wanted.whole()
         schema = None if whole is None else whole.schema
 
@@ -609,7 +610,8 @@ class Service:
 
 
 def _reasoning(lm: LanguageModel, asked: str) -> Reasoning | None:
-    """Returns how the model thinks, by the option of the server. ValueError: an unknown family."""
+    """Returns how the model thinks, by the option of the server. Raises a ValueError if the family is
+    unknown."""
     if asked == "none":
         return None
     if asked != "auto":

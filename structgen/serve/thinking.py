@@ -47,7 +47,8 @@ class Thinking:
 
 
 def thinking_of(model: Reasoning | None, request: ChatRequest | CompletionRequest) -> Thinking:
-    """Reads a request's wishes about thoughts. ApiError: a field of the chat template has a wrong type."""
+    """Reads a request's wishes about thoughts. Raises an ApiError if a field of the chat template has a wrong
+    type."""
 
     def said(name: str, usual: Any = None) -> Any:
         """Returns the value of a field that the endpoint knows. Other fields are accepted and ignored."""

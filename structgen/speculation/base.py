@@ -1,7 +1,8 @@
 """The protocol of a drafter: the facts that it gets, and the tokens that it proposes.
 
 Enters: the start of a text, then the emitted tokens. Leaves: cursors, which offer tokens with probabilities.
-Cost: that of the drafter. The engine measures it, and pauses a drafter that costs more time than it saves.
+Cost: it depends on the drafter. The engine measures the cost, and pauses a drafter that costs more time than
+it saves.
 
 A drafter cannot change the generated text. The token of each place is drawn from the target model, whatever a
 drafter offers. A draft decides only whether the next forward is needed. So a drafter may be wrong, stale or
@@ -155,7 +156,8 @@ class Drafter(Protocol):
     A drafter that waits for another device or a server has an attribute `waits` that is True. Its cost is
     then measured in wall-clock time. A drafter that copies or computes tokens sets
     `has_distribution = False`, because its cursors have no `distribution`. Rules that sample drafts refuse
-    such a drafter. One cursor would not show this, because some drafters offer nothing in most places.
+    such a drafter. The attribute is needed because one cursor does not show whether its drafter has
+    distributions: some drafters offer nothing in most places.
     """
 
     @property

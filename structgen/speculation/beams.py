@@ -6,9 +6,9 @@ the last level, and a sort of the node's tokens.
 
 RSD-S: Jeon et al. 2024, *Recursive speculative decoding*; stochastic beam search: Kool, van Hoof and Welling
 2019. Every text has a Gumbel number around its log-probability, and the beam of a level holds the texts with
-the largest numbers. The number of a node is the largest number among the texts below it. So children draw
-their numbers on the condition that the largest of these is the number of the parent; a text that would not be
-in the beam is never drawn.
+the largest numbers. The number of a node is the largest number among the texts below it. So the numbers of
+the children are drawn on the condition that the largest of them is the number of the parent. A text that
+would not be in the beam is never drawn.
 
 The law. The children of a node stand in the order of their numbers. Whatever the numbers are, each next child
 follows q without the tokens before it. Whether a next child exists depends only on the numbers and on earlier

@@ -1,4 +1,5 @@
-"""The loop of speculative decoding: draft, score, verify, keep, learn; for one text or a ragged batch.
+"""The loop of speculative decoding: draft, score, verify, keep, learn. It serves one text, or a batch of
+texts of different lengths.
 
 Enters: rows (a prompt, a matcher, noise) and a scorer of the target. Leaves: each row's tokens, equal to
 those of plain decoding, and statistics. Cost: one forward of the target a step, shared by all rows.
@@ -7,7 +8,7 @@ The problem. A forward of the target over a few tokens costs little more than on
 plain decoding knows only one token at a time. Guesses of what comes next can share a forward, if a wrong
 guess changes nothing and a useless drafter does not cost more than it saves.
 
-The idea. Of a step of one row:
+The idea. A step of one row has five parts:
 
     build    cursors of the drafters -> tree, pruned by the grammar, sized by goodput     tree.py, goodput.py
     score    one forward over [tokens taken last, tree]                                   score.py
@@ -17,8 +18,8 @@ The idea. Of a step of one row:
 
 For the text `{"name":"A"` and the tree `,` - `"age"` - `:` with a second child `}` below the root: the target
 draws a token after the text. If it is `,`, that token is emitted and the row goes on to the node `,`, whose
-scores are there already. If it is something that the tree does not have, it is emitted, too, and the step
-ends. So a step emits at least one token: one more than the accepted nodes, unless the text ends on a node.
+scores are there already. If the tree does not have the token, the token is emitted, too, and the step ends.
+So a step emits at least one token: one more than the accepted nodes, unless the text ends on a node.
 
 The draws are those of plain decoding. The noise of a draw depends on its place alone (_draws.py), so the
 target draws the same token whether the tree has it or not.
@@ -34,8 +35,8 @@ Invariants.
 - A session is told each emitted token once. The steps that it misses while it sits out are kept (`waiting`)
   and told before it is asked again or closed.
 
-Rejected. Counting the whole step against drafting: it silenced good drafters for a bad one. Judging cheap
-drafters one by one: it silenced them by chance.
+Rejected. Counting the time of all drafters against each drafter: one bad drafter then made good drafters sit
+out. Judging cheap drafters one by one: chance then made them sit out.
 """
 
 from __future__ import annotations
@@ -478,7 +479,7 @@ class SpeculativeRows:
     def _finish_without_choice(self, item: _Live) -> None:
         """Ends a text without a forward, if the end is its only next token.
 
-        It is called only if the probability of the end is not needed.
+        Called only if the probability of the end is not needed.
         """
         row = item.row
         if row.matcher is None or len(self.ends) != 1 or not row.matcher.is_accepting():

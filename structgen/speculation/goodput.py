@@ -9,8 +9,8 @@ tokens in the time of one, or in the time of 16. A drafter's probabilities need 
 And a drafter that guesses badly costs time itself.
 
 The idea. With n nodes of path probabilities c_i, a forward brings 1 + sum c_i tokens on average and takes T(1
-+ n) seconds. The size that maximises the quotient is the goodput-optimal one (SmartSpec: Liu et al. 2024).
-With T = 1.0, 1.1, 1.2, 1.3, 1.4, 1.5 seconds for widths 1 to 6:
++ n) seconds. The best size maximises the quotient, which is called goodput (SmartSpec: Liu et al. 2024). With
+T = 1.0, 1.1, 1.2, 1.3, 1.4, 1.5 seconds for widths 1 to 6:
 
     nodes               0      1      2      3      4      5
     c of the last              0.9    0.8    0.6    0.4    0.2
@@ -18,12 +18,13 @@ With T = 1.0, 1.1, 1.2, 1.3, 1.4, 1.5 seconds for widths 1 to 6:
 
 Four nodes are best, and five are within `_SLACK` of that.
 
-Three classes measure what goes in. `CostTable` has T: a line through all forwards, and on it the mean of each
-width. `Calibration` has c: acceptance by drafter and offered probability. `Bench` says which drafters are
-asked: one that costs more than it saves sits out, twice as long each time.
+Three classes make the measurements. `CostTable` measures T: a line through the times of all forwards,
+corrected by the mean time of each width. `Calibration` measures c: how often offers of a drafter with a given
+probability are accepted. `Bench` decides which drafters are asked: a drafter that costs more than it saves
+sits out, twice as long each time.
 
 Invariants.
-- T never decreases in the width, whatever the noise of the measurements.
+- T never decreases as the width grows, even if the measurements are noisy.
 - Costs and acceptance are measured. Before the first measurement a weak prior is used.
 - If no size is better than zero, nothing is drafted, and drafting is tried again at growing intervals.
 - Forced tokens (probability 1) are kept at any size.
@@ -229,7 +230,7 @@ class Calibration:
 
     Args:
         drafters: how many there are.
-        parent: acceptance in earlier texts. It is the prior of a new text.
+        parent: acceptance in earlier texts. This acceptance is the prior of a new text.
     """
 
     def __init__(self, drafters: int, parent: Calibration | None = None) -> None:
@@ -299,11 +300,13 @@ class Goodput:
 
 
 class Bench:
-    """Decides which drafters are asked. One that costs more than it saves sits out, twice as long each time.
+    """Decides which drafters are asked.
+
+    A drafter that costs more than it saves sits out, twice as long each time.
 
     There is one object for each text. Drafting as a whole is judged as drafter -1. A drafter has a trial of
-    `_TRIAL` steps; one that comes back, or that did not pay in earlier texts, has `_AGAIN` steps, because
-    each further trial costs time again.
+    `_TRIAL` steps. A drafter that comes back, or that did not pay in earlier texts, has a trial of `_AGAIN`
+    steps, because each further trial costs time again.
 
     Args:
         earlier: the bench whose `remember` was told of earlier texts.
@@ -343,7 +346,7 @@ class Bench:
         return found
 
     def observe(self, drafter: int, cost: float, gain: float, patience: float = math.inf) -> None:
-        """Notes the seconds that a step of a drafter took, and those that its accepted tokens saved.
+        """Notes the seconds that a step of a drafter took, and the seconds that its accepted tokens saved.
 
         If the cost exceeds the gain by `patience` seconds, the trial ends at once.
         """

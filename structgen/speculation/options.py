@@ -1,6 +1,7 @@
 """The options of speculation: drafters and limits, and the stores that outlive one call.
 
-Enters: `speculate=` of `sg.generate`. Leaves: a `Speculation`. Cost: nothing; "auto" keeps one a model.
+Enters: `speculate=` of `sg.generate`. Leaves: a `Speculation`. Cost: nothing; "auto" keeps one object for
+each model.
 """
 
 from __future__ import annotations
@@ -134,7 +135,7 @@ def resolve(speculate: Any, lm: Any, *, trees: bool = True) -> Speculation | Non
     `Speculation`.
 
     "auto" gives one `Speculation` per model, which lives as long as the model, so that its stores grow warm.
-    It gives None if the model cannot take drafts back.
+    The result is None if the model cannot take drafts back.
 
     Args:
         trees: True: the model itself scores trees of drafts. False: the model only gives vectors for

@@ -1,4 +1,5 @@
-"""Accepting sampled drafts by comparing distributions: one draft, siblings, independent drafts.
+"""Rules that accept sampled drafts by comparing distributions: for one draft, for siblings, and for
+independent drafts.
 
 Enters: the target's distribution p and the draft's q at one place, both after the grammar's mask, and drafts
 that were sampled from q. Leaves: a token that follows p exactly. Cost: a few passes over both.
@@ -9,10 +10,11 @@ that were sampled from q. Leaves: a token that follows p exactly. Cost: a few pa
 
 q must be the law from which the drafts were drawn, and every draft that was drawn must be offered here.
 Dropping an invalid draft first, as if it had not been drawn, is a bias: the law becomes
-p(y) + q(invalid) (p(y) - residual(y)). So the mask goes on q *before* drawing, never on the drafts after.
+p(y) + q(invalid) (p(y) - residual(y)). So the mask is applied to q *before* drawing, and never to the drafts
+afterwards.
 
-A `Chance` decides every random choice. A test answers in every possible way and adds the weights up, so the
-test checks this code and not a formula about it.
+A `Chance` makes every random choice. A test takes the place of the `Chance`, answers in every possible way,
+and adds the weights up, so the test checks this code and not a formula about it.
 """
 
 from __future__ import annotations
@@ -27,7 +29,7 @@ Floats = npt.NDArray[np.float64]
 
 
 class Chance(Protocol):
-    """Where the randomness comes from."""
+    """The source of randomness."""
 
     def coin(self, p: float) -> bool:
         """Returns True with probability p; never for p <= 0, always for p >= 1."""

@@ -1,7 +1,8 @@
 """Drafts that are sampled from a drafter's distribution and accepted by comparing it with the target's.
 
-The input and the output are those of engine.py. The text follows the same law as there, but is another text.
-Cost: at every visited place, the distributions of the target and of the draft over the whole vocabulary.
+Input and output are as in engine.py. The text follows the same law as the text of engine.py, but it is not
+the same text. Cost: at every visited place, the distributions of the target and of the draft over the whole
+vocabulary.
 
 The first drafter gives the distributions. The grammar masks them *before* a draft is drawn. The rule gets
 every draft that was drawn, also drafts that the target's mask refuses (rules.py says why). Trees grow in

@@ -3,7 +3,7 @@ log-probabilities, and keeps paths.
 
 Enters: a language model. Leaves: a `Scorer`. A model that scores trees needs one forward pass with tree
 attention; any other `LanguageModel` needs one batched call of `logprobs` with the nodes as contexts. Cost:
-that of the model. A row of scores is normalised when it is first read.
+the forward of the model. A row of scores is normalised when it is first read.
 """
 
 from __future__ import annotations

@@ -1,15 +1,17 @@
-"""The draft tree: one trie of what all drafters propose, built best first and pruned by the grammar.
+"""The draft tree: one trie of the tokens that all drafters propose, built best first and pruned by the
+grammar.
 
 Enters: a matcher at the end of the text and one cursor a drafter. Leaves: `DraftTree`.
 Cost: a heap operation and a few membership checks a node; the matcher walks between neighbours of the heap.
 
 The problem. Several drafters guess, each with probabilities of its own and each several tokens ahead. A
-forward has room for some nodes only, and a guess that the grammar refuses would waste one.
+forward has room for few nodes, and a node with a token that the grammar refuses would be wasted.
 
-The idea. A cursor stands at a node and offers (token, probability) for its children. A heap has the offers of
-all nodes by path probability; the best one becomes the next node, and its cursors offer in turn (OPT-Tree:
-Wang et al. 2024; DySpec: Xiong et al. 2024). Cursors of different drafters at one node offer into one set of
-children (token tree merging: Miao et al., SpecInfer, 2024). With the grammar `[0-9]+` and, after the text,
+The idea. A cursor stands at a node and offers (token, probability) for its children. A heap orders the offers
+of all nodes by path probability. The best offer becomes the next node, and the cursors at this node make
+offers in turn (OPT-Tree: Wang et al. 2024; DySpec: Xiong et al. 2024). Cursors of different drafters at one
+node offer into one set of children (token tree merging: Miao et al., SpecInfer, 2024). With the grammar
+`[0-9]+` and, after the text,
 
     drafter 0    1: 0.6, x: 0.3; after 1 it offers 2: 0.5            drafter 1    1: 0.5, 2: 0.4
 
@@ -23,12 +25,13 @@ ends the growth and cuts the tree to its best size.
 
 Invariants.
 - Parents come before children, and nodes come in the order of their path probability. So any prefix of the
-  list is a tree, and `cut` may take one.
+  list of nodes is a tree, and `cut` may keep any prefix.
 - Pruning is exact: the target never draws a token that the grammar refuses.
-- The matcher is where it was when `build` returns, also if a drafter raises.
+- When `build` returns or raises an exception, the matcher stands where it stood before.
 - Tokens without an alternative (probability 1) do not count against the budget.
 
-Rejected. A fork of the matcher for each node: it copies the whole history. `TreeWalk` moves the one matcher.
+Rejected. A fork of the matcher for each node: a fork copies the whole history. `TreeWalk` moves one matcher
+instead.
 """
 
 from __future__ import annotations
@@ -192,7 +195,7 @@ def build(
     width: int = 64,
     prune: bool = True,
 ) -> Built:
-    """Grow a tree from the end of a text.
+    """Grows a tree from the end of a text.
 
     Args:
         matcher: stands at the end of the text. It is moved and put back. None: nothing is pruned.
@@ -315,8 +318,8 @@ def tree_masks(
     """Returns the masks of the root and of all nodes, shape (1 + nodes, ceil(V/32)), computed in one walk,
     depth first.
 
-    They can be made while a model runs on another device. A row after a refused token, after the end or out
-    of budget allows nothing. Verification never uses such a row.
+    The masks can be made while a model runs on another device. A row after a refused token, after the end or
+    out of budget allows nothing. Verification never uses such a row.
 
     Raises:
         UnsatisfiableBudget: the text cannot be completed within the budget.

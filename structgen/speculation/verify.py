@@ -1,8 +1,8 @@
 """The target's own draws along a draft tree: coupled verification.
 
 Enters: the scores of a tree, the matcher at its root, the noise of the places. Leaves: the tokens that plain
-decoding would have drawn there, as far as the tree goes, and one more. Cost: a draw an emitted token; masks
-of visited nodes only, and none where a membership check will do.
+decoding would have drawn there, as far as the tree goes, and one more. Cost: a draw for each emitted token.
+Masks are computed for visited nodes only, and only where a membership check does not suffice.
 
 At each node the target draws its token y from its own masked distribution. If y labels a child, verification
 goes on there; if not, y is emitted and the rest of the tree is forgotten. The draft does not influence the
@@ -13,8 +13,8 @@ the children.
 
 Some masks are avoided: tokens are tried in the order of their scores, and the first token that the matcher
 accepts is the draw. The method is exact for greedy draws and for draws with a temperature. It is exact for
-top-k while fewer than k tokens have a better score. With top-p the sum over all allowed tokens is needed, and
-so the mask.
+top-k while fewer than k tokens have a better score. With top-p the sum over all allowed tokens is needed, so
+the mask is computed.
 """
 
 from __future__ import annotations

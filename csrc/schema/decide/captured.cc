@@ -19,7 +19,7 @@ namespace structgen {
 
 namespace {
 
-// Chunks of fewer values than this are merged by add(); larger ones stay as they are.
+// add() merges chunks of fewer values than this; larger chunks stay as they are.
 constexpr std::size_t kMostMerged = 8'192;
 
 std::string canonical(const Json& j, JsonRef node) {
@@ -97,8 +97,8 @@ Captured::ValueNumber Captured::intern(const std::string& text) {
         const ValueNumber n{static_cast<uint32_t>(values_.size())};
         values_.push_back(std::move(v));
         Undo undo([&] { values_.pop_back(); });
-        // Of an array only the first item is indexed. behind() and covered() ask about no other item, because
-        // later items become first ones as items are removed.
+        // Of an array only the first item is indexed. behind() and covered() ask about no other item: when
+        // the first item is removed, the second item becomes the first.
         const auto& parts = values_.back().parts;
         for (std::size_t i = 0; i < (text[0] == '[' ? std::min<std::size_t>(1, parts.size()) : parts.size());
              ++i) {
@@ -168,9 +168,9 @@ Captured::ChunkId Captured::chunk(Values values) {
 
 CapturedId Captured::add(CapturedId set, const std::string& value) { return add(set, intern(value)); }
 
-// Adds a value to the set as a chunk of its own. As a carry in a binary counter, the new chunk absorbs each
-// last chunk that is no larger. A chunk becomes one alternative of a regex, so its size is bounded
-// (kMostMerged).
+// Adds a value to the set as a chunk of its own. The new chunk absorbs the last chunk of the list as long as
+// this chunk is no larger, as a carry does in a binary counter. A chunk becomes one alternative of a regex,
+// so its size is bounded (kMostMerged).
 CapturedId Captured::add(CapturedId set, ValueNumber value) {
   if (contains(set, value)) return set;
   std::vector<ChunkId> next = lists_[set.v].chunks;

@@ -1,15 +1,15 @@
 // Captured values: the items of an array with uniqueItems that were read, from which later items must differ.
-// This file has sets of captured values, the question which values of a set a half-written object or array
-// can still equal, and the formula "none of the values of the set".
+// This file has sets of captured values. It answers which values of a set an object or array that is being
+// written can still equal, and makes the formula "none of the values of the set".
 //
-// In: canonical texts of values. Out: a number for each set, and formulas. Two sets of the same values that
-// were read in the same order have one number. Cost: a set of n values has log n chunks, and a value is
+// In: canonical texts of values. Out: a number for each set, and formulas. Two sets have one number if they
+// have the same values, read in the same order. Cost: a set of n values has log n chunks, and a value is
 // merged into a larger chunk log n times.
 //
-// The problem. The next item must equal no captured item. For strings and numbers this condition is a formula
-// over constants. Objects and arrays are written part by part. Their formula would have a branch for each
-// captured value, and the number of cells (schema/decide/solve.h) of a member would grow with the square of
-// the number of captured values.
+// The problem. The next item must differ from every captured item. For strings and numbers this condition is
+// a formula over constants. Objects and arrays are written part by part. A formula for them would have a
+// branch for each captured value, and the number of cells (schema/decide/solve.h) of a member would grow with
+// the square of the number of captured values.
 //
 // The idea. A captured value that differs from some written member no longer matters. So the state of an
 // object holds only the captured values that agree with all written members, each without these members
@@ -19,9 +19,9 @@
 //     {"a":1,         behind("a", 1): {"b":2} is left of the first
 //     {"a":1,"b":2    behind("b", 2): {} is left, so the object may not close
 //
-// A value of a member is refused before its first byte if it leaves no way out. Behind "b" only the closing
-// bracket can come, so the only rest is {}. The value 2 is `covered`: with every possible rest it makes a
-// captured value.
+// A value of a member is refused before its first byte if every object that can follow it is a captured
+// value. In the example only the closing bracket can come behind "b", so the only rest is {}. The value 2 of
+// "b" is `covered`: with every possible rest it makes a captured value.
 //
 // Invariants.
 // - Two values are equal in JSON exactly if canonical() gives them one text: keys sorted, numbers as
@@ -80,10 +80,10 @@ class Captured {
   // kFirstItem it takes arrays with this first item, and returns them without it.
   CapturedId behind(CapturedId set, std::string_view part, const std::string& value);
   std::vector<std::string> texts(CapturedId set) const;
-  // Returns the values that the member `part` must not get, because only captured values could come of them.
-  // Each text of `rests` is an object with all other members that may still be written. A value v is returned
-  // if for every such object, adding `part`: v makes a value of the set. Without `rests`, all values that
-  // `part` has in the set are returned.
+  // Returns the values that the member `part` must not get, because every object with such a value would be a
+  // captured value. Each text of `rests` is an object with all other members that may still be written. A
+  // value v is returned if for every such object, adding `part`: v makes a value of the set. Without `rests`,
+  // all values that `part` has in the set are returned.
   CapturedId covered(CapturedId set, std::string_view part, const std::vector<std::string>& rests);
 
   // member() is the formula "one of the set's values", outside() the formula "none of them".

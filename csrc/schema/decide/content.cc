@@ -3,14 +3,15 @@
 //
 // In: a formula restricted to strings. Out: a formula of texts, which has no kContent, and formulas of
 // values. A string satisfies the input if it satisfies the formula of texts, or is the JSON text of a value
-// that satisfies one of the formulas of values. Cost: a step per conjunct; a union that speaks of content is
-// multiplied out.
+// that satisfies one of the formulas of values. Cost: a step for each conjunct; a union with a condition on
+// content is multiplied out.
 //
 // A text is the JSON text of one value only. So "the text of a V" and "the text of a W" is "the text of a V
-// and W", and "not the text of a W" beside "the text of a V" is "the text of a V and not W". Constants beside
-// such a condition are parsed one by one. Three combinations are kSchemaTooComplex: a pattern beside content
-// would be a grammar and an automaton at once; "a string that is not the text of a V" is no grammar at all;
-// and "exactly one" over contents asks for strings of the second form.
+// and W", and "not the text of a W" beside "the text of a V" is "the text of a V and not W". If such a
+// condition stands beside a list of constants, each constant is parsed. Three combinations are
+// kSchemaTooComplex: a pattern beside content would be a grammar and an automaton at once; "a string that is
+// not the text of a V" is no grammar at all; and "exactly one" over contents asks for strings of the second
+// form.
 #include <algorithm>
 
 #include "base/depth.h"
@@ -69,8 +70,8 @@ void Solver::take_contents(TypedId p, Contents& out) {
     }
   }
   const TypedId beside = formulas_.all_of(plain);
-  // written_free_ (write_without()) holds for every string that can be written, so as a formula on the text
-  // it restricts nothing. Only the condition on the value remains.
+  // written_free_ (write_without()) holds for every string that can be written, so as a condition on the text
+  // it restricts nothing, so only the condition on the value remains.
   if (some && (beside == FormulaSpace::yes() || beside == written_free_)) return out.values.push_back(value);
   std::vector<std::string> kept;
   // A condition on the text and one on the value can be combined only if the text is one of some constants,
@@ -83,8 +84,8 @@ void Solver::take_contents(TypedId p, Contents& out) {
   out.texts = formulas_.either(out.texts, formulas_.strings(std::move(kept)));
 }
 
-// Tells whether the text is JSON and its value satisfies v. It is parsed between `[` and `]`: a JSON text
-// gives a list of one value, while a text such as `1, 2` gives two.
+// Tells whether the text is JSON and its value satisfies v. The text is parsed between `[` and `]`: a JSON
+// text gives a list of one value, while a text such as `1, 2` gives two values.
 bool Solver::holds_value(const std::string& text, ValueId v) {
   auto list = told([&] { return Json::parse("[" + text + "]"); }, [](const Error&) { return true; });
   return list && list->size(0) == 1 && nonempty(formulas_.both(v, lowering_.values(*list, 0)));

@@ -17,10 +17,10 @@ namespace structgen {
 
 namespace {
 
-// At least this many values of a domain are listed, even if fewer are asked for. A longer array then seldom
-// needs a new list.
+// At least this many values of a domain are listed, even if fewer are asked for, so that a longer array
+// seldom needs a new list.
 constexpr uint32_t kMinCap = 64;
-// A question for more values of a domain than this throws: it is too complex.
+// A question for more values of a domain than this throws kSchemaTooComplex.
 constexpr uint32_t kMaxValues = 1u << 20;
 
 std::size_t bytes_of(const std::vector<std::string>& texts) {
@@ -124,8 +124,8 @@ void Domains::enumerate(ValueId value, uint32_t cap, Domain& out) {
   if (out.values.size() >= cap) out.abundant = true;
 }
 
-// Returns the regex of all numbers without an exponent. Each number has one such spelling, but zero has -0,
-// too; canonical() makes both one text.
+// Returns the regex of all numbers without an exponent. Each number has one such spelling, except zero, which
+// also has the spelling -0; canonical() makes both one text.
 RegexId Domains::plain_numbers() {
   if (plain_numbers_ != RegexArena::empty()) return plain_numbers_;
   RegexArena& regexes = solver_.regexes();
@@ -137,7 +137,7 @@ RegexId Domains::plain_numbers() {
 }
 
 // Appends all arrays by the number of their items. Every list of items that is tried can be completed, so
-// `cap` different ones of one length prove that there are at least `cap` arrays.
+// `cap` different lists of one length prove that there are at least `cap` arrays.
 void Domains::enumerate_array(TypedId p, uint32_t cap, Domain& out) {
   if (p == FormulaSpace::no() || !solver_.array_productive(p)) return;
   std::set<std::pair<std::string, TypedId>> level{{"", p}};
@@ -242,8 +242,8 @@ bool Domains::some_outside(Kind kind, TypedId p, CapturedId set) {
 }
 
 // If the member "a" may be followed by {"b": 1} or {"b": 2}, a value v of "a" is refused if both {"a": v,
-// "b": 1} and {"a": v, "b": 2} are in the set. `next` is the state behind the member; it must have no
-// excluded values itself.
+// "b": 1} and {"a": v, "b": 2} are in the set. `next` is the state behind the member; this state must exclude
+// no values of its own.
 ValueId Domains::apart(CapturedId set, std::string_view key, ObjectId next) {
   const Domain& rests = left(next, captured_.size(set) + 1);
   if (rests.abundant) return FormulaSpace::yes();

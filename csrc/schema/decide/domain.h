@@ -1,10 +1,10 @@
-// Domains: the values of a formula, one by one, where they are few.
+// Domains: the list of all values of a formula, where a formula has few values.
 //
 // In: a formula of values, or a state of an object. Out: the values as canonical texts (captured.h), or the
-// fact that there are at least `cap` values (`abundant`). Values are asked for only where they can run out:
-// an item with more values than the array can use always finds a value. Cost: an enumeration for each formula
-// and cap, whose result is kept. The cap is rounded up to a power of two, so that the domains of an array of
-// n items are made log n times.
+// fact that there are at least `cap` values (`abundant`). A list of values is asked for only where values can
+// run out; an item with more values than the array can use always finds a value. Cost: an enumeration for
+// each formula and cap, whose result is kept. The cap is rounded up to a power of two, so that the domains of
+// an array of n items are made log n times.
 //
 //     {"enum": [1, 2]}        1, 2
 //     {"type": "integer"}     abundant: the values 0, 1, 2 ... reach every cap
@@ -38,16 +38,17 @@ class Domains {
   // Returns the values of a formula. The reference is valid up to the next question.
   const Domain& of(ValueId value, uint32_t cap);
   const Domain& arrays(TypedId p, uint32_t cap) { return of(only(Kind::kArray, p), cap); }
-  // Returns what may still be written of an object: each possible set of further members, as an object.
+  // Returns what may still be written of an object: each possible set of further members, written as an
+  // object.
   const Domain& left(ObjectId state, uint32_t cap);
   // Tells whether some value of the formula is not in the set.
   bool some_outside(ValueId value, CapturedId set);
   bool some_outside(Kind kind, TypedId p, CapturedId set);
-  // Returns the condition on the value of the member `key` under which the object can still become one
+  // Returns the condition on the value of the member `key` under which the object can still become an object
   // outside the set. `next` is the state behind the member.
   ValueId apart(CapturedId set, std::string_view key, ObjectId next);
-  // Writes every value of a formula. Returns false if there are `most` or more, or if counting them takes too
-  // much work.
+  // Writes every value of a formula. Returns false if there are `most` values or more, or if counting them
+  // takes too much work.
   bool few(ValueId value, uint32_t most, std::vector<std::string>& out);
   std::size_t byte_size() const { return held_; }
 

@@ -3,8 +3,8 @@
 // must differ. solve.cc depends on neither of the two files.
 //
 // In: a formula restricted to a kind. Out: yes or no, and the cells of the next item. Cost: answers are
-// remembered. A conjunction of "every item of a range" and "at least n items" is decided range by range, any
-// other array by derivatives.
+// remembered. A conjunction of "every item of a range" and "at least n items" is decided range by range; any
+// other formula of arrays is decided by derivatives.
 #include <algorithm>
 #include <memory>
 #include <utility>
@@ -43,11 +43,11 @@ std::size_t Solver::byte_size() const {
 }
 
 // Tells whether the form of the formula v shows that some string, number or constant satisfies it. A "no"
-// proves nothing. Most schemas are a type with at most one condition, and this decides them without a plan
-// (plan.h); plans for 67,000 properties would use up the solver's steps.
-// It counts the conditions on each kind of value that v allows. The answer is yes if some kind has no
-// condition, or just one that some value meets. A condition that some value meets (`alone`) counts 1; any
-// other counts 2, which is too many.
+// proves nothing. Most schemas are a type with at most one condition, and plainly_nonempty() decides them
+// without a plan (plan.h); plans for 67,000 properties would use up the solver's steps. The function counts
+// the conditions on each kind of value that v allows. The answer is yes if some kind has no condition, or a
+// single condition that some value surely meets. Such a condition (`alone`) counts 1; any other condition
+// counts 2, which is too many.
 bool Solver::plainly_nonempty(ValueId v) {
   check_depth();
   if (const Formula& s = formulas_[v]; s.op == Op::kSchema) {
@@ -121,8 +121,9 @@ Outside Solver::outside_of(TypedId p) {
 }
 
 // Returns the condition on the items to come, once one item is written. Ranges of indices move down by one:
-// `items 2..` becomes `items 1..`. A range from 0 on asks for the value of the item just written. A count
-// such as "at least 2 items from index 0 on" becomes a choice on this value (FormulaSpace::counted).
+// `items 2..` becomes `items 1..`. A range from 0 on becomes a condition on the value of the item that was
+// just written. A count such as "at least 2 items from index 0 on" becomes a choice on this value
+// (FormulaSpace::counted).
 TypedId Solver::shift(TypedId p, FlatMap<uint32_t, TypedId>& memo) {
   const Formula f = formulas_[p];
   const uint32_t first = f.a == 0 ? 0 : f.a - 1, end = f.d == kUnbounded ? f.d : f.d - 1;
@@ -171,7 +172,7 @@ std::optional<std::vector<ItemRange>> Solver::item_ranges(TypedId p) {
     const Formula& l = formulas_[k];
     if (l.op == Op::kTrue) continue;
     // The conjunct says that the item with index l.a exists and satisfies V. So there are at least l.a + 1
-    // items, and V restricts that item.
+    // items, and V restricts the item with index l.a.
     if (l.op == Op::kItemSome && l.c == 1 && l.d == l.a + 1)
       need = std::max(need, l.d);
     else if (l.op != Op::kItemAll)

@@ -1,5 +1,5 @@
-// Lasting arrays: whether the items of an array must differ and nothing else depends on their values. Lasting
-// keys: the same for the keys of an object.
+// Decides which arrays are lasting: their items must differ, and nothing else depends on the values of the
+// items. Keys of an object are lasting if the same holds for them.
 //
 // The problem. With uniqueItems each item that was read makes a new formula, new automata and new states
 // (unique.cc): 13 to 27 kB and 60 us a token. In most arrays these values decide one thing only, namely
@@ -18,37 +18,43 @@
 //     {"enum": ["a", "b", "c", "d", "e"]}   lasts, if the array may close behind each item (listed())
 //     {"type": "object"}                    lasts: wherever a text stands, one more key may come
 //
-// Values must also be many at once: with n items, some new value is a few bytes times log n longer than the
-// shortest one. A budget counts on that (engine/lenient.h).
+// There must also be many values of nearly the shortest length: when n items are excluded, some other value
+// must be longer than the shortest value only by a few bytes times log n. A budget relies on that
+// (engine/lenient.h).
 //
 //     {"type": "string", "pattern": "^(ab)*$"}               does not last: one string for each two bytes
 //     {"type": "array", "items": {"type": "null"}}           does not: one array for each five bytes
 //     {"type": "string", "pattern": "^a(b{30}[a-z]*)?$"}     does not: behind "a" comes "abbb..."
 //
-// The free keys of an object always differ. They last if behind every beginning of a key infinitely many keys
-// follow. What a key asks of its value is decided by the class of the key, not by the keys before.
+// The free keys of an object always differ. The free keys last if behind every beginning of a key infinitely
+// many keys follow. What a key asks of its value is decided by the class of the key, not by the keys before.
 //
 //     {"patternProperties": {"^k": {}}}     last: behind `"k` come k7, k70, k700 ...
 //     {"propertyNames": {"maxLength": 2}}   do not: behind `"k7` only the closing quote may follow
 //
 // Invariants.
-// - A yes is exact. A no may be wrong: then the formula keeps the values, and the masks are the same.
-// - The texts of a list run out. The reader of the text knows which are left, and refuses beginnings of none.
+// - A yes is exact. A no may be wrong: then the formula keeps the values, which costs more and gives the same
+//   masks.
+// - The texts of a list can run out. The reader of the text (engine/distinct.h) knows which texts are left,
+//   and refuses a beginning that no text of these has.
 // - Two beginnings are left to the reader of the text: a word such as `true`, and a number behind which no
 //   digit counts any more (Unique::lasting, Lenient::fate in engine/lenient.cc).
-// - While an array is decided, its own answer is no. So an array within its own items does not last.
-// - Behind a beginning with n values excluded, some value is left that is longer than the shortest one by at
-//   most kFar + kNear (log4(n) + 1) bytes, or by one more item or key, which is longer than its shortest by
-//   no more than that. Proof: k choices make 4^k values, since every byte of a choice that counts differs
-//   from the others in value, and a path costs what its choices and the way to the first one cost.
-// - Where two items or more must still be written, n of them take log4(n) bytes each (dense()). The shortest
-//   `{}` may differ from all members only by a key whose value is long, so such items do not last.
+// - While an array is being decided, its own answer counts as no. So an array that can be an item of itself
+//   does not last.
+// - If n values are excluded behind a beginning, some value is left that is longer than the shortest value by
+//   at most kFar + kNear (log4(n) + 1) bytes, or by one more item or key, which itself is longer than the
+//   shortest item or key by at most as many bytes. Proof: k choices make at least 4^k values, because the
+//   bytes that count at a choice lead to different values. A path costs the way to its first choice and the
+//   ways between its choices.
+// - If two or more items must still be written, n such items take log4(n) bytes each (dense()). If an item
+//   may be an object, the shortest object `{}` may only be made new by a key whose value is long, so such
+//   items do not last.
 //
 // Costs. Each answer is remembered. A question visits the rests of an array and, for a pattern, at most
 // kMostStates states of an automaton.
 //
-// Rejected. An answer for each state of the text, "is another value left here": it has to know the values,
-// and they are what the states must not hold.
+// Rejected. An answer to "is another value left here?" for each state of the text: it depends on the values
+// that were read, and states must not hold these values.
 #include <algorithm>
 #include <unordered_map>
 #include <vector>
@@ -61,14 +67,17 @@
 namespace structgen {
 
 namespace {
-// The most states of an automaton that spread() visits. Of a larger automaton it says `multiplies = false`.
+// The most states of an automaton that spread() visits. For a larger automaton the result has
+// `multiplies = false`.
 constexpr std::size_t kMostStates = 256;
-// A language of strings multiplies if, whatever its text began with, a choice is at most kFar bytes of detour
-// away. A choice is a state in which at least kMany bytes may follow, and with each of them the next choice
-// is at most kNear bytes of detour away. A detour is what a path adds to the length of the shortest string.
+// These constants define when a language of strings multiplies. The detour of a path is the number of bytes
+// by which the shortest string along this path is longer than the shortest string. A choice is a state in
+// which at least kMany bytes may follow such that behind each of them the next choice is at most kNear bytes
+// of detour away. A language multiplies if behind every beginning of a text a choice is at most kFar bytes of
+// detour away.
 constexpr uint32_t kFar = 12, kNear = 4, kMany = 8;
 // If a list has at most this many texts, its items stay in the states, and not in a table beside them
-// (listed()). Such a list has few states: one for each subset of its texts.
+// (listed()). For such a list there are few states: one for each subset of its texts.
 constexpr uint32_t kShortList = 4;
 // The length of the shortest value where no value is known.
 constexpr uint32_t kNoValue = 1u << 30;
@@ -121,8 +130,8 @@ RegexId Unique::listed(TypedId q) {
   return set.hi - set.lo > kShortList ? texts : RegexArena::empty();
 }
 
-// Tells whether n different values can be written so that each is at most log4(n) bytes longer than the
-// shortest one. The formula must be endless().
+// Tells whether, for every n, n different values can be written such that each is at most log4(n) bytes
+// longer than the shortest value. The formula must be endless().
 bool Unique::dense(ValueId value) {
   const auto of = [&](Kind k) { return solver_.restrict(value, k); };
   const auto has = [&](Kind k) { return of(k) != FormulaSpace::no(); };
@@ -175,7 +184,7 @@ bool Unique::endless(ValueId value) {
 
 // Tells whether p is "all integers", "all numbers from 0 on", or "all integers from a bound >= 0 on". Behind
 // the digits of such a number more digits may follow, and the larger number satisfies p, too. For any other
-// formula it says no.
+// formula the answer is no.
 bool Unique::endless_numbers(TypedId p) {
   const auto kids = formulas_.conjuncts(p);
   const bool whole = std::ranges::any_of(kids, [&](TypedId k) { return formulas_[k].op == Op::kInteger; });
@@ -188,8 +197,8 @@ bool Unique::endless_numbers(TypedId p) {
 }
 
 // Tells how many strings a beginning can become (Spread). The cost of a path is what it adds to the length of
-// the shortest string from its start. Two bytes of a choice may begin two spellings of one character; this
-// halves the number of strings at most.
+// the shortest string from its start. Two bytes of a choice may begin two spellings of one character, so the
+// number of different strings may be half the number of spellings, but no less.
 Unique::Spread Unique::spread(RegexId language) {
   if (const Spread* known = spreads_.find(language.v)) return *known;
   RegexArena& regexes = solver_.regexes();
@@ -234,7 +243,7 @@ Unique::Spread Unique::spread(RegexId language) {
     return least;
   });
   // near[i] is the cost of the cheapest path from state i to a choice, and 0 at a choice. The rounds of
-  // settle() only raise costs: a state that turns out to be no choice raises the costs of others.
+  // settle() only raise costs: if a state turns out to be no choice, the costs of other states rise.
   std::vector<uint32_t> near(states.size());
   const auto choices = [&](uint32_t most) {
     std::ranges::fill(near, 0);
@@ -255,9 +264,9 @@ Unique::Spread Unique::spread(RegexId language) {
   return spreads_[language.v] = out;
 }
 
-// The language also has the names of the plan and the written keys, which may not come any more. They are
-// finitely many, so the answer holds without them. How many keys must still be written is not known here, so
-// the keys must be `dense`, too.
+// The language also contains the names of the plan and the keys that were written, which may not come again.
+// There are finitely many such keys, so the answer also holds without them. It is not known here how many
+// keys must still be written, so the keys must be `dense`, too.
 bool Unique::lasting(RegexId keys) {
   if (!spreads_.find(keys.v) && !decided([&] { return spread(keys), true; })) spreads_[keys.v] = {};
   const Spread found = spreads_[keys.v];

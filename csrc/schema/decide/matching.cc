@@ -64,8 +64,9 @@ bool Matching::complete() {
   return true;
 }
 
-// A matching can do without a value if the value is free, or if its group can take a value that is. `spare`
-// marks these values; the loop spreads the mark from group to group until nothing changes.
+// A matching can do without a value if the value is free, or if the group that has the value can take another
+// value that a matching can do without. `spare` marks these values; the loop spreads the mark from group to
+// group until nothing changes.
 std::vector<std::string> Matching::needed() const {
   std::vector<bool> spare(texts_.size());
   for (uint32_t v = 0; v < texts_.size(); ++v) spare[v] = owner_[v] == kFree;

@@ -1,8 +1,8 @@
 // Matches groups of items with different values (Kuhn's algorithm; a group asks for several values).
 //
 // In: groups: a number of items, and the values that each of these items may have. Out: whether all items can
-// get different values, and the values that every matching uses. Cost: greedy first, then for each item left
-// over one search for an augmenting path, linear in the lists of values.
+// get different values, and the values that every matching uses. Cost: a greedy pass, then for each item that
+// is left over one search for an augmenting path, which is linear in the lists of values.
 //
 //     one item of {1, 2}, one item of {1}     greedy gives 1 to the first item; the second item asks for 1,
 //                                             and the path moves the first item to 2
@@ -24,8 +24,8 @@ class Matching {
  public:
   // The search pays for its steps by calling `spend`, which may throw.
   explicit Matching(std::function<void(uint32_t)> spend) : spend_(std::move(spend)) {}
-  // Adds a group of `count` items. Each item takes one of `values`, and no two items of any group take the
-  // same. Returns false if there are fewer values than items.
+  // Adds a group of `count` items. Each item takes one of `values`, and no two items of all groups take the
+  // same value. Returns false if there are fewer values than items.
   bool add(uint32_t count, const std::vector<std::string>& values);
   // Matches all groups. Returns false if there is no matching.
   bool complete();

@@ -1,14 +1,14 @@
-// The guide of the search for a shortest completion: how many more members an object needs, and which
-// members.
+// Guides the search for a shortest completion: how many more members an object needs, and which members bring
+// it nearer to its end.
 //
 // In: the state of an object. Out: its distance (the least number of members until it may close), and the
 // offers that lower the distance. Cost: iterative deepening over the counts that are not met yet; distances
 // are remembered. Beyond kMaxSteps the distance counts as unknown, and every member that some count asks for
 // is offered.
 //
-// Without the distance the search for a completion wanders: a member that a count asks for does not
-// always bring the end nearer, and each free key makes a new state. Of {"minProperties": 2, "required":
-// ["a"]} the distance is 2; behind `a` it is 1, and any key lowers it.
+// Without the distance the search for a completion would visit too many states: a member that a count asks
+// for does not always bring the end nearer, and each free key makes a new state. Of {"minProperties": 2,
+// "required": ["a"]} the distance is 2; behind `a` it is 1, and any key lowers it.
 #include <algorithm>
 
 #include "base/depth.h"
@@ -26,8 +26,8 @@ constexpr uint32_t kMaxMembers = 40;
 constexpr std::size_t kEnough = 3;
 }  // namespace
 
-// Returns a lower bound of the members that p still asks for: the number of names that it asks for one by
-// one, or its largest count, whichever is more.
+// Returns a lower bound of the members that p still asks for: the number of names that p requires, or the
+// largest count in p, whichever is more.
 uint32_t Objects::least_members(TypedId p) const {
   std::vector<NameId> names;
   uint32_t most = 0;
@@ -42,8 +42,8 @@ uint32_t Objects::least_members(TypedId p) const {
   return std::max(most, static_cast<uint32_t>(names.size()));
 }
 
-// Tells whether n more members can meet p. What the search proves is stored in Known. If it stops at
-// kMaxSteps, it proved no "no" and stores none.
+// Tells whether n more members can meet p. What the search proves is stored in Known. If the search stops at
+// kMaxSteps, it has not proved a "no", and stores nothing.
 bool Objects::within(PlanId plan_id, TypedId p, const Gone& gone, uint32_t n) {
   check_depth();
   if (p == FormulaSpace::no()) return false;
@@ -78,7 +78,7 @@ bool Objects::within(PlanId plan_id, TypedId p, const Gone& gone, uint32_t n) {
 }
 
 // Tells whether n members can meet p, where the count `literal` asks for at least one of them. The order of
-// members does not change their number, so this one is taken to come next.
+// members does not change their number, so this member is taken to come next.
 bool Objects::within_literal(PlanId plan_id, TypedId p, TypedId literal, const Gone& gone, uint32_t n) {
   return some_member(plan_id, p, literal, gone,
                      [&](TypedId rest, const Gone& next) { return within(plan_id, rest, next, n - 1); });
@@ -165,7 +165,8 @@ Offers Objects::useful(ObjectId s) {
   Offers out;
   out.close = all.close;
   out.names.assign(all.names.size(), 0);
-  // Every required name has to come, in whatever order, so one of them is enough.
+  // Every required name has to come, and the order does not change their number, so one required name is
+  // enough.
   if (st.rest == FormulaSpace::yes()) {
     for (PlanNameId i : names_in(all.names))
       if (has_bit(plan.required, i)) {
@@ -183,8 +184,8 @@ Offers Objects::useful(ObjectId s) {
     return false;
   };
   // The first round tries only the members that the first unmet count asks for; if keys have no order, one of
-  // them may as well come next. If they have one, another member may have to come first, so the second round
-  // tries all offers.
+  // these members may as well come next. If keys have an order, another member may have to come first, so the
+  // second round tries all offers.
   std::vector<TypedId> branches, others;
   TypedId literal = FormulaSpace::no();
   const bool asked = far > 0 && !solver_.branch(demanded(st), branches, literal, others);

@@ -16,17 +16,17 @@
 //     take_name(b)      used {a, b}:  a is passed over, because it may not come after b; may close
 //
 // With a rest, a name is offered if one of its cells (solve.cc) leaves a rest that search() can meet.
-// search() decides whether some set of further members meets a formula. The order of the members does not
-// matter to search(). It writes all required names at once (take_forced), counts the keys that nothing tells
-// apart (take_alike), and tries all other keys one by one (some_member).
+// search() decides whether some set of further members meets a formula, whatever the order of the members.
+// search() takes all required names at once (take_forced()), only counts keys that no condition tells apart
+// (take_alike()), and tries all other keys one by one (some_member()).
 //
 // Invariants.
 // - Each step of search() lowers a count, so the search ends. A member that meets no count can be dropped
-//   from any object that satisfies the formula. So the search never writes such members and misses nothing.
+//   from any object that satisfies the formula. So the search need not try such members.
 // - Memos are keyed by the whole situation, compared in full. A no is stored only if the search met no open
 //   formula (Solver::tainted).
-// - Judges::possible pretends that no key is written. Written keys only take possibilities away, so a no of
-//   that question is right.
+// - Judges::possible assumes that no key has been written. Written keys only take possibilities away, so a
+//   "no" of Judges::possible is right.
 // - A state has the texts of all free keys that were written (`written`), or records that one text is missing
 //   (`unknown_key`). In the second case the next free key may be a duplicate, so the mask tries the text of
 //   the key (mask/fill.h).
@@ -59,8 +59,8 @@ namespace structgen {
 
 namespace {
 constexpr uint32_t kMaxSearchDepth = 1'000;
-// A conjunction of at most this many conjuncts is derived as a whole for each name. In a larger one, those
-// conjuncts that mention the name are looked up (Parts).
+// A conjunction of at most this many conjuncts is derived as a whole for each name. In a larger conjunction,
+// only the conjuncts that mention the name are derived; Parts finds them.
 constexpr std::size_t kFewParts = 32;
 }  // namespace
 
@@ -90,8 +90,8 @@ bool Objects::productive(TypedId p) {
   return search(id, plans_.forget(plan, plan.rest, none.names), none);
 }
 
-// Returns a lower bound of the number of keys of the class that can still be written. It returns 0 only if
-// there is none; if 0 is only a lower bound (KeyClass::exact), it throws.
+// Returns a lower bound of the number of keys of the class that can still be written. A result of 0 means
+// that no key is left; if 0 would only be a lower bound (KeyClass::exact is false), the function throws.
 uint64_t Objects::remaining(const Plan& plan, KeyClassId cls, const Bits& taken) const {
   const KeyClass& c = plan.classes[cls.v];
   if (c.keys == kEndless) return kEndless;
@@ -101,15 +101,16 @@ uint64_t Objects::remaining(const Plan& plan, KeyClassId cls, const Bits& taken)
   return left;
 }
 
-// Counts a key of the class as written. A class with infinitely many keys counts none.
+// Counts a key of the class as written. For a class with infinitely many keys nothing is counted.
 void Objects::take_one(const Plan& plan, KeyClassId cls, Bits& taken) const {
   if (plan.classes[cls.v].keys == kEndless) return;
   if (taken.empty()) taken.resize(plan.classes.size());
   ++taken[cls.v];
 }
 
-// Returns the two questions that split() asks about a rest. `productive` is the caller's and exact.
-// `possible` ignores which keys were written, so that one remembered answer serves all states of an object.
+// Returns the two questions that split() asks about a rest. The caller gives `productive`, whose answer is
+// exact. `possible` ignores which keys were written, so that one remembered answer serves all states of an
+// object.
 Solver::Judges Objects::judges(PlanId plan_id, Solver::Judge productive) {
   return {
       std::move(productive),
@@ -117,9 +118,9 @@ Solver::Judges Objects::judges(PlanId plan_id, Solver::Judge productive) {
       nullptr};
 }
 
-// Tells whether some set of members meets p. The answer is exact, and productive_ remembers it.
-// Let p be some({a}) and some(any key, 3). The member `a` must come. Behind it some(any key, 2) is left, and
-// a class of infinitely many keys meets this at once. So the answer takes two steps, and nothing is
+// Tells whether some set of members meets p. The answer is exact, and productive_ remembers it. Let p be
+// some({a}) and some(any key, 3). The member `a` must come. Behind `a`, some(any key, 2) is left, and a class
+// of infinitely many keys meets this count at once. So the answer takes two steps, and no keys are
 // enumerated.
 bool Objects::search(PlanId plan_id, TypedId p, Gone gone) {
   check_depth();
@@ -157,8 +158,8 @@ bool Objects::decide(PlanId plan_id, TypedId p, const Gone& at) {
 }
 
 // Writes all names for which p has a count of just this name, as from {"required": ["a"]}. Returns false if
-// there are none. Sets `dead` if one of them can no longer be written, so that p cannot be met. A name behind
-// which there is a choice of rests is left to the search.
+// there is no such name. Sets `dead` if some such name can no longer be written, so that p cannot be met. A
+// name with several possible rests behind it is left to the search.
 bool Objects::take_forced(PlanId plan_id, TypedId& p, Gone& gone, bool& dead) {
   Plan& plan = plans_[plan_id];
   std::vector<PlanNameId> forced;
@@ -210,9 +211,9 @@ bool Objects::take_forced(PlanId plan_id, TypedId& p, Gone& gone, bool& dead) {
   return any;
 }
 
-// Tells whether a key of the class may leave p as it is but for the number of members that are missing:
-// `fewer` is p with one member less to count. Each further key of the class then does the same, so any number
-// of them can be written.
+// Tells whether some key of the class only lowers the number of members that p still asks for: `fewer` is p
+// with this number lowered by one. Each further key of the class then does the same, so any number of them
+// can be written.
 bool Objects::repeats(const Plan& plan, TypedId p, KeyClassId cls, ValueId start, ValueId value,
                       TypedId fewer) {
   std::vector<Cell> cells;
@@ -237,9 +238,9 @@ bool Objects::names_alike(const Plan& plan, const Parts& parts, PlanNameId name,
 }
 
 // Takes the count `literal`, "at least n members of a region" with n > 1, and meets it by keys about which p
-// says nothing else. Such keys do no harm, so nothing else has to be tried. A class with infinitely many of
-// them suffices; others are counted. Returns false if it changed nothing. Sets `dead` if the keys do not
-// suffice and no other key can help.
+// says nothing else. Such keys violate no condition, so nothing else has to be tried. A class with infinitely
+// many such keys suffices; the keys of other classes are counted. Returns false if nothing was changed. Sets
+// `dead` if the keys do not suffice and no other key can help.
 bool Objects::take_alike(PlanId plan_id, TypedId& p, Gone& gone, TypedId literal, bool& dead) {
   Plan& plan = plans_[plan_id];
   const Formula l = formulas_[literal];
@@ -310,9 +311,9 @@ bool Objects::search_literal(PlanId plan_id, TypedId p, TypedId literal, const G
                      [&](TypedId rest, const Gone& next) { return search(plan_id, rest, next); });
 }
 
-// Tries each member that the count `literal` asks for: names first, then classes. then(rest, gone) is called
-// with the conditions on the members behind it, and the keys that can no longer be written. As soon as it
-// returns true, this returns true.
+// Tries each member that the count `literal` asks for: names first, then classes. For each member, then(rest,
+// gone) is called with the conditions on the members behind it, and with the keys that can no longer be
+// written. some_member() returns true as soon as then() returns true.
 bool Objects::some_member(PlanId plan_id, TypedId p, TypedId literal, const Gone& gone,
                           const std::function<bool(TypedId, const Gone&)>& then) {
   check_depth();
@@ -342,7 +343,8 @@ bool Objects::some_member(PlanId plan_id, TypedId p, TypedId literal, const Gone
 }
 
 // Tells whether members can meet all conjuncts of `left`. A conjunct that the empty object meets matters only
-// if it shares keys with an unmet one: otherwise no member that the search writes can violate it.
+// if it shares keys with a conjunct that is not met: otherwise no member that the search tries can violate
+// it.
 bool Objects::possible(PlanId plan_id, const Left& left, const Gone& gone) {
   Plan& plan = plans_[plan_id];
   const Parts& parts = *left.parts;
@@ -429,8 +431,8 @@ CapturedId Objects::values_of(ObjectId s, std::string_view name) {
 
 ObjectId Objects::read_fresh(ObjectId s) { return with_outside(s, {}); }
 
-// Returns the steps behind which the object can still become one outside the set. In a step with `capture`
-// the state still has the whole set; read() reduces it when the member's value is known.
+// Returns the steps behind which the object can still become an object outside the set. In a step with
+// `capture` the state still has the whole set; read() reduces it when the member's value is known.
 std::vector<Objects::Step> Objects::apart(CapturedId set, std::string_view name, std::vector<Step> steps) {
   if (set.v == 0) return steps;
   const std::string key = Captured::key(name);
@@ -486,15 +488,15 @@ std::vector<Cell> Objects::split_name(ObjectId s, PlanNameId name, bool first) {
   return cells;
 }
 
-// Tells whether name_cells() would return a cell, at less cost. For most names this is all that is asked,
-// because a text writes one of the names on offer and passes over the others.
+// Tells whether name_cells() would return a cell, at less cost. For most names no cells are needed: a text
+// writes one of the names on offer and skips the other names.
 bool Objects::has_cell(ObjectId s, PlanNameId name) {
   const auto it = cells_.find((static_cast<uint64_t>(s.v) << 32) | name.v);
   return it != cells_.end() ? !it->second.empty() : !split_name(s, name, true).empty();
 }
 
-// Returns the ways to write a member whose key is in the class. They are remembered like those of a name,
-// under a number behind the plan's names.
+// Returns the ways to write a member whose key is in the class. These ways are remembered in cells_, like the
+// cells of a name, under a number behind the numbers of the plan's names.
 const std::vector<Cell>& Objects::free_cells(ObjectId s, KeyClassId cls) {
   const ObjectState st = states_[s.v];
   Plan& plan = plans_[st.plan];
@@ -513,8 +515,8 @@ const std::vector<Cell>& Objects::free_cells(ObjectId s, KeyClassId cls) {
   return cells_.emplace(key, std::move(cells)).first->second;
 }
 
-// As has_cell(), but looks only at the conjuncts that mention the name. Without it, offers() would derive
-// each of 500 conjuncts for each of 500 names.
+// Does what has_cell() does, but looks only at the conjuncts that mention the name. Otherwise offers() would
+// derive each of 500 conjuncts for each of 500 names.
 bool Objects::may_write(ObjectId s, const Parts& parts, PlanNameId name, const Bits& next) {
   check_depth();
   const ObjectState st = states_[s.v];
@@ -558,8 +560,8 @@ const Offers& Objects::offers(ObjectId s) {
   out->close = solver_.closes(st.rest) && !solver_.captured().contains(st.outside, "{}");
   out->close = out->close && names_without(plan.required, used).empty();
   for (const std::vector<PlanNameId>& chain : plan.chains) {
-    // True once the chain had a required name that is not written yet. The names behind it may not come,
-    // because they would pass over it.
+    // True once the chain had a required name that is not written yet. The names behind the required name may
+    // not come, because keys stand in the order of the chain.
     bool passed = false;
     for (PlanNameId i : chain) {
       blocked[i.v] = passed;
@@ -606,9 +608,9 @@ std::vector<Objects::Step> Objects::take_name(ObjectId s, PlanNameId name) {
   return apart(st.outside, text, std::move(out));
 }
 
-// A later name of a chain may come although the first one does not; behind either, the first one cannot come
-// any more. If the state behind the first name differs from s in nothing else, the later names lead to the
-// same states from both, so they are read from the state behind the first.
+// A later name of a chain may come without the first name; behind either name the first name can no longer
+// come. If the state behind the first name differs from s only in this, a later name leads from both states
+// to the same state. So the later names are read from the state behind the first name.
 std::vector<ObjectId> Objects::later(ObjectId s, Bits& names) {
   std::vector<ObjectId> out;
   const Plan& plan = plan_of(s);
@@ -662,8 +664,9 @@ std::vector<Objects::Step> Objects::take_free(ObjectId s, KeyClassId cls, const 
   return leave(std::move(out));
 }
 
-// Adds a key to a set of written keys, which is a list of literal tables. As a carry in a binary counter, the
-// new table absorbs each last table that is no larger, so that each key is merged log n times.
+// Adds a key to a set of written keys, which is a list of literal tables. The new table absorbs the last
+// table of the list as long as this table is no larger, as a carry does in a binary counter. So each key is
+// merged log n times.
 WrittenId Objects::write_key(WrittenId written, const std::string& text) {
   LiteralTables& tables = solver_.regexes().tables();
   std::vector<uint32_t> list = written_[written.v];
@@ -704,8 +707,8 @@ RegexId Objects::free_language(ObjectId s, KeyClassId cls) {
   return taken.empty() ? language : regexes.minus(language, regexes.alt(std::span<const RegexId>(taken)));
 }
 
-// In an element (not in JSON) keys are spelled differently, and have no labels and no literal tables that
-// states share. So their language is made from the patterns of the class.
+// In an element of XML-like markup, keys are spelled otherwise than in JSON, and have no labels and no
+// literal tables that states share. So their language is made from the patterns of the class.
 RegexId Objects::free_texts(ObjectId s, KeyClassId cls, Texts& texts) {
   const ObjectState& st = states_[s.v];
   const Plan& plan = plans_[st.plan];

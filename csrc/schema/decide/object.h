@@ -2,8 +2,8 @@
 //
 // In: formulas of objects. Out: interned states (what is left to satisfy, which names are used, which free
 // keys were written), and the cells of a state for one name or one class of keys. Cost: a plan without a rest
-// (schema/decide/plan.h; nearly every real schema) is answered from bitsets. In other plans a name costs a
-// step for each conjunct that mentions the name.
+// (schema/decide/plan.h; nearly every real schema) is answered from bitsets. In a plan with a rest, a name
+// costs a step for each conjunct that mentions this name.
 #pragma once
 
 #include <algorithm>
@@ -35,7 +35,8 @@ struct ObjectState {
   // The conditions on the members to come, except those that the plan keeps by name (Plan::required,
   // Plan::value).
   TypedId rest;
-  // The names that were written, and those passed over, which the order of keys forbids from then on.
+  // The names that were written, and the names that the order of keys now forbids because a later name was
+  // written.
   BitsId used;
   // How many keys of each class were written; counted only if some class has finitely many keys.
   BitsId taken;
@@ -60,7 +61,8 @@ struct Offers {
 };
 
 // The key of memos about objects: a plan, a formula still to be met, and the keys that can no longer be
-// written. It is compared in full. A memo by a hash alone once gave one plan the answer of another.
+// written. Situations are compared in full. A memo that compared hashes only once returned the answer of
+// another plan.
 struct Situation {
   PlanId plan;
   TypedId rest;
@@ -87,8 +89,8 @@ class Objects {
   Plan& plan_of(ObjectId s) { return plans_[states_[s.v].plan]; }
   const Bits& used(ObjectId s) const { return bits_[states_[s.v].used.v]; }
   ValueId class_value(ObjectId s, KeyClassId cls) { return plans_.class_value(plan_of(s), cls); }
-  // A number of members to the end that was not found. The functions from here to useful() serve the search
-  // for a shortest completion (nearest.cc).
+  // The value of a distance that was not found. The functions from here to useful() serve the search for a
+  // shortest completion (nearest.cc).
   static constexpr uint32_t kFar = 0xFFFFFFFFu;
   // Returns the least number of members behind which the object may close, whatever their order. Returns kFar
   // if the search takes too many steps.
@@ -107,13 +109,13 @@ class Objects {
   ObjectId read(ObjectId s, std::string_view name, const std::string& value);
   // Returns the values that the member `name` has in those captured values from which the object must differ.
   CapturedId values_of(ObjectId s, std::string_view name);
-  // Returns the state behind a member whose value no captured value has. The object then differs from all of
-  // them.
+  // Returns the state behind a member whose value no captured value has. The object then differs from all
+  // captured values.
   ObjectId read_fresh(ObjectId s);
   std::vector<Step> take_name(ObjectId s, PlanNameId name);
-  // Finds states that serve in place of `s` for the later names of a chain: behind a later name they lead to
-  // the same states as `s` does. Removes these names from `names`, the names on offer, and returns the
-  // states.
+  // Finds states that serve in place of `s` for the later names of a chain: behind a later name, these states
+  // lead to the same states as `s` does. Removes these names from `names`, the names on offer, and returns
+  // the states.
   std::vector<ObjectId> later(ObjectId s, Bits& names);
   // Returns the ways to write a member with a key of the class. `text` is the key, or null if it is not
   // known. `fresh` says that an unknown key differs from all others.
@@ -134,8 +136,8 @@ class Objects {
     Bits names, taken;
   };
   // The conditions on the members behind a written key. The conjuncts of `parts` that are not in `touched`
-  // stay as they are, because the key does not concern them. `changed` is the conjunction of what the others
-  // became.
+  // stay as they are, because the key does not concern them. `changed` is the conjunction of the derivatives
+  // of all conjuncts in `touched`.
   struct Left {
     const Parts* parts;
     std::vector<PartId> touched;  // sorted
@@ -174,7 +176,7 @@ class Objects {
   BitsId intern_bits(const Bits& b);
   WrittenId write_key(WrittenId written, const std::string& text);
   const std::vector<Cell>& name_cells(ObjectId s, PlanNameId name);
-  // Returns the cells of a name; with `first`, at most one of them.
+  // Returns the cells of a name; with `first`, at most one cell.
   std::vector<Cell> split_name(ObjectId s, PlanNameId name, bool first);
   bool has_cell(ObjectId s, PlanNameId name);
   const std::vector<Cell>& free_cells(ObjectId s, KeyClassId cls);
@@ -187,8 +189,8 @@ class Objects {
   std::vector<std::unique_ptr<Offers>> offers_;
   std::deque<Bits> bits_;
   InternTable bits_index_;
-  // The literal tables of each set of written keys. Their sizes double from the last to the first, so that
-  // all sets of a text with n keys take n log n memory.
+  // The literal tables of each set of written keys. The sizes of the tables double from the last table to the
+  // first, so that all sets of a text with n keys take n log n memory.
   std::vector<std::vector<uint32_t>> written_{{}};
   InternTable written_index_;
   std::size_t most_written_ = 0;

@@ -3,13 +3,13 @@
 //
 // The problem. After every key the parser asks which keys may come next and which conditions their values
 // must satisfy. A schema may name a thousand keys, tell further keys apart by patterns, count members, and
-// combine such conditions by allOf, oneOf and not. To derive the whole formula by every key at every step
-// would be far too slow.
+// combine such conditions by allOf, oneOf and not. Making the derivative of the whole formula by every key at
+// every step would be far too slow.
 //
 // The idea. Once per formula of objects all keys are sorted into names and classes. A name occurs in a list
 // of the formula. All other keys are free, and the patterns of the formula divide the free keys into classes.
-// Two keys of one class mean the same to the formula. Then every condition that concerns a single name is
-// taken out of the formula (take_apart): a required name and a condition on one name's value need no
+// The formula says the same of any two keys of one class. Then every condition that concerns a single name is
+// taken out of the formula (take_apart()): a required name and a condition on one name's value need no
 // derivative. The other conditions are `rest`.
 //
 //     {"properties": {"a": A, "b": B}, "patternProperties": {"^x": X}, "required": ["a"], "minProperties": 2}
@@ -47,7 +47,8 @@ namespace {
 constexpr std::size_t kMaxClasses = 256;
 // If a class has at most this many keys, they become names.
 constexpr uint32_t kFiniteClass = 64;
-// count_keys() visits at most this many nodes of a class. If there are more, its count is only a lower bound.
+// count_keys() visits at most this many nodes of a class. If a class has more nodes, the count of its keys is
+// only a lower bound.
 constexpr uint32_t kCountNodes = 3'000;
 }  // namespace
 
@@ -196,8 +197,8 @@ void Plans::expand_finite(Plan& plan) {
 }
 
 // Splits the free keys by each pattern of the plan, and drops empty classes. If there are too many classes,
-// or it takes too much work to tell them apart, a world that omits (base/effort.h) goes on with fewer of
-// them; its objects then have no keys of the others.
+// or if splitting takes too much work, a world that omits (base/effort.h) keeps only some of the classes; its
+// objects then have no keys of the other classes.
 void Plans::find_classes(Plan& plan) {
   if (plan.classes_known) return;
   RegexArena& regexes = solver_.regexes();
@@ -229,7 +230,7 @@ void Plans::find_classes(Plan& plan) {
   plan.classes_known = true;
 }
 
-// Counts the keys of each class, without the plan's names. All names must be known by then.
+// Counts the keys of each class, without the plan's names. All names of the plan must be known before.
 void Plans::count_keys(Plan& plan) {
   if (plan.leaves.empty()) return;
   find_classes(plan);
@@ -297,9 +298,10 @@ void Plans::take_apart(Plan& plan) {
     }
   }
   for (uint32_t i = 0; i < plan.names.size(); ++i) plan.value[i] = formulas_.all_of(values[i]);
-  // The required names that the rest mentions, too. They stay in the rest, so that its counts see these
-  // members. A region that is no list of names, such as a pattern, mentions a name only where a member can
-  // violate the condition; for "at least n" a required member counts like any other.
+  // The required names that the rest mentions, too. These names stay in the rest, so that the counts of the
+  // rest see these members. A region that is no list of names, such as a pattern, counts as mentioning a name
+  // only if a member can violate the condition. For "at least n", a required member counts like any other
+  // member.
   std::vector<PlanNameId> named;
   bool wide = false;
   const TypedId counting = formulas_.all_of(rest);
@@ -316,7 +318,8 @@ void Plans::take_apart(Plan& plan) {
 }
 
 // Tells by the structure of the region whether it contains the name or the class. For a language,
-// KeyClass::in has the answer about a class, and its regex that about a name, which is remembered.
+// KeyClass::in has the answer for a class. For a name, the regex of the language gives the answer, which is
+// remembered.
 bool Plans::hits(const Plan& plan, RegionId r, PlanNameId name, KeyClassId cls) {
   check_depth();
   charge();
@@ -382,7 +385,7 @@ TypedId Plans::derive(const Plan& plan, TypedId p, PlanNameId name, KeyClassId c
 }
 
 // Follows the structure of the formula. A count whose region contains the key asks for the value of this key
-// and falls by one (FormulaSpace::counted). Each other node is made again from the derivatives of its
+// and falls by one (FormulaSpace::counted). Every other node is made anew from the derivatives of its
 // operands.
 TypedId Plans::derive(const Plan& plan, TypedId p, PlanNameId name, KeyClassId cls, Memo& memo) {
   charge();
@@ -415,8 +418,8 @@ TypedId Plans::forget(const Plan& plan, TypedId p, const Bits& gone) {
   return forget(plan, p, gone, memo);
 }
 
-// Removes the names in `gone` from a count over names. This may decide the count: "at least 2 of {a, b}" is
-// false once `a` was passed over.
+// Removes the names in `gone` from a count over names. The removal may decide the count:
+// "at least 2 of {a, b}" is false once `a` was passed over.
 TypedId Plans::forget(const Plan& plan, TypedId p, const Bits& gone, Memo& memo) {
   check_depth();
   charge();
@@ -460,8 +463,8 @@ void Plans::names_of(const Plan& plan, TypedId p, std::vector<PlanNameId>& names
   collect_names(plan, p, names, wide, seen);
 }
 
-// Returns the conjuncts of p, found by name, and remembers them for the plan. The table is emptied at kKept
-// entries; a text has few states at a time.
+// Returns the conjuncts of p, found by name, and remembers them for the plan. The table is emptied when it
+// has kKept entries; a text needs few entries at a time.
 std::shared_ptr<const Parts> Plans::parts(PlanId plan_id, TypedId p) {
   constexpr std::size_t kKept = 256;
   const uint64_t key = (static_cast<uint64_t>(plan_id.v) << 32) | p.v;

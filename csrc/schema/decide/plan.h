@@ -2,10 +2,10 @@
 // their order, the classes of all other keys, and the condition on the value of each name and class.
 //
 // In: formulas of objects. Out: plans, interned. A formula is taken apart into a *static* part ("every key of
-// this region satisfies V", "this name is required" where nothing else counts the name) and a *rest*. The
-// static part is answered by bitsets and one value formula per name; the rest is derived by every key that is
-// written. Nearly every real schema has no rest. Cost: a plan is linear in the formula; the derivative by a
-// name touches only the conjuncts that mention the name.
+// this region satisfies V", "this name is required" where nothing else counts the name) and a *rest*.
+// Questions about the static part are answered by bitsets and one value formula for each name. The rest is
+// replaced by its derivative for every key that is written. Nearly every real schema has no rest. Cost: a
+// plan is linear in the formula; the derivative by a name touches only the conjuncts that mention the name.
 #pragma once
 
 #include <bit>
@@ -47,7 +47,7 @@ inline std::vector<PlanNameId> names_without(Bits b, const Bits& other) {
 
 constexpr PlanNameId kNoName{0xFFFFFFFFu};
 constexpr ChainId kNoChain{0xFFFFFFFFu};
-// The number of keys of a class that has infinitely many.
+// The number of keys of a class with infinitely many keys.
 constexpr uint64_t kEndless = ~0ull;
 
 // A class of free keys. A key is free if it is no name of the plan. Two free keys are in one class if no
@@ -87,7 +87,7 @@ struct Plan {
   bool classes_known = false;
   // Tells whether some class has finitely many keys.
   bool finite = false;
-  // The names that `formula` requires whatever else is written. `rest` asks for them no more.
+  // The names that `formula` requires whatever else is written. `rest` no longer asks for these names.
   Bits required;
   // By name: the condition on its value that `formula` states whatever else is written.
   std::vector<ValueId> value;
@@ -132,11 +132,11 @@ class Plans {
   bool name_ok(Plan& plan, PlanNameId name);
   // Tells whether the region contains the name; or, if `name` is kNoName, the keys of the class.
   bool hits(const Plan& plan, RegionId r, PlanNameId name, KeyClassId cls);
-  // Returns the derivative of p by a key, which is the condition on the members behind it. Its kVal atoms are
-  // the condition on the key's own value.
+  // Returns the derivative of p by a key, which is the condition on the members behind it. The kVal atoms of
+  // the derivative are the condition on the key's own value.
   TypedId derive(const Plan& plan, TypedId p, PlanNameId name, KeyClassId cls);
   // Removes the names in `gone`, which can no longer be written, from each list of names in p: when a and b
-  // are gone, a count over {a, b, c} becomes one over {c}.
+  // are gone, a count over {a, b, c} becomes a count over {c}.
   TypedId forget(const Plan& plan, TypedId p, const Bits& gone);
   std::shared_ptr<const Parts> parts(PlanId plan, TypedId p);
   // Writes the names that p lists: those of its regions of the kind kNames. Sets `wide` if p has a region of

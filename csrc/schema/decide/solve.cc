@@ -2,8 +2,8 @@
 //
 // The problem. A schema is a Boolean formula over keywords (schema/formula/formula.h). After some members of
 // an object the parser asks about the next member: which values may it have, and which conditions are then
-// left for the members behind it? The answer must contain nothing that cannot be completed, whatever allOf,
-// oneOf and not stand around it.
+// left for the members behind it? The answer must contain no case that cannot be completed, whatever allOf,
+// oneOf and not stand around these keywords.
 //
 // The idea, in three steps. restrict() fixes the kind of the value, so atoms of other kinds become true. The
 // derivative by one member replaces each atom by two parts: its condition on this member's value, val(v), and
@@ -24,11 +24,13 @@
 // Invariants.
 // - Answers are exact, or Error(kSchemaTooComplex). attempt() alone turns this error into "no", and only in a
 //   world that omits parts of a schema (base/effort.h).
-// - A yes is stored. A no is stored only if no open formula was asked on the way (low_). A formula is open
+// - A yes is stored. A formula is open while it is being decided. A no is stored only if no open formula was
+//   asked on the way (low_).
 // - Cells may overlap. The parser keeps all of them as alternatives.
 //
 // Rejected. The whole formula in disjunctive form: its size is exponential in the number of unions. Storing
-// every no: whether a recursive schema has a value would depend on who asked first.
+// every no: then the answer whether a recursive schema has a value would depend on which formula was asked
+// first.
 #include "schema/decide/solve.h"
 
 #include <algorithm>
@@ -49,7 +51,7 @@ namespace {
 // (base/effort.h).
 constexpr uint64_t kBudget = 1'200'000;
 // Values may have to exist inside each other at most this deep, as in {"required": ["a"]} in {"required":
-// ["a"]} ...; what is deeper is too complex.
+// ["a"]} ...; a deeper nesting throws kSchemaTooComplex.
 constexpr uint32_t kMaxDepth = 1'500;
 // Applicators such as `allOf`, which stand in place, may be at most this deep inside each other.
 constexpr uint32_t kMaxRestrictDepth = 2'000;
@@ -78,7 +80,7 @@ bool Solver::unknown(ValueId v) {
   check_depth();
   if (const auto* known = unknown_.find(v.v)) return *known != 0;
   spend();
-  // While v is open the answer is no. Dynamic references that lead back to v say nothing new about v.
+  // While v is open the answer is no. A dynamic reference that leads back to v adds no condition to v.
   unknown_.emplace(v.v, 0);
   Undo forget([&] { unknown_.erase(v.v); });
   const Formula f = formulas_[v];
@@ -97,9 +99,9 @@ struct Looping {
 };
 }  // namespace
 
-// Restricts until no loop of dynamic references is met; such a loop shows only as references are followed.
-// The schema where it closes is marked as broken. Then the restriction begins again, because negations
-// restricted before may now have other answers.
+// Restricts until no loop of dynamic references is met; such a loop is found only by following references.
+// The schema where it closes is marked as broken. Then the restriction begins again, because negations that
+// were restricted before may now have other answers.
 TypedId Solver::restrict(ValueId v, Kind k) {
   if (restrict_depth_ > 0) return restrict_once(v, k);
   for (;;) try {
@@ -159,7 +161,7 @@ std::optional<LocationId> Solver::schema_of(ValueId v, uint32_t levels) const {
 }
 
 // While v is being decided, it counts as empty, and low_ notes that this was used. If v comes out empty while
-// low_ is below v's own depth, this "no" depends on a formula that is still open. It is then not stored.
+// low_ is below v's own depth, this "no" depends on a formula that is still open. Such a "no" is not stored.
 bool Solver::nonempty(ValueId v) {
   check_depth();
   if (v == FormulaSpace::yes()) return true;
@@ -322,8 +324,8 @@ class Solver::Branches {
   }
 
   // Finds the rivals of each group: other groups that can hold at the same time. Two groups exclude each
-  // other if their rests do; with `by_value`, also if their values do. Returns false if some group has more
-  // than kMaxRivals.
+  // other if their rests exclude each other; with `by_value`, also if their values do. Returns false if some
+  // group has more than kMaxRivals rivals.
   bool find_rivals(bool by_value) {
     for (Group& g : groups_) {
       g.rivals.clear();
@@ -347,8 +349,8 @@ class Solver::Branches {
     }
   }
 
-  // Makes a cell for each group, in which its rivals are false, and one for the branches that say nothing
-  // about the value.
+  // Makes a cell for each group, in which the rivals of this group are false, and one more cell for the
+  // branches that say nothing about the value.
   void split_by_branch(std::vector<Cell>& out) {
     const auto denied = [&](const Group& g) {
       return formulas_.either(formulas_.negate(formulas_.val(g.any)), formulas_.negate(g.rest));
@@ -366,9 +368,10 @@ class Solver::Branches {
     solver_.split(formulas_.all_of(rest), value_, judges_, out);
   }
 
-  // Makes a cell for each set of groups that can hold together. It serves formulas whose groups seldom
-  // exclude each other: if a discriminator is optional, an object without it satisfies all branches. If there
-  // are more than about two such sets for each group, it returns false and appends nothing.
+  // Makes a cell for each set of groups that can hold together. split_by_rests() serves formulas whose groups
+  // seldom exclude each other: if a discriminator is optional, an object without the discriminator satisfies
+  // all branches. If there are more than about two such sets for each group, nothing is appended and the
+  // result is false.
   bool split_by_rests(std::vector<Cell>& out) {
     if (!untouched_.empty()) return false;
     std::vector<Cell> leaves;
@@ -389,7 +392,7 @@ class Solver::Branches {
     TypedId rest;
     ValueId one, any;
     std::vector<ValueId> values;
-    // The groups that can hold together with this one.
+    // The groups that can hold together with this group.
     std::vector<const Group*> rivals;
     // The keys that the rest requires with one constant as their value, and these constants; sorted by key.
     std::vector<std::pair<NameId, std::string>> tags;
@@ -403,8 +406,8 @@ class Solver::Branches {
   }
 
   // Reads the constants that the group's rest requires for keys, such as "kind": "click". If two groups
-  // require different constants for one key, they exclude each other, and no search is needed. Nearly all
-  // pairs of many branches are such.
+  // require different constants for one key, they exclude each other, and no search is needed. In an
+  // exactly-one of many branches nearly all pairs of groups do.
   void find_tags(Group& g) {
     std::vector<NameId> required;
     const auto kids = formulas_.conjuncts(g.rest);
@@ -441,7 +444,7 @@ class Solver::Branches {
   }
 
   // Makes each group from the index `at` on true, then false. Each combination that can hold becomes a cell
-  // in `leaves`. Returns false if there are too many.
+  // in `leaves`. Returns false if there are too many such combinations.
   bool choose(std::size_t at, TypedId rest, std::vector<ValueId>& values, std::vector<Cell>& leaves) {
     if (!judges_.possible(rest)) return true;
     if (at == groups_.size()) {
@@ -461,29 +464,30 @@ class Solver::Branches {
   const ValueId value_;
   const Judges& judges_;
   std::vector<Group> groups_;
-  // The branches that say nothing about the value. If one of them holds, no other branch may.
+  // The branches that say nothing about the value. If one of these branches holds, no other branch may hold.
   std::vector<TypedId> untouched_;
-  // given_ are the conjuncts beside the exactly-one. others_ are these, and "no branch of untouched_ holds".
-  // beside_ is the conjunction of those in others_ that say nothing about the value.
+  // given_ are the conjuncts beside the exactly-one. others_ are the conjuncts of given_, and "no branch of
+  // untouched_ holds". beside_ is the conjunction of those conjuncts in others_ that say nothing about the
+  // value.
   std::vector<TypedId> given_, others_;
   TypedId beside_;
 };
 
 // Splits "exactly one of many branches holds", where branch i says that the value is in V_i and the rest
-// meets R_i. split_by_truth() would ask about each V_i and make up to 2^n cells; this makes one for each R_i.
-// Cells may overlap, because the parser follows all of them.
-// The cell of branch i must deny the branches that could hold beside it. Most cannot: R_i excludes R_j if
-// they ask for different constants of a discriminator, or V_i excludes V_j. At most kMaxRivals may remain. An
-// example is oneOf over 50 kinds of events, each with {"kind": {"const": ...}}, at the key `data`.
-// Returns false and appends nothing if the derivative has another form.
+// meets R_i. split_by_truth() would ask about each V_i and make up to 2^n cells; exclusive() makes one cell
+// for each R_i. Cells may overlap, because the parser follows all of them. The cell of branch i must deny the
+// branches that could hold beside it. Most branches cannot hold beside branch i: R_i excludes R_j if they ask
+// for different constants of a discriminator, or V_i excludes V_j. At most kMaxRivals branches may remain. An
+// example is oneOf over 50 kinds of events, each with {"kind": {"const": ...}}, at the key `data`. Returns
+// false and appends nothing if the derivative has another form.
 bool Solver::exclusive(TypedId d, ValueId value, const Judges& judges, std::vector<Cell>& out) {
   Branches branches(*this, value, judges);
   if (!branches.read(d)) return false;
-  // Rests are compared first, because this needs no question about values.
+  // Rests are compared first, because comparing rests asks no question about values.
   bool few = branches.find_rivals(false);
   if (!few) {
     // If the values tell the branches apart, as when each has its own type, split_by_truth() makes fewer
-    // cells. Its cells are taken if it ends within kTrialSteps.
+    // cells. The cells of split_by_truth() are taken if it ends within kTrialSteps steps.
     uint32_t steps = kTrialSteps;
     std::vector<Cell> cells;
     Judges trial = judges;
@@ -502,7 +506,7 @@ bool Solver::exclusive(TypedId d, ValueId value, const Judges& judges, std::vect
   return branches.split_by_rests(out);
 }
 
-// Adds a cell. If a cell has this rest already, its value becomes "either of the two".
+// Adds a cell. If there is a cell with this rest already, its value becomes "the one value or the other".
 void Solver::add_cell(Cell cell, std::vector<Cell>& out) {
   for (Cell& c : out)
     if (c.rest == cell.rest) {
@@ -552,7 +556,8 @@ void Solver::split(TypedId d, ValueId value, const Judges& judges, std::vector<C
     if (!holds([&] { return judges.productive(d); })) return;
     return add_cell({value, d}, out);
   }
-  // Each branch of an Or makes cells of its own. They may overlap, because the parser follows all of them.
+  // Each branch of an Or makes cells of its own. The cells of two branches may overlap, because the parser
+  // follows all of them.
   if (formulas_[d].op == Op::kOr) {
     for (TypedId k : formulas_.kids(d)) split(k, value, judges, out);
     return;
@@ -561,7 +566,8 @@ void Solver::split(TypedId d, ValueId value, const Judges& judges, std::vector<C
   split_by_truth(d, value, judges, out);
 }
 
-// Splits by one atom val(v): into the cells whose value satisfies v, and those whose value does not.
+// Splits by one atom val(v): into the cells whose value satisfies v, and the cells whose value does not
+// satisfy v.
 void Solver::split_by_truth(TypedId d, ValueId value, const Judges& judges, std::vector<Cell>& out) {
   const ValueId v = first_val(d);
   for (bool truth : {true, false}) {

@@ -59,8 +59,8 @@ struct Contents {
 
 using ObjectId = Id<struct ObjectTag>;
 
-// A formula of objects or arrays in two parts: the value satisfies `rest`, and it is none of the captured
-// values `set`.
+// A formula of objects or arrays in two parts: the value satisfies `rest`, and the value is none of the
+// captured values `set`.
 struct Outside {
   TypedId rest;
   CapturedId set;
@@ -70,9 +70,9 @@ class Domains;
 class Objects;
 class Unique;
 
-// Decides formulas for one grammar. It owns what decides about objects (Objects) and about arrays with
-// uniqueItems (Unique). write/productions.cc asks it for the next member or item; it does not know how values
-// are written.
+// Decides formulas for one grammar. A Solver owns Objects, which decides about objects, and Unique, which
+// decides about arrays with uniqueItems. write/productions.cc asks a Solver for the next member or item. How
+// values are written is not known here.
 class Solver {
  public:
   Solver(Lowering& lowering, FormulaSpace& formulas, RegexArena& regexes, Texts& texts, Numbers& numbers);
@@ -82,21 +82,21 @@ class Solver {
   // restriction to numbers is no().
   TypedId restrict(ValueId v, Kind k);
   bool nonempty(ValueId v);
-  // Returns the strings that satisfy v, each as a body with its closing quote. Throws if some of them are
-  // asked to be JSON texts.
+  // Returns the strings that satisfy v, each as a body with its closing quote. Throws if v asks that some of
+  // them are JSON texts.
   RegexId strings(ValueId v);
   // Separates the conditions on the text of a string from those on the JSON value that the text spells
   // (content.cc).
   Contents contents(TypedId p);
-  // Says that the layout can write only strings that satisfy `texts`: a string in an XML-like element must
+  // Notes that the layout can write only strings that satisfy `texts`: a string in an XML-like element must
   // not hold the mark that closes the element. A string that holds JSON text needs no such check, because the
   // grammar of this text excludes the mark (content.cc).
   void write_without(TypedId texts) { written_free_ = texts; }
   RegexId numbers(ValueId v) { return numbers_.language(restrict(v, Kind::kNumber)); }
-  // Tells whether the empty object or array satisfies p, so that nothing more need come.
+  // Tells whether the empty object or array satisfies p, so that no further member or item is needed.
   bool closes(TypedId p) const;
-  // Returns f(). In a world that omits (base/effort.h), it returns `otherwise` if f() takes too much work or
-  // meets a reference that leads nowhere. `otherwise` must allow no text that f() might refuse.
+  // Returns f(). In a world that omits (base/effort.h), attempt() returns `otherwise` if f() takes too much
+  // work or meets a reference that leads nowhere. `otherwise` must allow no text that f() might refuse.
   template <class T, class F>
   T attempt(T otherwise, F&& f);
 
@@ -124,29 +124,31 @@ class Solver {
   struct Judges {
     // Tells whether the rest can be completed.
     Judge productive;
-    // A cheaper question, for exclusive(): a "no" means that the rest cannot be completed, a "yes" means
+    // A cheaper question, for exclusive(): a "no" means that the rest cannot be completed; a "yes" proves
     // nothing.
     Judge possible;
     // split() may stop as soon as `*enough` is true.
     const bool* enough = nullptr;
-    // The steps that split() may still take; null for any number. At 0 it gives up, and the caller splits in
-    // another way.
+    // The steps that split() may still take; null for any number. At 0 split() gives up, and the caller
+    // splits in another way.
     uint32_t* trial = nullptr;
-    // True if a cell that takes too much work to decide may be left out (attempt()). It is false in searches,
-    // because their "no" must be exact.
+    // True if a cell that takes too much work to decide may be left out (attempt()). `omits` is false in
+    // searches, because the "no" of a search must be exact.
     bool omits = false;
   };
-  // Splits the derivative into cells and appends them to `out`. Its kVal atoms are questions about the value,
-  // which satisfies `value` in any case.
+  // Splits the derivative into cells and appends them to `out`. The kVal atoms of the derivative are
+  // conditions on the member's value; every cell's value also satisfies `value`.
   void split(TypedId derivative, ValueId value, const Judges& judges, std::vector<Cell>& out);
   // Chooses a conjunct of p that the empty object or array does not meet: a count if there is one, otherwise
   // a union (Or, One, not One). For a count it returns false, with the count as `literal` and the other
   // conjuncts as `others`. For a union it returns true, with each of its alternatives, joined with the other
   // conjuncts, in `branches`.
   bool branch(TypedId p, std::vector<TypedId>& branches, TypedId& literal, std::vector<TypedId>& others);
-  // Splits f into a condition on the value and one on the rest. Returns false if f is no such conjunction.
+  // Splits f into a condition on the value and a condition on the rest. Returns false if f is not a
+  // conjunction of two such conditions.
   bool value_and_rest(TypedId f, ValueId& value, TypedId& rest);
-  // Pays for steps of a search. Throws kSchemaTooComplex if there were too many since the last refill().
+  // Counts steps of a search. Throws kSchemaTooComplex if too many steps were counted since the last
+  // refill().
   void spend(uint32_t steps = 1);
   void refill() { spent_ = 0; }
   // Returns the first schema in the formula, at most `levels` connectives down. Errors name it.
@@ -155,7 +157,8 @@ class Solver {
   void omit() { ++omitted_; }
   const uint64_t& omitted() const { return omitted_; }
   // Tells whether the search under way has used the answer about a formula that is still being decided. A
-  // "no" must then not be stored, because that formula may turn out to have a value.
+  // "no" must then not be stored, because the formula that is still being decided may turn out to have a
+  // value.
   bool tainted() const { return low_ != kClean; }
 
   Objects& objects() const { return *objects_; }
@@ -216,8 +219,8 @@ class Solver {
   uint64_t omitted_ = 0;
 };
 
-// Throws if an answer without alternatives must not be stored. What was omitted while it was made may be its
-// only alternatives, and more work may find them.
+// Throws if an answer without alternatives must not be stored. The alternatives that were omitted while the
+// answer was made may be its only alternatives, and more work may find them.
 inline void refuse_starved(bool empty, const Omissions& omissions) {
   if (empty && omissions.any())
     throw Error(ErrorKind::kBudgetExceeded, "what may follow takes too much work to tell");

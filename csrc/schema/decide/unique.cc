@@ -15,8 +15,9 @@
 //     extend(rest, "2"): unique({2}) and an item of {1}
 //     cells: {1} without {2}, which is 1
 //
-// In this order the file has: normal form (a formula as "unique(C) and Q" or "not unique(C) and Q"), captured
-// values, unique(C), not unique(C), both. lasting.cc decides which arrays need no set C.
+// The functions of this file stand in this order: normal form (a formula as "unique(C) and Q" or "not
+// unique(C) and Q"), captured values, unique(C), not unique(C), both. lasting.cc decides which arrays need no
+// set C.
 //
 // Invariants.
 // - A formula has at most one atom kUnique, because all uniqueItems of one array capture the same items.
@@ -24,13 +25,13 @@
 //   place the condition is spelled out, value by value. decide/captured.h says how the condition changes when
 //   a part of a value is written.
 //
-// Costs. Captured values: schema/decide/captured.h. Matching (matching.h) only looks at
-// items whose values can be listed (domain.h); an item with more values than the array can use (`abundant`)
-// always finds a value and is left out.
+// Costs. Captured values: schema/decide/captured.h. Matching (matching.h) only looks at items whose values
+// can be listed (domain.h); an item with more values than the array can use (`abundant`) always finds a
+// value, so the matching leaves it out.
 //
 // Rejected.
 // - One atom for each value read: each new formula had n parts, so n items took n^2 memory.
-// - Offering every value outside of C: masks then ran into arrays that could not be completed.
+// - Offering every value outside of C: masks then led into arrays that could not be completed.
 #include "schema/decide/unique.h"
 
 #include <algorithm>
@@ -44,7 +45,7 @@
 namespace structgen {
 
 namespace {
-// A question that needs more states of an array than this throws: it is too complex.
+// A question that needs more states of an array than this throws kSchemaTooComplex.
 constexpr std::size_t kMaxReachable = 5'000;
 }  // namespace
 
@@ -71,9 +72,9 @@ TypedId Unique::assume(TypedId x, bool truth, FlatMap<uint32_t, TypedId>& memo) 
   return formulas_.map_kids(x, memo, [&](TypedId k) { return assume(k, truth, memo); });
 }
 
-// Tells whether the atom kUnique stands under an even number of negations in x (`positive`), and whether
-// under an odd one (`negative`). `sign` is false if x itself is negated. Inside an exactly-one it stands
-// under both.
+// Sets `positive` if the atom kUnique stands in x under an even number of negations, and `negative` if it
+// stands under an odd number. `sign` is false if x itself is negated. Inside an exactly-one the atom counts
+// as standing under both.
 void Unique::polarity(TypedId x, bool sign, bool& positive, bool& negative,
                       FlatMap<uint64_t, bool>& seen) const {
   check_depth();
@@ -106,8 +107,9 @@ std::vector<TypedId> Unique::branches(TypedId p) {
       if (const TypedId b = formulas_.both(condition, k); b != FormulaSpace::no()) out.push_back(b);
   };
   // `with` is the formula if the atom is true, `without` if it is false. If the atom stands only under even
-  // numbers of negations, `without` implies `with`, so the branch of `without` can do without the atom. If
-  // only under odd ones, the branch of `with` can. A branch without the atom captures no items.
+  // numbers of negations, `without` implies `with`, so the branch of `without` needs no atom. If the atom
+  // stands only under odd numbers of negations, the branch of `with` needs no atom. A branch without the atom
+  // captures no items.
   add(negative && !positive ? FormulaSpace::yes() : atom, with);
   add(positive && !negative ? FormulaSpace::yes() : formulas_.negate(atom), without);
   return out;
@@ -156,7 +158,7 @@ ItemCell Unique::fresh(const ItemCell& cell) {
   return {fresh, solver_.outside_of(cell.rest).rest, cell.capture};
 }
 
-// Appends the cell, without the items behind which the array could only become one of the set.
+// Appends the cell, without the items behind which the array could only become an array of the set.
 void Unique::add_outside(CapturedId set, ItemCell cell, std::vector<ItemCell>& out) {
   if (!captured_.has(set, Captured::kFirstItem)) return out.push_back(cell);
   const uint32_t cap = captured_.size(set) + 1;
@@ -178,7 +180,8 @@ void Unique::add_outside(CapturedId set, ItemCell cell, std::vector<ItemCell>& o
   out.push_back({cell.value, formulas_.both(cell.rest, formulas_.atom(Op::kArrayOutside, set.v)), true});
 }
 
-// Returns the cells of a formula of arrays without the atom kUnique. They are remembered if they are final.
+// Returns the cells of a formula of arrays without the atom kUnique. The cells are remembered if they are
+// final.
 std::vector<Cell> Unique::plain_cells(TypedId q) {
   if (const auto it = plain_cells_.find(q); it != plain_cells_.end()) return it->second;
   const Omissions omissions(solver_.omitted());
@@ -240,14 +243,16 @@ bool Unique::distinct(CapturedId list, TypedId q) {
   return search(list, q, used);
 }
 
-// Finds such an array. `used` gets those of its values that few others could replace.
+// Finds an array of q whose items all differ and are outside of the list. `used` gets the values of this
+// array that only few other values could replace.
 bool Unique::search(CapturedId list, TypedId q, Values& used) {
   std::vector<TypedId> path;
   return search(q, list, static_cast<uint32_t>(reachable(q).size()), used, path);
 }
 
-// A depth-first search for such an array. An item that has more values than the array has items gets no value
-// here, because at the end some value is left for it. A rest that is in `path` already would be a detour.
+// Searches for such an array, depth first. An item that has more values than the array has items gets no
+// value here, because at the end some value is left for this item. A rest that is in `path` already is
+// skipped, because the items since then can be left out.
 bool Unique::search(TypedId q, CapturedId list, uint32_t bound, Values& used, std::vector<TypedId>& path) {
   check_depth();
   if (solver_.closes(q)) return true;
@@ -273,10 +278,10 @@ bool Unique::search(TypedId q, CapturedId list, uint32_t bound, Values& used, st
   return false;
 }
 
-// Returns the values that an item may not have: those of the list, and those that later items cannot do
-// without. Returns nothing if the array cannot be completed at all. Where item_ranges() does not apply to
-// `rest`, it searches for one array of distinct items. Only the values of this array can be needed, and for
-// each of them it searches for an array without it.
+// Returns the values that an item may not have: the values of the list, and the values that later items
+// cannot do without. Returns nothing if the array cannot be completed at all. Where item_ranges() does not
+// apply to `rest`, it searches for one array of distinct items. Only the values of this array can be needed.
+// For each of them, refused() searches for an array without this value.
 std::optional<CapturedId> Unique::refused(CapturedId list, TypedId rest, ValueId value) {
   if (solver_.closes(rest)) return list;
   Values used, needed;
@@ -310,7 +315,7 @@ ValueId Unique::repeats(TypedId q) {
   return out;
 }
 
-// Tells whether two items can still be equal: a later item and a captured one, or two later items.
+// Tells whether two items can still be equal: a later item and a captured item, or two later items.
 bool Unique::repeat_productive(CapturedId list, TypedId q) {
   if (!solver_.array_productive(q)) return false;
   const ValueId captured = captured_.member(list);
@@ -340,9 +345,9 @@ bool Unique::productive(TypedId p) {
 std::vector<ItemCell> Unique::cells(TypedId p) {
   check_depth();
   if (const Outside o = solver_.outside_of(p); o.set.v != 0 || o.rest != p) {
-    // The formula may also ask for two equal items. A reader (parse/productions.h) would then be told an
-    // item's text and not know for which of the two conditions, so the captured values are written out as
-    // constants.
+    // The formula may also ask for two equal items. A reader (parse/productions.h) that is told an item's
+    // text would then not know for which of the two conditions it is told, so the captured values are written
+    // out as constants.
     for (TypedId b : branches(o.rest))
       if (parts(b).mode == kRepeat) {
         FlatMap<uint32_t, TypedId> memo;

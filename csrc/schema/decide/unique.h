@@ -2,16 +2,16 @@
 //
 // In: formulas of arrays. Out: the cells of the next item (a formula of the value, and the rest), and whether
 // any array satisfies a formula. All uniqueItems of one array capture the same items, so a formula has at
-// most one atom kUnique. A formula is kept as "unique(C) and Q" or "not unique(C) and Q", where Q is free of
-// the atom and C is the set of the values so far:
+// most one atom kUnique. A formula is kept as "unique(C) and Q" or "not unique(C) and Q", where Q does not
+// have the atom and C is the set of the values so far:
 //
 //     unique(C):      the next item is outside of C (one formula says so), and joins C
 //     not unique(C):  the next item is in C and nothing more is asked, or it joins C
 //
 // A captured value can make the array impossible to complete if later items have few values. So later items
 // are matched with their values (Kuhn's algorithm); a value without which no matching exists may not be
-// written now. Items with more values than the array can use never get in the way. Cost: one node for each of
-// the log n chunks of captured strings and numbers; O(n) per item if captured values are arrays or objects; a
+// written now. Items with more values than the array can use need no matching. Cost: one node for each of the
+// log n chunks of captured strings and numbers; O(n) per item if captured values are arrays or objects; a
 // matching if some item has few values. An array all of whose items have infinitely many values, or are texts
 // of one list, is read without the atom kUnique, and its items are compared beside the states (lasting()).
 #pragma once
@@ -40,10 +40,11 @@ class Unique {
   std::vector<ItemCell> cells(TypedId p);
   // Returns the rest of an array behind an item that was captured and whose JSON text is `text`.
   TypedId extend(TypedId rest, std::string_view text);
-  // Tells whether another item may follow whatever the text of the last item was. If not, this text decides.
+  // Tells whether another item may follow whatever the text of the last item was. If the answer is no, this
+  // text decides whether another item may follow.
   bool surely_more(TypedId rest);
   // Tells whether `rest` asks of the last item only to differ from others. Then an item that differs from all
-  // others changes nothing for later ones.
+  // other items changes nothing for later items.
   bool asks_apart(TypedId rest) { return parts(solver_.outside_of(rest).rest).mode != kRepeat; }
   // Tells whether the items of the arrays of p must differ, and nothing else depends on their values. Every
   // beginning of an item must be able to become infinitely many values (lasting.cc). Three beginnings are
@@ -58,7 +59,7 @@ class Unique {
   bool lasting(RegexId keys);
   bool asked_alike() const { return asked_alike_; }
   std::size_t byte_size() const { return held_; }
-  // Returns the rest behind an item that differs from all others. With `any`, later items may repeat one
+  // Returns the rest behind an item that differs from all other items. With `any`, later items may repeat one
   // another.
   TypedId behind_fresh(TypedId rest, bool any) {
     const TypedId q = solver_.outside_of(rest).rest;
@@ -71,7 +72,7 @@ class Unique {
     return captured_.covered(solver_.outside_of(p).set, Captured::kFirstItem, {});
   }
   // Returns the cell without the values that the excluded arrays have as this item. An item of the new cell
-  // makes the array differ from all of them, so it need not be captured.
+  // makes the array differ from all excluded arrays, so the item need not be captured.
   ItemCell fresh(const ItemCell& cell);
 
  private:
@@ -112,9 +113,9 @@ class Unique {
   bool lasts(TypedId p);
   bool endless(ValueId value);
   bool endless_numbers(TypedId p);
-  // How many strings begin alike in a language. `multiplies`: every beginning can become many strings, by the
-  // constants of lasting.cc. `dense`: the shortest string begins with a choice, and from choice to choice it
-  // is one byte. `bytes`: the length of the shortest string.
+  // How many strings begin alike in a language. `multiplies`: every beginning can become many strings, as the
+  // constants of lasting.cc define it. `dense`: the shortest string begins with a choice, and each choice is
+  // followed by the next choice one byte later. `bytes`: the length of the shortest string.
   struct Spread {
     bool multiplies = false, dense = false;
     uint32_t bytes = 0;

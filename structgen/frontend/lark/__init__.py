@@ -12,9 +12,9 @@ In: text. Out: rules and lexemes in a ``_core.GrammarBuilder``. Cost: Lark's loa
 Terminals are lexemes: each takes as much text as it can, of equal texts the literal wins over the pattern
 (keywords over names), a higher priority wins over a lower one, and only terminals that may begin at a place
 compete there, as in Lark's contextual lexer. Ignored text (``%ignore``) may stand after every terminal and at
-the start. Rules are a context-free grammar, and any such grammar will do: Lark's parsers refuse an ambiguous
-one, or one that is not LALR(1). A terminal with a lazy quantifier ends at its first match, as in Python's
-``re``.
+the start. Rules are a context-free grammar, and every context-free grammar is accepted; Lark's own parsers
+refuse grammars that are ambiguous or not LALR(1). A terminal with a lazy quantifier ends at its first match,
+as in Python's ``re``.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def build(
         style: how the JSON of schemas in the grammar is written.
 
     Raises:
-        GrammarError: with line, column and the likely fix.
+        GrammarError: the text is no grammar; the error has line, column and the likely fix.
         MissingDependency: the ``lark`` package is not installed.
     """
     b = _core.GrammarBuilder()

@@ -1,7 +1,7 @@
 """Builds the nodes for rules with attributes: ``name[lazy, capture="x", stop="end"]: ...``.
 
 In: the attributes that `text.scan` found, and trees of rules. Out: captures, lexemes that end early, limits.
-Cost: linear in a rule; a `stop` with a capture needs the complement of its texts, and so does `lazy`.
+Cost: linear in a rule; a `stop` with a capture needs the complement of its texts, and `lazy` needs one, too.
 """
 
 from __future__ import annotations

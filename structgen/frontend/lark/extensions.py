@@ -1,7 +1,7 @@
 """Turns the extensions of Lark's language into nodes, and into operators between the parts of an expansion.
 
 In: Lark's trees, with a placeholder for each extension, and the extensions that `text.scan` took out. Out:
-nodes. Cost: linear in the extension; a nested grammar costs what it costs alone.
+nodes. Cost: linear in the extension; a nested grammar costs as much as the same grammar alone.
 """
 
 from __future__ import annotations
@@ -104,7 +104,7 @@ class Extensions:
         extension.fail("this operator stands between terminals or in front of one")
 
     def tokens(self, extension: Extension) -> int:
-        """``<[12,15-18]>``, ``<[^12]>`` and ``<[*]>``: one token."""
+        """Returns the node of one token, for ``<[12,15-18]>``, ``<[^12]>`` and ``<[*]>``."""
         spec, whole = extension.value, self.owner.tokens
         if not source.all_but(spec):
             return whole.one_of(self.ids(extension, spec), f"<[{spec}]>")
@@ -140,7 +140,7 @@ class Extensions:
 
 
 def repeated(b: _core.GrammarBuilder, node: int, operator: list[Any]) -> int:
-    """Returns a node under ``?``, ``*``, ``+`` or Lark's ``~``."""
+    """Returns a node that repeats another node as ``?``, ``*``, ``+`` or Lark's ``~`` says."""
     kind = str(operator[0])
     if kind == "~":
         if any(len(str(n).lstrip("+-")) > 10 or int(n) > source.MOST for n in operator[1:]):

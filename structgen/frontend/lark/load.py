@@ -1,8 +1,8 @@
 """Calls Lark's own loader, which turns the text without extensions into trees. Its errors become
 GrammarErrors.
 
-In: the grammar that `text.scan` read, and the directories for imports. Out: Lark's ``Grammar``, which has
-the trees. Cost: that of Lark's LALR parser, which is most of the work in front of the core.
+In: the grammar that `text.scan` read, and the directories for imports. Out: Lark's ``Grammar``, which has the
+trees. Cost: one run of Lark's LALR parser, which is most of the work before the core.
 """
 
 from __future__ import annotations
@@ -64,9 +64,9 @@ class _Imports:
 
 @functools.cache
 def _loader() -> Any:
-    """Returns the class of loaders: Lark's, with errors that name their place.
+    """Returns a subclass of Lark's loader whose errors name their place.
 
-    Imported files have loaders of Lark's own.
+    Imported files are read by Lark's own class.
     """
     from lark.load_grammar import GrammarBuilder
 
@@ -104,7 +104,8 @@ def _loader() -> Any:
 
 
 def load(scanned: Scanned, paths: Sequence[str]) -> Any:
-    """Lark's Grammar: definitions as trees. Lark's errors become ours, at their place in the text."""
+    """Returns Lark's Grammar, which has the definitions as trees. Each error of Lark becomes a GrammarError
+    that names the place in the text."""
     try:
         from lark.exceptions import GrammarError as LarkGrammarError
         from lark.exceptions import UnexpectedInput
@@ -138,7 +139,7 @@ def load(scanned: Scanned, paths: Sequence[str]) -> Any:
 
 
 def _refused(message: str, causes: list[BaseException], loader: Any, scanned: Scanned) -> NoReturn:
-    """Raises the error for a grammar that Lark read and refuses. It names the cause, or has Lark's
+    """Raises the error for a grammar that Lark read and refuses. The error names the cause, or has Lark's
     message."""
     if causes and isinstance(causes[0], KeyError):
         _undefined(str(causes[0].args[0]), loader, scanned)

@@ -8,7 +8,7 @@ Cost: linear in the text. A rule with a parameter becomes one rule for each valu
     condition   true  bit_clear(k)  bit_set(k)  is_ones([x:y])  is_zeros([x:y])  and(c, c)  or(c, c)  not(c)
                 eq ne lt le gt ge ([x:y], v)   bit_count_eq .. bit_count_ge ([x:y], k)
 
-``[x:y]`` are the bits from x up to but not including y, ``_`` is all of them.
+``[x:y]`` are the bits from x up to but not including y; ``_`` means all bits.
 """
 
 from __future__ import annotations

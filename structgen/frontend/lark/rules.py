@@ -2,7 +2,8 @@
 limits.
 
 In: a scanned grammar. Out: rules in a ``_core.GrammarBuilder``: one for each rule, for each list of arguments
-of a template, and for each value of a parameter that occurs. Cost: linear in the number of rules out.
+of a template, and for each value of a parameter that occurs. Cost: linear in the number of rules that are
+made.
 """
 
 from __future__ import annotations
@@ -62,7 +63,8 @@ class Rules:
         self.gap: int | None = None
 
     def define(self, start: str) -> int:
-        """Builds the rules of a grammar that was read as a whole, and returns the number of the first one."""
+        """Builds the rules of a grammar that was read as a whole. Returns the number of the rule that reads a
+        whole text."""
         if start not in self.rules:
             hint = source.meant(start, self.rules)
             source.fail(f"there is no rule '{start}' to start with{hint}", self.scanned.original, 0)
@@ -98,7 +100,8 @@ class Rules:
                 self.b.warn(f"rule '{self.scanned.written(name)}' is not used")
 
     def parameters(self, name: str, given: int) -> list[str]:
-        """Returns the parameters of a template. GrammarError: a call gives another number of arguments."""
+        """Returns the parameters of a template. Raises a GrammarError if a call gives another number of
+        arguments."""
         names = list(self.rules[name][0] or ())
         if len(names) != given:
             at = where(self.scanned.original, name)
@@ -162,7 +165,7 @@ class Rules:
             seen, todo = {name}, [name]
             while todo:
                 new = _rules_in(self.rules[todo.pop()][1]) - seen
-                todo += [n for n in new if n in self.rules]  # This leaves out parameters of templates.
+                todo += [n for n in new if n in self.rules]  # without parameters of templates
                 seen |= new
             self.reached[name] = frozenset(seen & self.limits.keys())
         found = self.reached[name]

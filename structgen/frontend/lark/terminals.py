@@ -83,8 +83,8 @@ class Terminals:
         return self.b.lexeme(name, node, priority, literal, self.owner.lexer == "dynamic")
 
     def lazy(self, name: str, node: int, whole: int | None = None) -> int:
-        """Returns a lexeme that ends as soon as it matches. It is the first part of the regex `whole`, if
-        given."""
+        """Returns a lexeme that ends as soon as it matches. If `whole` is given, the lexeme is the first part
+        of this regex."""
         if self.owner.lexer == "scannerless":
             return node
         return self.b.lexeme(name, node, 0, False, self.owner.lexer == "dynamic", True, whole)
@@ -253,8 +253,8 @@ def _unshared(tree: Any) -> Any:
 def ends_at_first_match(pattern: str) -> bool:
     """Returns whether a pattern with lazy quantifiers takes as little as it can.
 
-    It does if all texts behind the last lazy quantifier have one length. Otherwise the terminal has all
-    texts that the pattern matches.
+    The pattern does so if all texts behind the last lazy quantifier have one length. Otherwise the terminal
+    has all texts that the pattern matches.
     """
     if "?" not in pattern:
         return False

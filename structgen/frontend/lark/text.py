@@ -1,5 +1,5 @@
-r"""Finds the extensions of Lark's grammar language in a text, and replaces them by literals that Lark can
-read.
+r"""Finds the extensions of Lark's grammar language in a text, and replaces each of them by a literal that
+Lark can read.
 
 In: a grammar's text. Out: a text for Lark's own loader, in which a string literal of private characters
 replaces each extension; the extension for each literal; attributes of rules; a map back to the places in
@@ -88,7 +88,7 @@ _KNOWN = ("lazy", "capture", "stop", "suffix", "stop_capture", "max_tokens", "ma
 # Options of a grammar, each with the values that are accepted.
 _OPTIONS: dict[str, dict[str, tuple[Any, ...]]] = {
     "llguidance": {
-        "no_forcing": (True, False),  # It has no effect here: it controls the tokens of forced text.
+        "no_forcing": (True, False),  # no effect here: in llguidance the option controls forced tokens
         "allow_invalid_utf8": (False,),
         "skip_repetition": ("once",),
     },
@@ -135,7 +135,7 @@ class Scanned:
     _places: list[int] = field(default_factory=list)  # the beginnings of the same pieces in `original`
 
     def place(self, at: int) -> int:
-        """Returns the offset in the original text of an offset in the new one."""
+        """Returns the offset in the original text that belongs to an offset in the new text."""
         i = bisect.bisect_right(self._starts, at) - 1
         if i < 0:
             return 0
@@ -229,7 +229,8 @@ class _Scanner:
         source.fail(message, self.text, at)
 
     def slash(self, part: re.Match[str]) -> NoReturn:
-        """Fails: no regex begins at this slash. Lark would look for its end in exponential time."""
+        """Fails, because a regex that begins at this slash does not end. Lark would look for its end in
+        exponential time."""
         self.fail("this regular expression does not end; a slash inside of one is \\/", part.start())
 
     def plain(self, end: int) -> None:
@@ -343,7 +344,7 @@ class _Scanner:
             self.extend(kind, text[at : self.at] if kind == "json" else value, start)
 
     def options(self, kind: str, value: Any, start: int) -> None:
-        """Reads the options of a grammar. GrammarError: an unknown option or value."""
+        """Reads the options of a grammar. Raises a GrammarError if an option or its value is unknown."""
         if not isinstance(value, dict):
             self.fail(f"%{kind} is followed by {{...}}", start)
         for name, given in value.items():

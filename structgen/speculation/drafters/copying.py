@@ -1,4 +1,4 @@
-"""Copying from the prompt: prompt lookup by n-grams, and aggressive decoding along a source.
+"""Drafters that copy from the prompt: prompt lookup by n-grams, and aggressive decoding along a source.
 
 Enters: prompt and answer. Leaves: chains of prompt tokens. Cost: one dictionary entry an n-gram.
 

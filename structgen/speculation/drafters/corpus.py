@@ -11,8 +11,9 @@ must know the text's longest suffix that occurs anywhere in the corpus, and ever
 
 The idea. A suffix automaton has one state for all strings that end at exactly the same places of the corpus.
 A link leads from a state to the state of the next shorter suffix. `Corpus.read` follows the transition of a
-token; if a state has none, it follows links to a shorter suffix that has one. With the texts `abcab` and
-`abd`, and characters as tokens, there are 7 states, and reading `xab` gives:
+token. If a state has no transition by this token, `Corpus.read` follows links to a shorter suffix that has
+such a transition. With the texts `abcab` and `abd`, and characters as tokens, there are 7 states, and reading
+`xab` gives:
 
     read    longest suffix    it occurs    continuations
     x       none              8 times      a 3, b 3, c 1
@@ -23,9 +24,10 @@ A continuation is offered with its share of the occurrences. The share is reduce
 c and d get 1 / 3.5 * 2 / 3 = 0.19 each. If a text ends behind an occurrence, the occurrence has no
 continuation.
 
-Hu et al. 2024, *SAM decoding: speculative decoding via suffix automaton*, of whose two automata this is the
-static one; suffix_automaton.py is the dynamic one. The automaton of several texts: Blumer et al. 1987. The
-paper copies from one occurrence; here every continuation is offered with its share.
+Sources: Hu et al. 2024, *SAM decoding: speculative decoding via suffix automaton*, have a static and a
+dynamic automaton; this file has the static automaton, and suffix_automaton.py has the dynamic one. The
+automaton of several texts is from Blumer et al. 1987. Hu et al. copy from one occurrence; here every
+continuation is offered with its share.
 
 Invariants.
 - A corpus belongs to one vocabulary. Its file has the vocabulary's digest, and another vocabulary is refused.
@@ -297,7 +299,7 @@ class _Builder(SuffixAutomaton):
 
 
 def _check(arrays: dict[str, Any]) -> None:
-    """Raises a ValueError if arrays are no automaton. One that passes can be followed safely."""
+    """Raises a ValueError if arrays are no automaton. Arrays that pass can be followed safely."""
     names = ("start", "token", "target", "link", "length", "count")
     if set(arrays) != set(names) or any(a.dtype != np.int32 or a.ndim != 1 for a in arrays.values()):
         raise ValueError("it has other arrays")

@@ -6,9 +6,9 @@ for each node whose children are looked at.
 With the same vocabulary, every node of the tree has the draft model's own distribution, masked by the matcher
 of that node and with the noise of the target's draws. So greedy and sampled drafts need no separate code.
 With another vocabulary the model writes a piece of text under a matcher over its *own* vocabulary, and the
-text is spelled in the target's tokens (string-level exact matching: Timor et al. 2025). The last token is
-held back, because more text might have changed it. Only text passes between the two models: ids of one
-vocabulary mean nothing in the other.
+text is spelled in the target's tokens (string-level exact matching: Timor et al. 2025). The last token of the
+spelling is not drafted, because further text might have changed it. Only text passes between the two models,
+because the ids of one vocabulary mean nothing in the other vocabulary.
 """
 
 from __future__ import annotations

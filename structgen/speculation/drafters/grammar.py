@@ -1,7 +1,7 @@
 """The grammar as a drafter: text that must come next, in its canonical tokens.
 
-Enters: the matcher at a node. Leaves: a token that must come (probability 1), or the tokens of the bytes
-that must come. Cost: a walk over the forced bytes; remembered along the chain.
+Enters: the matcher at a node. Leaves: a token that must come (probability 1), or the tokens of the bytes that
+must come. Cost: a walk over the forced bytes, whose result is kept for the nodes of the chain.
 
 Forced bytes do not force the tokens that spell them: before `name` the model may draw `n`, `na` or `name`.
 Writing the longest token without a draw would change the law of the text. So these tokens are *drafts*, which
@@ -58,7 +58,8 @@ class _Session(Quiet):
 
 
 class _Cursor:
-    """One place. `known`: the tokens of forced text that begins here, if a node above found them."""
+    """The cursor at one node. `known`: the tokens of forced text that begins here, if a node above found
+    them."""
 
     __slots__ = ("_known", "_session")
 

@@ -4,10 +4,11 @@ Enters: a loaded model of transformers, and text similar to what is drafted. Lea
 model's weights, with a copy of `keep` rows of its head. Cost: counting the text, and a forward pass for each
 node, whose head computes only the kept rows. For a small vocabulary the copy costs more than it saves.
 
-Goel et al. 2025 (VocabTrim), Zhao et al. 2025 (FR-Spec): a draft model's head is much of its time where the
-vocabulary is large, and a few thousand tokens are most of any text. The law: q is the draft model's law over
-the kept tokens, normalised, and 0 elsewhere. Rare tokens are never drafted. They are drawn from the residual
-(p - q)+, so every rule keeps its law. A kept set may be any set, and may change between texts.
+Goel et al. 2025 (VocabTrim), Zhao et al. 2025 (FR-Spec): if the vocabulary is large, a draft model spends
+much of its time in the head, while a few thousand tokens make up most of any text. The law: q is the draft
+model's law over the kept tokens, normalised, and 0 elsewhere. Rare tokens are never drafted. They are drawn
+from the residual (p - q)+, so every rule keeps its law. A kept set may be any set, and may change between
+texts.
 """
 
 from __future__ import annotations

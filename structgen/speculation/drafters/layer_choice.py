@@ -6,10 +6,10 @@ after every `again` emitted tokens, one forward pass of the target and two of sh
 read the text again.
 
 Two searches share one measure. SWIFT (Xia et al. 2024) tries other sets of layers on the text that was just
-generated; here one change a time, a layer more or less. DEL (Zarch et al. 2025) leaves the model early: what
-every exit would have said is computed from one forward of the target, whose states behind each layer go
-through the head. Of a set that drafts agree with a share a of the places and cost a share c of the target, n
-drafts bring
+generated; here each trial adds or removes one layer. DEL (Zarch et al. 2025) leaves the model behind an early
+layer (an exit). One forward of the target shows what every exit would have predicted: the states behind each
+layer go through the head. Of a set that drafts agree with a share a of the places and cost a share c of the
+target, n drafts bring
 
     (1 - a^(n+1)) / (1 - a) tokens in the time of 1 + n c forwards      (tokens per layer of DEL)
 
@@ -17,9 +17,9 @@ and the set with the largest quotient over n drafts next. a begins as agreement 
 follows the drafts that were accepted; c is measured on the same text. How many drafts are made is the
 engine's choice.
 
-The law: none of its own. The rule of the run makes the text the target's, whatever is drafted. DEL and SWIFT
-draft from the target's own keys and values; here each set of layers keeps its own, so reading the text costs
-again.
+The law: whatever is drafted, the rule of the run gives the text the law of the target. DEL and SWIFT draft
+from the target's own keys and values. Here each set of layers has keys and values of its own, so each set has
+to read the text.
 """
 
 from __future__ import annotations
@@ -156,7 +156,8 @@ class LayerChoice(ModelDrafter):
                 self._pause = min(8 * self.again, 2 * self._pause)
 
     def _look(self, text: list[int]) -> bool:
-        """Compares the current layers with two other sets on a text. True if one of these replaces them."""
+        """Compares the current layers with two other sets on a text. Returns True if one of these sets
+        replaces the current layers."""
         self.looks += 1
         said, exits, seconds = self._target(text)
         self._measure(self.layers, text, said, seconds)

@@ -3,9 +3,9 @@
 Enters: a loaded model of transformers. Leaves: a model with fewer layers that shares the weights of the first
 one. Cost: no memory for weights; a forward pass for each node, which is cheaper by the skipped layers.
 
-Xia et al. 2024 (SWIFT), Zhang et al. 2024 (Draft & Verify). Trials show which layers can be skipped: of the
-middle layers, one after the other, the layer whose absence changes the fewest most probable tokens of a
-sample. layer_choice.py makes such trials while texts are generated.
+Xia et al. 2024 (SWIFT), Zhang et al. 2024 (Draft & Verify). Trials show which layers can be skipped. One
+after the other, that middle layer is skipped whose absence changes the most probable token at the fewest
+places of a sample. layer_choice.py makes such trials while texts are generated.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def layer_skip(
         lm: the target.
         sample: ids of a typical text, some dozens of them, to choose the layers by.
         share: the share of the layers to skip, 0 to 1.
-        width: children offered a node.
+        width: the number of children offered to each node.
 
     Raises:
         LanguageModelError: the model's layers are not a list that can be shortened.
@@ -110,7 +110,8 @@ def without_layers(lm: TransformersLM, skipped: Iterable[int]) -> TransformersLM
 
 
 def layers_of(model: Any) -> Any:
-    """Returns the list of a model's layers. LanguageModelError: there is none that could be shortened."""
+    """Returns the list of a model's layers. Raises a LanguageModelError if the model has no list of layers
+    that could be shortened."""
     import torch
 
     base = getattr(model, "base_model", None)

@@ -4,8 +4,8 @@ Enters: the target's most probable tokens at every scored place. Leaves: the mos
 longest known n-gram. Cost: `longest` dictionary entries for each place, and at most `grams` entries.
 
 Song et al. 2025, *Accelerated test-time scaling with model-free speculative sampling*. If answers are
-sampled, stored probabilities tell more than stored tokens. If draws have noise, the noise is added to the
-stored log-probabilities. The largest sum is then the token that the target draws, if its distribution is
+sampled, stored probabilities predict better than stored tokens. If draws have noise, the noise is added to
+the stored log-probabilities. The largest sum is then the token that the target draws, if its distribution is
 similar (Gumbel-top-k with the noise of the target's draw).
 """
 

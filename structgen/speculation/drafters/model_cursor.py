@@ -26,7 +26,7 @@ Ids = npt.NDArray[np.int64]
 
 
 class ModelDrafter:
-    """The base of drafters by a model: `width` children a node, and a name for statistics."""
+    """The base of drafters by a model, with `width` children for each node and a name for statistics."""
 
     def __init__(self, lm: LanguageModel, width: int, name: str) -> None:
         self.lm = lm
@@ -45,11 +45,11 @@ class Reader(Protocol):
 
     def row(self, place: Any) -> Vector | None:
         """Returns log-probabilities of the target's tokens, shape (V,), float32, -inf where there is none.
-        They need not be normalised. None: nothing is known here."""
+        They need not be normalised. Returns None if nothing is known here."""
         ...
 
     def after(self, place: Any, token: int) -> Any | None:
-        """Returns the place behind a token of the target; None: the model cannot read it."""
+        """Returns the place behind a token of the target, or None if the model cannot read the token."""
         ...
 
 

@@ -317,7 +317,7 @@ Options = list[tuple[str, float]]  # pieces of text, each with a probability
 
 
 def predictions(state: State, shapes: Shapes, spaced: bool = False) -> list[tuple[bytes, float]]:
-    """Pieces of text that probably come next, each with a probability; best first."""
+    """Returns pieces of text that probably come next, each with a probability; the best one comes first."""
     found = _OF_MODE[state.mode](_Predictor(state, shapes, spaced))
     return [(text.encode("utf-8", "replace"), p) for text, p in found if text]
 

@@ -33,7 +33,7 @@ class SpelledDrafter(ModelDrafter):
     """The base of drafters by a model of another vocabulary.
 
     Args:
-        read: makes the reader for a target's vocabulary; it is kept for the next text.
+        read: makes the reader for a target's vocabulary. The reader is kept for the next text.
     """
 
     def __init__(
@@ -76,7 +76,7 @@ class Spelling:
         return self._found[text]
 
     def start(self, start: Start) -> Place | None:
-        """Returns the place behind the prompt, None if the draft model cannot read the prompt."""
+        """Returns the place behind the prompt, or None if the draft model cannot read the prompt."""
         text = self.target.decode(start.prompt) if start.text is None else start.text
         try:
             prompt: Any = text if isinstance(text, str) else self.lm.vocabulary.encode(text)
@@ -85,7 +85,8 @@ class Spelling:
             return None
 
     def after(self, place: Place, token: int) -> Place | None:
-        """Returns the place behind a token of the target, None if the draft model cannot spell the token."""
+        """Returns the place behind a token of the target, or None if the draft model cannot spell the
+        token."""
         context, rest = place
         text = self.target.tokens[token]
         ids = self.ids(rest + text)
@@ -94,7 +95,7 @@ class Spelling:
         return extended(context, ids[:-1]), self.lm.vocabulary.tokens[ids[-1]]
 
     def whole(self, place: Place) -> Context | None:
-        """Returns the draft model's context for the whole text; None: the text is longer than the model
+        """Returns the draft model's context for the whole text, or None if the text is longer than the model
         reads."""
         context = extended(place[0], self.ids(place[1]) or ())
         return context if self.readable(context) else None

@@ -194,8 +194,9 @@ class StringLaw:
     def _rejoin(
         self, psi: npt.NDArray[np.float64], need: bytes, chance: float, p: npt.NDArray[np.float64]
     ) -> list[tuple[int, float]]:
-        """Reads one more token where the text continues with `need`. Tokens that go beyond the text count.
-        Strings that stay open are returned, as by `_open`, and so are strings that end inside `need`.
+        """Reads one more token where the text continues with `need`. Tokens that go beyond the text are
+        included. Strings that stay open are returned, as by `_open`, and so are strings that end inside
+        `need`.
         """
         found: list[tuple[int, float]] = []
         for length in range(1, len(need)):

@@ -27,8 +27,8 @@ class SuffixLinks(ABC):
     """An automaton of substrings, whose state 0 is the empty string. The automaton of corpus.py never grows.
 
     Attributes:
-        link: of each state that of the next shorter suffix; -1 of state 0.
-        length: tokens of the longest string of each state.
+        link: for each state, the state of the next shorter suffix; -1 for state 0.
+        length: for each state, the number of tokens of its longest string.
     """
 
     link: Sequence[int]

@@ -45,8 +45,8 @@ class SuffixTree:
     """All substrings of at most `depth` tokens of the stored sequences, with their counts. Thread-safe.
 
     Args:
-        depth: tokens of the longest substring.
-        tokens: stored at most; 0 stores nothing.
+        depth: the number of tokens of the longest substring.
+        tokens: the largest number of tokens to store; with 0, nothing is stored.
     """
 
     def __init__(self, depth: int = 32, tokens: int = 1 << 16) -> None:
@@ -62,11 +62,11 @@ class SuffixTree:
         self._total = 0
 
     def __len__(self) -> int:
-        """Stored tokens."""
+        """Returns the number of stored tokens."""
         return self._total
 
     def insert(self, tokens: Sequence[int]) -> None:
-        """Store a sequence; the oldest ones make room."""
+        """Stores a sequence. The oldest sequences are dropped to make room for it."""
         sequence = list(tokens)
         if not sequence or len(sequence) > self.limit:
             return

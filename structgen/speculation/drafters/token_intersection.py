@@ -35,8 +35,8 @@ class TokenIntersection(SpelledDrafter):
 
     Args:
         lm: the draft model.
-        width: children offered a node.
-        name: for statistics.
+        width: the number of children offered to each node.
+        name: the name of the drafter in statistics.
     """
 
     def __init__(self, lm: LanguageModel, *, width: int = 2, name: str = "token intersection") -> None:

@@ -33,9 +33,10 @@ class TokenRecycling(DrafterSettings):
     """Drafts from a table of successors, shared by all texts.
 
     Args:
-        longest: tokens of a context at most.
-        width: children offered.
-        contexts: kept at most; the first written go first.
+        longest: the largest number of tokens of a context.
+        width: the largest number of children offered.
+        contexts: the largest number of contexts to keep. The contexts that were written first are dropped
+            first.
     """
 
     has_distribution = False
@@ -59,7 +60,7 @@ class TokenRecycling(DrafterSettings):
         return RecentSession(_Cursor(self, start, tuple(start.prompt[-self.longest :])), self)
 
     def row(self, context: Sequence[int]) -> tuple[int, np.ndarray, np.ndarray] | None:
-        """For the longest known suffix of a context: its length, the tokens behind it, their
+        """Returns, for the longest known suffix of a context, its length, the tokens behind it and their
         log-probabilities."""
         with self._lock:
             for n in range(min(self.longest, len(context)), 0, -1):
