@@ -752,6 +752,47 @@ def test_a_token_of_a_row_within_an_exact_number_of_bytes_is_accepted(
         json.loads(text)
 
 
+NUMBER_AND_EMPTY = closed({"x": {"type": "number"}, "y": {"const": ""}})
+
+
+def array_of(string: dict[str, object], **more: object) -> dict[str, object]:
+    return {"type": "array", "items": {"type": "string"} | string, **more}
+
+
+@pytest.mark.parametrize(
+    ("schema", "whitespace", "units", "least", "most", "begin"),
+    [
+        (NUMBER_AND_EMPTY, "flexible", 20_000, 116, 117, b'{"x'),
+        (array_of({"format": "hostname"}), "compact", 1_000_000, 20, 30, b""),
+        (array_of({"format": "ipv6"}), "compact", 1_000_000, 28, 28, b"["),
+        (array_of({"format": "ipv6"}), "compact", 1_000_000, 30, 33, b"["),
+        (array_of({"format": "ipv6"}), "compact", 1_000_000, 59, 62, b"["),
+        (array_of({}, uniqueItems=True, minItems=2), "compact", 1_000_000, 35, None, b'["'),
+    ],
+)
+def test_a_text_of_a_range_is_found_among_many(
+    schema: dict[str, object], whitespace: str, units: int, least: int, most: int | None, begin: bytes
+) -> None:
+    """A text of the range exists, but too many states stand behind as many bytes. A search level by level met
+    its limit of states, and the row was empty."""
+    compiler = sg.Compiler(COMPILER.vocabulary, limits=sg.Limits(mask=units))
+    plain = compiler.json_schema(schema, whitespace=whitespace)
+    grammar = ranged(plain, least, most)
+    for seed in harness.seeds(6):
+        matcher, text, source = grammar.matcher(), begin, random.Random(seed)
+        assert matcher.accept_bytes(begin)
+        while not matcher.is_terminated() and len(text) < 150:
+            row = oracle.mask_of(matcher, END + 1).nonzero()[0].tolist()
+            for token in source.sample(row, min(6, len(row))):
+                assert matcher.fork().accept_token(token), (seed, text, token)
+            token = source.choice(row)
+            assert matcher.accept_token(token), (seed, text)
+            text += TOKENS[token] if token < END else b""
+        assert len(text) >= (least if matcher.is_terminated() else 150), (seed, text)
+        assert most is None or len(text) <= most, (seed, text)
+        assert not matcher.is_terminated() or harness.verdict(plain, text)
+
+
 @pytest.mark.parametrize(("keys", "least", "most"), [(5, 33, 38), (4, 27, 30)])
 def test_a_budget_of_tokens_and_a_range_of_bytes_keep_one_plan(keys: int, least: int, most: int) -> None:
     """Behind the first token of a text that has both bounds, another text of the range took more tokens than

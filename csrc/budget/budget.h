@@ -354,9 +354,14 @@ class Budget {
   // Returns the ending that ranged_text() finds, in tokens. Throws what ranged_text() throws.
   Finish ranged_finish();
   void holds(std::size_t from, std::size_t to);
-  // Returns true if some text of `least` to `most` bytes completes s. Returns nothing if deciding takes more
-  // than kReachSteps steps.
-  std::optional<bool> reaches(StateId s, std::size_t least, std::size_t most, bool blind);
+  // Whether some text of `least` to `most` bytes completes a state, and such a text. `some` is empty if the
+  // answer takes more than kReachSteps steps.
+  struct Reached {
+    std::optional<bool> some;
+    std::string text;
+  };
+  const Reached& reaches(StateId s, std::size_t least, std::size_t most);
+  const Reached& reaches(StateId s, std::size_t least, std::size_t most, bool blind);
 
   Budgets& all_;
   const bool partial_;
@@ -367,7 +372,7 @@ class Budget {
   // The answers of completable() since the last reset hold for every text in this state with from_ to to_
   // bytes.
   std::size_t from_ = 0, to_ = kEndless;
-  std::map<std::tuple<uint32_t, std::size_t, std::size_t, bool>, std::optional<bool>> reached_;
+  std::map<std::tuple<uint32_t, std::size_t, std::size_t, bool>, Reached> reached_;
   // spelling_ is the work, in trie nodes, that this call may still spend on states whose shortest text cannot
   // be spelled. paid_ holds the states whose search this call has paid for.
   uint64_t spelling_ = 2'000'000;

@@ -16,8 +16,8 @@
 //                   of the blind state, and of s itself if no completion holds for all captured texts
 //     longest(s)    the bytes of the longest completion, where there is one and every text stays below `most`
 //     allowed       least <= u + shortest(s) <= most, or a length of growth(s) is in the range, or
-//                   least <= u + longest(s) <= most, or reaches(s, least - u, most - u): some text of
-//                   those lengths, by the states that n bytes lead to
+//                   least <= u + longest(s) <= most, or reaches(s, least - u, most - u): a search depth
+//                   first found a text of those lengths
 //
 // Example: at most 13 bytes, the text `{"a":` (5 bytes) of an object that requires "b", and two tokens. The
 // token `12` leads to u = 7, and the rest `,"b":1}` has 7 bytes: 14 > 13, refused. The token `1` leads to
@@ -34,8 +34,8 @@
 // range, one row serves every u.
 //
 // Exactness. A refusal because of `most` is proved if the shortest completion is known; a refusal because of
-// `least` is proved if the longest completion is known. Otherwise reaches() decides. If reaches() would visit
-// too many states, the token is refused and the row is not exact.
+// `least` is proved if the longest completion is known. Otherwise reaches() decides. If reaches() finds no text and has not seen all
+// states, the token is refused and the row is not exact.
 //
 // Invariants. completable() is true behind each token of a row, or of the blind state that judged it
 // (allowed_in_range()). Behind a beginning of a shortest completion the rest of this completion is left, so a
@@ -62,9 +62,13 @@ namespace {
 // The remembered rows of all ranges of one grammar take at most this many bytes. Other rows are made each
 // time.
 constexpr std::size_t kRangedBytes = 16 << 20;
+// One search of reaches() visits at most this many states.
 constexpr std::size_t kReachSteps = 4'000;
-// The work of a step of reaches(). Most steps make a new state: in a key, each character leads to a new
-// state.
+// reaches() follows no text that has this many bytes more than it needs.
+constexpr std::size_t kReachBeyond = 64;
+// Of states behind as many bytes that differ by captured text alone, reaches() visits at most this many.
+constexpr uint32_t kSameButText = 4;
+// The work of a step of reaches(). Most steps make a state: in a key, each character does.
 constexpr int64_t kReachWork = 2;
 
 std::size_t less(std::size_t a, std::size_t b) { return a > b ? a - b : 0; }
@@ -102,41 +106,65 @@ Budget::Shortest Budget::shortest_bytes(StateId s) {
   return {std::min<std::size_t>(best, all_.lengths.of(blind)), false, false, shared};
 }
 
-// Computes the sets of states that stand 0, 1, 2, ... bytes behind s, up to `most`. These sets are small in a
-// finite language, and in a loop of several bytes such as (aa)*b. With `blind`, captured text is dropped at
-// each byte, and bytes that lead to one state count as one step. Where captured text would decide, nothing is
-// returned.
-std::optional<bool> Budget::reaches(StateId s, std::size_t least, std::size_t most, bool blind) {
+// Looks for a text of `least` to `most` bytes depth first, letters before other bytes. Where parts of a text
+// may be long, the first path is long, and only its last bytes change until the text ends in time. So a text
+// is found in about a step for each of its bytes, in however many ways the grammar goes on. A state is
+// visited once for each number of bytes in front of it. States that differ by captured text alone go on
+// alike, so at most kSameButText of them are visited. With `blind`, captured text is dropped at each byte;
+// there is no answer where the text would decide.
+const Budget::Reached& Budget::reaches(StateId s, std::size_t least, std::size_t most, bool blind) {
   const auto [known, fresh] = reached_.try_emplace({s.v, least, most, blind});
-  if (!fresh) return known->second;
-  std::vector<uint32_t> level{s.v}, next;
-  std::size_t steps = 0;
+  Reached& out = known->second;
+  if (!fresh) return out;
+  const std::size_t limit = std::min(most, least + kReachBeyond);
+  struct Open {
+    StateId state, last;
+    ByteSet bytes;
+    uint32_t tried;
+  };
+  std::vector<Open> path;
+  FlatMap<uint64_t, bool> met;
+  FlatMap<uint64_t, uint32_t> alike;
   bool unsure = false;
-  for (std::size_t n = 0; n <= most && !level.empty(); ++n) {
-    next.clear();
-    for (const uint32_t at : level) {
-      charge(blind ? 30 : 10);
-      unsure = unsure || parser().state(StateId{at}).poisoned;
-      if (n >= least && parser().state(StateId{at}).accepting) return known->second = true;
-      if (n == most) continue;
-      const std::size_t before = steps;
-      parser().live(StateId{at}).for_each([&](uint8_t b) {
-        if (steps > kReachSteps) return;
-        StateId to = parser().step(StateId{at}, b);
-        if (blind && to != Parser::dead()) to = all_.masks.blind(to);
-        const bool other = to != Parser::dead() && (next.empty() || next.back() != to.v);
-        if (other) next.push_back(to.v);
-        steps += other || !blind;
-      });
-      charge(kReachWork * static_cast<int64_t>(steps - before));
-      if (steps > kReachSteps) return std::nullopt;
+  const auto open = [&](StateId at) {
+    const std::size_t n = path.size();
+    if (!met.emplace(uint64_t{at.v} << 32 | n, true).second) return;
+    charge(blind ? 30 : 10);
+    const State& state = parser().state(at);
+    const ByteSet bytes = parser().live(at);
+    unsure = unsure || state.poisoned || (n == limit && limit < most && bytes.any());
+    if (n >= least && state.accepting) out.some = true;
+    path.push_back({at, Parser::dead(), n < limit ? bytes : ByteSet{}, 0});
+  };
+  open(s);
+  while (!out.some && !path.empty()) {
+    Open& at = path.back();
+    while (at.tried < 256 && !at.bytes.has(static_cast<uint8_t>('a' + at.tried))) ++at.tried;
+    if (at.tried == 256) {
+      path.pop_back();
+      continue;
     }
-    std::sort(next.begin(), next.end());
-    next.erase(std::unique(next.begin(), next.end()), next.end());
-    level.swap(next);
+    const auto b = static_cast<uint8_t>('a' + at.tried++);
+    const StateId any = all_.masks.blind(at.state);
+    StateId to = parser().step(any, b);
+    if (to != Parser::dead() && (blind || any != at.state)) to = all_.masks.blind(to);
+    if (any != at.state) {
+      if (++alike[uint64_t{to.v} << 32 | path.size()] > kSameButText) {
+        unsure = true;
+        continue;
+      }
+      to = parser().step(at.state, b);
+    }
+    if (to == Parser::dead() || to == at.last) continue;
+    at.last = to;
+    charge(kReachWork);
+    if (met.size() >= kReachSteps) return out;
+    open(to);
   }
-  if (!unsure) known->second = false;
-  return known->second;
+  if (!out.some && !unsure) out.some = false;
+  for (std::size_t i = 0; i + 1 < path.size(); ++i)
+    out.text.push_back(static_cast<char>('a' + path[i].tried - 1));
+  return out;
 }
 
 // Returns true if the longest completion is in the range. Returns nothing if the length of the longest
@@ -156,14 +184,17 @@ std::optional<bool> Budget::longest_fits(StateId blind, const Ahead& at) {
   return enough;
 }
 
-// Decides by reaches(), with one token for each byte. Blind states are asked first, because all keys share
-// them.
+// Asks reaches() of the blind state first, because all keys share it.
+const Budget::Reached& Budget::reaches(StateId s, std::size_t least, std::size_t most) {
+  if (!parser().unproven())
+    if (const Reached& any = reaches(all_.masks.blind(s), least, most, true); any.some) return any;
+  return reaches(s, least, most, false);
+}
+
+// Decides by reaches(), with one token for each byte.
 bool Budget::reaches_range(StateId s, const Ahead& at) {
-  const StateId blind = all_.masks.blind(s);
   const std::size_t most = std::min(at.room, less(at.tokens, 1));
-  std::optional<bool> some;
-  if (!parser().unproven()) some = reaches(blind, at.missing, most, true);
-  if (!some) some = reaches(s, at.missing, most, false);
+  const std::optional<bool> some = reaches(s, at.missing, most).some;
   holds(written_.bytes, 0);
   exact_ = exact_ && some && (*some || most == at.room);
   return some.value_or(false);
@@ -417,6 +448,10 @@ std::string Budget::ranged_text() {
     s = next;
   }
   if (written_.whole.has(written_.bytes + out.size())) return out;
+  const std::size_t now = written_.bytes;
+  if (const Reached& found = reaches(here(), less(written_.whole.least, now), less(written_.whole.most, now));
+      found.some.value_or(false))
+    return found.text;
   throw Error(ErrorKind::kBudgetExceeded, "no text within the range of bytes was found");
 }
 

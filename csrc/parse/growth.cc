@@ -16,8 +16,9 @@ namespace {
 // whose texts all have one length.
 constexpr uint32_t kRules = 2'000;
 constexpr uint32_t kLevels = 200;
-// longest() visits at most kStates states, with at most kLongestWork units of work; then it returns kUnknown.
-constexpr std::size_t kStates = 4'000;
+// longest() takes at most kLongestSteps steps between states, with at most kLongestWork units of work; then
+// it returns kUnknown. In captured text, each byte leads to a state of its own.
+constexpr std::size_t kLongestSteps = 6'000;
 constexpr int64_t kLongestWork = 400'000;
 // on_the_way() looks beside the completion only at states in which at most this many bytes may follow.
 constexpr int kBeside = 8;
@@ -232,7 +233,7 @@ uint32_t Growth::longest(StateId s) {
     charge(10);
     if (parts(at).widest.endless()) {
       stop = kFar;
-    } else if (++looked > kStates || meter.left() < least_left || parser_.state(at).poisoned) {
+    } else if (looked > kLongestSteps || meter.left() < least_left || parser_.state(at).poisoned) {
       stop = kUnknown;
     } else {
       Open now{at, 0, {}};
@@ -241,6 +242,7 @@ uint32_t Growth::longest(StateId s) {
         if (to != Parser::dead() && (now.next.empty() || now.next.back() != to)) now.next.push_back(to);
       });
       charge(static_cast<int64_t>(now.next.size()));
+      looked += 1 + now.next.size();
       longest_[at.v] = kOnPath;
       path.push_back(std::move(now));
     }
