@@ -34,8 +34,8 @@
 // range, one row serves every u.
 //
 // Exactness. A refusal because of `most` is proved if the shortest completion is known; a refusal because of
-// `least` is proved if the longest completion is known. Otherwise reaches() decides. If reaches() finds no text and has not seen all
-// states, the token is refused and the row is not exact.
+// `least` is proved if the longest completion is known. Otherwise reaches() decides. If reaches() finds no
+// text and has not seen all states, the token is refused and the row is not exact.
 //
 // Invariants. completable() is true behind each token of a row, or of the blind state that judged it
 // (allowed_in_range()). Behind a beginning of a shortest completion the rest of this completion is left, so a
