@@ -90,6 +90,17 @@ bool allows(const Mask& mask, const Vocabulary& vocabulary, TokenId t) {
 
 bool MaskBuilder::wide(RegexId r) { return parser_.regexes().live(r).count() >= kWideBytes; }
 
+// Tells whether many tokens begin with one byte of the regex, such as a blank, behind which many bytes may
+// follow. A walk would list all these tokens.
+bool MaskBuilder::opens(RegexId r) {
+  RegexArena& regexes = parser_.regexes();
+  bool found = false;
+  (slices_.frequent() & regexes.live(r)).for_each([&](uint8_t b) {
+    found = found || wide(regexes.step(r, b));
+  });
+  return found;
+}
+
 // Puts an item into `narrow` or into `wide_items`. Each wide kid of a union is an item of its own. For
 // `{"type": ["string", "integer"]}` the item in front of the value is narrow: `"`, `-` or a digit may come.
 // Behind the quote the item of the string is wide.
@@ -105,7 +116,7 @@ void MaskBuilder::split(const Item& item, std::vector<Item>& narrow, std::vector
                        (wide(item.regex) || regexes.live(c.element).count() > kFewBytes);
   // While the item's captured text is known, a walk would make a state for each byte of this text. So the
   // item is wide.
-  if (set || counted || (item.capture.v > 1 && !narrow_item)) {
+  if (set || counted || ((item.capture.v > 1 || opens(item.regex)) && !narrow_item)) {
     wide_items.push_back(item);
   } else if (narrow_item || !wide(item.regex)) {
     narrow.push_back(item);
@@ -349,6 +360,7 @@ void MaskBuilder::note(const Item& item, Worst& worst) {
 // would share these exits. Second: a byte that leaves the run may also begin an element, so that tokens may
 // leave the run behind every element. The backslash is an exception, because few tokens have one.
 bool MaskBuilder::few_exits(const RunClass& run, RegexId of, const Item& item, RegexId tail) {
+  if (opens(tail)) return false;
   const Item after{tail, item.stack, item.capture.v == 0 ? item.capture : CaptureArena::unknown()};
   const ByteSet& element = parser_.regexes().live(of);
   uint32_t n = 0;

@@ -171,6 +171,7 @@ class MaskBuilder {
   void note(const Item& item, Worst& worst);
   const Mask* make(StateId s, bool keep);
   bool wide(RegexId r);
+  bool opens(RegexId r);
   void split(const Item& item, std::vector<Item>& narrow, std::vector<Item>& wide_items);
   // Returns the part of an item. `covered` says that another item allows all tokens of JSON string
   // characters. This part then needs only the tokens that leave its regex.

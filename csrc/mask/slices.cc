@@ -54,6 +54,8 @@ namespace {
 constexpr uint32_t kDifferenceBudget = 1'500;
 // whole() stops comparing the regex with an earlier one after this many trie nodes.
 constexpr uint32_t kBesideBudget = 4'000;
+// A byte is frequent() if more tokens than this begin with it.
+constexpr std::size_t kFrequent = 6'000;
 // sought() looks at one in this many nodes, at most.
 constexpr std::size_t kSoughtShare = 8;
 // whole() compares a regex with this many of the regexes walked last.
@@ -64,8 +66,10 @@ constexpr std::size_t kWalked = 8;
 Slices::Slices(RegexArena& regexes, const Vocabulary& vocabulary)
     : regexes_(regexes), vocabulary_(vocabulary), walks_(std::in_place, regexes, vocabulary.trie()) {
   const TokenTrie& trie = vocabulary.trie();
-  trie.kids(0).set.for_each(
-      [&](uint8_t b) { tokens_by_byte_[b] = trie.subtree_tokens(trie.child(trie.kids(0), b)).size(); });
+  trie.kids(0).set.for_each([&](uint8_t b) {
+    tokens_by_byte_[b] = trie.subtree_tokens(trie.child(trie.kids(0), b)).size();
+    if (tokens_by_byte_[b] > kFrequent) frequent_.add(b);
+  });
 }
 
 RunClass* Slices::run(RegexId element) {

@@ -77,6 +77,8 @@ class Slices {
   // regex.
   const RunExits* exits(RegexId regex);
   const TerminalMask& terminal(RegexId regex);
+  // Returns the bytes with which many tokens begin, such as the blank.
+  const ByteSet& frequent() const { return frequent_; }
   // Tells whether all tokens of JSON string characters are inside the regex.
   bool covers(RegexId regex);
   // For a pattern of JSON strings, returns a mask of the tokens with the closing quote; the tokens inside are
@@ -185,6 +187,7 @@ class Slices {
   std::vector<std::pair<RegexId, FirstSteps>> walked_;
   // The number of tokens that begin with each byte.
   std::array<std::size_t, 256> tokens_by_byte_{};
+  ByteSet frequent_;
   std::unordered_map<uint32_t, std::unique_ptr<TerminalMask>> leaving_;
   std::unordered_map<uint32_t, std::unique_ptr<TableMask>> tables_;
   // The number of what completes() found, by regex and state of the element; with `all` in completes_[1].
