@@ -94,10 +94,14 @@ bool MaskBuilder::wide(RegexId r) { return parser_.regexes().live(r).count() >= 
 // follow. A walk would list all these tokens.
 bool MaskBuilder::opens(RegexId r) {
   RegexArena& regexes = parser_.regexes();
+  const RegexNode& n = regexes.node(r);
+  // Behind a byte of a gap the gap goes on.
+  const bool gap = n.kind == RegexKind::kRepeat && regexes.node(RegexId{n.a}).kind == RegexKind::kBytes;
   bool found = false;
-  (slices_.frequent() & regexes.live(r)).for_each([&](uint8_t b) {
-    found = found || wide(regexes.step(r, b));
-  });
+  if (!gap)
+    (slices_.frequent() & regexes.live(r)).for_each([&](uint8_t b) {
+      found = found || wide(regexes.step(r, b));
+    });
   return found;
 }
 
@@ -116,7 +120,7 @@ void MaskBuilder::split(const Item& item, std::vector<Item>& narrow, std::vector
                        (wide(item.regex) || regexes.live(c.element).count() > kFewBytes);
   // While the item's captured text is known, a walk would make a state for each byte of this text. So the
   // item is wide.
-  if (set || counted || ((item.capture.v > 1 || opens(item.regex)) && !narrow_item)) {
+  if (set || counted || ((item.capture.v > 1 || (!wide(item.regex) && opens(item.regex))) && !narrow_item)) {
     wide_items.push_back(item);
   } else if (narrow_item || !wide(item.regex)) {
     narrow.push_back(item);

@@ -4,6 +4,7 @@
 #include <bit>
 
 #include "base/depth.h"
+#include "mask/node_sets.h"
 #include "mask/subtrees.h"
 #include "mask/walk_table.h"
 
@@ -56,41 +57,29 @@ void LexemeSlices::whole(RegexId regex, uint32_t node, RegexId forbidden, Lexeme
   ByteSet open = ByteSet::all();
   if (forbidden != RegexArena::empty()) open = ~regexes_.byte_set(regexes_.node(forbidden).a);
   WalkTable table(regexes_);
-  std::vector<uint32_t> at(vocabulary_.longest() + 1);
   const uint32_t top = trie.node(node).depth;
-  at[top] = table.state(regex);
   Loops loops(trie, table, true);
   Categories open_categories = 0;
   open.for_each([&](uint8_t b) { open_categories |= category(b); });
   // A list would take half a megabyte of new memory for a comment, so the tokens are collected in a row.
   auto inside = std::make_shared<LexemeSlice::Words>(vocabulary_.words());
   std::size_t count = 0;
-  const auto take = [&](std::span<const TokenId> tokens) {
-    for (TokenId t : tokens) (*inside)[static_cast<uint32_t>(t) >> 5] |= 1u << (t & 31);
-    count += tokens.size();
-  };
   std::vector<SuffixStart> left;
-  for (uint32_t i = node + 1, end = trie.node(node).end; i < end;) {
-    const TokenTrie::Node& n = trie.node(i);
-    const uint32_t from = at[n.depth - 1];
-    // At the start node the lexeme is still empty. What follows an empty lexeme is read by another item of
-    // the state.
-    if (n.depth > top + 1 && open.has(static_cast<uint8_t>(n.byte)) && table.ends(from))
-      left.push_back({i, n.depth - 1u});
-    const uint32_t to = table.next(from, static_cast<uint8_t>(n.byte));
-    if (to == WalkTable::kDead) {
-      i = n.end;
-      continue;
-    }
-    if (n.end > i + kLoopsBelow && loops.worth(i, to) && loops.cover(i, to, open_categories)) {
-      take(trie.subtree_tokens(i));
-      i = n.end;
-      continue;
-    }
-    at[n.depth] = to;
-    take(trie.tokens(i));
-    ++i;
-  }
+  read_nodes(table, VocabularyTrie{trie}, node + 1, trie.node(node).end, table.state(regex),
+             [&](uint32_t i, uint32_t from, uint32_t to) {
+               const TokenTrie::Node& n = trie.node(i);
+               // At the start node the lexeme is still empty. What follows an empty lexeme is read by another
+               // item of the state.
+               if (n.depth > top + 1 && open.has(static_cast<uint8_t>(n.byte)) && table.ends(from))
+                 left.push_back({i, n.depth - 1u});
+               if (to == WalkTable::kDead) return false;
+               const bool all =
+                   n.end > i + kLoopsBelow && loops.worth(i, to) && loops.cover(i, to, open_categories);
+               const auto tokens = all ? trie.subtree_tokens(i) : trie.tokens(i);
+               for (TokenId t : tokens) set_bit(*inside, t);
+               count += tokens.size();
+               return !all;
+             });
   out.exits = std::make_shared<Suffixes>();
   build_suffixes(trie, std::move(left), *out.exits);
   bytes_ += out.exits->nodes.capacity() * sizeof(Suffixes::Node) +

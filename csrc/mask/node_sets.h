@@ -85,18 +85,23 @@ struct EndingsTrie {
   uint32_t depth(uint32_t node) const { return node == kRoot ? 0 : trie.nodes[node].depth; }
 };
 
-// Reads a regex below one node of a trie, as read_below() does. The walk visits each node in the order of
-// memory and steps by a table, which takes a few nanoseconds. Looking up only those children that the regex
-// can read takes longer for each child, and pays only where there are few such children.
+// Reads the nodes from `first` up to `end`, whose common parent was reached in a state of the table. For each
+// node it calls meet(node, state of its parent, its state); a state may be dead. If meet() returns true, the
+// walk goes on below the node. The walk visits each node in the order of memory and steps by a table, which
+// takes a few nanoseconds; a look-up of those children that the regex may read takes longer, and is worth it
+// only where they are few.
 template <class Trie, class Meet>
-void read_all_below(WalkTable& table, const Trie& trie, uint32_t node, RegexId regex, Meet&& meet) {
-  const uint32_t top = trie.depth(node), end = trie.end(node);
-  std::vector<uint32_t> at{table.state(regex)};  // by depth below the node
-  for (uint32_t i = trie.first(node); i < end;) {
+void read_nodes(WalkTable& table, const Trie& trie, uint32_t first, uint32_t end, uint32_t state,
+                Meet&& meet) {
+  if (first == end) return;
+  const uint32_t top = trie.depth(first) - 1;
+  SmallVector<uint32_t, 64> at;  // by depth below the parent
+  at.push_back(state);
+  for (uint32_t i = first; i < end;) {
     if (i % 8 == 0) charge();
-    const uint32_t depth = trie.depth(i) - top;
-    const uint32_t to = table.next(at[depth - 1], trie.byte(i));
-    if (to == WalkTable::kDead || !meet(i, table.regex(to))) {
+    const uint32_t depth = trie.depth(i) - top, from = at[depth - 1];
+    const uint32_t to = table.next(from, trie.byte(i));
+    if (!meet(i, from, to) || to == WalkTable::kDead) {
       i = trie.end(i);
       continue;
     }
@@ -123,7 +128,12 @@ void read_below(RegexArena& regexes, const Trie& trie, std::span<const uint32_t>
   for (std::size_t i = 0; i + 1 < nodes.size() && !nested; ++i) nested = nodes[i + 1] < trie.end(nodes[i]);
   if (!nested && regexes.live(regex).count() >= kManyLive) {
     WalkTable table(regexes);
-    for (uint32_t node : nodes) read_all_below(table, trie, node, regex, meet);
+    const uint32_t state = table.state(regex);
+    for (uint32_t node : nodes)
+      read_nodes(table, trie, trie.first(node), trie.end(node), state,
+                 [&](uint32_t at, uint32_t, uint32_t to) {
+                   return to != WalkTable::kDead && meet(at, table.regex(to));
+                 });
     return;
   }
   FlatMap<uint64_t, bool> met;

@@ -369,25 +369,19 @@ bool Slices::sought(RegexId regex, TerminalMask& out) {
   from.base = &run->up_to(run->longest());
   Changes changes;
   WalkTable table(regexes_);
-  std::vector<uint32_t> at(vocabulary_.longest() + 1);
-  for (const uint32_t first : nodes) {
-    at[trie.node(first).depth - 1] = table.state(regex);
-    for (uint32_t i = first; i < trie.node(first).end;) {
-      if (i % 8 == 0) charge();
-      const TokenTrie::Node& n = trie.node(i);
-      const uint32_t to = at[n.depth] = table.next(at[n.depth - 1], static_cast<uint8_t>(n.byte));
-      if (to == WalkTable::kDead) {
-        const auto tokens = trie.subtree_tokens(i);
-        changes.lost.insert(changes.lost.end(), tokens.begin(), tokens.end());
-        i = n.end;
-        continue;
-      }
-      for (TokenId t : trie.tokens(i))
-        if (!get_bit(*from.base, t)) changes.gain({&t, 1}, vocabulary_);
-      if (n.kids && table.ends(to)) changes.exits.push_back(i);
-      ++i;
-    }
-  }
+  for (const uint32_t first : nodes)
+    read_nodes(table, VocabularyTrie{trie}, first, trie.node(first).end, table.state(regex),
+               [&](uint32_t i, uint32_t, uint32_t to) {
+                 if (to == WalkTable::kDead) {
+                   const auto tokens = trie.subtree_tokens(i);
+                   changes.lost.insert(changes.lost.end(), tokens.begin(), tokens.end());
+                   return false;
+                 }
+                 for (TokenId t : trie.tokens(i))
+                   if (!get_bit(*from.base, t)) changes.gain({&t, 1}, vocabulary_);
+                 if (!trie.leaf(i) && table.ends(to)) changes.exits.push_back(i);
+                 return true;
+               });
   change(from, changes, out);
   return true;
 }
@@ -415,10 +409,37 @@ void Slices::whole(RegexId regex, TerminalMask& out) {
   Changes changes;
   if (!from || !compare(regex, known, {kBesideBudget, kMostListed}, changes)) {
     from = nullptr;
-    changes = {};
-    compare(regex, RegexArena::empty(), {}, changes);
+    changes = read_all(regex);
   }
   change(from ? *from : TerminalMask{}, changes, out);
+}
+
+// Reads the whole trie. The tokens are collected in a row, because most regexes that get here have many.
+Slices::Changes Slices::read_all(RegexId regex) {
+  const TokenTrie& trie = vocabulary_.trie();
+  Changes out;
+  WalkTable table(regexes_);
+  Loops loops(trie, table, false);
+  auto row = std::make_unique<Words>(vocabulary_.words());
+  read_nodes(table, VocabularyTrie{trie}, 1, trie.size(), table.state(regex),
+             [&](uint32_t i, uint32_t, uint32_t to) {
+               if (to == WalkTable::kDead) return false;
+               const uint32_t end = trie.node(i).end;
+               const bool all = end > i + kLoopsBelow && loops.worth(i, to) && loops.cover(i, to, 0);
+               const auto tokens = all ? trie.subtree_tokens(i) : trie.tokens(i);
+               for (TokenId t : tokens) set_bit(*row, t);
+               out.gained += tokens.size();
+               if (all && table.ends(to))
+                 out.open.emplace_back(i, end);
+               else if (!trie.leaf(i) && table.ends(to))
+                 out.exits.push_back(i);
+               return !all;
+             });
+  if (out.gained > kMostListed)
+    out.row = std::move(row);
+  else
+    for_each_token(*row, [&](TokenId t) { out.added.push_back(t); });
+  return out;
 }
 
 Slices::FirstSteps Slices::first_steps(RegexId regex) {

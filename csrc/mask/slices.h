@@ -169,6 +169,7 @@ class Slices {
   FirstSteps first_steps(RegexId regex);
   bool compare(RegexId regex, RegexId known, Limits limits, Changes& out,
                std::span<const uint32_t> among = {});
+  Changes read_all(RegexId regex);
   void change(const TerminalMask& from, Changes& changes, TerminalMask& out);
   void whole(RegexId regex, TerminalMask& out);
   void list_open(TerminalMask& out) const;
