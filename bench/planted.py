@@ -285,10 +285,10 @@ BUGS = (
         "return mix(mix(mix(7, s.rest.v), s.used.v), s.taken.v);\n}",
     ),
     Bug(
-        "reversed subsumption: a terminal counts as inside a run exactly where it is not",
+        "lengths: the characters that a token has read do not count towards the largest length",
         "csrc/mask/bounds.cc",
-        "if (more == kNever || (max != kUnbounded && min + more > max)) return false;",
-        "if (more != kNever && (max == kUnbounded || min + more <= max)) return false;",
+        "return added != kNever && (max == kUnbounded || uint64_t{n} + added <= max);",
+        "return added != kNever && (max == kUnbounded || added <= max);",
     ),
     Bug(
         "words behind other bytes: a token with a word is lost only where it begins within the word",
