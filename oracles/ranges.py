@@ -261,3 +261,53 @@ def check(seed: int) -> tuple[int, int]:
 
     histories.differing(fresh, seed, walks=1, other=uncached if seed % 2 else None)
     return asked, limited
+
+
+FORMATS = ("hostname", "ipv4", "ipv6", "email", "uri", "date", "uuid", "time", "date-time", "idn-email")
+
+
+def growing(s: Source, depth: int = 2) -> Any:
+    """Returns a schema whose texts have many lengths, or many states behind as many bytes."""
+    kind = s.integer(0, 9)
+    if kind == 0:
+        return {"type": "string", "format": s.pick(FORMATS)}
+    if kind == 1:
+        return {"type": s.pick(("number", "integer", "boolean", "string"))}
+    if kind == 2:
+        return s.pick(({"const": ""}, {"const": 1}, {"enum": [1, 22, "abc"]}))
+    if kind == 3:
+        return {"type": "string", "maxLength": s.integer(0, 12)}
+    if depth == 0 or kind == 4:
+        return {"type": "string", "pattern": s.pick(("^(aa)*b$", "^[ab]{2,9}$", "^(ab?)*$"))}
+    if kind < 8:
+        items = {"type": "array", "items": growing(s, depth - 1), "minItems": s.integer(0, 2)}
+        return items | ({"uniqueItems": True} if s.chance(30) else {})
+    if s.chance(70):
+        return closed({"x": growing(s, depth - 1), "y": growing(s, depth - 1)}, s.some(("x", "y"), 0, 2))
+    values = growing(s, depth - 1)
+    return {"type": "object", "minProperties": s.integer(0, 2), "additionalProperties": values}
+
+
+def walk(seed: int) -> bool:
+    """Follows masks of a random schema within a range of few bytes to an end. A mask has a token, and each
+    of its tokens is accepted. Returns false if the schema or the condition is refused."""
+    source, using = random.Random(seed), sg.Compiler(VOCABULARY)
+    spellings = source.choice([{}, {"strings": "plain"}, {"numbers": "canonical"}])
+    schema, whitespace = growing(Seeded(seed)), source.choice(["compact", "flexible"])
+    try:
+        plain = using.json_schema(schema, whitespace=whitespace, **spellings)
+        least = len(plain.matcher().shortest_completion()) + source.choice([0, 1, 2, 5, 10, 20, 40, 80])
+        most = least + source.choice([0, 0, 1, 3, 10])
+        matcher = (plain & sg.min_bytes(least) & sg.max_bytes(most)).matcher()
+    except (sg.UnsatisfiableSchema, sg.UnsatisfiableCondition, sg.BudgetExceeded, sg.SchemaTooComplex):
+        return False
+    text = b""
+    while not matcher.is_terminated():
+        tokens = oracle.mask_of(matcher, END + 1).nonzero()[0].tolist()
+        for token in source.sample(tokens, min(3, len(tokens))):
+            assert matcher.fork().accept_token(token), (seed, schema, least, most, text, token)
+        token = source.choice(tokens)
+        assert matcher.accept_token(token)
+        text += PIECES[token] if token < END else b""
+    assert least <= len(text) <= most and harness.verdict(plain, text), (seed, schema, least, most, text)
+    return True

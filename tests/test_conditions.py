@@ -754,6 +754,15 @@ def test_a_token_of_a_row_within_an_exact_number_of_bytes_is_accepted(
 
 NUMBER_AND_EMPTY = closed({"x": {"type": "number"}, "y": {"const": ""}})
 
+MAIL_AND_SHORT = closed(
+    {"x": {"type": "string", "format": "idn-email"}, "y": {"type": "string", "maxLength": 5}}, ("x", "y")
+)
+TWO_OF_TWO_KEYS = {
+    "type": "array",
+    "minItems": 2,
+    "items": {"type": "object", "minProperties": 2, "additionalProperties": {"const": 1}},
+}
+
 
 def array_of(string: dict[str, object], **more: object) -> dict[str, object]:
     return {"type": "array", "items": {"type": "string"} | string, **more}
@@ -768,6 +777,12 @@ def array_of(string: dict[str, object], **more: object) -> dict[str, object]:
         (array_of({"format": "ipv6"}), "compact", 1_000_000, 30, 33, b"["),
         (array_of({"format": "ipv6"}), "compact", 1_000_000, 59, 62, b"["),
         (array_of({}, uniqueItems=True, minItems=2), "compact", 1_000_000, 35, None, b'["'),
+        # A step of the search takes 3,000 units.
+        (MAIL_AND_SHORT, "compact", 1_000_000, 28, 29, b'{"x":"'),
+        # The keys of the second object need more bytes than two keys without their texts.
+        (TWO_OF_TWO_KEYS, "compact", 10_000_000, 32, 32, b'[{"":1,"'),
+        ({"type": "string", "format": "ipv4"}, "compact", 20_000, 29, 29, b'"'),
+        ({"type": "string", "format": "uuid"}, "compact", 20_000, 118, 118, b'"'),
     ],
 )
 def test_a_text_of_a_range_is_found_among_many(
@@ -791,6 +806,22 @@ def test_a_text_of_a_range_is_found_among_many(
         assert len(text) >= (least if matcher.is_terminated() else 150), (seed, text)
         assert most is None or len(text) <= most, (seed, text)
         assert not matcher.is_terminated() or harness.verdict(plain, text)
+
+
+def test_a_range_between_the_lengths_of_items_that_differ() -> None:
+    """`[{}]` has 4 bytes, and the next text, `[{"":"b"}]`, has 10. Items that may be equal have 7."""
+    item = {"type": "object", "additionalProperties": {"type": "string", "pattern": "^(aa)*b$"}}
+    schema = {"type": "array", "items": item, "minItems": 1, "uniqueItems": True}
+    plain = COMPILER.json_schema(schema, whitespace="compact", strings="plain")
+    assert ranged(plain, 6, 9) is None
+    assert harness.verdict(ranged(plain, 6, 10), b'[{"":"b"}]')
+
+
+def test_a_range_of_bytes_is_filled_by_formats_and_keys() -> None:
+    """A walk through the masks ends in the range. Most states differ by captured text alone, or have an
+    escape for each character."""
+    ends = [ranges.walk(seed) for seed in range(harness.cases(180))]
+    assert sum(ends) > harness.cases(120)
 
 
 @pytest.mark.parametrize(("keys", "least", "most"), [(5, 33, 38), (4, 27, 30)])

@@ -373,6 +373,8 @@ class Budget {
   // bytes.
   std::size_t from_ = 0, to_ = kEndless;
   std::map<std::tuple<uint32_t, std::size_t, std::size_t, bool>, Reached> reached_;
+  // The text that decided the last answer of completable(), if reaches() found it; otherwise null.
+  const std::string* text_ = nullptr;
   // spelling_ is the work, in trie nodes, that this call may still spend on states whose shortest text cannot
   // be spelled. paid_ holds the states whose search this call has paid for.
   uint64_t spelling_ = 2'000'000;

@@ -66,6 +66,8 @@ constexpr std::size_t kRangedBytes = 16 << 20;
 constexpr std::size_t kReachSteps = 4'000;
 // reaches() follows no text that has this many bytes more than it needs.
 constexpr std::size_t kReachBeyond = 64;
+// A call remembers the answers of reaches() for at most this many states.
+constexpr std::size_t kReachedKept = 50'000;
 // Of states behind as many bytes that differ by captured text alone, reaches() visits at most this many.
 constexpr uint32_t kSameButText = 4;
 // The work of a step of reaches(). Most steps make a state: in a key, each character does.
@@ -107,13 +109,18 @@ Budget::Shortest Budget::shortest_bytes(StateId s) {
 }
 
 // Looks for a text of `least` to `most` bytes depth first, letters before other bytes. Where parts of a text
-// may be long, the first path is long, and only its last bytes change until the text ends in time. So a text
-// is found in about a step for each of its bytes, in however many ways the grammar goes on. A state is
-// visited once for each number of bytes in front of it. States that differ by captured text alone go on
-// alike, so at most kSameButText of them are visited. With `blind`, captured text is dropped at each byte;
-// there is no answer where the text would decide.
+// may be long, the first path is long. From the byte on where the shortest completion may be long enough, it
+// is asked for: it ends the text, or shows that every text behind this byte is too long. Where no text is
+// endless, the longest completion shows the same of texts that are too short. So a text is found in about a
+// step for each of its bytes, in however many ways the grammar goes on. A state is visited once for each
+// number of bytes in front of it, and no later search of the call visits a state that surely has no text.
+// States that differ by captured text alone go on alike, so at most kSameButText of them are visited. With
+// `blind`, captured text is dropped at each byte; there is no answer where the text would decide.
 const Budget::Reached& Budget::reaches(StateId s, std::size_t least, std::size_t most, bool blind) {
-  const auto [known, fresh] = reached_.try_emplace({s.v, least, most, blind});
+  const auto key = [&](StateId at, std::size_t n) {
+    return std::tuple(at.v, less(least, n), most - n, blind);
+  };
+  const auto [known, fresh] = reached_.try_emplace(key(s, 0));
   Reached& out = known->second;
   if (!fresh) return out;
   const std::size_t limit = std::min(most, least + kReachBeyond);
@@ -126,14 +133,50 @@ const Budget::Reached& Budget::reaches(StateId s, std::size_t least, std::size_t
   FlatMap<uint64_t, bool> met;
   FlatMap<uint64_t, uint32_t> alike;
   bool unsure = false;
+  // The completion behind the last state of the path.
+  std::string_view end;
+  const bool finite =
+      least > 0 && !parser().unproven() && all_.growth.longest(all_.masks.blind(s)) < Growth::kFar;
+  // The last answer of shortest_bytes(), and the last length that it knew.
+  Shortest rest = shortest_bytes(s);
+  std::size_t ahead = rest.bytes;
+  const auto text_matters = [&](StateId at) {
+    return at == all_.masks.blind(at) && all_.completion.text_matters(at);
+  };
+  // Asks for the shortest completion of a state behind the path, unless the last known one would be too short
+  // here. Returns true if the state's completion is too long, or if every completion depends on captured text
+  // that was dropped.
+  const auto too_long = [&](StateId at) {
+    const std::size_t n = path.size();
+    rest.bytes = Lengths::kFar;
+    if (n + ahead < least) return false;
+    rest = shortest_bytes(at);
+    if (rest.bytes >= Lengths::kFar) return text_matters(at);
+    ahead = rest.bytes;
+    return n + ahead > most;
+  };
   const auto open = [&](StateId at) {
     const std::size_t n = path.size();
+    const auto same = reached_.find(key(at, n));
+    if (n > 0 && same != reached_.end() && same->second.some == false) return;
     if (!met.emplace(uint64_t{at.v} << 32 | n, true).second) return;
     charge(blind ? 30 : 10);
     const State& state = parser().state(at);
-    const ByteSet bytes = parser().live(at);
+    const StateId any = all_.masks.blind(at);
+    ByteSet bytes = parser().live(at);
     unsure = unsure || state.poisoned || (n == limit && limit < most && bytes.any());
-    if (n >= least && state.accepting) out.some = true;
+    if (n >= least && state.accepting) {
+      out.some = true;
+    } else if (finite && n + all_.growth.longest(at) < least) {
+      bytes = {};
+    } else if (too_long(at)) {
+      unsure = unsure || !rest.proved || text_matters(at);
+      bytes = {};
+    } else if (n + rest.bytes >= least && rest.bytes < Lengths::kFar && !rest.some_texts &&
+               (rest.proved || (at != any && rest.blind == rest.bytes))) {
+      out.some = true;
+      end = all_.completion.of(rest.blind == rest.bytes ? any : at);
+    }
     path.push_back({at, Parser::dead(), n < limit ? bytes : ByteSet{}, 0});
   };
   open(s);
@@ -141,6 +184,7 @@ const Budget::Reached& Budget::reaches(StateId s, std::size_t least, std::size_t
     Open& at = path.back();
     while (at.tried < 256 && !at.bytes.has(static_cast<uint8_t>('a' + at.tried))) ++at.tried;
     if (at.tried == 256) {
+      if (!unsure && reached_.size() < kReachedKept) reached_[key(at.state, path.size() - 1)].some = false;
       path.pop_back();
       continue;
     }
@@ -149,6 +193,7 @@ const Budget::Reached& Budget::reaches(StateId s, std::size_t least, std::size_t
     StateId to = parser().step(any, b);
     if (to != Parser::dead() && (blind || any != at.state)) to = all_.masks.blind(to);
     if (any != at.state) {
+      if (to != Parser::dead() && too_long(to) && rest.proved && !text_matters(to)) continue;
       if (++alike[uint64_t{to.v} << 32 | path.size()] > kSameButText) {
         unsure = true;
         continue;
@@ -164,6 +209,7 @@ const Budget::Reached& Budget::reaches(StateId s, std::size_t least, std::size_t
   if (!out.some && !unsure) out.some = false;
   for (std::size_t i = 0; i + 1 < path.size(); ++i)
     out.text.push_back(static_cast<char>('a' + path[i].tried - 1));
+  out.text += end;
   return out;
 }
 
@@ -194,15 +240,17 @@ const Budget::Reached& Budget::reaches(StateId s, std::size_t least, std::size_t
 // Decides by reaches(), with one token for each byte.
 bool Budget::reaches_range(StateId s, const Ahead& at) {
   const std::size_t most = std::min(at.room, less(at.tokens, 1));
-  const std::optional<bool> some = reaches(s, at.missing, most).some;
+  const Reached& found = reaches(s, at.missing, most);
   holds(written_.bytes, 0);
-  exact_ = exact_ && some && (*some || most == at.room);
-  return some.value_or(false);
+  exact_ = exact_ && found.some && (*found.some || most == at.room);
+  if (found.some.value_or(false)) text_ = &found.text;
+  return text_ != nullptr;
 }
 
 bool Budget::completable(StateId s, std::size_t bytes, std::size_t tokens) {
   const ByteRange& whole = written_.whole;
   const std::size_t now = written_.bytes + bytes;
+  text_ = nullptr;
   if (tokens == 0) return false;
   if (now > whole.most) {
     holds(less(whole.most + 1, bytes), kEndless);
@@ -417,6 +465,10 @@ std::string Budget::ranged_text() {
     }
     if (known.blind >= missing && written_.whole.has(now + known.blind)) {
       out += all_.completion.of(all_.masks.blind(s));
+      break;
+    }
+    if (completable(s, out.size()) && text_) {
+      out += *text_;
       break;
     }
     StateId next = Parser::dead();
