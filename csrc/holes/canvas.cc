@@ -15,9 +15,9 @@
 // p; it drops the answers for slots up to p.
 //
 // Where a cloud is blind, a yes needs a filling. The ways to find one, in this order: put the token into the
-// kept filling and leave the other slots (splice()); write 1, 4, 16 or 64 slots on each side anew (nearby());
-// search from the changed slot, then from the left over all slots (show()). dies() proves a no from older
-// clouds, which hold more than F.
+// kept filling and leave the other slots (splice()); write 1 or 4 slots on each side anew (nearby()), or 16
+// or 64 with few tokens a slot (show_few()) or with all tokens (nearby()); search from the changed slot, then
+// from the left over all slots (show()). dies() proves a no from older clouds, which hold more than F.
 //
 // Invariants.
 // - kNo is a proof: no filling exists. kYes has a filling, or clouds that are not blind. kUnknown is
@@ -43,11 +43,11 @@ namespace structgen {
 namespace {
 // For one link of a slot, show_some() reads the rest of the kept filling behind at most this many tokens.
 constexpr std::size_t kReplayed = 256;
-// nearby() is tried with each of these widths: the number of slots on each side of the change that get new
-// tokens.
-constexpr std::size_t kWidths[] = {1, 4, 16, 64};
-// dies() reads at most this many slots.
-constexpr std::size_t kDies = 12;
+// Widths: the number of slots on each side of the change that get new tokens. Clouds of few slots cost less
+// than show_few(), clouds of many slots more.
+constexpr std::size_t kNarrow[] = {1, 4}, kWide[] = {16, 64};
+// dies() begins at most kBack slots before the change, and reads at most kDies slots behind it.
+constexpr std::size_t kBack = 4, kDies = 12;
 // fill_row() searches for fillings for at most this many links of a slot. The verdict on the tokens of all
 // other links stays unknown.
 constexpr std::size_t kBuilt = 24;
@@ -185,15 +185,19 @@ bool Canvas::leads(std::size_t i, CloudId c) {
 
 // Tells whether an older cloud in wider_ already rules the change out. An older cloud was computed with fewer
 // tokens in the slots, so it holds every text of F: if none of its texts fits the change, no text of F does.
+// The walk begins up to kBack slots before the change, because the tokens there were set later than the older
+// clouds were computed.
 bool Canvas::dies() {
   const std::size_t slot = change_->slot;
-  if (!wider_[slot]) return false;
-  CloudId c = clouds_->token(*wider_[slot], change_->token);
-  for (std::size_t i = slot + 1; c != Clouds::kNone; ++i) {
-    if (i > slot + kDies || i >= range_.hi) return false;
-    if (i >= range_.lo && clouds_->cloud(c).accepting) return false;
-    c = behind(c, at(i));
-  }
+  const auto known = [&](std::size_t i) {
+    return i < before_.size() ? std::optional(before_[i]) : wider_[i];
+  };
+  std::size_t i = slot - std::min(slot, kBack);
+  while (i < slot && !known(i)) ++i;
+  if (!known(i)) return false;
+  for (CloudId c = *known(i); c != Clouds::kNone; c = behind(c, at(i++)))
+    if (i > slot + kDies || i >= range_.hi || (i > slot && i >= range_.lo && clouds_->cloud(c).accepting))
+      return false;
   return true;
 }
 
@@ -206,15 +210,19 @@ bool Canvas::somewhere() {
   return false;
 }
 
-// Decides the question by tests, the cheapest first: the range, splice(), dies(), nearby(), the clouds of all
-// slots. If some cloud is blind, a filling must show a "yes".
+// Decides the question by tests, the cheapest first: the range, splice(), narrow clouds, show_few(), dies(),
+// wide clouds, the clouds of all slots. If some cloud is blind, a filling must show a "yes".
 Verdict Canvas::decide() {
   if (!range_.any()) return Verdict::kNo;
   if (changes_text()) {
     if (vocabulary_.bytes(change_->token).empty()) return Verdict::kNo;
     if ((shown_ = splice())) return Verdict::kYes;
+    for (std::size_t width : kNarrow)
+      if (filling_ && nearby(width)) return Verdict::kYes;
+    for (std::size_t width : kWide)
+      if ((shown_ = show_few(width))) return Verdict::kYes;
     if (dies()) return Verdict::kNo;
-    for (std::size_t width : kWidths)
+    for (std::size_t width : kWide)
       if (filling_ && nearby(width)) return Verdict::kYes;
   }
   if (!somewhere()) return Verdict::kNo;

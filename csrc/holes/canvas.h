@@ -11,7 +11,8 @@
 // for all slots that the parser has read, captured text included. The filling of the last "yes" is kept. If a
 // token leads back to the states of this filling, or the rest of the filling can be read behind the token, no
 // search is needed. Otherwise a filling is looked for that differs from the kept one in a few slots before
-// and behind the token. Such a search reads a part of F, so it can show only a "yes". Clouds from the time
+// and behind the token. Such a search tries few tokens a slot or reads a part of F, so it can show only a
+// "yes". Clouds from the time
 // when fewer slots were known hold more than F, so they can show only a "no".
 #pragma once
 
@@ -83,10 +84,7 @@ class Canvas {
     Filling first(std::size_t n) const;
     void add_rest(const Filling& of);
   };
-  struct Next {
-    TokenId token;
-    StateId state;
-  };
+  using Next = Clouds::Next;
   // The assumption of a question: this slot holds this token.
   struct Change {
     std::size_t slot;
@@ -140,6 +138,7 @@ class Canvas {
   bool ended(const Filling& f);
   bool add_ending(Filling& out);
   std::optional<Next> next(std::size_t i, StateId s, std::size_t link);
+  std::optional<Next> next_few(std::size_t i, StateId s, bool free, std::size_t& turn);
   void add_kept(Filling& out);
   bool trace(Filling& out, CloudId c);
   bool add_link(Filling& out, Clouds::Entry from, Clouds::Entry to, std::size_t turn);
@@ -148,6 +147,7 @@ class Canvas {
   std::optional<Filling> begun();
   std::optional<Filling> splice();
   std::optional<Filling> show();
+  std::optional<Filling> show_few(std::size_t width);
   std::optional<Filling> near(std::size_t from, std::size_t stop);
   bool nearby(std::size_t width);
 

@@ -23,6 +23,8 @@ constexpr std::size_t kTries = 400, kTriesNear = 8;
 constexpr uint32_t kDeeper = 1;
 // trace() tries this many ways, because captured text may forbid the tokens of some.
 constexpr std::size_t kTurns = 12;
+// show_few() reaches at most this many pairs of a slot and a state.
+constexpr std::size_t kPairs = 500;
 }  // namespace
 
 Canvas::Filling Canvas::Filling::first(std::size_t n) const {
@@ -281,6 +283,54 @@ std::optional<Canvas::Filling> Canvas::near(std::size_t from, std::size_t stop) 
   if (!led_) return std::nullopt;
   Filling out = filling_ ? filling_->first(from) : Filling{{}, {start_}};
   return trace(out, along(from)) || build(out) ? std::optional(std::move(out)) : std::nullopt;
+}
+
+// Returns the next token that show_few() tries in slot i behind the state s, and its state, which may be
+// dead. `turn` counts the tokens that were tried there. A free slot takes the tokens of the kept filling in
+// this slot and beside it, then Clouds::few().
+std::optional<Canvas::Next> Canvas::next_few(std::size_t i, StateId s, bool free, std::size_t& turn) {
+  if (i >= range_.hi) return std::nullopt;
+  if (at(i) != kMasked) return turn++ == 0 ? std::optional(Next{at(i), read(s, at(i))}) : std::nullopt;
+  const std::size_t shifts[] = {i, i + 1, i - 1};
+  while (turn < (free ? std::size(shifts) : 1))
+    if (const std::size_t kept = shifts[turn++]; kept < filling_->size())
+      return Next{filling_->tokens[kept], read(s, filling_->tokens[kept])};
+  if (!free) return std::nullopt;
+  const std::vector<Next>& some = clouds_->few(s);
+  const std::size_t k = turn++ - std::size(shifts);
+  return k < some.size() ? std::optional(some[k]) : std::nullopt;
+}
+
+// Returns a filling with the change, or nothing. Only the slots at most `width` from the change take other
+// tokens than those of the kept filling. The search goes depth first, and no slot meets a state twice.
+std::optional<Canvas::Filling> Canvas::show_few(std::size_t width) {
+  const std::size_t slot = change_->slot, from = slot - std::min(slot, width);
+  if (!filling_ || from > filling_->size()) return std::nullopt;
+  Filling out = filling_->first(from);
+  FlatMap<uint64_t, bool> met;
+  // By slot, from slot `from` on: the number of tokens that were tried.
+  std::vector<std::size_t> turns{0};
+  while (met.size() < kPairs) {
+    charge();
+    const std::size_t i = out.size();
+    const std::optional<Next> on = next_few(i, out.last(), i <= slot + width, turns.back());
+    if (!on) {
+      turns.pop_back();
+      if (turns.empty()) return std::nullopt;
+      out.remove_last();
+      continue;
+    }
+    if (on->state == Parser::dead() || !met.emplace(uint64_t{i} << 32 | on->state.v, true).second) continue;
+    out.add(on->token, on->state);
+    turns.push_back(0);
+    if (i < slot) continue;
+    if (ended(out) || add_ending(out)) return out;
+    if (keeps_end() && i < filling_->size() && filling_->states[i + 1] == on->state) {
+      out.add_rest(*filling_);
+      return out;
+    }
+  }
+  return std::nullopt;
 }
 
 // Tells whether the change fits if only `width` slots on each side of it get new tokens. The filling that

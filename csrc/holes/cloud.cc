@@ -96,7 +96,8 @@ std::size_t Clouds::byte_size() const {
   return parser_.byte_size() + bytes_ + leaps_.byte_size() + index_.byte_size() + entered_.byte_size() +
          closed_.byte_size() + tokens_.byte_size() + any_.byte_size() + of_.byte_size() + alive_.byte_size() +
          shallow_stacks_.byte_size() + depths_.byte_size() + completion_.byte_size() +
-         ending_index_.byte_size() + endings_.size() * 60 + left_.size() * 120 + expansions_.size() * 120;
+         ending_index_.byte_size() + endings_.size() * 60 + left_.size() * 120 + expansions_.size() * 120 +
+         few_.size() * (60 + kFew * sizeof(Next));
 }
 
 void Clouds::add(RegexId r, StackId s, Cloud& out) { out.groups.push_back({leaps_.set(r), s}); }
@@ -537,6 +538,21 @@ bool Clouds::links(CloudId c, const EachLink& f) {
   for (const Entry& e : entries(c))
     if (!links(e, Strides::kRoot, f)) return false;
   return true;
+}
+
+const std::vector<Clouds::Next>& Clouds::few(StateId s) {
+  return remember(few_, s.v, [&] {
+    std::vector<Next> out;
+    std::size_t asked = 0;
+    links(of(s), [&](const Link& w) {
+      const TokenId t = examples(w)[0];
+      const StateId to = parser_.read(s, vocabulary_.bytes(t));
+      if (to != Parser::dead() && std::ranges::find(out, to, &Next::state) == out.end())
+        out.push_back({t, to});
+      return out.size() < kFew && ++asked < 4 * kFew;
+    });
+    return out;
+  });
 }
 
 std::vector<Clouds::Entry> Clouds::entries(CloudId c) const {

@@ -115,6 +115,13 @@ class Clouds {
   const std::vector<TokenId>& examples(const Link& w) {
     return strides_.stride(w.regex, w.from).left[w.left].examples;
   }
+  // Returns some tokens that lead from a parse state to different states: at most kFew, one of a link.
+  struct Next {
+    TokenId token;
+    StateId state;
+  };
+  static constexpr std::size_t kFew = 16;
+  const std::vector<Next>& few(StateId s);
   // Tells whether some cloud was blind. If so, a "yes" of the clouds needs a filling that the parser has
   // read.
   bool seen_blind() const { return seen_blind_; }
@@ -160,6 +167,7 @@ class Clouds {
   FlatMap<uint64_t, CloudId> closed_;
   FlatMap<uint64_t, CloudId> tokens_, any_;
   FlatMap<uint32_t, CloudId> of_;
+  std::unordered_map<uint32_t, std::vector<Next>> few_;
   FlatMap<uint32_t, bool> alive_;
   FlatMap<uint64_t, StackId> shallow_stacks_;
   FlatMap<uint32_t, uint32_t> depths_;
