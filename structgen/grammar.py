@@ -7,8 +7,8 @@ cost the masks that they make.
 A grammar never changes for its users, but its states and masks grow with each new text. When they reach the
 limit of memory, `_fresh` compiles the grammar again for new texts, and matchers that exist keep the old
 one. For this, and for pickles, a grammar knows its recipe: the method of `Compiler` that made it, and the
-arguments. A middle and a grammar with a condition name the grammar that they came from instead. For
-example, `pickle.dumps(compiler.regex("ab?"))` holds the vocabulary, "regex" and "ab?".
+arguments. The grammar of a middle and a grammar with a condition have no recipe; they hold the grammar that
+they came from. For example, `pickle.dumps(compiler.regex("ab?"))` holds the vocabulary, "regex" and "ab?".
 
 Invariants: a grammar that is read from a pickle has the same texts and masks. The grammar holds its compiler
 weakly, because the compiler holds its grammars.

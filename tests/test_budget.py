@@ -517,7 +517,8 @@ def test_masks_of_random_schemas_do_not_depend_on_what_was_asked_before(family: 
 
 @pytest.mark.parametrize("memory", [1, 30_000, 1 << 20])
 def test_a_small_cache_changes_no_mask(memory: int) -> None:
-    """The engine tries texts however small the cache is. A small cache once allowed only `",` after `["a`."""
+    """Tokens whose captured text matters are tried with their own text, however small the cache is. A small
+    cache once allowed only `",` after `["a`."""
     enum: Any = {"type": "array", "items": {"enum": ["a", "b", "c"]}, "minItems": 2, "uniqueItems": True}
     compared = 0
     for schema, text in ((enum, b'["a'), (DIFFERENT, b'["a","'), (COUNTED, b'{"a'), (FREE, b'{"alarm')):

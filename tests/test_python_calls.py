@@ -263,7 +263,8 @@ def test_keywords_of_all_parameters_together_are_kept() -> None:
 
 
 def test_texts_of_random_schemas_are_python_and_instances() -> None:
-    """A parameter has each schema of the differential run: every text is valid Python and an instance."""
+    """A tool's one parameter has a random schema of the differential run (family `general`, without `$ref`).
+    Each drawn call is valid Python, and its argument is an instance of the schema."""
     seen = 0
     for seed in range(150):
         source = Seeded(seed)

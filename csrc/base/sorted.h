@@ -1,4 +1,4 @@
-// Sorted lists without duplicates: the form in which this tree keeps small sets.
+// Sorted lists without duplicates: the form in which the core keeps small sets.
 //
 // In: any list. Out: the list, sorted, each value once. Cost: n log n comparisons, n - 1 if the
 // list is in order already.

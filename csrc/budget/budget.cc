@@ -69,8 +69,8 @@
 // it spends its limit of work on the states in another order, and descends() may return to a state that the
 // text has passed. Second, a grammar that omits keeps no searches, because a search from each place would
 // take too much work. In both cases on_ways() searches from earlier places, the first place first, and
-// follows the ways that the text has followed. Only in these cases does the answer depend on how the text is
-// cut into tokens.
+// follows the ways that the text has followed. In these cases, and in the cases that followed() names, the
+// answer depends on how the text is cut into tokens.
 //
 // Invariants. needed() is kTooMany, or the number of some tokens that complete the state. way_from() returns
 // these tokens. way_from() returns no tokens if needed() counted a bound in bytes. No answer depends on
@@ -315,8 +315,10 @@ bool Budget::promised(TokenId t, StateId to) {
 
 // Looks for an earlier point of the text such that the text has since followed the way from this point
 // (way_from()), and the rest of the way fits the budget. If there is such a point, `rest` gets the tokens of
-// the rest and the result is true. Every point between two bytes is tried, so the answer does not depend on
-// how the text was cut into tokens.
+// the rest and the result is true. Points between two bytes are tried, back to the token that makes
+// kLookBack bytes full, or to bytes that came without a token. So the answer depends on how the text was cut
+// into tokens by three things: where this walk ends; which states judged the tokens (judged_by()); and, if
+// the vocabulary lacks bytes, which points are between tokens.
 bool Budget::followed(std::size_t budget, std::vector<TokenId>& rest) {
   std::string since;
   // Returns true if the text has followed the way from s: the text of this way starts with the bytes `since`,

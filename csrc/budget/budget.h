@@ -212,8 +212,9 @@ class Budget {
   bool promised(TokenId t, StateId to);
   // Searches for tokens that complete s, if the vocabulary cannot spell the shortest text of s.
   Reach::Answer any_way(StateId s, std::vector<TokenId>& out);
-  // Returns bounds for the last state. With `search`, at most `work` units of work go into looking for fewer
-  // tokens than needed() counts.
+  // Returns a lower and an upper bound of the number of tokens that complete the last state, end token
+  // included. With `search`, at most `work` units of work go into looking for fewer tokens than needed()
+  // counts.
   Bounds bounds(bool search, int64_t work);
   // Returns true if the mask in front of the last token, under a budget of budget + 1 tokens, allowed this
   // token. Returns nothing if only making this mask could tell.

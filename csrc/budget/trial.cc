@@ -329,9 +329,9 @@ std::optional<std::string> Budget::Trial::shared(StateId blind, TokenId t) {
   const bool room = text.size() + 2 <= budget && !of.all_.spelling;
   // For a shorter token the whole text could be too short for the range.
   if (ranged && (of.written_.bytes + length < of.written_.whole.least || !room)) return std::nullopt;
-  // No token of the group has a shortest completion of more bytes than this text. If the budget has room for
-  // one token for each of these bytes, the text is shared. Otherwise only the blind state's completion is
-  // shared.
+  // `text` also completes every token that takes it over, so no such token has a shortest completion of more
+  // bytes. If the budget has room for one token for each byte of `text`, `text` is shared, and with a budget
+  // of 2, where it is empty. Otherwise only the blind state's completion is shared.
   if (ranged || budget == 2 || room) return text;
   Told<Finish> any = told([&] { return of.by_text(blind); });
   if (!any || any->tokens + 1 > budget || any->from == Finish::kBytes) return std::nullopt;

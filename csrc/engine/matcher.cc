@@ -8,9 +8,9 @@
 //     fill_row()         the row source's mask; with a limit of the request, its mask within what is left
 //     captures()         the grammar's notes, read afterwards from the text that was kept (parse/spans.h)
 //
-// The hot path is fill_row_fast() and known(): a mask or a step that is known takes no lock. Every other call
-// holds the lock of the grammar's world until it returns, and has a limit of work, which depends on the kind
-// of call.
+// The hot path is fill_row_fast() and known(): a mask or a step that is known takes no lock. A part of a call
+// that makes states or masks holds the lock of the grammar's world, and has a limit of work, which depends on
+// the kind of call (LockedWork). A call may take the lock several times.
 //
 // Invariants.
 // - A call that throws leaves the matcher as it was: room is made before anything is taken (take()).
@@ -89,8 +89,8 @@ bool Matcher::known(std::string_view bytes) const {
   return !rows_->mortal() && !epoch().parser.edged() && sequence_.moves(s, bytes);
 }
 
-// Takes a step by `push` and keeps its text. Memory for both is reserved first, so that an error changes
-// nothing.
+// Calls `push`, which takes a step or returns false. If it took one and the grammar has captures, `text` is
+// kept for them. Memory for `text` is reserved first, so that an error changes nothing.
 template <class F>
 bool Matcher::take(std::string_view text, const F& push) {
   const bool keeps = !grammar_->captures().empty();

@@ -48,8 +48,9 @@ class Lexemes {
   // Returns the parts of a lexeme: each has some of its texts and the bytes that may not follow them. They
   // depend on the lexemes `together` that may begin where this one does, which is the set number `context`.
   std::span<const LexemePart> parts(uint32_t lexeme, std::span<const uint32_t> together, uint32_t context);
-  // Returns true if some byte of a gap (such as a blank) may follow every lexeme, whatever its rivals. The
-  // text can then go on wherever a lexeme ends.
+  // Returns true if it is sure that behind every lexeme a gap of one byte (such as a blank) may follow, even
+  // if every other lexeme may begin where this one does. The byte may differ from lexeme to lexeme. The text
+  // can then go on wherever a lexeme ends.
   bool always_separable(const std::vector<std::vector<uint32_t>>& gaps);
 
  private:

@@ -25,8 +25,8 @@ struct PatternFlags {
   bool ascii_case = false;
 };
 
-// The position of the parser in the pattern, through which it reads all text. Errors name the position in
-// bytes.
+// A cursor over the text of a pattern; the parser reads the pattern only through it. Errors name the position
+// in bytes.
 struct PatternCursor {
   std::string_view text;
   std::size_t at = 0;

@@ -135,8 +135,8 @@ std::optional<RegexId> RegexArena::past(RegexId r, std::string_view text) {
   }
   if (n.kind != RegexKind::kAnd) return std::nullopt;
   std::vector<RegexId> parts;
-  // True if some kid is a repetition such as [a-z]*. None of this kid's texts ends within `text`, so none of
-  // the intersection's does.
+  // True if some kid is a repetition with a tail, such as `[a-z]*"`, no text of which ends within `text`
+  // (checked below). Then no text of the intersection ends there either.
   bool in_run = false;
   for (uint32_t i = 0; i < n.n; ++i) {
     RegexId part{n.kids[i]};

@@ -22,8 +22,8 @@ namespace {
 constexpr RegexId kUnset{0xFFFFFFFFu};
 // A placeholder for rest(). Its node is made only if value() is asked for it.
 constexpr RegexId kRest{0xFFFFFFFEu};
-// A counter's body is written out at most this many times. It must be if assertions in the body look at the
-// text behind it.
+// A counter's body is written out if assertions in the body look at the text behind it. It is written out at
+// most this many times; a larger counter throws NeedsContext.
 constexpr uint32_t kMaxUnrolled = 16;
 
 uint32_t count(uint32_t n) { return n == kNoMaximum ? kUnbounded : n; }

@@ -29,7 +29,8 @@ _KINDS = {"masks": (masks.SETUP, masks.WORK), "generate": (endtoend.SETUP, endto
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """The task of a run. Every lane gets it, also on other machines."""
+    """What a run does: its mode, engines and limits. It is sent to every lane (the work of one core), also on
+    other machines."""
 
     mode: str  # "masks" or "generate"
     engines: tuple[str, ...]

@@ -494,7 +494,7 @@ class Service:
         return await self.readers.run(read, _READING, wanted.prompt_param, "prompt_too_costly")
 
     def context(self, make: MakePrompt, schema: Any, param: str) -> Context:
-        """Returns the context of a whole prompt, without its prefixes."""
+        """Returns the model's context behind the whole prompt, and drops the contexts of its prefixes."""
         return self._contexts(make, schema, param)[1][-1]
 
     def _contexts(self, make: MakePrompt, schema: Any, param: str) -> tuple[list[int], list[Context]]:

@@ -91,9 +91,9 @@ class Scorer(Protocol):
         ...
 
     def clock(self) -> float:
-        """Returns the time by which forward passes are measured. If the model runs in this thread, this is
-        the thread's processor time, because wall-clock time on a busy machine says nothing about widths.
-        Otherwise it is wall-clock time."""
+        """Returns the current time, in seconds, of the clock that times forward passes. If the model runs in
+        this thread, this is the thread's processor time, because wall-clock time on a busy machine says
+        nothing about widths. Otherwise it is wall-clock time."""
         ...
 
     @property

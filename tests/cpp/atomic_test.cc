@@ -363,7 +363,8 @@ void report(const Step& step, Fault fault, int64_t n, const char* what, const st
     backtrace_symbols_fd(frames, count, 2);
 }
 
-// In the child: the step fails at the n-th place, then everything from it on is as expected.
+// Runs in the forked child. Lets the step `at` fail at its n-th place, then repeats it, runs all later steps
+// and compares their results. Returns kWhole, kWrong, or kNoFailure if there is no n-th place.
 int fail_once(const Script& script, std::size_t at, Fault fault, int64_t n, Engine& e,
               const std::vector<std::string>& expected) {
   const Step& step = script.steps[at];

@@ -515,8 +515,9 @@ const std::vector<Cell>& Objects::free_cells(ObjectId s, KeyClassId cls) {
   return cells_.emplace(key, std::move(cells)).first->second;
 }
 
-// Does what has_cell() does, but looks only at the conjuncts that mention the name. Otherwise offers() would
-// derive each of 500 conjuncts for each of 500 names.
+// Answers the question of has_cell(), whether a member of this name can be written, but derives only the
+// conjuncts that mention the name. Otherwise offers() would derive each of 500 conjuncts for each of 500
+// names.
 bool Objects::may_write(ObjectId s, const Parts& parts, PlanNameId name, const Bits& next) {
   check_depth();
   const ObjectState st = states_[s.v];

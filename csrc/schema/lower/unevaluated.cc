@@ -90,8 +90,8 @@ void Unevaluated::collect_keys(const Loc&, const Keywords& o, ValueId condition,
       keys_.push_back({condition, formulas.pattern(j.key(o[Word::kPatternProperties], i))});
 }
 
-// Collects the items that the keywords of one schema object evaluate. `contains` does so only from 2020-12
-// on: the items that satisfy its schema.
+// Collects the items that the keywords of one schema object evaluate. From 2020-12 on `contains` evaluates
+// the items that satisfy its schema; in earlier drafts it evaluates none.
 void Unevaluated::collect_items(const Loc& at, const Keywords& o, ValueId condition, bool top) {
   const Json& j = o.json;
   const bool tuple = o.draft <= Draft::k2019 && o.array(Word::kItems);

@@ -114,8 +114,8 @@ class Scaled {
     return out;
   }
 
-  // Returns true if the number of x units satisfies p. `pointed` says that it is written with a point and
-  // zeros (12.0). A condition that asks for a whole number refuses that.
+  // Returns true if the number x * 10^exponent_ satisfies p. `pointed` says that it is written with a point
+  // and zeros (12.0). A condition that asks for a whole number refuses that.
   bool satisfies(TypedId p, int64_t x, bool pointed) const {
     check_depth();
     const Formula& f = formulas_[p];

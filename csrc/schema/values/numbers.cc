@@ -105,8 +105,8 @@ RegexId Numbers::finite(TypedId p) {
   return out;
 }
 
-// Returns the numbers of p up to the largest double. Returns those of any size if there are none, or if it
-// takes too much work to tell.
+// Returns the numbers of p up to the largest double. If p has no number that small, or if telling takes too
+// much work, returns the numbers of p of any size.
 RegexId Numbers::within_doubles(TypedId p, Domain domain) {
   const RegexId out = regexes_.both(combine(p, of(domain, kDouble)), lexemes(kDouble).within_doubles());
   const bool none = FirstLimit().otherwise(true, [&] { return regexes_.is_empty(out); });

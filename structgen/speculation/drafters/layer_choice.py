@@ -5,7 +5,8 @@ after every `again` emitted tokens, one forward pass of the target and two of sh
 `window` tokens; up to eight times less often while no better set is found. After a change, the new layers
 read the text again.
 
-Two searches share one measure. SWIFT (Xia et al. 2024) tries other sets of layers on the text that was just
+Two ways to leave out layers, SWIFT's and DEL's, are compared by one number: tokens per time (the formula
+below). SWIFT (Xia et al. 2024) tries other sets of layers on the text that was just
 generated; here each trial adds or removes one layer. DEL (Zarch et al. 2025) leaves the model behind an early
 layer (an exit). One forward of the target shows what every exit would have predicted: the states behind each
 layer go through the head. Of a set that drafts agree with a share a of the places and cost a share c of the
