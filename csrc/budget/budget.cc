@@ -14,7 +14,7 @@
 //     needed(s)     the shortest completion is `0,"b":true}`: say 4 tokens, and the end token makes 5. More
 //                   than 4, so no text is known that ends in time
 //     with 5 left   `1` leads to a state that needs 4: `,"b":true}` in 3 tokens, and the end. It is kept
-//     judged()      `12` and `13` lead to one state, which is judged once
+//     Trial         `12` and `13` lead to one state, which is judged once
 //     way_from(s)   the tokens that needed() counted; the first of them is in every mask
 //     find_way()    the shortest completion of the next state may be cut into more tokens than are left. Then
 //                   the way from an earlier place, which the text has followed so far, is followed on
@@ -28,17 +28,23 @@
 //
 // The questions, each a function of its arguments:
 //
-//     question     asks                                  asked by              looks at             kept
-//     by_text()    tokens of a state's shortest text,    finish(), shortest()  the completions of   shortest
-//                  or a bound of its bytes                                     the blind state and
-//                                                                              its own
-//     finish()     the same, and searches where no text  needed(),             by_text(), find()    found
-//                  can be spelled                        way_from()
-//     needed()     the number alone                      rows, trials          finish(), or limits  -
-//     way_from()   the tokens                            find_way(), trials    finish()             -
-//     sure()       does a kept answer suffice?           keep_promise()        what is kept         -
-//     followed()   did the text follow a way?            find_way()            way_from(), at bytes -
-//     find_way()   tokens for a budget below needed()    rows, range.cc        followed(), searches -
+//     question                 asks                                    cost                          kept
+//     finish_without_search()  the tokens of a state's shortest text,  completions of the blind      shortest
+//                              or a bound of its bytes                 state and its own
+//     tokens_without_search()  their number; kTooMany for an error     the same                      -
+//     tokens_by_bytes()        a bound of the number, without a text   a bound (parse/lengths.h)     -
+//     finish()                 the same, and searches where no text    finish_without_search(), or a found
+//                              can be spelled                          search
+//     needed()                 the number alone                        finish(), or limits           -
+//     way_from()               the tokens                              finish(), and spells its text -
+//     known_to_fit()           does a kept answer suffice?             two look-ups                  -
+//     followed_way()           the rest of a way that the text has     way_from() at each of the      -
+//                              followed so far                         last kLookBack bytes
+//     earlier_way()            the rest of a way that a search from    searches                      sought
+//                              an earlier place finds
+//     find_way()               tokens for a budget below needed()      followed_way(), a search from sought
+//                                                                      here, earlier_way()
+//     any_way()                any tokens, however many                searches (searches.cc)        -
 //
 // The count is an upper bound, because another text may have more bytes and take fewer tokens. So a mask
 // under a budget is a subset of the mask that a search over all texts would give. Example: behind a token,
@@ -49,7 +55,7 @@
 // one token for each byte the budget suffices, and no completion is made.
 //
 // The same answer for the same text. needed() and way_from() are functions of a state. find_way() is a
-// function of the text and the budget. followed() looks back for the last point of the text such that the
+// function of the text and the budget. followed_way() looks back for the last point of the text such that the
 // text has followed the way from this point and the rest of the way fits the budget. If there is no such
 // point, find_way() searches from the last state, unless the grammar omits. So a second matcher, a draft that
 // was rolled back and a replay get the same mask, whether the mask is exact or not. An entry that an epoch
@@ -60,17 +66,17 @@
 //
 // The promise. If a mask was made within a budget, some tokens complete the text within the rest of the
 // budget, and the next mask is not empty. needed() judged each token of the mask, except the first token of
-// find_way(). A token that ends a captured text was judged without this text (judged_by()), and followed()
-// also tries the way of the state that judged it. So if needed() exceeds the budget behind a token of the
-// text, find_way() chose a token at an earlier place: the token began a known way, which followed() finds
-// again, or a way that a search found. Mostly a search from the last state finds the rest of this way,
-// because fewer states lie ahead of the last state. In two cases the search does not find the rest. First,
-// the search from the last state may end with kUnknown although the search from the earlier place succeeded:
-// it spends its limit of work on the states in another order, and descends() may return to a state that the
-// text has passed. Second, a grammar that omits keeps no searches, because a search from each place would
-// take too much work. In both cases on_ways() searches from earlier places, the first place first, and
-// follows the ways that the text has followed. In these cases, and in the cases that followed() names, the
-// answer depends on how the text is cut into tokens.
+// find_way(). A token that ends a captured text was judged without this text (judged_by()), and
+// followed_way() also tries the way of the state that judged it. So if needed() exceeds the budget behind a
+// token of the text, find_way() chose a token at an earlier place: the token began a known way, which
+// followed_way() finds again, or a way that a search found. Mostly a search from the last state finds the
+// rest of this way, because fewer states lie ahead of the last state. In two cases the search does not find
+// the rest. First, the search from the last state may end with kUnknown although the search from the earlier
+// place succeeded: it spends its limit of work on the states in another order, and descends() may return to a
+// state that the text has passed. Second, a grammar that omits keeps no searches, because a search from each
+// place would take too much work. In both cases earlier_way() searches from earlier places, the first place
+// first, and follows the ways that the text has followed. In these cases, and in the cases that
+// followed_way() names, the answer depends on how the text is cut into tokens.
 //
 // Invariants. needed() is kTooMany, or the number of some tokens that complete the state. way_from() returns
 // these tokens. way_from() returns no tokens if needed() counted a bound in bytes. No answer depends on
@@ -128,7 +134,7 @@ bool Budget::completes(StateId s, std::string_view text) {
 }
 
 // Returns true if the completion of the blind state s is a shortest one whatever was captured.
-bool Budget::any_text(StateId s) {
+bool Budget::completes_any_text(StateId s) {
   return told([&] { all_.completion.of(s); }) && !all_.completion.text_matters(s);
 }
 
@@ -139,10 +145,10 @@ Finish Budget::spelled(StateId s) {
   check_depth();
   Finish best{kTooMany, Finish::kNone};
   if (const StateId blind = all_.masks.blind(s); blind != s) {
-    Told<Finish> any = told_with_work_left([&] { return by_text(blind); });
+    Told<Finish> any = told_with_work_left([&] { return finish_without_search(blind); });
     if (any && any->tokens < kTooMany && any->from != Finish::kBytes) {
       // If the search met no poison, the blind state's completion completes the state whatever was captured.
-      const bool fits_all = !omits() && any_text(blind);
+      const bool fits_all = !omits() && completes_any_text(blind);
       if ((fits_all && !parser().unproven()) || completes(s, all_.completion.of(blind)))
         best = {any->tokens, Finish::kBlind, any->next};
       if (fits_all && best.tokens < kTooMany) return best;
@@ -166,13 +172,13 @@ Finish Budget::spelled(StateId s) {
 // Returns a number of tokens that suffices from s: the number of the shortest text's tokens, otherwise an
 // upper bound in bytes. No search for other tokens is made. The function throws if finding the shortest text
 // takes too much work and no bound is known.
-Finish Budget::by_text(StateId s) {
+Finish Budget::finish_without_search(StateId s) {
   if (parser().state(s).accepting) return {1, Finish::kOwn};
   return remember(all_.shortest, s.v, [&] {
     FirstLimit none;
     Finish best = none.otherwise(Finish{kTooMany, Finish::kNone}, [&] { return spelled(s); });
     if (best.tokens == kTooMany)
-      if (const std::size_t bound = in_bytes(all_.masks.blind(s)); bound < kTooMany)
+      if (const std::size_t bound = tokens_by_bytes(all_.masks.blind(s)); bound < kTooMany)
         best = {bound, Finish::kBytes};
     if (best.tokens == kTooMany) none.rethrow();
     return best;
@@ -181,21 +187,21 @@ Finish Budget::by_text(StateId s) {
 
 // Returns an upper bound of the tokens that complete a blind state, end token included: one token for each
 // byte of an upper bound in bytes. Returns kTooMany if no bound in bytes is known. No text is made.
-std::size_t Budget::in_bytes(StateId s) {
+std::size_t Budget::tokens_by_bytes(StateId s) {
   const std::size_t bytes = all_.fast && !partial_ ? all_.lengths.of(s) : Lengths::kFar;
   return bytes < Lengths::kFar ? bytes + 1 : kTooMany;
 }
 
-// Returns by_text()'s number of tokens. If by_text() throws, it returns kTooMany, so that the caller's search
-// can go on.
-std::size_t Budget::shortest(StateId s) {
+// Returns the number of tokens of finish_without_search(). If finish_without_search() throws, it returns
+// kTooMany, so that the caller's search can go on.
+std::size_t Budget::tokens_without_search(StateId s) {
   if (all_.limits) return kTooMany;
-  Told<Finish> text = told_with_work_left([&] { return by_text(s); });
+  Told<Finish> text = told_with_work_left([&] { return finish_without_search(s); });
   return text ? text->tokens : kTooMany;
 }
 
 // Returns true if a remembered answer shows that the budget suffices. Nothing is computed.
-bool Budget::sure(StateId s, std::size_t budget) const {
+bool Budget::known_to_fit(StateId s, std::size_t budget) const {
   if (const auto text = all_.shortest.find(s.v); text != all_.shortest.end() && text->second.tokens <= budget)
     return true;
   const auto found = all_.found.find(s.v);
@@ -208,7 +214,7 @@ bool Budget::sure(StateId s, std::size_t budget) const {
 // ending subtracts the same work, so that a call finds the same endings in an old epoch and in a new epoch.
 Finish Budget::finish(StateId s) {
   const Finish none{kTooMany, Finish::kNone};
-  Told<Finish> text = told_with_work_left([&] { return by_text(s); });
+  Told<Finish> text = told_with_work_left([&] { return finish_without_search(s); });
   if (!text) {
     if (s == here()) std::move(text).value();
     unproved_ = true;
@@ -220,7 +226,7 @@ Finish Budget::finish(StateId s) {
     Budgets::Search search;
     const uint64_t most = std::min(kSpellReach, spelling_);
     uint64_t work = most;
-    search.answer = find(all_.graph, s, work, search.tokens);
+    search.answer = any_way(all_.graph, s, work, search.tokens);
     search.cost = most - work;
     if (search.answer == Reach::Answer::kUnknown && most < kSpellReach) {
       spelling_ = 0;
@@ -308,7 +314,7 @@ StateId Budget::judged_by(StateId from, std::string_view token) {
 
 bool Budget::promised(TokenId t, StateId to) {
   if (const std::vector<TokenId> way = way_from(here()); !way.empty() && way[0] == t) return true;
-  if (std::vector<TokenId> rest; followed(kTooMany, rest) && rest[0] == t) return true;
+  if (std::vector<TokenId> rest; followed_way(kTooMany, rest) && rest[0] == t) return true;
   const StateId any = judged_by(here(), vocabulary().bytes(t));
   return any != Parser::dead() && any != to && needed(any) < kTooMany && follow(to, way_from(any));
 }
@@ -319,7 +325,7 @@ bool Budget::promised(TokenId t, StateId to) {
 // kLookBack bytes full, or to bytes that came without a token. So the answer depends on how the text was cut
 // into tokens by three things: where this walk ends; which states judged the tokens (judged_by()); and, if
 // the vocabulary lacks bytes, which points are between tokens.
-bool Budget::followed(std::size_t budget, std::vector<TokenId>& rest) {
+bool Budget::followed_way(std::size_t budget, std::vector<TokenId>& rest) {
   std::string since;
   // Returns true if the text has followed the way from s: the text of this way starts with the bytes `since`,
   // which were written behind s, and what is left of the way fits the budget.
@@ -348,7 +354,8 @@ bool Budget::followed(std::size_t budget, std::vector<TokenId>& rest) {
       since.insert(since.begin(), token[k]);
       // Inside a token, a point whose way needs a search is skipped. Its search would use up the work of the
       // points between tokens.
-      if (at[k] == Parser::dead() || (k > 0 && all_.spelling && shortest(at[k]) == kTooMany)) continue;
+      if (at[k] == Parser::dead() || (k > 0 && all_.spelling && tokens_without_search(at[k]) == kTooMany))
+        continue;
       const Finish counted = finish(at[k]);
       if (counted.from == Finish::kBytes && counted.tokens <= budget + since.size()) {
         if (const TokenId next = nearest(); next >= 0) rest.assign(1, next);
@@ -362,18 +369,19 @@ bool Budget::followed(std::size_t budget, std::vector<TokenId>& rest) {
 
 // Called if needed() exceeds the budget. Finds other tokens that lead to an end within it and writes them to
 // `rest`: those of a followed way, otherwise those of a search from the last state. If it finds none, the
-// text may have followed tokens that a search from an earlier point found; on_ways() makes this search again.
-// A grammar that omits keeps no searches, so there on_ways() makes all of them (see the top of this file).
+// text may have followed tokens that a search from an earlier point found; earlier_way() makes this search
+// again. A grammar that omits keeps no searches, so there earlier_way() makes all of them (see the top of
+// this file).
 Reach::Answer Budget::find_way(std::size_t budget, std::vector<TokenId>& rest) {
   rest.clear();
-  if (followed(budget, rest)) return Reach::Answer::kYes;
+  if (followed_way(budget, rest)) return Reach::Answer::kYes;
   const Reach::Answer found = omits() ? Reach::Answer::kUnknown : sought_within(here(), budget, &rest);
-  return found == Reach::Answer::kUnknown ? on_ways(budget, rest) : found;
+  return found == Reach::Answer::kUnknown ? earlier_way(budget, rest) : found;
 }
 
 // Makes find_way()'s searches from earlier points of the text: from the last point whose way fits the budget,
 // or from the first point. Where the text leaves the tokens that a search found, it searches anew.
-Reach::Answer Budget::on_ways(std::size_t budget, std::vector<TokenId>& rest) {
+Reach::Answer Budget::earlier_way(std::size_t budget, std::vector<TokenId>& rest) {
   const std::size_t n = past_.size() - 1;
   const auto left = [&](std::size_t i) { return budget + (n - i); };
   const auto goes_back = [&](std::size_t i) { return i > 0 && n - i < kLongWay && writes(tokens_[i - 1]); };

@@ -154,7 +154,7 @@ struct Budgets {
   // The last text of at least kLongRead bytes that completes() has read. At first it is empty.
   Read read{"", {Parser::dead()}};
   std::unordered_map<uint32_t, Finish> shortest;
-  // The answers of find() by state, for states whose shortest text the vocabulary cannot spell.
+  // The answers of any_way() by state, for states whose shortest text the vocabulary cannot spell.
   std::unordered_map<uint32_t, Search> found;
   // The answers of sought_within(), by 2^32 * state + budget.
   std::unordered_map<uint64_t, Search> sought;
@@ -218,7 +218,7 @@ class Budget {
   Bounds bounds(bool search, int64_t work);
   // Returns true if the mask in front of the last token, under a budget of budget + 1 tokens, allowed this
   // token. Returns nothing if only making this mask could tell.
-  std::optional<bool> fits(std::size_t budget);
+  std::optional<bool> last_token_fits(std::size_t budget);
 
   // Each of the next five functions reduces a row. A token stays if at most `budget` tokens, this token
   // included, complete the text; the vocabulary's end tokens stay if the text may end. The result is false if
@@ -229,10 +229,10 @@ class Budget {
   // Writes the row of a grammar that limits tokens.
   bool fill_limited(uint32_t* row, std::size_t budget);
   // The next two functions serve when narrow() has no work left. keep_promise() leaves only the first token
-  // of the ending that needed() counted. bound() leaves the tokens behind which an upper bound in bytes fits
-  // the budget.
+  // of the ending that needed() counted. keep_bounded() leaves the tokens behind which an upper bound in
+  // bytes fits the budget.
   bool keep_promise(uint32_t* row, std::size_t budget);
-  bool bound(std::span<const uint32_t> plain, uint32_t* row, std::size_t budget);
+  bool keep_bounded(std::span<const uint32_t> plain, uint32_t* row, std::size_t budget);
   // Returns true if the text can be completed from s within its range of bytes and `tokens` tokens, end token
   // included. s is `bytes` bytes behind the last state. Returns false if there is no completion, or if no
   // completion was found; exact() tells these two cases apart.
@@ -266,30 +266,30 @@ class Budget {
   int64_t judging_work() const { return 5 * std::min(mask_work_, Meter::kEndless / 5); }
   Reach search(TokenGraph& graph);
   Asked asked();
-  bool any_text(StateId s);
+  bool completes_any_text(StateId s);
   Finish cut(std::string_view text, Finish::From from);
   bool completes(StateId s, std::string_view text);
   Finish spelled(StateId s);
-  Finish by_text(StateId s);
-  std::size_t in_bytes(StateId s);
-  std::size_t shortest(StateId s);
+  Finish finish_without_search(StateId s);
+  std::size_t tokens_by_bytes(StateId s);
+  std::size_t tokens_without_search(StateId s);
   Finish finish(StateId s);
-  bool sure(StateId s, std::size_t budget) const;
+  bool known_to_fit(StateId s, std::size_t budget) const;
   StateId judged_by(StateId from, std::string_view token);
   std::string bytes_of(std::span<const TokenId> tokens) const;
   std::vector<TokenId> way_from(StateId s);
   // Returns true if the text has followed a known way whose rest fits the budget; `rest` gets the tokens of
   // this rest.
-  bool followed(std::size_t budget, std::vector<TokenId>& rest);
+  bool followed_way(std::size_t budget, std::vector<TokenId>& rest);
   Reach::Answer find_way(std::size_t budget, std::vector<TokenId>& rest);
-  Reach::Answer on_ways(std::size_t budget, std::vector<TokenId>& rest);
+  Reach::Answer earlier_way(std::size_t budget, std::vector<TokenId>& rest);
   std::vector<TokenId> way_in_range(std::size_t tokens);
   bool writes(TokenId t) const { return t >= 0 && !vocabulary().is_eos(t); }
   bool none(const uint32_t* row) const;
   void set_ends_only(uint32_t* row) const;
   void set_only(uint32_t* row, TokenId t) const;
   bool follow(StateId s, std::span<const TokenId> tokens);
-  Reach::Answer find(TokenGraph& graph, StateId s, uint64_t& work, std::vector<TokenId>& out);
+  Reach::Answer any_way(TokenGraph& graph, StateId s, uint64_t& work, std::vector<TokenId>& out);
   std::size_t fewest(StateId s) const;
   Reach::Answer within(Reach& search, TokenGraph& graph, StateId s, std::size_t budget, uint64_t& work,
                        std::vector<TokenId>* way);
@@ -299,7 +299,7 @@ class Budget {
   Reach::Answer sought_within(StateId s, std::size_t budget, std::vector<TokenId>* way);
   std::size_t descends(StateId s, std::size_t budget, uint64_t& work, std::vector<TokenId>* way,
                        bool to_the_end);
-  std::size_t staying(StateId s);
+  std::size_t needed_inside(StateId s);
   // The tokens of a mask that stay inside a string. The tokens of `row` surely leave enough of the budget.
   // `most` is the largest number of tokens that a token of `row` needs, itself and the end token included.
   // `too_near` is true if there is a bound that holds for all tokens inside the string, but this bound
@@ -309,7 +309,7 @@ class Budget {
     std::size_t most = 0;
     bool too_near = false;
   };
-  Staying stay(const Mask* m, StateId from, std::size_t budget);
+  Staying staying(const Mask* m, StateId from, std::size_t budget);
   bool ends_soon(StateId s);
   bool pieces_of_way(std::size_t budget, std::vector<TokenId>& out);
   bool binds_nothing(std::size_t budget);
@@ -324,7 +324,7 @@ class Budget {
     bool pieces = false;
   };
   Doubt in_doubt(const uint32_t* row, std::size_t budget, bool enough, Trial& trial);
-  std::optional<bool> judge(uint32_t* row, std::size_t budget);
+  std::optional<bool> narrow_by_trial(uint32_t* row, std::size_t budget);
   void keep_finished(uint32_t* row, std::size_t budget);
   Budgets::Kept* kept(std::size_t budget);
   void set_loose(StateId blind, const uint32_t* row, std::size_t most);

@@ -63,7 +63,7 @@ bool certain(Reach::Answer found, std::size_t budget) {
 
 // Decides without the mask whether the mask in front of the last token would have allowed this token. Returns
 // nothing where only the mask could tell.
-std::optional<bool> Budget::fits(std::size_t budget) {
+std::optional<bool> Budget::last_token_fits(std::size_t budget) {
   if (!written_.any()) return std::nullopt;
   const std::size_t n = past_.size() - 1;
   if (n > 0 && !all_.limits) {
@@ -72,14 +72,14 @@ std::optional<bool> Budget::fits(std::size_t budget) {
     const uint32_t loose = parser().state(all_.masks.blind(s)).loose.load(std::memory_order_relaxed);
     if (all_.fast && loose != 0 && budget + 1 >= loose && !partial_) return true;
     // If several tokens lead to one state with different captured texts, a mask tries only a few of them, and
-    // fits() does not know which.
+    // last_token_fits() does not know which.
     bool captured = all_.masks.blind(s) != s;
     for (char b : vocabulary().bytes(tokens_[n - 1])) {
       s = all_.parser.step(s, static_cast<uint8_t>(b));
       captured = captured || all_.masks.blind(s) != s;
     }
-    // A large mask refuses some tokens unchecked (judge(), Trial::judge_begun()), and fits() does not know
-    // which.
+    // A large mask refuses some tokens unchecked (narrow_by_trial(), Trial::judge_half_characters()), and
+    // last_token_fits() does not know which.
     if (captured || needed(here()) <= budget) return std::nullopt;
   }
   if (needed(here()) <= budget) return true;
@@ -110,7 +110,7 @@ bool Budget::binds_nothing(std::size_t budget) {
 // characters only and stays in the string; the next token counts. The number counts one token for each byte
 // up to the quote, and the tokens of the completion behind the quote. For any other state, or if no number is
 // known, returns kTooMany.
-std::size_t Budget::staying(StateId s) {
+std::size_t Budget::needed_inside(StateId s) {
   if (!all_.fast || partial_ || all_.spelling) return kTooMany;
   const State& st = all_.parser.state(s);
   if (st.n != 1 || st.accepting) return kTooMany;
@@ -126,14 +126,14 @@ std::size_t Budget::staying(StateId s) {
 // Returns the tokens of a mask that stay inside a string and need no check, because the budget is large
 // enough for all of them. Behind such a token the text still needs what it needs in front of the token,
 // whatever was captured, and at most kSpareBytes bytes that end a begun character.
-Budget::Staying Budget::stay(const Mask* m, StateId from, std::size_t budget) {
+Budget::Staying Budget::staying(const Mask* m, StateId from, std::size_t budget) {
   if (!m || !m->dense) return {};
   if (m->inside_run && !all_.spelling && budget > needed(from) + kSpareBytes)
     return {m->dense, needed(from) + kSpareBytes + 1};
-  // In a string with a pattern, what must follow differs from token to token. staying() is a bound for all of
-  // them.
+  // In a string with a pattern, what must follow differs from token to token. needed_inside() is a bound for
+  // all of them.
   RunClass* const characters = all_.masks.characters();
-  const std::size_t suffice = characters ? staying(from) : kTooMany;
+  const std::size_t suffice = characters ? needed_inside(from) : kTooMany;
   if (suffice + kSpareBytes <= budget)
     return {characters->up_to(characters->longest()).data(), suffice + kSpareBytes};
   if (suffice <= budget) return {characters->cuts().whole.data(), suffice};
@@ -203,7 +203,7 @@ Budget::Doubt Budget::in_doubt(const uint32_t* row, std::size_t budget, bool eno
   const bool plain = all_.world.cache && all_.fast && !partial_;
   if (plain && !all_.masks.peek(here())) told([&] { all_.masks.mask(here()); });
   const Mask* const made = all_.world.cache ? all_.masks.peek(here()) : nullptr;
-  Doubt out{plain ? made : nullptr, stay(made, all_.masks.blind(here()), budget)};
+  Doubt out{plain ? made : nullptr, staying(made, all_.masks.blind(here()), budget)};
   if (out.mask && out.mask->dense) {
     const bool none_to_spare =
         out.stays.too_near || (budget > 2 && needed(here()) == budget && ends_soon(here()));
@@ -223,10 +223,10 @@ Budget::Doubt Budget::in_doubt(const uint32_t* row, std::size_t budget, bool eno
 // Leaves the tokens of a row behind which the budget suffices. Returns nothing if no token is left. Returns
 // true if the row depends on the state and the budget alone, so that it may be remembered, and false if it
 // depends on the text, too.
-std::optional<bool> Budget::judge(uint32_t* row, std::size_t budget) {
+std::optional<bool> Budget::narrow_by_trial(uint32_t* row, std::size_t budget) {
   const StateId from = all_.masks.blind(here());
   std::vector<TokenId> rest;
-  const bool near = in_bytes(from) <= budget, enough = near || needed(here()) <= budget;
+  const bool near = tokens_by_bytes(from) <= budget, enough = near || needed(here()) <= budget;
   if (!enough && !certain(find_way(budget, rest), budget)) return std::nullopt;
   Trial trial(*this, budget);
   const Doubt doubt = in_doubt(row, budget, enough, trial);
@@ -268,7 +268,7 @@ bool Budget::narrow(uint32_t* row, std::size_t budget) {
     set_ends_only(row);
     return true;
   }
-  return binds_nothing(budget) || judge(row, budget).has_value();
+  return binds_nothing(budget) || narrow_by_trial(row, budget).has_value();
 }
 
 Budgets::Kept* Budget::kept(std::size_t budget) {
@@ -290,7 +290,7 @@ bool Budget::narrow_mask(uint32_t* row, std::size_t budget) {
     exact_ = exact_ && known->exact;
     return true;
   }
-  const std::optional<bool> by_state = judge(row, budget);
+  const std::optional<bool> by_state = narrow_by_trial(row, budget);
   if (!by_state) return false;
   if (!known || !*by_state) return true;
   if (known->seen) {
@@ -324,9 +324,9 @@ bool Budget::keep_promise(uint32_t* row, std::size_t budget) {
     set_ends_only(row);
     return true;
   }
-  if (!sure(here(), budget)) {
+  if (!known_to_fit(here(), budget)) {
     const std::size_t n = past_.size() - 1;
-    if (n == 0 || tokens_[n - 1] < 0 || !sure(past_[n - 1], budget + 1)) return false;
+    if (n == 0 || tokens_[n - 1] < 0 || !known_to_fit(past_[n - 1], budget + 1)) return false;
     const std::vector<TokenId> way = way_from(past_[n - 1]);
     if (way.size() < 2 || way[0] != tokens_[n - 1]) return false;
     set_only(row, way[1]);
@@ -342,7 +342,7 @@ bool Budget::keep_promise(uint32_t* row, std::size_t budget) {
 // Leaves the tokens behind which an upper bound in bytes fits the budget. The bound needs no search, but
 // refuses tokens that a search would allow. If all tokens of the text so far were allowed by the bound, some
 // token is left. Returns false if no token is left.
-bool Budget::bound(std::span<const uint32_t> plain, uint32_t* row, std::size_t budget) {
+bool Budget::keep_bounded(std::span<const uint32_t> plain, uint32_t* row, std::size_t budget) {
   if (!all_.fast) return false;
   const Vocabulary& v = vocabulary();
   exact_ = false;

@@ -6,7 +6,7 @@
 // the limit on work, counted on the graph of tokens (budget/token_graph.h).
 //
 //     question           asks                                                          work
-//     find()             do any tokens complete the state? For a state whose           the caller's
+//     any_way()          do any tokens complete the state? For a state whose           the caller's
 //                        shortest text cannot be spelled
 //     within()           do at most `budget` tokens complete the state?                the caller's
 //     asked_within()     the same for tokens_needed(): without captured text, then     kAskedReach,
@@ -39,16 +39,17 @@ constexpr int64_t kSoughtHere = 2, kSoughtBefore = 4, kMostSought = 50'000'000;
 }  // namespace
 
 Reach Budget::search(TokenGraph& graph) {
-  return Reach(graph, [this](StateId s) { return fewest(s); }, [this](StateId s) { return shortest(s); });
+  return Reach(
+      graph, [this](StateId s) { return fewest(s); }, [this](StateId s) { return tokens_without_search(s); });
 }
 
 Budget::Asked Budget::asked() { return {search(all_.graph), search(all_.exact_graph)}; }
 
 // For a state whose shortest text the vocabulary cannot spell: looks for any tokens that complete the state.
 // After kYes these tokens are in `out`.
-Reach::Answer Budget::find(TokenGraph& graph, StateId s, uint64_t& work, std::vector<TokenId>& out) {
+Reach::Answer Budget::any_way(TokenGraph& graph, StateId s, uint64_t& work, std::vector<TokenId>& out) {
   const auto ends = [&](StateId at) {
-    Told<Finish> text = told([&] { return by_text(at); });
+    Told<Finish> text = told([&] { return finish_without_search(at); });
     return text && text->tokens < kTooMany && text->from != Finish::kBytes;
   };
   StateId at = graph.begin(s);
@@ -77,7 +78,7 @@ std::size_t Budget::fewest(StateId s) const {
 // them with the captured text.
 Reach::Answer Budget::within(Reach& search, TokenGraph& graph, StateId s, std::size_t budget, uint64_t& work,
                              std::vector<TokenId>* way) {
-  if (shortest(s) <= budget) {
+  if (tokens_without_search(s) <= budget) {
     if (way) *way = way_from(s);
     return Reach::Answer::kYes;
   }
@@ -115,8 +116,8 @@ Reach::Answer Budget::asked_within(Asked& search, StateId s, std::size_t budget,
 
 Reach::Answer Budget::any_way(StateId s, std::vector<TokenId>& out) {
   uint64_t work = kAskedReach, exact_work = kTextReach;
-  const Reach::Answer found = find(all_.graph, s, work, out);
-  return found == Reach::Answer::kUnknown ? find(all_.exact_graph, s, exact_work, out) : found;
+  const Reach::Answer found = any_way(all_.graph, s, work, out);
+  return found == Reach::Answer::kUnknown ? any_way(all_.exact_graph, s, exact_work, out) : found;
 }
 
 // Does what asked_within() does, with more work. sought_within() also tries smaller budgets, from 2 upwards:

@@ -12,7 +12,7 @@
 namespace structgen {
 
 namespace {
-// judged() computes at most this many states for one mask.
+// tokens_through() computes at most this many states for one mask.
 constexpr std::size_t kMaskStates = 20'000;
 // A group is given up when this many of its tokens were tried without success.
 constexpr std::size_t kAttempts = 3;
@@ -71,16 +71,16 @@ void Budget::Trial::judge_asked(StateId from) {
   const auto one = [&](TokenId t) {
     const auto [s, blind] = behind(of.vocabulary().bytes(t), step.first(of.here()), step,
                                    [&](const BlindState& at) { return step.stops(at); });
-    if (!judge_poison(s, {&t, 1})) judge({&t, 1}, s, blind);
+    if (!put_off(s, {&t, 1})) judge_state({&t, 1}, s, blind);
   };
   if (aim == kList)
     std::ranges::for_each(list, one);
-  else if (more_than(open, kFewTokens) && judge_strings(from))
+  else if (more_than(open, kFewTokens) && judge_in_string(from))
     return;
   else if (!more_than(open, kWalkedSingly))
     for_each_token(open, one);
   else
-    judge_all(from);
+    judge_by_trie(from);
 }
 
 bool Budget::Trial::take_out(uint32_t* row, bool ends) const {
@@ -99,15 +99,16 @@ bool Budget::Trial::take_out(uint32_t* row, bool ends) const {
 }
 
 // Returns how many tokens complete the text if the next token leads to s; this token and the end token count.
-// The last answer is kept, because neighbours in the trie often lead to one state.
-std::size_t Budget::Trial::judged(StateId s) {
+// Each answer is kept, up to kMaskStates answers. The last answer is kept, because neighbours in the trie
+// often lead to one state.
+std::size_t Budget::Trial::tokens_through(StateId s) {
   if (s != last) {
     last = s;
     const auto known = met.find(s.v);
     if (known != met.end()) {
       last_needed = known->second;
     } else if (met.size() < kMaskStates) {
-      last_needed = met[s.v] = tokens_into(s);
+      last_needed = met[s.v] = count_through(s);
     } else {
       tired = true;
       last_needed = kTooMany;
@@ -117,43 +118,47 @@ std::size_t Budget::Trial::judged(StateId s) {
   return last_needed;
 }
 
-// Returns an upper bound of judged(). The bound in bytes is tried first, because it costs less than a
+// Returns an upper bound of tokens_through(). The bound in bytes is tried first, because it costs less than a
 // completion.
-std::size_t Budget::Trial::tokens_into(StateId s) {
+std::size_t Budget::Trial::count_through(StateId s) {
   if (of.parser().state(s).accepting) return 2;
   if (budget == 2) return kTooMany;
-  const std::size_t bound = of.in_bytes(s) + 1;
+  const std::size_t bound = of.tokens_by_bytes(s) + 1;
   return bound <= budget ? bound : of.needed(s) + 1;
 }
 
 bool Budget::Trial::fits(StateId s, TokenId t) {
-  if (!ranged) return judged(s) <= budget;
+  if (!ranged) return tokens_through(s) <= budget;
   return of.completable(s, of.vocabulary().bytes(t).size(), budget == kEndless ? budget : budget - 1);
 }
 
 // Returns true if fewer tokens may suffice for some captured text. With a budget of 2 only the end token fits
 // behind the token, so captured text matters only if the text may end for some captured text.
-bool Budget::Trial::matters(StateId s) const {
+bool Budget::Trial::text_matters(StateId s) const {
   if (budget == 2 && !ranged) return of.all_.parser.state(s).poisoned;
   return of.all_.completion.text_matters(s);
 }
 
-// Checks tokens that lead to s. `blind` says that s lacks their captured text.
-void Budget::Trial::judge(std::span<const TokenId> tokens, StateId s, bool blind) {
+// Checks tokens that lead to s. `blind` says that s lacks their captured text. Returns whether each token
+// that leads to s fits; nothing if a range of bytes tells them apart, or if no token had to be checked.
+std::optional<bool> Budget::Trial::judge_state(std::span<const TokenId> tokens, StateId s, bool blind) {
+  std::optional<bool> all;
   for (TokenId t : tokens) {
     if (!asks(t)) continue;
-    if (fits(s, t))
+    all = fits(s, t);
+    if (*all)
       take(t);
-    else if (blind && matters(s))
+    else if (blind && text_matters(s))
       alike[s.v].push_back(t);
     else if (!ranged)
-      return;
+      break;
   }
+  return ranged ? std::nullopt : all;
 }
 
 // Returns true if captured text decides everything behind s. The tokens `below` are then put on the list
-// `alone`; each token of this list is later read with its own captured text.
-bool Budget::Trial::judge_poison(StateId s, std::span<const TokenId> below) {
+// `alone`; judge_texts() reads each token of this list with its own captured text.
+bool Budget::Trial::put_off(StateId s, std::span<const TokenId> below) {
   if (!decided_by_text(of.all_.parser.state(s))) return false;
   for (TokenId t : below)
     if (asks(t)) alone.push_back(t);
@@ -162,7 +167,7 @@ bool Budget::Trial::judge_poison(StateId s, std::span<const TokenId> below) {
 
 // Walks down the trie, depth first, with the state of each depth. The states are numbered, and their steps
 // and results stand in tables, so that a known step or result is one load.
-void Budget::Trial::judge_all(StateId from) {
+void Budget::Trial::judge_by_trie(StateId from) {
   enum Verdict : uint8_t { kAsk, kTake, kRefuse, kPoison };
   struct Met {
     StateId state;
@@ -179,7 +184,7 @@ void Budget::Trial::judge_all(StateId from) {
     const uint64_t key = static_cast<uint64_t>(s.v) * 2 + blind;
     const auto [slot, fresh] = numbers.emplace(key, static_cast<uint32_t>(met.size()));
     if (fresh) {
-      met.push_back({s, blind, judge_poison(s, {}) ? kPoison : kAsk});
+      met.push_back({s, blind, put_off(s, {}) ? kPoison : kAsk});
       rows.resize(rows.size() + 256, kUnknown);
     }
     return slot;
@@ -203,7 +208,7 @@ void Budget::Trial::judge_all(StateId from) {
     }
     const Met now = met[to];
     if (now.verdict == kPoison) {
-      judge_poison(now.state, trie.subtree_tokens(i));
+      put_off(now.state, trie.subtree_tokens(i));
       i = node.end;
       continue;
     }
@@ -213,11 +218,8 @@ void Budget::Trial::judge_all(StateId from) {
         for (TokenId t : tokens)
           if (asks(t)) take(t);
       } else if (now.verdict == kAsk) {
-        judge(tokens, now.state, now.blind);
-        if (!ranged && last_needed <= budget)
-          met[to].verdict = kTake;
-        else if (!ranged && !now.blind)
-          met[to].verdict = kRefuse;
+        const std::optional<bool> all = judge_state(tokens, now.state, now.blind);
+        if (all && (*all || !now.blind)) met[to].verdict = *all ? kTake : kRefuse;
       }
     }
     ++i;
@@ -228,11 +230,11 @@ void Budget::Trial::judge_all(StateId from) {
 // missing byte counts as a token, so that a hundred begun characters need no completions of their own. If the
 // budget is smaller than this count, the tokens are refused, although one token might write the missing bytes
 // and more. Returns false if the tokens must be checked in another way.
-bool Budget::Trial::judge_begun(StateId to, RegexId rest, std::span<const TokenId> tokens) {
+bool Budget::Trial::judge_half_characters(StateId to, RegexId rest, std::span<const TokenId> tokens) {
   if (ranged || !of.all_.fast || of.partial_) return false;
   const uint32_t bytes = of.all_.lengths.regex(rest);
-  if (bytes >= Lengths::kFar || judged(to) >= kTooMany || matters(to)) return false;
-  std::size_t needs = judged(to) + bytes;
+  if (bytes >= Lengths::kFar || tokens_through(to) >= kTooMany || text_matters(to)) return false;
+  std::size_t needs = tokens_through(to) + bytes;
   if (needs > budget) needs = of.needed(to) + 1 + bytes;
   most = std::max(most, needs);
   if (needs <= budget)
@@ -244,14 +246,14 @@ bool Budget::Trial::judge_begun(StateId to, RegexId rest, std::span<const TokenI
 // Checks the tokens of a state in a string. Returns false if `from` is not such a state. Nearly all its
 // tokens end inside the string: those that end with a whole character lead to one state, the others to a few
 // dozen (Targets).
-bool Budget::Trial::judge_strings(StateId from) {
+bool Budget::Trial::judge_in_string(StateId from) {
   struct Judge {
     Trial& trial;
-    void reach(StateId to, std::span<const TokenId> tokens) { trial.judge(tokens, to, true); }
+    void reach(StateId to, std::span<const TokenId> tokens) { trial.judge_state(tokens, to, true); }
     bool begun(StateId to, RegexId rest, std::span<const TokenId> tokens) {
-      return trial.judge_begun(to, rest, tokens);
+      return trial.judge_half_characters(to, rest, tokens);
     }
-    bool takes(StateId to) { return !trial.ranged && trial.judged(to) <= trial.budget; }
+    bool takes(StateId to) { return !trial.ranged && trial.tokens_through(to) <= trial.budget; }
     void take(const Words& tokens) {
       const std::size_t words = tokens.size();
       const uint32_t* const open = trial.open.data();
@@ -261,7 +263,7 @@ bool Budget::Trial::judge_strings(StateId from) {
       else
         for (std::size_t w = 0; w < words; ++w) keep[w] |= open[w] & ~trial.done[w] & tokens[w];
     }
-    bool stops(StateId at) { return trial.judge_poison(at, {}); }
+    bool stops(StateId at) { return trial.put_off(at, {}); }
     void stopped(std::span<const TokenId> tokens) {
       for (TokenId t : tokens)
         if (trial.asks(t)) trial.alone.push_back(t);
@@ -269,11 +271,11 @@ bool Budget::Trial::judge_strings(StateId from) {
     void done(Words tokens) { trial.done = std::move(tokens); }
     bool whole(StateId inside, const Words& row) {
       if (trial.ranged) {
-        trial.whole_run(inside, row);
+        trial.judge_run(inside, row);
         return false;
       }
-      if (trial.judged(inside) <= trial.budget) return true;
-      if (trial.matters(inside))
+      if (trial.tokens_through(inside) <= trial.budget) return true;
+      if (trial.text_matters(inside))
         for_each_token(row, [&](TokenId t) {
           if (trial.word(static_cast<uint32_t>(t) >> 5) >> (t & 31) & 1) trial.alike[inside.v].push_back(t);
         });
@@ -285,12 +287,12 @@ bool Budget::Trial::judge_strings(StateId from) {
 
 // Checks the tokens that stay in a run. With a range of bytes their results depend on their lengths alone, so
 // one question is asked for each length. Neighbouring lengths with equal answers are treated together.
-void Budget::Trial::whole_run(StateId inside, const Words& row) {
+void Budget::Trial::judge_run(StateId inside, const Words& row) {
   const std::size_t longest = of.vocabulary().longest(), left = budget == kEndless ? budget : budget - 1;
   for (std::size_t n = 1, end; n <= longest; n = end) {
     const bool all = of.completable(inside, n, left);
     for (end = n + 1; end <= longest && of.completable(inside, end, left) == all;) ++end;
-    if (!all && !matters(inside)) continue;
+    if (!all && !text_matters(inside)) continue;
     Words some = row;
     const Words& upto = of.all_.world.at_most(end - 1);
     for (uint32_t w = 0; w < row.size(); ++w) some[w] &= word(w) & upto[w];
@@ -305,53 +307,56 @@ void Budget::Trial::whole_run(StateId inside, const Words& row) {
   }
 }
 
-// Reads a token with its captured text. Returns true if the token fits.
-bool Budget::Trial::fits_alone(TokenId t) {
+// Reads a token with its captured text. Returns the completion behind the token; nothing if it does not fit.
+std::optional<std::string> Budget::Trial::completion_alone(TokenId t) {
   if (trials >= kTrials) {
     of.exact_ = false;
-    return false;
+    return std::nullopt;
   }
   trials += each;
-  const std::string_view token = of.vocabulary().bytes(t);
-  const StateId s = of.parser().read(of.here(), token);
-  if (s == Parser::dead()) return false;
+  const StateId s = of.parser().read(of.here(), of.vocabulary().bytes(t));
+  if (s == Parser::dead()) return std::nullopt;
   const bool accepting = of.parser().state(s).accepting;
-  if (!(ranged ? fits(s, t) : budget == 2 ? accepting : of.needed(s) + 1 <= budget)) return false;
-  way = of.way_from(s);
-  length = token.size();
-  return true;
+  if (!(ranged ? fits(s, t) : budget == 2 ? accepting : of.needed(s) + 1 <= budget)) return std::nullopt;
+  return of.bytes_of(of.way_from(s));
 }
 
-// Returns the completion of the last token that fitted, if the other tokens of its group may have it, too.
-std::optional<std::string> Budget::Trial::shared(StateId blind, TokenId t) {
+// `text` is the completion behind a token. Returns the completion that other tokens of the token's group may
+// take over: `text`, the completion of the blind state, or nothing.
+std::optional<std::string> Budget::Trial::shareable(StateId blind, std::string_view token, std::string text) {
   if (of.all_.productions.traits().asks_alike) return std::nullopt;
-  std::string text = of.bytes_of(way);
   const bool room = text.size() + 2 <= budget && !of.all_.spelling;
   // For a shorter token the whole text could be too short for the range.
-  if (ranged && (of.written_.bytes + length < of.written_.whole.least || !room)) return std::nullopt;
+  if (ranged && (of.written_.bytes + token.size() < of.written_.whole.least || !room)) return std::nullopt;
   // `text` also completes every token that takes it over, so no such token has a shortest completion of more
   // bytes. If the budget has room for one token for each byte of `text`, `text` is shared, and with a budget
   // of 2, where it is empty. Otherwise only the blind state's completion is shared.
   if (ranged || budget == 2 || room) return text;
-  Told<Finish> any = told([&] { return of.by_text(blind); });
+  Told<Finish> any = told([&] { return of.finish_without_search(blind); });
   if (!any || any->tokens + 1 > budget || any->from == Finish::kBytes) return std::nullopt;
-  const StateId s = of.parser().read(of.here(), of.vocabulary().bytes(t));
+  const StateId s = of.parser().read(of.here(), token);
   return of.completes(s, of.all_.completion.of(blind)) ? std::optional(of.all_.completion.of(blind))
                                                        : std::nullopt;
 }
 
-void Budget::Trial::judge_alike(StateId blind, std::span<const TokenId> tokens) {
+void Budget::Trial::judge_group(StateId blind, std::span<const TokenId> tokens) {
   const auto tried = tokens.first(std::min(tokens.size(), kAttempts));
-  const auto one = std::ranges::find_if(tried, [&](TokenId t) { return fits_alone(t); });
+  std::optional<std::string> own;
+  const auto one = std::ranges::find_if(tried, [&](TokenId t) { return bool(own = completion_alone(t)); });
   if (one == tried.end()) return;
   take(*one);
   const auto others = tokens.subspan(static_cast<std::size_t>(one - tried.begin()) + 1);
   if (others.empty()) return;
-  const std::optional<std::string> text = shared(blind, *one);
+  std::string_view last_fit = of.vocabulary().bytes(*one);
+  const std::optional<std::string> text = shareable(blind, last_fit, std::move(*own));
   const std::optional<Strings> strings = text ? std::optional<Strings>(*text) : std::nullopt;
   for (const TokenId t : others) {
-    const bool as_long = !ranged || of.vocabulary().bytes(t).size() == length;
-    if ((strings && as_long && strings->lack(of.vocabulary().bytes(t))) || fits_alone(t)) take(t);
+    const std::string_view token = of.vocabulary().bytes(t);
+    // In a range of bytes a token takes over the completion if it is as long as the last token that fitted.
+    const bool shares = strings && (!ranged || token.size() == last_fit.size()) && strings->lack(token);
+    if (!shares && !completion_alone(t)) continue;
+    last_fit = token;
+    take(t);
   }
 }
 
@@ -370,9 +375,9 @@ void Budget::Trial::judge_texts() {
   std::vector<std::pair<StateId, const std::vector<TokenId>*>> groups;
   for (const auto& [state, tokens] : alike) groups.emplace_back(StateId{state}, &tokens);
   std::ranges::sort(groups, {}, [](const auto& group) { return group.second->front(); });
-  for (const auto& [blind, tokens] : groups) judge_alike(blind, *tokens);
+  for (const auto& [blind, tokens] : groups) judge_group(blind, *tokens);
   for (TokenId t : alone)
-    if (fits_alone(t)) take(t);
+    if (completion_alone(t)) take(t);
 }
 
 }  // namespace structgen

@@ -1,16 +1,29 @@
 // The tokens of one mask that are in doubt: which of them leave enough of the budget.
 //
-//     called by     Budget::judge() (rows.cc) and Budget::keep_range() (range.cc)
+//     called by     Budget::narrow_by_trial() (rows.cc) and Budget::keep_range() (range.cc)
 //     with          a state, a budget in tokens or a range of bytes, and the tokens to judge
 //     hands back    the tokens behind which the text can be completed in time (keep, taken), and the largest
 //                   number of tokens that one of them needs (most)
 //     asks          Budget::needed() or completable() for each state behind a token
 //
 // In and out: what the table says. Cost: a completion for each of at most kMaskStates states behind the
-// tokens, and a walk down the trie. Tokens that stay inside a run of characters are judged together. Tokens
-// that lead to one state are judged once (judged()). judge_asked() walks few tokens one by one, judge_all()
-// the trie, judge_strings() the ways out of a string. Behind a token that ends within a character the missing
-// bytes are counted (judge_begun()).
+// tokens, and a walk down the trie. The questions:
+//
+//     question                   asks                                            cost
+//     judge_asked()              which tokens fit, captured text apart?          one of the next three
+//       judge_state()            the tokens into one state?                      one tokens_through()
+//       judge_by_trie()          all tokens, by the state behind each node?      a step for each node
+//       judge_in_string()        the tokens that stay in a run, and its ways     a few dozen states
+//                                out?
+//         judge_run()            those that stay, in a range of bytes?           a question for each length
+//         judge_half_characters()  those that end within a character?            a bound of the missing bytes
+//     tokens_through()           how many tokens if the next leads to a state?   kept, or count_through()
+//       count_through()          the same, by a bound in bytes first             a completion at most
+//     put_off()                  does captured text decide all behind a state?   a look at the state
+//     judge_texts()              which tokens fit with their captured text?      at most kTrials trials
+//       judge_group()            those that lead to one blind state?             kAttempts trials, or all
+//         completion_alone()     the completion of one token with its text?      one trial
+//         shareable()            may other tokens take it over?                  a completion at most
 //
 // Inside a captured key or item every token would make states of its own, so the walk uses blind states
 // (mask/fill.h). A completion from a blind state that meets no poison holds for every text. Where the text
@@ -56,24 +69,21 @@ struct Budget::Trial {
   std::vector<TokenId> list, taken;
   // The most tokens that a checked token needs, itself and the end token included.
   std::size_t most = 0;
-  // True once judged() met kMaskStates states. Tokens that lead to other states are refused from then on.
+  // True once tokens_through() met kMaskStates states. Tokens that lead to other states are refused from then
+  // on.
   bool tired = false;
-  // The state that judged() was asked about last, and its answer.
+  // The state that tokens_through() was asked about last, and its answer.
   StateId last = Parser::unknown();
   std::size_t last_needed = 0;
   std::unordered_map<uint32_t, std::size_t> met;
-  std::unordered_map<uint32_t, std::vector<TokenId>>
-      // The tokens whose captured text matters, by the blind state behind them.
-      alike;
+  // The tokens whose captured text matters, by the blind state behind them.
+  std::unordered_map<uint32_t, std::vector<TokenId>> alike;
   // The tokens at which a walk without captured text stops. judge_texts() reads each with its own text.
   std::vector<TokenId> alone;
   std::vector<uint32_t> done;
   // How many trials judge_texts() has made, and how many trials a token counts as. The work of a trial grows
   // with the square of its completion: behind 210 keys that must differ it takes 15 ms.
   std::size_t trials = 0, each = 1;
-  // The completion behind the last token that fitted, and the bytes of this token.
-  std::vector<TokenId> way;
-  std::size_t length = 0;
   // asks(): the token must be checked and has no result yet. word(w): word w of the row of such tokens.
   // take(): the token fits.
   bool asks(TokenId t) const { return aim == kList || (word(static_cast<uint32_t>(t) >> 5) >> (t & 31) & 1); }
@@ -95,19 +105,19 @@ struct Budget::Trial {
   // Removes the refused tokens from the row. With kList, end tokens stay if `ends` is true. Returns true if a
   // token was refused.
   bool take_out(uint32_t* row, bool ends) const;
-  std::size_t judged(StateId s);
+  std::size_t tokens_through(StateId s);
   bool fits(StateId s, TokenId t);
-  void whole_run(StateId inside, const Words& row);
-  std::size_t tokens_into(StateId s);
-  bool matters(StateId s) const;
-  void judge(std::span<const TokenId> tokens, StateId s, bool blind);
-  bool judge_poison(StateId s, std::span<const TokenId> below);
-  void judge_all(StateId from);
-  bool judge_begun(StateId to, RegexId rest, std::span<const TokenId> tokens);
-  bool judge_strings(StateId from);
-  bool fits_alone(TokenId t);
-  std::optional<std::string> shared(StateId blind, TokenId t);
-  void judge_alike(StateId blind, std::span<const TokenId> tokens);
+  void judge_run(StateId inside, const Words& row);
+  std::size_t count_through(StateId s);
+  bool text_matters(StateId s) const;
+  std::optional<bool> judge_state(std::span<const TokenId> tokens, StateId s, bool blind);
+  bool put_off(StateId s, std::span<const TokenId> below);
+  void judge_by_trie(StateId from);
+  bool judge_half_characters(StateId to, RegexId rest, std::span<const TokenId> tokens);
+  bool judge_in_string(StateId from);
+  std::optional<std::string> completion_alone(TokenId t);
+  std::optional<std::string> shareable(StateId blind, std::string_view token, std::string text);
+  void judge_group(StateId blind, std::span<const TokenId> tokens);
   void judge_texts();
 };
 

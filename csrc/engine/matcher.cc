@@ -482,7 +482,7 @@ std::optional<bool> Matcher::fits(std::size_t tokens) {
   if (is_terminated()) return true;
   sequence_.settle();
   const LockedWork work(sequence_, Task::kBudget, grammar_->ending_work());
-  return budget().fits(tokens);
+  return budget().last_token_fits(tokens);
 }
 
 std::string Matcher::shortest_completion() {

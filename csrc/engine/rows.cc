@@ -102,7 +102,7 @@ bool keep_promise(const Sequence& s, Row& row, std::size_t budget) {
 bool keep_bounded(const Sequence& s, std::span<const uint32_t> plain, Row& row, std::size_t budget,
                   Allowance limit) {
   const LockedWork work(s, Task::kBudget, limit);
-  return by_budget(s, row, [&](Budget& now) { return now.bound(plain, row.words, budget); });
+  return by_budget(s, row, [&](Budget& now) { return now.keep_bounded(plain, row.words, budget); });
 }
 
 // Removes the tokens behind which `budget` tokens cannot complete the text. Returns false if it is proved
