@@ -28,7 +28,8 @@ struct Bounds {
 
 uintptr_t here() { return reinterpret_cast<uintptr_t>(__builtin_frame_address(0)); }
 
-// Returns bounds of a stack whose size the system does not tell. They are narrower than any thread's stack.
+// Returns a low and a high address within the current stack, for a stack whose size the system does not tell.
+// They are closer together than in any thread's stack.
 Bounds guess() { return {here() - (64u << 10), here()}; }
 
 Bounds own_stack() {

@@ -15,7 +15,8 @@
 //                   than 4, so no text is known that ends in time
 //     with 5 left   `1` leads to a state that needs 4: `,"b":true}` in 3 tokens, and the end. It is kept
 //     Trial         `12` and `13` lead to one state, which is judged once
-//     way_from(s)   the tokens that needed() counted; the first of them is in every mask
+//     way_from(s)   the tokens that needed() counted; the first of them is in the mask if needed(s) or
+//                   more tokens are left
 //     find_way()    the shortest completion of the next state may be cut into more tokens than are left. Then
 //                   the way from an earlier place, which the text has followed so far, is followed on
 //

@@ -29,9 +29,10 @@
 //
 // Which of these rules applies depends on the state and the budget alone.
 //
-// Invariants. A mask under a budget is a subset of the plain mask. Behind each of its tokens the rest of the
-// budget suffices. The mask is not empty if needed() was at most the budget, because the first token of the
-// way always stays (budget.cc, the promise).
+// Invariants. A mask under a budget is a subset of the plain mask; where the world omits, the first token of
+// the way may be missing in the plain mask. Behind each of its tokens the rest of the budget suffices. The
+// mask is not empty if needed() was at most the budget, because the first token of the way always stays
+// (budget.cc, the promise).
 #include <algorithm>
 #include <atomic>
 

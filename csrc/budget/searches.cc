@@ -97,7 +97,7 @@ Reach::Answer Budget::within(Reach& search, TokenGraph& graph, StateId s, std::s
   return out;
 }
 
-// Does what within() does, with the limits on work of a call that the user makes.
+// Answers the question of within(), with the limits on work of a call that the user makes.
 Reach::Answer Budget::asked_within(Asked& search, StateId s, std::size_t budget, std::vector<TokenId>* way) {
   uint64_t work = kAskedReach, exact_work = kTextReach;
   if (!all_.limits) {
@@ -120,10 +120,10 @@ Reach::Answer Budget::any_way(StateId s, std::vector<TokenId>& out) {
   return found == Reach::Answer::kUnknown ? any_way(all_.exact_graph, s, exact_work, out) : found;
 }
 
-// Does what asked_within() does, with more work. sought_within() also tries smaller budgets, from 2 upwards:
-// a search for fewer tokens takes less work, and if fewer tokens suffice, so does the budget. All these
-// searches together may take the work of a few masks. A search from an earlier point of the text may take
-// more work, so that a new epoch finds again what a row once promised.
+// Answers the question of asked_within(), with more work. sought_within() also tries smaller budgets, from 2
+// upwards: a search for fewer tokens takes less work, and if fewer tokens suffice, so does the budget. All
+// these searches together may take the work of a few masks. A search from an earlier point of the text may
+// take more work, so that a new epoch finds again what a row once promised.
 Reach::Answer Budget::sought_within(StateId s, std::size_t budget, std::vector<TokenId>* way) {
   const bool keeps = !all_.limits && !omits() && budget <= UINT32_MAX;
   const uint64_t key = uint64_t{s.v} << 32 | budget;

@@ -4,7 +4,8 @@
 // grammar i is r * n + i, where n is the number of grammars. With one part (n = 2), rule 3 of the
 // grammar is 6 and rule 3 of the part is 7. Cost: one pass over each expansion.
 //
-// Every function below asks the grammar to which the rule belongs, and renumbers the answer.
+// A function with a rule asks the grammar to which the rule belongs, and renumbers the answer. Questions that
+// a grammar of rules never answers (narrow(), values(), bound(), expand_shared()) go to the parts only.
 #pragma once
 
 #include <algorithm>

@@ -120,7 +120,8 @@ class Matcher {
   StateId current() const { return sequence_.current(); }
   Epoch& epoch() const { return *sequence_.epoch(); }
   void ended_row(uint32_t* row) const;
-  // Does what accept_token() does, but also refuses a token behind which the budget does not suffice.
+  // Accepts a token as accept_token() does, but also refuses a token behind which the request's limit of
+  // tokens does not suffice.
   bool accept_in_time(TokenId t);
   StateId behind_text(StateId s, std::string_view bytes);
   template <class F>

@@ -30,7 +30,8 @@
 // throws kBudgetExceeded there. PartRow gives a row of the tokens that were found, with `exact` false.
 //
 // Invariants. A source reads each token of a row that it made. A row within a budget is a subset of the row
-// without one.
+// without one. Where the world omits, it may also have the first token of a promised way, which the row
+// without a budget may lack (keep_promise()).
 //
 // Rejected. One source with a flag for each kind of grammar: a plain mask would pay for the checks that other
 // kinds of grammars need.

@@ -75,7 +75,8 @@ class Sequence {
   std::size_t bytes() const { return bytes_.empty() ? 0 : bytes_.back(); }
   ByteCount written() const { return {grammar_->bytes(), bytes()}; }
 
-  // Takes a step of `bytes` bytes. Memory is reserved first, so that a call that throws changes nothing.
+  // Adds a step to the text: the token t of `bytes` bytes (-1 for bytes without a token), which leads to the
+  // state s. Memory is reserved first, so that a call that throws changes nothing.
   void push(StateId s, TokenId t, std::size_t bytes);
   // Takes back the last n steps, of which the last `ends` are end tokens or padding.
   void pop(std::size_t n, std::size_t ends);

@@ -24,8 +24,9 @@
 // tokens that lead to poison are `unsure`. Each unsure token is stepped by itself, with its text.
 //
 // Invariants.
-// - mask(s) allows t exactly if accepting t from s leads to a live state. uncached() is the plain walk,
-//   and tests compare the two.
+// - mask(s) allows t exactly if accepting t from s leads to a live state. If the grammar tries texts
+//   (GrammarTraits::tries_texts), the parser may refuse some tokens of the mask that end a captured text;
+//   engine/rows.cc removes them. uncached() is the plain walk, and tests compare the two.
 // - An item's part depends on (regex, stack, captured or not) alone, never on its neighbours, so it is
 //   kept.
 // - In a row, `removed` is applied first and added tokens last: no item takes away a token that another

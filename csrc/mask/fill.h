@@ -35,7 +35,7 @@ namespace structgen {
 // The mask of a state. It allows the tokens of the row `dense` (if not null) without `removed`, those of
 // `added` and `shared`, and the EOS ids if the text may end. `dense` and `shared` belong to slices and
 // endings, so a mask owns only two lists. All pointers stay valid as long as the grammar's epoch and its
-// world live.
+// world live, except that a mask of uncached() points to the caller's `scratch`.
 struct Mask {
   const uint32_t* dense = nullptr;
   const TokenId* added = nullptr;

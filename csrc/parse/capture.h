@@ -18,7 +18,7 @@
 //                   alternatives that hold for every text, and poison for all others. A token that
 //                   needs poison is read alone, with its text (MaskBuilder::accepts).
 //     budget        Trials in budget/trial.cc do the same. A completion that was tried with one text
-//                   serves every text that does not occur in it (Strings).
+//                   may serve texts that do not occur in it (Trial::shareable()).
 //     holes         A text with holes has no single captured text. If few texts are possible, each is
 //                   tried; otherwise the reader is told that the text differs from all texts that it
 //                   is compared with (Reading::kFresh, holes/facts.h).

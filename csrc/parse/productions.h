@@ -3,7 +3,7 @@
 // In: a RuleId and, for a reader, the text or label that was just completed. Out: alternatives; each
 // alternative is a sequence of symbols. Cost: what the grammar's own code takes, once for each rule, because
 // the parser keeps the answer. Contract: some finite text completes every alternative, so no parse state is a
-// dead end. Rules must not be left-recursive.
+// dead end. The exception is a grammar that is `unproven` (GrammarTraits). Rules must not be left-recursive.
 #pragma once
 
 #include <algorithm>

@@ -25,8 +25,8 @@
 // Invariants.
 // - States are interned. normalise() unites the regexes above one stack, and the stacks below one regex. So
 //   two texts behind which the same may follow lead to one state, unless the order of reading matters.
-// - No state but dead() is a dead end: an item is only added above stacks that can be read to their end
-//   (alive.h).
+// - No state but dead() is a dead end, unless the grammar is `unproven` (GrammarTraits): an item is only
+//   added above stacks that can be read to their end (alive.h).
 // - A frontier has no item that could read nothing more: nullable terminals and rules were followed down the
 //   stack.
 // - An answer that is empty because alternatives were omitted (base/effort.h) is never kept: fed() makes such

@@ -2,7 +2,8 @@
 //
 // In: productions, and a start rule. Out: StateIds. Each state remembers its successor for each class of
 // bytes. Cost: a known step is two loads. A new step costs a derivative for each item and one look-up;
-// together they take about half a microsecond. Invariant: every state but the dead state can be completed.
+// together they take about half a microsecond. Invariant: every state but the dead state can be completed; in
+// a grammar that is `unproven` (GrammarTraits), some other states may have no completion either.
 // Threads: peek() and state() may run while one other thread, which holds the owner's lock, steps.
 #pragma once
 

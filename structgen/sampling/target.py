@@ -274,8 +274,8 @@ class Target:
         ]
 
     def _expand_there(self, cursors: Sequence[Cursor], rows: Resident, thin: bool) -> list[Vector]:
-        """Does what `_expand` does, for rows that stay on another device. Of each row only the values that
-        its vector keeps are copied."""
+        """Returns the vectors of the cursors, as `_expand` does, from rows that stay on another device. Of
+        each row only the values that its vector keeps are copied."""
         rows.shape_by(self.law)
         self.spent.calls += 1
         self.spent.positions += len(cursors)

@@ -142,8 +142,8 @@ class Grammars:
         return replace(made, seconds=(middle - begin, time.perf_counter() - middle))
 
     def compiled(self, constraint: RequestConstraint, look: bool = False) -> ServedGrammar:
-        """Does what `ready` does, without the mask, by a new compiler, which costs a tenth of a
-        millisecond."""
+        """Returns the grammar of a constraint, compiled by a new compiler, which costs a tenth of a
+        millisecond. No mask is made."""
         o = self._options
         limits = replace(o.limits, compile=_LOOK.compile, mask=_LOOK.mask) if look else o.limits
         compiler = Compiler(self._vocabulary, limits=limits, on_limit=o.on_limit)

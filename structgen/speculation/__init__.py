@@ -1,7 +1,9 @@
 """Lossless speculative drafting under a grammar.
 
 Most users need `sg.generate(..., speculate="auto")` alone. This package exports the drafters, for those who
-choose among them, and `Speculation`, which sets limits. No drafter and no limit changes the generated text.
+choose among them, and `Speculation`, which sets limits. No drafter and no limit changes the law of the
+generated text. The rule "coupled", the default, also keeps the text itself; docs/speculation.md names the
+exceptions.
 """
 
 from __future__ import annotations

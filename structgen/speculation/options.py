@@ -28,7 +28,8 @@ class Speculation:
     text.
 
     Attributes:
-        drafters: the drafters that are asked. No drafter changes what is generated.
+        drafters: the drafters that are asked. No drafter changes the law of the text, and with
+            rule="coupled" none changes the text.
         nodes: the most drafts of one forward pass and row. Tokens without an alternative do not count.
         adaptive: choose the number of drafts by measured costs and acceptance, and bench drafters that do
             not pay. False always drafts `nodes`.

@@ -103,8 +103,8 @@ class Solver {
   bool array_productive(TypedId p);
   // Returns the cells of the next item; p must not contain the atom kUnique.
   std::vector<Cell> array_cells(TypedId p);
-  // Does what array_cells() does for any p. If p contains the atom kUnique, a cell also says whether the text
-  // of the item has to be captured.
+  // Returns the cells of the next item for any p. If p contains the atom kUnique, a cell also says whether
+  // the text of the item has to be captured.
   std::vector<ItemCell> item_cells(TypedId p);
   // Returns the rest of an array behind an item of this cell with the JSON text `text`.
   TypedId extend(const ItemCell& cell, std::string_view text);

@@ -669,8 +669,8 @@ Loc SchemaSet::resolve_dynamic(const Loc& from, std::string_view reference) {
   return target;
 }
 
-// Does what resolve_dynamic() does, for `$recursiveRef` of 2019-09. Its anchor is `$recursiveAnchor: true` at
-// the root of a resource.
+// Returns the schema to which `$recursiveRef` of 2019-09 leads, as resolve_dynamic() does for `$dynamicRef`.
+// Its anchor is `$recursiveAnchor: true` at the root of a resource.
 Loc SchemaSet::resolve_recursive(const Loc& from) {
   Loc target = resolve(from, "#", "$recursiveRef");
   if (!resources_[target.resource.v].recursive_anchor) return target;
