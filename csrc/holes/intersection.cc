@@ -409,8 +409,10 @@ Intersection::At Intersection::nearest(const Triple& t, Facts::Head h) {
   return best;
 }
 
-// Writes a bound of a rule's texts. For a reader whose text is not known it assumes Reading::unknown(). A
-// reader of several labels has several sets of alternatives; the longest of their bounds counts.
+// Writes to `out` an upper bound of the bytes of the rule's shortest text: the length of a text that
+// find_proof() shows. Returns false if there is no such text. For a reader whose text is not known it assumes
+// Reading::unknown(). A reader of several labels has several sets of alternatives; the longest of their
+// bounds counts.
 bool Intersection::bound(RuleId rule, Bound& out) {
   if (lexed_ || rule.v >= triples_.size()) return false;
   const Triple t = triples_[rule.v];

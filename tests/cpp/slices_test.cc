@@ -161,12 +161,6 @@ void check(RegexArena& arena, const Vocabulary& vocabulary, RegexId regex, const
   REQUIRE(found == std::vector<uint32_t>(ends.begin(), ends.end()));
   CHECK(std::ranges::is_sorted(mask.exits));
   CHECK(std::ranges::is_sorted(mask.open));
-  if (mask.slack == TerminalMask::kUnknown) return;
-  for (uint32_t i = 1; i < trie.size(); i += 1 + trie.size() / 50)
-    if (std::string text; at[i] != RegexArena::empty()) {
-      REQUIRE(arena.witness(at[i], text));
-      CHECK(text.size() <= mask.slack);
-    }
 }
 
 }  // namespace
