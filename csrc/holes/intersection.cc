@@ -410,9 +410,9 @@ Intersection::At Intersection::nearest(const Triple& t, Facts::Head h) {
 }
 
 // Writes to `out` an upper bound of the bytes of the rule's shortest text: the length of a text that
-// find_proof() shows. Returns false if there is no such text. For a reader whose text is not known it assumes
-// Reading::unknown(). A reader of several labels has several sets of alternatives; the longest of their
-// bounds counts.
+// find_proof() shows. Returns false if there is no such text. If the text of a reader is not known,
+// Reading::unknown() stands for it. A reader of several labels has several sets of alternatives; the longest
+// of their bounds counts.
 bool Intersection::bound(RuleId rule, Bound& out) {
   if (lexed_ || rule.v >= triples_.size()) return false;
   const Triple t = triples_[rule.v];

@@ -5,10 +5,11 @@
 // tokens takes milliseconds, and a text meets many new states.
 //
 // The idea. An item is narrow if few bytes may follow in its regex; then few tokens fit, and all narrow items
-// are walked together, down the trie of the vocabulary. An item is wide if many bytes may follow. Most tokens
-// that a wide item allows stay inside its regex. Which tokens stay inside does not depend on the stack, so
-// they are a row that all states share (mask/slices.h). Only the tokens that leave the regex are walked. For
-// the state after `["ab` of an array of strings:
+// are walked together, down the trie of the vocabulary. An item is wide if many bytes may follow, at once or
+// behind a byte with which many tokens begin. Most tokens that a wide item allows stay inside its regex.
+// Which tokens stay inside does not depend on the stack, so they are a row that all states share
+// (mask/slices.h). Only the tokens that leave the regex are walked. For the state after `["ab` of an array of
+// strings:
 //
 //     item            any character*, then a quote; below it the rest of the array
 //     base            the row of all tokens made of such characters: shared by every string of the world
@@ -106,7 +107,8 @@ bool MaskBuilder::opens(RegexId r) {
   return found;
 }
 
-// Puts an item into `narrow` or into `wide_items`. Each wide kid of a union is an item of its own. For
+// Puts an item into `narrow` or into `wide_items`. Each wide kid of a union is an item of its own, but those
+// that are intersections stay together, because each of them would take a walk of the trie. For
 // `{"type": ["string", "integer"]}` the item in front of the value is narrow: `"`, `-` or a digit may come.
 // Behind the quote the item of the string is wide.
 void MaskBuilder::split(const Item& item, std::vector<Item>& narrow, std::vector<Item>& wide_items) {
@@ -126,20 +128,20 @@ void MaskBuilder::split(const Item& item, std::vector<Item>& narrow, std::vector
   } else if (narrow_item || !wide(item.regex)) {
     narrow.push_back(item);
   } else if (n.kind == RegexKind::kAlt) {
-    std::vector<RegexId> rest, both;
+    std::vector<RegexId> rest, intersections;
     for (uint32_t i = 0; i < n.n; ++i) {
       const RegexId kid{n.kids[i]};
       if (!wide(kid))
         rest.push_back(kid);
       else if (regexes.node(kid).kind == RegexKind::kAnd)
-        both.push_back(kid);
+        intersections.push_back(kid);
       else
         wide_items.push_back({kid, item.stack, item.capture});
     }
     if (!rest.empty())
       narrow.push_back({regexes.alt(std::span<const RegexId>(rest)), item.stack, item.capture});
-    if (!both.empty())
-      wide_items.push_back({regexes.alt(std::span<const RegexId>(both)), item.stack, item.capture});
+    if (!intersections.empty())
+      wide_items.push_back({regexes.alt(std::span<const RegexId>(intersections)), item.stack, item.capture});
   } else {
     wide_items.push_back(item);
   }

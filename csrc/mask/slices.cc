@@ -12,12 +12,13 @@
 //     shorter, counted                               bounds.cc
 //     whole           everything else                a walk of the trie, beside a regex walked before
 //
-// Each walk steps two regexes at once (compare()). The mask of one of them is known, and the walk goes down
+// Most walks step two regexes at once (compare()). The mask of one of them is known, and the walk goes down
 // only where the two regexes differ. difference() compares `any*" & ~("a")` with `any*"`. whole() compares
-// the regex with one of the regexes that were walked last, or with the empty regex. If the bytes of a subtree
-// lead only from one of a few states to another, the subtree is not read (mask/subtrees.h); if the regex may
-// end in all these states, the subtree is `open`. If only literals are excluded, difference() matches the
-// literals against the trie (less_literals(), read_literals()), and no regex is stepped.
+// the regex with one of the regexes that were walked last, or reads the trie by the regex alone (read_all()).
+// If the bytes of a subtree lead only from one of a few states to another, the subtree is not read
+// (mask/subtrees.h); if the regex may end in all these states, the subtree is `open`. If only literals are
+// excluded, difference() matches the literals against the trie (less_literals(), read_literals()), and no
+// regex is stepped.
 //
 // Invariants.
 // - A mask depends on the regex and the vocabulary alone, so all grammars of a world share it.
@@ -26,8 +27,8 @@
 //   omission, too.
 //
 // Costs. A run's mask: a look-up. A difference: at most kDifferenceBudget nodes. A whole walk that compares
-// with a similar regex: some hundred nodes. A whole walk that compares with the empty regex: half a
-// millisecond at 131k tokens, less if subtrees are skipped. Each cost arises once for each regex and world.
+// with a similar regex: some hundred nodes. A whole walk by the regex alone: half a millisecond at 131k
+// tokens, less if subtrees are skipped. Each cost arises once for each regex and world.
 //
 // Rejected. A row of bits for each regex: 16 KB each, and an object of a hundred keys has a hundred
 // regexes. Masks are lists against a shared row, up to kMostListed tokens.
