@@ -376,7 +376,9 @@ def grammar(seed: int) -> tuple[str, str]:
 
 
 class Found:
-    """The outcome of one schema: counters, the longest times in CPU seconds, and examples."""
+    """The outcome of one schema: counters, the longest times, and examples.
+
+    Times are CPU seconds of the calling thread; the thread that frees earlier grammars does not count."""
 
     def __init__(self) -> None:
         self.counts: Counter[str] = Counter()
@@ -435,16 +437,16 @@ def attack(
             return compiler.json_schema(document, whitespace="one-blank", numbers="canonical")
         return getattr(compiler, kind)(document)
 
-    begin = time.process_time()
+    begin = time.thread_time()
     try:
         grammar = ask()
     except errors.StructgenError as error:
-        found.time("compile", time.process_time() - begin)
+        found.time("compile", time.thread_time() - begin)
         found.counts[f"refused: {type(error).__name__}"] += 1
         if not isinstance(error, errors.GrammarError):
             found.note("bad refusal", f"{type(error).__name__}: {error}")
         return found
-    found.time("compile", time.process_time() - begin)
+    found.time("compile", time.thread_time() - begin)
     found.counts["compiled"] += 1
     if kind == "json_schema":
         check = judge(document)
@@ -483,7 +485,7 @@ def _walk(
     taken: list[int] = []
     ends = set(vocabulary.eos_token_ids)
     while len(taken) < tokens:
-        begin = time.process_time()
+        begin = time.thread_time()
         try:
             matcher.fill_bitmask(mask, 0)
         except (errors.BudgetExceeded, errors.SchemaTooComplex):
@@ -491,7 +493,7 @@ def _walk(
                 raise
             found.counts["refused before the first token"] += 1
             return []
-        found.time("mask", time.process_time() - begin)
+        found.time("mask", time.thread_time() - begin)
         allowed = np.flatnonzero(oracle.bits(mask, vocabulary.vocab_size))
         if not getattr(matcher, "mask_exact", True):
             found.counts["masks that are a subset"] += 1
@@ -504,24 +506,24 @@ def _walk(
                 (int(allowed[source.randrange(len(allowed))]) for _ in range(4)),
                 key=lambda t: len(vocabulary.token_bytes(t)) if t not in ends else 0,
             )
-        begin = time.process_time()
+        begin = time.thread_time()
         if not matcher.accept_token(token):
             found.note("allowed token refused", repr((vocabulary.decode(taken)[-80:], token)))
             return taken
-        found.time("accept", time.process_time() - begin)
+        found.time("accept", time.thread_time() - begin)
         if token in ends:
             break
         taken.append(token)
     text = vocabulary.decode(taken)
     if not matcher.is_terminated():
-        begin = time.process_time()
+        begin = time.thread_time()
         try:
             text += matcher.shortest_completion()
         except (errors.BudgetExceeded, errors.SchemaTooComplex):
             found.counts["completion not found"] += 1
             return taken
         finally:
-            found.time("completion", time.process_time() - begin)
+            found.time("completion", time.thread_time() - begin)
     found.counts["texts"] += 1
     if check is not None and not check(text.decode("utf-8", "replace")):
         found.note("invalid text", repr(text[:300]))
