@@ -363,9 +363,10 @@ void MaskBuilder::note(const Item& item, Worst& worst) {
 }
 
 // Tells whether to take the tokens that leave a run from its exits, byte by byte. A walk of the trie is
-// cheaper in two cases. First: many bytes may leave the run, and their exits are not known yet; few states
+// cheaper in three cases. First: many bytes may leave the run, and their exits are not known yet; few states
 // would share these exits. Second: a byte that leaves the run may also begin an element, so that tokens may
-// leave the run behind every element. The backslash is an exception, because few tokens have one.
+// leave the run behind every element. The backslash is an exception, because few tokens have one. Third: many
+// tokens leave the run by one byte, and free text follows it (opens()).
 bool MaskBuilder::few_exits(const RunClass& run, RegexId of, const Item& item, RegexId tail) {
   if (opens(tail)) return false;
   const Item after{tail, item.stack, item.capture.v == 0 ? item.capture : CaptureArena::unknown()};
